@@ -56,8 +56,8 @@ func snapshotTerm(number int64, node byte, began time.Time) history.Term {
 	}
 }
 
-// lookAt puts open terms into a snapshot, with live nodes.
-func lookAt(p *snapshot, r reading) changeRecord {
+// fillSnapshot puts open terms into a snapshot, with live nodes.
+func fillSnapshot(p *snapshot, r reading) changeRecord {
 	for _, t := range r.terms {
 		r.members = append(r.members, tenure.Member{
 			NodeInfo: tenure.NodeInfo{ID: t.Node, Name: t.NodeName}, Description: tenure.Description{Status: tenure.StatusActive},
@@ -76,12 +76,12 @@ func TestSnapshotFollowsARestoredServer(t *testing.T) {
 		"an earlier term": snapshotTerm(5, 1, began), "the same number by another node": snapshotTerm(8, 2, began),
 	} {
 		p := newSnapshot()
-		lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}, whole: true})
-		again := lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}})
+		fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}, whole: true})
+		again := fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}})
 		if again.rewound || len(again.Events) > 0 {
 			t.Errorf("%s: the same once more: %+v", name, again)
 		}
-		change := lookAt(p, reading{terms: []history.Term{after}})
+		change := fillSnapshot(p, reading{terms: []history.Term{after}})
 		role, _ := p.role("scheduler")
 		if role.State != led || role.Term != after.Term || role.Node != after.Node || !change.rewound || !change.More {
 			t.Errorf("%s: %+v, %+v", name, role, change)
@@ -95,17 +95,17 @@ func TestRemovedRoleDisappears(t *testing.T) {
 	p := newSnapshot()
 	kept := snapshotTerm(1, 1, time.Now())
 	kept.Role = "kept"
-	lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, time.Now()), kept}, whole: true})
-	if change := lookAt(p, reading{terms: []history.Term{kept}}); !change.missing || change.More {
+	fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(8, 1, time.Now()), kept}, whole: true})
+	if change := fillSnapshot(p, reading{terms: []history.Term{kept}}); !change.missing || change.More {
 		t.Errorf("it is not missed: %+v", change)
 	}
-	if change := lookAt(p, reading{terms: []history.Term{kept}, whole: true}); !change.More {
+	if change := fillSnapshot(p, reading{terms: []history.Term{kept}, whole: true}); !change.More {
 		t.Errorf("nobody is told to read anew: %+v", change)
 	}
 	if _, there := p.role("scheduler"); there || !slices.Equal(p.names, []string{"kept"}) {
 		t.Errorf("there are %v", p.names)
 	}
-	if change := lookAt(p, reading{terms: []history.Term{kept}}); change.missing || change.More {
+	if change := fillSnapshot(p, reading{terms: []history.Term{kept}}); change.missing || change.More {
 		t.Errorf("it is missed still: %+v", change)
 	}
 }
@@ -117,15 +117,15 @@ func TestTimesFollowDatabaseClock(t *testing.T) {
 	p := newSnapshot()
 	behind := time.Now().Add(-time.Hour)
 	node := history.NodeChange{At: behind, Node: uuid.UUID{1}, Status: "active"}
-	lookAt(p, reading{clock: behind, nodes: []history.NodeChange{node}})
+	fillSnapshot(p, reading{clock: behind, nodes: []history.NodeChange{node}})
 	action := p.note(eventRecord{Kind: eventAction})
 	for what, at := range map[string]time.Time{"the page's clock": p.now().Clock, "an action": action.At} {
 		if off := at.Sub(behind).Abs(); off > time.Minute {
 			t.Errorf("%s is %v off", what, off)
 		}
 	}
-	lookAt(p, reading{clock: behind, nodes: []history.NodeChange{}})
-	if change := lookAt(p, reading{clock: behind, nodes: []history.NodeChange{node}, again: true}); len(change.Events) != 0 {
+	fillSnapshot(p, reading{clock: behind, nodes: []history.NodeChange{}})
+	if change := fillSnapshot(p, reading{clock: behind, nodes: []history.NodeChange{node}, again: true}); len(change.Events) != 0 {
 		t.Errorf("told twice: %+v", change.Events)
 	}
 
@@ -150,7 +150,7 @@ func TestTimesFollowDatabaseClock(t *testing.T) {
 func TestResumedProcessReadsBeforeReportingDeaths(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
-	lookAt(p, reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
+	fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
 	p.readAt = p.readAt.Add(-time.Minute)
 	if now := p.now(); now.Living != 1 || now.Nodes[0].State != string(tenure.StatusActive) {
 		t.Errorf("%+v", now.Nodes)
@@ -177,7 +177,7 @@ func TestLeadingNodesArePublishedFirst(t *testing.T) {
 	}
 	last := snapshotTerm(1, 1, time.Now())
 	r.terms, r.whole = []history.Term{last}, true
-	lookAt(p, r)
+	fillSnapshot(p, r)
 	if now := p.now(); len(now.Nodes) != maxNodesTold || now.Nodes[0].ID != last.Node || now.AllNodes != maxNodesTold+11 {
 		t.Errorf("%d nodes, the first %+v", len(now.Nodes), now.Nodes[0])
 	}
@@ -189,9 +189,9 @@ func TestRoleStatesEndOfPreviousTerm(t *testing.T) {
 	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)
 	first, second := snapshotTerm(1, 1, began), snapshotTerm(2, 2, began.Add(10*time.Second))
-	lookAt(p, reading{terms: []history.Term{first}, whole: true})
+	fillSnapshot(p, reading{terms: []history.Term{first}, whole: true})
 	first.Ended, first.Reason, first.By = began.Add(9*time.Second), history.EndSteppedDown, "anna"
-	lookAt(p, reading{terms: []history.Term{second, first}})
+	fillSnapshot(p, reading{terms: []history.Term{second, first}})
 	if r, _ := p.role("scheduler"); r.Previous != first.NodeName || r.PreviousReason != string(history.EndSteppedDown) || r.PreviousBy != "anna" {
 		t.Errorf("%+v", r)
 	}
@@ -223,10 +223,10 @@ func TestOutcomesReportWhatHappened(t *testing.T) {
 		"its return":            {actionBody{Action: undrain, Node: uuid.UUID{9}}, nil, "gone", true},
 	} {
 		p := newSnapshot()
-		lookAt(p, reading{terms: []history.Term{first}, whole: true})
+		fillSnapshot(p, reading{terms: []history.Term{first}, whole: true})
 		c.ask.Name = "scheduler"
 		what := pendingAction{actionBody: c.ask, before: p.eventsSeen()}
-		lookAt(p, reading{terms: c.then})
+		fillSnapshot(p, reading{terms: c.then})
 		if message, done, _ := p.outcomeOf(what); !strings.Contains(message, c.want) || done != c.done {
 			t.Errorf("%s: %q, %v; want %q, %v", name, message, done, c.want, c.done)
 		}
@@ -244,7 +244,7 @@ func TestFailoverSummaryIsUpdated(t *testing.T) {
 		term := snapshotTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
 		term.PrecedingVacancy = time.Duration(i) * time.Second
 		terms = append(terms, term)
-		if lookAt(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
+		if fillSnapshot(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
 			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)
 		}
 	}

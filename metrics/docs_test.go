@@ -98,7 +98,7 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 	if len(blocks) != 2 || !strings.HasPrefix(blocks[1][1], "CREATE ROLE figures") {
 		t.Fatalf("%d blocks of SQL: the test looks in the wrong place", len(blocks))
 	}
-	ask(t, admin, blocks[0][1])
+	queryFloat(t, admin, blocks[0][1])
 
 	if _, err := admin.Exec(t.Context(), blocks[1][1]); err != nil {
 		t.Fatal(err)
@@ -117,26 +117,26 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 		t.Fatalf("%d queries: the test looks in the wrong place", len(queries))
 	}
 	for _, query := range queries {
-		ask(t, admin, query[1])
+		queryFloat(t, admin, query[1])
 	}
 	_, view, _ := strings.Cut(page, "## The view")
 	columns := regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+`(?:, )?)+) \\|").FindAllStringSubmatch(view, -1)
 	asked := 0
 	for _, row := range columns {
 		for _, column := range strings.Split(row[1], ", ") {
-			ask(t, admin, "SELECT "+strings.Trim(column, "`")+" FROM public.tenure_autoscaling")
+			queryFloat(t, admin, "SELECT "+strings.Trim(column, "`")+" FROM public.tenure_autoscaling")
 			asked++
 		}
 	}
 	if asked != 10 {
 		t.Errorf("%d columns are documented", asked)
 	}
-	if active := ask(t, admin, "SELECT active_nodes FROM public.tenure_autoscaling"); active != 1 {
+	if active := queryFloat(t, admin, "SELECT active_nodes FROM public.tenure_autoscaling"); active != 1 {
 		t.Errorf("%v active nodes", active)
 	}
 }
 
-func ask(t *testing.T, conn *pgx.Conn, query string) (answer float64) {
+func queryFloat(t *testing.T, conn *pgx.Conn, query string) (answer float64) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), query).Scan(&answer); err != nil {
 		t.Errorf("%s: %v", query, err)

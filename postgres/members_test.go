@@ -22,7 +22,7 @@ func (p *peer) silence(d time.Duration) {
 	exec(p.t, p.backend, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - $2::float8 * interval '1 s' WHERE id = $1", p.id, d.Seconds())
 }
 
-func ask(b *Backend, kind tenure.RequestKind, node uuid.UUID) error {
+func requestOfNode(b *Backend, kind tenure.RequestKind, node uuid.UUID) error {
 	return b.Request(context.Background(), tenure.Request{Kind: kind, Node: node, By: "tests"})
 }
 
@@ -44,7 +44,7 @@ func TestMarkDeadSparesTrustedNodes(t *testing.T) {
 	mark(time.Second) // its lease is valid
 	p.silence(40 * time.Second)
 	mark(time.Minute) // below the threshold
-	if err := ask(b, tenure.RequestUndrain, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
+	if err := requestOfNode(b, tenure.RequestUndrain, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
 		t.Errorf("a request to a node whose lease is over: %v; want ErrUnknownNode", err)
 	}
 	exec(t, b, "INSERT INTO {requests} (kind, role, term, node_id) VALUES ('drain', '', 0, $1)", p.id)
@@ -121,7 +121,7 @@ func TestStalledRequestBlocksNoSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p, other := open(t, b), open(t, b)
-	if err := ask(b, tenure.RequestDrain, p.id); err != nil {
+	if err := requestOfNode(b, tenure.RequestDrain, p.id); err != nil {
 		t.Fatal(err)
 	}
 	conn := pgtest.Conn(t, b.connect.ConnString())
@@ -216,7 +216,7 @@ func TestRestrictedMemberNeedsNodeGrantsOnly(t *testing.T) {
 	_, deadErr := b.MarkDead(ctx, time.Minute)
 	_, goneErr := b.ForgetDead(ctx, time.Hour)
 	if err := errors.Join(p.WriteDescription(description), readErr, holdersErr, allErr, deadErr, goneErr,
-		ask(b, tenure.RequestDrain, p.id), ask(b, tenure.RequestUndrain, other.id)); err != nil {
+		requestOfNode(b, tenure.RequestDrain, p.id), requestOfNode(b, tenure.RequestUndrain, other.id)); err != nil {
 		t.Error(err)
 	}
 	if requests, err := p.Requests(); err != nil || len(requests) != 1 {

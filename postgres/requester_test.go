@@ -97,7 +97,7 @@ func TestDeathHasNoRequester(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	watcher, p := open(t, b), open(t, b)
-	if err := ask(b, tenure.RequestDrain, p.id); err != nil {
+	if err := requestOfNode(b, tenure.RequestDrain, p.id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Requests(); err != nil {

@@ -66,9 +66,9 @@ func TestSettle(t *testing.T) {
 		a, b = b, a
 		term := a.leads()
 		db.Revoke(role)
-		b.standsBy()
+		b.wantStandby()
 		time.Sleep(3*time.Second - atOnce)
-		b.standsBy()
+		b.wantStandby()
 		next := b.leadsWithin(10 * atOnce)
 		if next.Number() <= term.Number() || next.PrecedingVacancy() < 3*time.Second {
 			t.Errorf("term %d after term %d, vacant for %v", next.Number(), term.Number(), next.PrecedingVacancy())
@@ -109,11 +109,11 @@ func TestNamesThatShareAKey(t *testing.T) {
 		a := campaign(t, db, "a", tenure.KeyRole(7), tenure.Config{})
 		a.leads()
 		other := tenure.NamedRole("seven").WithKey(7)
-		a.join(a.Node(), other).standsBy()
+		a.join(a.Node(), other).wantStandby()
 		b := campaign(t, db, "b", other, tenure.Config{})
-		b.standsBy()
+		b.wantStandby()
 		db.Occupy(other)
-		b.standsBy()
+		b.wantStandby()
 		if err := a.Refresh(t.Context()); err == nil {
 			t.Error("the node leads under one name what a stranger leads under the other")
 		}

@@ -24,7 +24,7 @@ func TestOccupyAndVacate(t *testing.T) {
 		db.Occupy(role) // once more changes nothing
 		a := campaign(t, db, "a", role, tenure.Config{})
 		time.Sleep(3 * lease) // a stranger's lease does not end
-		a.standsBy()
+		a.wantStandby()
 		leader, err := a.Leader(t.Context())
 		if err != nil || leader.NodeName != "stranger" || leader.Term != leader.AcquiredAt.UnixMilli() || !leader.Valid() {
 			t.Errorf("leader %+v, error %v; want the stranger with a valid lease", leader, err)
@@ -51,7 +51,7 @@ func TestOccupyDeposes(t *testing.T) {
 		db.Occupy(role)
 		endsWithin(t, term, atOnce, tenure.ErrSessionLost)
 		time.Sleep(lease)
-		a.standsBy()
+		a.wantStandby()
 		db.Vacate(role)
 		a.leadsWithin(atOnce)
 	})
@@ -63,7 +63,7 @@ func TestRevoke(t *testing.T) {
 		a := campaign(t, db, "a", role, tenure.Config{})
 		first, second := a.leads(), a.join(a.Node(), other).leads()
 		b := campaign(t, db, "b", role, tenure.Config{})
-		b.standsBy()
+		b.wantStandby()
 
 		db.Revoke(role)
 		if err := db.Fence(first); !errors.Is(err, tenure.ErrFenced) {
@@ -76,7 +76,7 @@ func TestRevoke(t *testing.T) {
 		}
 		time.Sleep(2 * lease)
 		b.leads()
-		a.standsBy()
+		a.wantStandby()
 	})
 }
 
@@ -88,7 +88,7 @@ func TestRevokeAgain(t *testing.T) {
 		a := campaign(t, db, "a", role, tenure.Config{})
 		first := a.leads()
 		db.Revoke(role)
-		a.standsBy()
+		a.wantStandby()
 		a.leadsWithin(100 * time.Millisecond)
 		if err := db.Fence(first); !errors.Is(err, tenure.ErrFenced) {
 			t.Errorf("fencing with an earlier term of the leader's: %v", err)
@@ -97,7 +97,7 @@ func TestRevokeAgain(t *testing.T) {
 		for range 20 {
 			db.Revoke(role)
 			b.leads()
-			a.standsBy()
+			a.wantStandby()
 			time.Sleep(time.Second)
 			a, b = b, a
 		}
@@ -159,7 +159,7 @@ func TestSilence(t *testing.T) {
 		began := time.Now()
 		db.Silence(role)
 		endsWithin(t, old, lease-lease/10+atOnce, tenure.ErrTrustExpired)
-		b.standsBy()
+		b.wantStandby()
 		if err := db.Fence(old); err != nil {
 			t.Errorf("fencing with a term whose lease still runs in the database: %v", err)
 		}
@@ -168,7 +168,7 @@ func TestSilence(t *testing.T) {
 			t.Errorf("the next term began %v after the silence, want %v", took, lease)
 		}
 		time.Sleep(lease)
-		a.standsBy()
+		a.wantStandby()
 		if !a.Node().Connected() {
 			t.Error("the node that was silent has no new session")
 		}
@@ -205,7 +205,7 @@ func TestSilenceThatEndsLate(t *testing.T) {
 		time.Sleep(2 * lease)
 		resume()
 		endsWithin(t, guard.Term(), atOnce, tenure.ErrTrustExpired)
-		a.standsBy()
+		a.wantStandby()
 		guard.Done()
 		if term := a.leadsWithin(lease); term.Number() <= guard.Term().Number() {
 			t.Errorf("term %d follows term %d", term.Number(), guard.Term().Number())
@@ -235,7 +235,7 @@ func TestFail(t *testing.T) {
 		a.leads()
 		endsWithin(t, term, lease/2+atOnce, tenure.ErrTrustExpired)
 		time.Sleep(time.Minute)
-		a.standsBy()
+		a.wantStandby()
 		db.Fail(nil)
 		a.leadsWithin(5 * time.Second)
 	})

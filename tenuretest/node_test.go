@@ -63,8 +63,8 @@ func (c candidate) leads() *tenure.Term {
 	return term
 }
 
-// standsBy checks that the candidate does not lead.
-func (c candidate) standsBy() {
+// wantStandby checks that the candidate does not lead.
+func (c candidate) wantStandby() {
 	c.t.Helper()
 	synctest.Wait()
 	if c.IsLeader() {

@@ -31,8 +31,8 @@ func TestFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// asked are the metrics that a text asks for, without their prefix.
-func asked(text, prefix string) map[string]bool {
+// metricsIn are the metrics that a text asks for, without their prefix.
+func metricsIn(text, prefix string) map[string]bool {
 	names := map[string]bool{}
 	for _, found := range regexp.MustCompile(regexp.QuoteMeta(prefix)+`_([a-z_]+)`).FindAllStringSubmatch(text, -1) {
 		names[strings.TrimSuffix(found[1], "_bucket")] = true
@@ -50,7 +50,7 @@ func TestMetricsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := asked(string(board), prefixVariable)
+	shown := metricsIn(string(board), prefixVariable)
 	for name := range exist {
 		if !shown[name] {
 			t.Errorf("the dashboard does not show %s", name)
@@ -60,7 +60,7 @@ func TestMetricsExist(t *testing.T) {
 	for _, r := range append(append([]rule{}, recordings...), alerts...) {
 		rules += named(r.expression, "tenure") + "\n"
 	}
-	needed := asked(strings.NewReplacer("role:tenure_", "", "status:tenure_", "", "processor:tenure_", "").Replace(rules), "tenure")
+	needed := metricsIn(strings.NewReplacer("role:tenure_", "", "status:tenure_", "", "processor:tenure_", "").Replace(rules), "tenure")
 	if len(needed) < 10 {
 		t.Errorf("the rules ask for %d metrics: the test looks in the wrong place", len(needed))
 	}

@@ -82,14 +82,14 @@ func (c *checker) run() {
 	for {
 		select {
 		case <-tick.C:
-			c.look()
+			c.checkTerms()
 		case <-c.stop:
 			return
 		}
 	}
 }
 
-func (c *checker) look() {
+func (c *checker) checkTerms() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := make([]*tenure.Term, len(c.members))

@@ -22,7 +22,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-var clusterRounds = flag.Int("cluster-rounds", scaled("TENURE_TEST_CLUSTER_ROUNDS", 12), "how many rounds TestLargeCluster runs")
+var clusterRounds = flag.Int("cluster-rounds", scaled("TENURE_TEST_CLUSTER_ROUNDS", 12), "how many rounds TestMembersOfLargeClusterAgree runs")
 
 const (
 	residents    = 50 // members in the process of the test
@@ -41,8 +41,8 @@ const (
 //
 // A full run, as on a release:
 //
-//	TENURE_TEST_CLUSTER_ROUNDS=500 go test ./internal/acceptance -run TestLargeCluster -v -timeout 0
-func TestLargeCluster(t *testing.T) {
+//	TENURE_TEST_CLUSTER_ROUNDS=500 go test ./internal/acceptance -run TestMembersOfLargeClusterAgree -v -timeout 0
+func TestMembersOfLargeClusterAgree(t *testing.T) {
 	pgtest.Long(t)
 	f := newFleet(t)
 	f.start()
@@ -259,7 +259,7 @@ func (f *fleet) converge(within time.Duration) {
 	for _, c := range f.children {
 		if c != nil {
 			agree(c.Name, func() (known statuses) {
-				c.ask("", "knows", &known)
+				c.query("", "knows", &known)
 				return known
 			})
 		}

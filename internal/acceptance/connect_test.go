@@ -18,7 +18,7 @@ import (
 )
 
 // A connect function supplies the credentials; the connection string has none.
-func TestConnectFunction(t *testing.T) {
+func TestConnectFunctionSuppliesCredentials(t *testing.T) {
 	t.Parallel()
 	const secret = "only the function knows"
 	server := guarded(t, secret)
@@ -41,7 +41,7 @@ func TestConnectFunction(t *testing.T) {
 }
 
 // Of several hosts the primary is used, whatever its position in the list.
-func TestSeveralHosts(t *testing.T) {
+func TestPrimaryIsFoundAmongSeveralHosts(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -59,7 +59,7 @@ func TestSeveralHosts(t *testing.T) {
 }
 
 // What cannot be opened says why, and never a secret.
-func TestOpenFails(t *testing.T) {
+func TestOpenReportsCauseWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "nobody should read this"
 	server := guarded(t, "something else")

@@ -56,7 +56,7 @@ func (c *cluster) epoch() string {
 	return value[string](c.t, pgtest.Conn(c.t, c.dsn), "SELECT server_lineage || ' ' || server_epoch FROM "+c.quoted("terms")+" WHERE role = $1", role)
 }
 
-func TestBackendKilled(t *testing.T) {
+func TestRoleIsLedAgainAfterServerCrash(t *testing.T) {
 	t.Run("the leader takes the role again at once", func(t *testing.T) {
 		t.Parallel()
 		server, c := newServer(t, pgtest.Options{})
@@ -96,7 +96,7 @@ func TestBackendKilled(t *testing.T) {
 	})
 }
 
-func TestRestart(t *testing.T) {
+func TestRoleIsLedAgainAfterServerRestart(t *testing.T) {
 	for _, mode := range []string{"fast", "immediate"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +127,7 @@ const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE 
 
 // A session that an administrator terminates is followed by another immediately.
 // The overlap is the time until the old leader learns of the end.
-func TestSessionTerminated(t *testing.T) {
+func TestTerminatedSessionIsReplaced(t *testing.T) {
 	const rounds = 5
 	t.Run("on loopback", func(t *testing.T) {
 		t.Parallel()
@@ -207,7 +207,7 @@ func (m *member) awaitConnected() {
 
 // A leader that is alone and cut off for a while records, when it is back, that no
 // node led in between.
-func TestAloneAndCutOff(t *testing.T) {
+func TestReconnectedLeaderRecordsVacancy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	alone := c.joinWired(t.Name(), address(pgtest.Shared(t)))

@@ -15,7 +15,7 @@ import (
 
 // A leader's process is stopped in the middle of a fenced transaction. The next
 // term begins all the same, and the old one commits nothing.
-func TestStoppedInAFencedTransaction(t *testing.T) {
+func TestTransactionOfStoppedLeaderDoesNotCommit(t *testing.T) {
 	for kind, test := range map[string]struct {
 		bound time.Duration
 		says  string // the error of the commit
@@ -106,7 +106,7 @@ func TestFencedTransactionsAndHeartbeatsDoNotBlockEachOther(t *testing.T) {
 
 // The lock timeout may be as short as the fence timeout: an attempt lasts until
 // the transactions are ended that delay it, so somebody leads.
-func TestShortestLockTimeout(t *testing.T) {
+func TestRoleIsLedWithShortestLockTimeout(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.config.FenceTimeout, c.config.LockTimeout = 500*time.Millisecond, 500*time.Millisecond

@@ -11,7 +11,7 @@ import (
 
 // Somebody else's statements on the leader's own session, as a pooler or a
 // library with a borrowed connection would run them.
-func TestForeignHandOnTheSession(t *testing.T) {
+func TestInterferenceWithSessionIsDetected(t *testing.T) {
 	const (
 		refresh = lease / 3
 		audit   = 8 // heartbeats between two counts of the session's locks

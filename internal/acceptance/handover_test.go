@@ -41,7 +41,7 @@ func (c *cluster) history() []past {
 
 // Every way to give a role up, each followed by the other node, and the record
 // of it.
-func TestGivingUp(t *testing.T) {
+func TestOtherNodeLeadsAfterRelease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	one := c.join("one")
@@ -132,7 +132,7 @@ func TestGivingUp(t *testing.T) {
 // The end of a term is recorded before its lock is free, and announced after that:
 // the next leader never finds a term that looks abandoned, and a node that receives
 // the announcement finds the lock free.
-func TestOrderOfAResignation(t *testing.T) {
+func TestEndOfTermIsRecordedBeforeUnlock(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	one, two := c.join("one"), c.join("two")

@@ -18,7 +18,7 @@ import (
 )
 
 // At rest a node costs the same whatever the number of its elections.
-func TestLoadAtRest(t *testing.T) {
+func TestIdleLoadDoesNotGrowWithElections(t *testing.T) {
 	const (
 		refresh = lease / 3
 		period  = 10 * time.Second

@@ -32,7 +32,7 @@ func (l *stalledLog) WithGroup(string) slog.Handler      { return l }
 // The leader's network stalls, and its log while the engine writes to it. The
 // context of its term must have been canceled when its rival begins to lead; the
 // checker of the cluster looks, too.
-func TestStalledLogOfASilentLeader(t *testing.T) {
+func TestStalledLogDoesNotDelayEndOfTerm(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s, log := newSilent(t), &stalledLog{resume: make(chan struct{})}

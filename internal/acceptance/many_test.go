@@ -9,7 +9,7 @@ import (
 
 // A process that holds a thousand roles is killed; another candidate for all of
 // them holds them soon. The benchmark measures how soon.
-func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
+func TestThousandRolesAreTakenOverAfterCrash(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const roles, rounds, silence = 1000, 3, 5 * lease

@@ -13,7 +13,7 @@ import (
 
 // The leader's network loses every packet of one direction or of both: it falls
 // silent, or cannot hear.
-func TestNetworkStalls(t *testing.T) {
+func TestRoleIsTakenOverWhenNetworkStalls(t *testing.T) {
 	for name, directions := range map[string][]faultwire.Direction{
 		"both directions": nil,
 		"to the server":   {faultwire.ToServer},
@@ -36,7 +36,7 @@ func TestNetworkStalls(t *testing.T) {
 }
 
 // Only the session connection carries leadership.
-func TestOneConnectionStalls(t *testing.T) {
+func TestOnlyStalledSessionConnectionEndsTerm(t *testing.T) {
 	t.Run("the session", func(t *testing.T) {
 		t.Parallel()
 		c := newCluster(t)
@@ -78,7 +78,7 @@ func TestOneConnectionStalls(t *testing.T) {
 
 // The leader runs behind a separate network, whose cable is pulled: no FIN, no RST,
 // no answer.
-func TestNetworkCut(t *testing.T) {
+func TestRoleIsTakenOverWhenNetworkIsCut(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	apart, err := netns.New(t.Context(), 1)

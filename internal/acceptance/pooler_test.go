@@ -16,7 +16,7 @@ import (
 
 // Behind a pooler session locks protect nothing, in silence. Tenure says so
 // instead.
-func TestBehindPgBouncer(t *testing.T) {
+func TestPgBouncerIsRejected(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement", "session"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -28,7 +28,7 @@ func TestBehindPgBouncer(t *testing.T) {
 
 // A node that is refused behind Pgpool-II is refused after the pooler's death and
 // return, too: no new connection and none that the pooler has kept passes.
-func TestBehindPgpool(t *testing.T) {
+func TestPgpoolIsRejectedAfterItsRestart(t *testing.T) {
 	pgtest.Long(t)
 	for _, mode := range []string{"raw", "slony", "streaming_replication", "logical_replication", "native_replication", "snapshot_isolation"} {
 		t.Run(mode, func(t *testing.T) {

@@ -48,9 +48,9 @@ func (p *process) await(kind string, since time.Time) children.Report {
 	return r
 }
 
-// ask sends a line to the child's standard input and decodes the data of the report
+// query sends a line to the child's standard input and decodes the data of the report
 // of a kind that answers it.
-func (p *process) ask(line, kind string, data any) {
+func (p *process) query(line, kind string, data any) {
 	p.t.Helper()
 	asked := time.Now()
 	p.say(line)

@@ -16,7 +16,7 @@ import (
 
 // A leader's process is stopped inside a handler, which holds locks. The next
 // leader does not wait for them, and nothing of the stopped handler lands.
-func TestStoppedInAHandler(t *testing.T) {
+func TestHandlerOfStoppedLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.migrate()

@@ -30,8 +30,8 @@ func processedEvents() int {
 //
 // A full run, as on a release:
 //
-//	TENURE_TEST_EVENTS=1000000 go test ./internal/acceptance -run TestViewsUnderFaults -v -timeout 0
-func TestViewsUnderFaults(t *testing.T) {
+//	TENURE_TEST_EVENTS=1000000 go test ./internal/acceptance -run TestViewsApplyEventsOnceUnderFaults -v -timeout 0
+func TestViewsApplyEventsOnceUnderFaults(t *testing.T) {
 	pgtest.Long(t)
 	wanted := processedEvents()
 	server, c := newServer(t, pgtest.Options{Settings: map[string]string{"max_connections": "200"}})

@@ -58,7 +58,7 @@ func (p *promotion) write(t *testing.T, server *pgtest.Server, term *tenure.Term
 
 // No one stops the old primary, and replication is asynchronous: two nodes lead,
 // from the end of the wait until the old primary stops, however long the wait is.
-func TestPromotionWhileTheOldPrimaryLives(t *testing.T) {
+func TestTwoLeadersWhileOldPrimaryIsNotFenced(t *testing.T) {
 	pgtest.Long(t)
 	for name, failoverWait := range map[string]time.Duration{"default wait": 0, "with FailoverWait": 2 * lease} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func promoteBesideTheOldPrimary(t *testing.T, failoverWait time.Duration) {
 
 // FailoverWait covers the time until the old primary is fenced, and one lease more
 // for a leader that does not hear of that.
-func TestPromotionWithFailoverWait(t *testing.T) {
+func TestFailoverWaitCoversFencingOfOldPrimary(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const fencedWithin = 4 * time.Second
@@ -142,7 +142,7 @@ func TestPromotionWithFailoverWait(t *testing.T) {
 
 // With a synchronous standby the old primary acknowledges nothing after the standby
 // has been promoted: the old leader's trust ends without a fence.
-func TestPromotionOfASynchronousStandby(t *testing.T) {
+func TestPromotedSynchronousStandbyEndsTrust(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	p := promote(t, true, 0)
@@ -157,7 +157,7 @@ func TestPromotionOfASynchronousStandby(t *testing.T) {
 
 // An old primary that nobody stops, and whose synchronous standby was promoted, looks
 // like a primary and commits nothing. A node that names it first leaves it.
-func TestOrphanedPrimaryIsLeft(t *testing.T) {
+func TestNodeLeavesOrphanedPrimary(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})

@@ -18,7 +18,7 @@ import (
 // A proxy in TCP mode is as good as the network: a leader behind it loses its
 // role when the proxy does, and no node overlaps with it for longer than the loss
 // takes to be heard.
-func TestBehindHAProxy(t *testing.T) {
+func TestLeaderBehindHAProxyLosesRoleWithProxy(t *testing.T) {
 	pgtest.Long(t)
 	start := func(t *testing.T) (*pgtest.Relay, *cluster, *member, *member) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestBehindHAProxy(t *testing.T) {
 // A proxy that does not pass the end of one side on. If it keeps the server's side
 // open, the lease ends it. If it keeps the client's side open, the leader does not
 // hear that its locks are free: see Settle.
-func TestProxyKeepsOneSideOpen(t *testing.T) {
+func TestHalfOpenProxyDelaysTakeoverWithinBounds(t *testing.T) {
 	pgtest.Long(t)
 	for name, test := range map[string]struct {
 		spared       faultwire.Direction // the side that hears nothing
@@ -145,7 +145,7 @@ func TestProxyKeepsOneSideOpen(t *testing.T) {
 // Leases may go through PgBouncer and Pgpool-II. The pooler's death and its hang are
 // a database that does not answer: the leader stops, and another node leads when the
 // lease is over.
-func TestLeasesBehindPoolers(t *testing.T) {
+func TestLeasesSurvivePoolerFailures(t *testing.T) {
 	pgtest.Long(t)
 	pgpool := func(mode string) func(*testing.T, *pgtest.Server) *pgtest.Relay {
 		return func(t *testing.T, s *pgtest.Server) *pgtest.Relay {

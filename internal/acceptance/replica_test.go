@@ -15,7 +15,7 @@ import (
 
 // A replica that has missed the last terms is promoted: it knows neither their
 // numbers nor that anybody leads.
-func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
+func TestTermNumbersIncreaseAfterFailoverToLaggingReplica(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -77,7 +77,7 @@ func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
 
 // While a synchronous standby hangs, a leader cannot know that its heartbeats
 // count, whatever a canceled wait pretends.
-func TestSynchronousStandbyHangs(t *testing.T) {
+func TestHangingSynchronousStandbyEndsTrust(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -138,7 +138,7 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 
 // A session that waits for a synchronous standby is not idle to the server. Only
 // this one waits for what does not come: that its changes can be read there.
-func TestSilentSessionThatWaitsForAStandby(t *testing.T) {
+func TestSilentSessionThatWaitsForStandbyIsTerminated(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})

@@ -14,7 +14,7 @@ import (
 // What the database's administrators set for the nodes' user does not change
 // how elections work; above all, no term that was acknowledged comes back after
 // a crash.
-func TestDefaultsOfTheDatabaseUser(t *testing.T) {
+func TestUserDefaultsDoNotChangeElections(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{
@@ -59,7 +59,7 @@ func TestDefaultsOfTheDatabaseUser(t *testing.T) {
 
 // Nodes that wait for each other neither hold back the cleaning of dead rows nor
 // fill the server's log.
-func TestWaitingLetsVacuumWorkAndTheLogRest(t *testing.T) {
+func TestWaitingNodesDoNotBlockVacuumOrFillLog(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const (

@@ -81,7 +81,7 @@ func (s *shared) begun(since time.Time) []time.Duration {
 	var all []time.Duration
 	for _, p := range s.processes {
 		var begun []int64
-		p.ask("begun", "begun", &begun)
+		p.query("begun", "begun", &begun)
 		for _, at := range begun {
 			if after := time.Duration(at - since.UnixNano()); after > 0 {
 				all = append(all, after)
@@ -108,8 +108,8 @@ func describe(sorted []time.Duration) string {
 //
 // A full run, as on a release:
 //
-//	TENURE_TEST_SHARED_ROLES=10000 go test ./internal/acceptance -run TestSharedRoles -v
-func TestSharedRoles(t *testing.T) {
+//	TENURE_TEST_SHARED_ROLES=10000 go test ./internal/acceptance -run TestSharedRolesAreTakenOverWithoutPolling -v
+func TestSharedRolesAreTakenOverWithoutPolling(t *testing.T) {
 	pgtest.Long(t)
 	const (
 		processes, rounds = 4, 2
@@ -210,7 +210,7 @@ func (s *shared) statements() int64 {
 	var sum int64
 	for _, p := range s.processes {
 		var counts map[string]int64
-		p.ask("statements", "statements", &counts)
+		p.query("statements", "statements", &counts)
 		for _, n := range counts {
 			sum += n
 		}

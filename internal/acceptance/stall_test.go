@@ -56,7 +56,7 @@ func awaitAll(t *testing.T, elections []*tenure.Election) {
 
 // A statement of joining that outlasts half a refresh interval does not make a
 // node begin again from nothing.
-func TestSlowJoining(t *testing.T) {
+func TestSlowJoiningDoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.migrate()
@@ -68,7 +68,7 @@ func TestSlowJoining(t *testing.T) {
 }
 
 // One event for one cause, and leaders as soon as it has passed.
-func TestStalledTakingOfRoles(t *testing.T) {
+func TestStalledAcquisitionReportsOneEvent(t *testing.T) {
 	t.Parallel()
 	const roles = 50
 	for _, table := range []string{"terms", "nodes"} {

@@ -18,7 +18,7 @@ import (
 // A heartbeat that is stuck behind a row lock fails again and again, and each
 // failure restarts the server's idle timer: the lock must not come free while
 // the leader trusts itself, and must when it does not.
-func TestHeartbeatStuckBehindARowLock(t *testing.T) {
+func TestRoleLockOutlivesTrustOfStuckHeartbeat(t *testing.T) {
 	for name, deaf := range map[string]bool{
 		"work that returns":          false,
 		"work that ignores its term": true,
@@ -72,7 +72,7 @@ func TestHeartbeatStuckBehindARowLock(t *testing.T) {
 
 // The states in which the server does not count a silent session as idle. Each
 // is brought about on the connection of a node that falls silent with it.
-func TestSilentSessionThatIsNotIdle(t *testing.T) {
+func TestSilentSessionThatIsNotIdleIsTerminated(t *testing.T) {
 	for name, stall := range map[string]func(*testing.T, *cluster, *silent){
 		"a message without Sync": func(_ *testing.T, _ *cluster, s *silent) {
 			s.fallSilent(withoutSync)
@@ -141,7 +141,7 @@ func (c *cluster) awaitBackend(t *testing.T, pid uint32, condition string) {
 
 // The node of such a session lives on and comes back over another network path.
 // Its row then names the new session; the old one must end all the same.
-func TestReturnedNodeHasAStuckSession(t *testing.T) {
+func TestStuckSessionOfReturnedNodeIsTerminated(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	c := newCluster(t)
@@ -166,7 +166,7 @@ func TestReturnedNodeHasAStuckSession(t *testing.T) {
 
 // The leader's successor in the ring, which would end its session, has lost its
 // watch connection without hearing of it.
-func TestSilentLeaderBehindASilentWatch(t *testing.T) {
+func TestSilentLeaderIsTerminatedDespiteSilentWatch(t *testing.T) {
 	for name, returns := range map[string]bool{
 		"the watch connection comes back": true,
 		"it does not":                     false,

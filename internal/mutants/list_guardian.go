@@ -86,7 +86,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the guardian does not wait for descendants",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "				g.commandEnded(e.status)\n", to: "				g.commandEnded(e.status); ends = nil\n",
 		promise: "4 Work ends first: a role is released when no process of the command is running",
-		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommands$|^TestWholeTreeIsKilled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$|^TestWholeTreeIsKilled$")},
 	},
 	{
 		name: "guardian: a stopped command is not resumed to end",
@@ -98,7 +98,7 @@ var guardianMutants = []mutant{
 		name: "guardian: processes left by the command are killed without being asked",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, told, syscall.SIGTERM)\n", to: "		_, _ = told, signalLeft\n",
 		promise: "processes left by a command are also asked to end",
-		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommands$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$")},
 	},
 	{
 		name: "guardian: the guardian does not keep the lock",
@@ -178,7 +178,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the command is not asked when its term stops",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestGracefulEnd$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")},
 	},
 	{
 		name: "guardian: a guardian that receives no order keeps running",

@@ -22,11 +22,11 @@ type checker struct {
 	due      bool                     // a check is scheduled
 	failure  *Violation
 
-	// vain switches invariant 1 off: the clocks of machines stand still.
-	vain bool
-	// shy prevents asking nodes whether they lead: the call can make a node notice
+	// clocksStop switches invariant 1 off: the clocks of machines stand still.
+	clocksStop bool
+	// contextsOnly prevents asking nodes whether they lead: the call can make a node notice
 	// that it does not. Then only the contexts of their work are checked.
-	shy bool
+	contextsOnly bool
 }
 
 // begun records that a term began on the server.
@@ -97,13 +97,13 @@ func (c *checker) checkSoon() {
 // check checks invariant 1: no two nodes trust a term of one role, and no work
 // continues uncanceled under a term after its successor has begun.
 func (c *checker) check() {
-	if c.vain {
+	if c.clocksStop {
 		return
 	}
 	for _, role := range c.world.roleNames {
 		working := c.working(role) // before any node is asked whether it leads
 		trusting := working
-		if !c.shy {
+		if !c.contextsOnly {
 			trusting = c.leading(role)
 		}
 		if len(trusting) == 0 {
@@ -112,7 +112,7 @@ func (c *checker) check() {
 		c.drained(role, trusting)
 		newest := trusting[len(trusting)-1]
 		for _, old := range trusting {
-			if !c.shy && old.process != newest.process && !c.excused(role, old) {
+			if !c.contextsOnly && old.process != newest.process && !c.excused(role, old) {
 				c.violate(1, "%s trusts term %d of %s, %s term %d",
 					old.process, old.term, role, newest.process, newest.term)
 			}

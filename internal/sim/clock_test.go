@@ -37,7 +37,7 @@ func ringing(m *Machine, d time.Duration) (rang, stop func() bool) {
 	}, stop
 }
 
-func TestTimersOfAPausedProcessFireWhenItGoesOn(t *testing.T) {
+func TestTimersOfPausedProcessFireWhenItResumes(t *testing.T) {
 	clockTest(t, func(m *Machine, do func(func())) {
 		before := m.clock.Now()
 		rang, _ := ringing(m, time.Second)
@@ -82,7 +82,7 @@ func TestSuspensionStopsTheMonotonicClock(t *testing.T) {
 	})
 }
 
-func TestStepsOfTheWallClock(t *testing.T) {
+func TestTimersIgnoreStepsOfWallClock(t *testing.T) {
 	clockTest(t, func(m *Machine, _ func(func())) {
 		before := m.clock.Now()
 		rang, _ := ringing(m, time.Second)
@@ -98,7 +98,7 @@ func TestStepsOfTheWallClock(t *testing.T) {
 	})
 }
 
-func TestStoppedTimers(t *testing.T) {
+func TestStoppedTimersDoNotFire(t *testing.T) {
 	clockTest(t, func(m *Machine, _ func(func())) {
 		rang, stop := ringing(m, time.Second)
 		if !stop() {

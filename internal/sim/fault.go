@@ -141,7 +141,7 @@ func (s *storm) partitionSession(m *Machine) {
 func (s *storm) partitionWatch(m *Machine) { s.block(m.watchUp, m.watchDown) }
 
 func (s *storm) breakWatch(m *Machine) {
-	m.blind = true
+	m.watchClosed = true
 	s.world.server.ring()
 	s.world.after(s.lasting(), m.restoreWatch)
 }

@@ -16,11 +16,11 @@ type Machine struct {
 	watchUp, watchDown     *path
 	poolUp, poolDown       *path
 
-	member  Member        // how its processes run the engine
-	slow    time.Duration // most that a fault adds to each statement of its session
-	blind   bool          // its watch has no connection, and the node knows it
-	process *Process
-	lives   int
+	member      Member        // how its processes run the engine
+	slow        time.Duration // most that a fault adds to each statement of its session
+	watchClosed bool          // its watch has no connection, and the node knows it
+	process     *Process
+	lives       int
 }
 
 // NewMachine adds a machine.
@@ -59,13 +59,13 @@ func (m *Machine) watchBroken() bool {
 	stalled := func(p *path) bool {
 		return !m.world.server.defects.StalledWatch && p.blocked && now-p.blockedAt >= m.member.Config.Lease
 	}
-	return m.blind || stalled(m.watchUp) || stalled(m.watchDown)
+	return m.watchClosed || stalled(m.watchUp) || stalled(m.watchDown)
 }
 
 // restoreWatch gives the watch its connection back.
 func (m *Machine) restoreWatch() {
-	if m.blind {
-		m.blind = false
+	if m.watchClosed {
+		m.watchClosed = false
 		m.world.server.ring()
 	}
 }

@@ -63,9 +63,9 @@ func (s *forgetfulSession) Members() (_ []tenure.Member, err error) {
 	return append([]tenure.Member(nil), s.read...), err
 }
 
-// knowNoHolders reports to members that share roles that all roles are vacant, so that
+// hideHolders reports to members that share roles that all roles are vacant, so that
 // they place all of them again whenever a node joins.
-func knowNoHolders(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
+func hideHolders(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &obliviousSession{s}
 }
 

@@ -37,19 +37,19 @@ var mutations = []struct {
 	{"an installation made under living sessions", []int{1}, Schedule{Defects: Defects{NoInstallationLock: true}}, 400},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
-	{"a death that nobody sees", []int{7}, Schedule{Defects: Defects{NoBurial: true}}, 400},
+	{"a death that nobody sees", []int{7}, Schedule{Defects: Defects{UnnoticedDeaths: true}}, 400},
 	{"dead nodes whose sessions are hidden", []int{7}, Schedule{Defects: Defects{DeadHidden: true}}, 400},
 	{"a stalled watch that nobody notices", []int{7}, Schedule{Defects: Defects{StalledWatch: true}}, 400},
 	{"wakings that are lost", []int{7}, Schedule{Wrap: wrapping(sleepThrough)}, 100},
 	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
 	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},
-	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{NoBurial: true}}, 100},
+	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{UnnoticedDeaths: true}}, 100},
 	{"a new status is not told", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{SilentChanges: true}}, 100},
 	{"the registry is read once", []int{registryTrue}, Schedule{Cluster: true, Wrap: wrapping(readOnce)}, 10},
-	{"who leads is not known", []int{fairShares}, Schedule{Cluster: true, Wrap: wrapping(knowNoHolders)}, 40},
+	{"who leads is not known", []int{fairShares}, Schedule{Cluster: true, Wrap: wrapping(hideHolders)}, 40},
 }
 
-func TestMutations(t *testing.T) {
+func TestMutationsAreDetected(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

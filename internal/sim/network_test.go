@@ -45,8 +45,8 @@ func TestLinksKeepOrder(t *testing.T) {
 	})
 }
 
-// TestClosedLinks checks that nothing arrives over a connection that is closed.
-func TestClosedLinks(t *testing.T) {
+// TestClosedLinksDeliverNothing checks that nothing arrives over a connection that is closed.
+func TestClosedLinksDeliverNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(7, Network{Least: time.Millisecond, Most: 2 * time.Millisecond})
 		m := w.NewMachine()

@@ -57,7 +57,7 @@ func (b *backend) watch() {
 	for _, row := range s.predecessors(b) {
 		lock := s.locks[nodeLock(row.incarnation)]
 		if lock == nil {
-			if !s.defects.NoBurial {
+			if !s.defects.UnnoticedDeaths {
 				b.recordDeath(row.incarnation)
 			}
 			return

@@ -53,17 +53,17 @@ func (p plan) bound() time.Duration {
 
 // plan is what a schedule draws before it starts.
 type plan struct {
-	machines int
-	roles    []string
-	network  Network
-	member   Member
-	clocks   clockFaults
-	lasts    time.Duration
-	every    time.Duration // mean time between faults
-	looks    time.Duration // time between checks that no event causes; 0 for none
-	shy      bool          // checks ask no node whether it leads
-	probes   int           // faults that happen one at a time, after the faults of the storm
-	scales   []int         // by machine: how often its lease, and what follows from it, is doubled
+	machines     int
+	roles        []string
+	network      Network
+	member       Member
+	clocks       clockFaults
+	lasts        time.Duration
+	every        time.Duration // mean time between faults
+	looks        time.Duration // time between checks that no event causes; 0 for none
+	contextsOnly bool          // checks ask no node whether it leads
+	probes       int           // faults that happen one at a time, after the faults of the storm
+	scales       []int         // by machine: how often its lease, and what follows from it, is doubled
 }
 
 // memberOn returns the configuration of the processes of one machine: nodes may have
@@ -91,11 +91,11 @@ func (s Schedule) draw() plan {
 			Most:  pick(rnd, 2*time.Millisecond, 20*time.Millisecond),
 			Loss:  pick(rnd, 0, 0.2, 1),
 		},
-		clocks: pick(rnd, wallSteps, wallSteps, suspensions, suspensions, freezes),
-		lasts:  14 * lease,
-		every:  pick(rnd, lease/4, lease, 3*lease),
-		looks:  pick(rnd, 0, 0, lease/10),
-		shy:    rnd.chance(0.3),
+		clocks:       pick(rnd, wallSteps, wallSteps, suspensions, suspensions, freezes),
+		lasts:        14 * lease,
+		every:        pick(rnd, lease/4, lease, 3*lease),
+		looks:        pick(rnd, 0, 0, lease/10),
+		contextsOnly: rnd.chance(0.3),
 	}
 	p.member = Member{
 		Config: tenure.Config{
@@ -178,7 +178,7 @@ func (s Schedule) Run(result *Result) {
 		w.Transcript.keep = 1 << 30
 	}
 	w.server.defects = s.Defects
-	w.checker.vain, w.checker.shy = p.clocks == freezes, p.shy
+	w.checker.clocksStop, w.checker.contextsOnly = p.clocks == freezes, p.contextsOnly
 	rnd := newStream(s.Seed, "pauses")
 	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks,
 		synchronous: p.member.Config.SynchronousFailover}

@@ -260,7 +260,7 @@ func (s *Script) cluster(words []string) error {
 	s.world = NewWorld(1, Network{Least: time.Millisecond, Most: time.Millisecond, Steady: true}, roles...)
 	s.world.server.defects = s.defects
 	s.world.Transcript.keep = 1 << 30
-	s.world.checker.shy = true // a script's own calls of IsLeader appear in its transcript
+	s.world.checker.contextsOnly = true // a script's own calls of IsLeader appear in its transcript
 	s.transactions = map[*Machine]*transaction{}
 	for range nodes {
 		s.world.NewMachine()

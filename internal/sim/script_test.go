@@ -11,9 +11,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the transcripts in testdata")
 
-// TestScripts runs the scripts in testdata: blocks of one command and, after a
+// TestScriptsMatchTranscripts runs the scripts in testdata: blocks of one command and, after a
 // line of dashes, what happens because of it.
-func TestScripts(t *testing.T) {
+func TestScriptsMatchTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)

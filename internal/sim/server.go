@@ -58,10 +58,10 @@ type Defects struct {
 	AnyReunion  bool // that wait is over when the nodes are back that an asynchronous replica has
 	ForgetEarly bool // a dead node is forgotten although it may trust its session
 
-	StalledWatch  bool // no node notices that a watch connection is blocked
-	DeadHidden    bool // the reaper does not look at nodes that were marked dead
-	NoBurial      bool // no node detects that a node has died
-	SilentChanges bool // no node is notified that a node changed its description
+	StalledWatch    bool // no node notices that a watch connection is blocked
+	DeadHidden      bool // the reaper does not look at nodes that were marked dead
+	UnnoticedDeaths bool // no node detects that a node has died
+	SilentChanges   bool // no node is notified that a node changed its description
 }
 
 // nodeRow is a node in the registry.

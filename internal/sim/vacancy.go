@@ -206,7 +206,7 @@ func (v *vacancies) isDoubtful() bool {
 	for _, m := range w.machines {
 		// A node that releases a role notifies the others in a separate statement.
 		for _, way := range []*path{m.watchUp, m.watchDown, m.sessionUp, m.sessionDown} {
-			if m.blind || way.isDisturbed() {
+			if m.watchClosed || way.isDisturbed() {
 				return true
 			}
 		}

@@ -91,9 +91,9 @@ receivers: [{name: all, webhook_configs: [{url: %q, send_resolved: true}]}]
 	}
 }
 
-// TestAlertmanager: one leader reports to a real Alertmanager that an alert fires,
+// TestAlertmanagerReceivesEachChangeOnce: one leader reports to a real Alertmanager that an alert fires,
 // the next that it ended; the receiver gets each of them once.
-func TestAlertmanager(t *testing.T) {
+func TestAlertmanagerReceivesEachChangeOnce(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	var mu sync.Mutex
@@ -131,9 +131,9 @@ func TestAlertmanager(t *testing.T) {
 	w.await("that it is over", func() bool { return slices.Equal(heard(), []string{fires, over}) })
 }
 
-// TestRefresh: firing alerts are sent again to a notifier that forgets them, and to
+// TestFiringAlertsAreRefreshed: firing alerts are sent again to a notifier that forgets them, and to
 // no other notifier.
-func TestRefresh(t *testing.T) {
+func TestFiringAlertsAreRefreshed(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	requests := make(chan string, 10)

@@ -19,9 +19,9 @@ func nested(times int, begin, inner, end string) string {
 
 const metric = "tenure_leader_failovers_total"
 
-// TestBoundsBeforeEvaluation: what would take too much is refused where rules are
+// TestOversizedRulesAreRejected: what would take too much is refused where rules are
 // read, so that tenure alerts check says it.
-func TestBoundsBeforeEvaluation(t *testing.T) {
+func TestOversizedRulesAreRejected(t *testing.T) {
 	t.Parallel()
 	for condition, want := range map[string]string{
 		"count_over_time(vector(1)[30d:1ms]) > 0":                                                          "subquery is evaluated at 2592000001 points",
@@ -52,10 +52,10 @@ func TestBoundsBeforeEvaluation(t *testing.T) {
 	}
 }
 
-// TestEvilRulesEndAlone: rules that pass where they are read and take too much where
+// TestExpensiveRulesFailAlone: rules that pass where they are read and take too much where
 // they are evaluated, or that somebody wrote by SQL, fail with a reason. The process
 // stays small, and other rules are evaluated.
-func TestEvilRulesEndAlone(t *testing.T) {
+func TestExpensiveRulesFailAlone(t *testing.T) {
 	store, now := measured(10_000, 30)
 	var union []string
 	for i := range 140 {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// TestClock: rounds are steady since the term began, since rounds were missing, or
+// TestRoundsAreSteady: rounds are steady since the term began, since rounds were missing, or
 // since the database's clock went back; and samples of a clock that was ahead are
 // to come.
-func TestClock(t *testing.T) {
+func TestRoundsAreSteady(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var c clock

@@ -35,9 +35,9 @@ func (w *world) sender(n *notifiers.Notifier) *sender {
 	}
 }
 
-// TestWaitBehind: while the beginning of an alert waits to be tried again, its
+// TestEndBehindRetriedBeginningIsNotPolled: while the beginning of an alert waits to be tried again, its
 // end, which waits behind it, keeps nobody busy.
-func TestWaitBehind(t *testing.T) {
+func TestEndBehindRetriedBeginningIsNotPolled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.note("down", "critical", false, 30*time.Second)
@@ -48,9 +48,9 @@ func TestWaitBehind(t *testing.T) {
 	}
 }
 
-// TestSevereFirst: in a storm, critical notifications are sent first, and
+// TestCriticalNotificationsAreSentFirst: in a storm, critical notifications are sent first, and
 // notifications that were tried before are sent in separate messages.
-func TestSevereFirst(t *testing.T) {
+func TestCriticalNotificationsAreSentFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.note("again", "critical", false, 0)
@@ -76,10 +76,10 @@ func TestSevereFirst(t *testing.T) {
 	}
 }
 
-// TestUnheard: an alert begins and ends repeatedly while nothing can be sent. Only
+// TestUnsentNotificationsAreCondensed: an alert begins and ends repeatedly while nothing can be sent. Only
 // the notifications that people need are kept: the end of what they heard of, and
 // the newest.
-func TestUnheard(t *testing.T) {
+func TestUnsentNotificationsAreCondensed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -108,9 +108,9 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
-// TestOutdatedMessage: if a part of a message must not be sent any longer, the
+// TestOutdatedMessageIsRebuilt: if a part of a message must not be sent any longer, the
 // whole message is built again without delay.
-func TestOutdatedMessage(t *testing.T) {
+func TestOutdatedMessageIsRebuilt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.note("a", "warning", false, 0)

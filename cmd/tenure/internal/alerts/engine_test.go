@@ -36,9 +36,9 @@ func (w *world) wantReceived(want ...string) {
 	}
 }
 
-// TestFireAndResolve: an alert fires because a role that never had a candidate has
+// TestBeginningAndEndAreSentOnce: an alert fires because a role that never had a candidate has
 // no leader; its beginning and its end are each sent once.
-func TestFireAndResolve(t *testing.T) {
+func TestBeginningAndEndAreSentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.start("a", Config{Rules: []Rule{vacant}})
@@ -66,9 +66,9 @@ func TestFireAndResolve(t *testing.T) {
 	w.await("that no alert is left", func() bool { return len(w.states()) == 0 })
 }
 
-// TestFor: an alert that has lasted for less than its "for" is pending and not
+// TestAlertFiresOnlyAfterFor: an alert that has lasted for less than its "for" is pending and not
 // sent; one that ends before that time never fires.
-func TestFor(t *testing.T) {
+func TestAlertFiresOnlyAfterFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slow := vacant
@@ -85,9 +85,9 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestSuccession: after a leader is killed in the middle of "for", the next leader
+// TestNextLeaderContinuesFor: after a leader is killed in the middle of "for", the next leader
 // continues the count, with the rules of the database.
-func TestSuccession(t *testing.T) {
+func TestNextLeaderContinuesFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := vacant
@@ -117,9 +117,9 @@ func (w *world) kill(p *process) {
 	p.stop()
 }
 
-// TestUnsentAtSuccession: what the last leader wrote and could not send, the next
+// TestNextLeaderSendsUnsentNotifications: what the last leader wrote and could not send, the next
 // one sends, once.
-func TestUnsentAtSuccession(t *testing.T) {
+func TestNextLeaderSendsUnsentNotifications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer(500)
@@ -138,9 +138,9 @@ func TestUnsentAtSuccession(t *testing.T) {
 	}
 }
 
-// TestOutage: what a receiver refuses for an hour is kept, shown and tried again;
+// TestNotificationsAreRetriedDuringOutage: what a receiver refuses for an hour is kept, shown and tried again;
 // the end of an alert is never sent before its beginning.
-func TestOutage(t *testing.T) {
+func TestNotificationsAreRetriedDuringOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer(500)
@@ -169,8 +169,8 @@ func TestOutage(t *testing.T) {
 	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
 }
 
-// TestGiveUp: after a day a notification is given up, and the next one goes.
-func TestGiveUp(t *testing.T) {
+// TestNotificationIsDroppedAfterOneDay: after a day a notification is given up, and the next one goes.
+func TestNotificationIsDroppedAfterOneDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer(500)
@@ -184,9 +184,9 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// TestUnknownNotifier: a leader that has no such notifier leaves what it should
+// TestUnknownNotifierIsLeftToOtherLeaders: a leader that has no such notifier leaves what it should
 // send to others, and says so.
-func TestUnknownNotifier(t *testing.T) {
+func TestUnknownNotifierIsLeftToOtherLeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", Config{Rules: []Rule{vacant}, Notifiers: w.set})
@@ -199,8 +199,8 @@ func TestUnknownNotifier(t *testing.T) {
 	})
 }
 
-// TestRuleErrors: a failed condition is shown; alerts of other rules continue.
-func TestRuleErrors(t *testing.T) {
+// TestFailedRuleDoesNotStopOthers: a failed condition is shown; alerts of other rules continue.
+func TestFailedRuleDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bad := Rule{Name: "bad", Condition: "tenure_node_up * on () tenure_leader_is_leader", Severity: "warning", Notify: []string{"hook"}}
@@ -211,7 +211,7 @@ func TestRuleErrors(t *testing.T) {
 	})
 }
 
-func TestRefused(t *testing.T) {
+func TestNewRejectsInvalidRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	unknown, twice := vacant, vacant
@@ -231,9 +231,9 @@ func isInvalid(err error) bool {
 	return err != nil && strings.Contains(err.Error(), tenure.ErrInvalidConfig.Error())
 }
 
-// TestLostSamples: where a crash of the server took all samples, the next leader
+// TestLostSamplesDoNotResolveAlerts: where a crash of the server took all samples, the next leader
 // does not take what it does not see for over.
-func TestLostSamples(t *testing.T) {
+func TestLostSamplesDoNotResolveAlerts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", Config{Rules: []Rule{{Name: "high", Condition: "max(tenure_queue) > 5", Severity: "warning", Notify: []string{"hook"}}}})
@@ -254,9 +254,9 @@ func TestLostSamples(t *testing.T) {
 	w.wantReceived("high firing", "high resolved")
 }
 
-// TestSchedulerLed: the source's rule with the metrics of real nodes: it fires
+// TestSchedulerRuleFiresWithoutLeader: the source's rule with the metrics of real nodes: it fires
 // until a node leads the scheduler, and again when that has resigned.
-func TestSchedulerLed(t *testing.T) {
+func TestSchedulerRuleFiresWithoutLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start("a", Config{Rules: []Rule{vacant}})
@@ -291,9 +291,9 @@ func TestSchedulerLed(t *testing.T) {
 	}
 }
 
-// TestFencedChange: a change of a leader whose term has ended is not written, and
+// TestChangeOfEndedTermIsDiscarded: a change of a leader whose term has ended is not written, and
 // what it believed is forgotten.
-func TestFencedChange(t *testing.T) {
+func TestChangeOfEndedTermIsDiscarded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.start("a", Config{})
@@ -319,9 +319,9 @@ func TestFencedChange(t *testing.T) {
 	}
 }
 
-// TestChangeInFlight: the commit of a round is still in flight when the next round
+// TestChangeInFlightIsSentOnce: the commit of a round is still in flight when the next round
 // reads the alerts. Its notification is sent once.
-func TestChangeInFlight(t *testing.T) {
+func TestChangeInFlightIsSentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.start("a", Config{Rules: []Rule{vacant}})

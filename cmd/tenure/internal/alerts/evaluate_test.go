@@ -35,9 +35,9 @@ func measured(count, rounds int) (*series.Store, time.Time) {
 	return store, now
 }
 
-// TestEvaluate: each series is an alert with the labels of both and templates
+// TestEvaluateMergesLabelsAndTemplates: each series is an alert with the labels of both and templates
 // filled in; the rule's labels win.
-func TestEvaluate(t *testing.T) {
+func TestEvaluateMergesLabelsAndTemplates(t *testing.T) {
 	t.Parallel()
 	store, now := measured(2, 2)
 	rule := Rule{
@@ -75,9 +75,9 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestSlowRules: where rules take all the time, those that are quick are evaluated
+// TestSlowRulesDoNotDelayOthers: where rules take all the time, those that are quick are evaluated
 // nevertheless, and the slow ones say why they are not.
-func TestSlowRules(t *testing.T) {
+func TestSlowRulesDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	store, now := measured(1, 1)
 	e := newEvaluator(store)
@@ -112,8 +112,8 @@ type queryableFunc func(from, to int64) (storage.Querier, error)
 
 func (f queryableFunc) Querier(from, to int64) (storage.Querier, error) { return f(from, to) }
 
-// TestShortOfTime: annotations stay unexpanded if no time is left for them.
-func TestShortOfTime(t *testing.T) {
+// TestAnnotationsStayUnexpandedWithoutTime: annotations stay unexpanded if no time is left for them.
+func TestAnnotationsStayUnexpandedWithoutTime(t *testing.T) {
 	t.Parallel()
 	left := &allowance{ctx: t.Context(), time: time.Hour}
 	texts := map[string]string{"summary": "{{ $labels.role }} is down"}

@@ -7,7 +7,7 @@ import (
 
 // A new leader knows what happened in the hours before it, so that an alert over
 // hours neither ends nor begins anew because the leader has changed.
-func TestConditionsOverHours(t *testing.T) {
+func TestConditionsOverHoursUseOldSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rules := []Rule{{Name: "many", Condition: `sum(increase(t_total[6h])) > 4`, Severity: "warning", Notify: []string{"hook"}}}

@@ -56,9 +56,9 @@ func (w *world) settled(rule, status string) func() bool {
 	}
 }
 
-// TestRefusedAlert: an alert that a receiver refuses for good holds up no other,
+// TestRejectedAlertDoesNotBlockOthers: an alert that a receiver refuses for good holds up no other,
 // neither one of the same message nor a later one.
-func TestRefusedAlert(t *testing.T) {
+func TestRejectedAlertDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, taken := hook(t, func(body string) int {
@@ -104,8 +104,8 @@ func (d *deferring) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 	return d.Pool.Exec(ctx, sql, args...)
 }
 
-// TestFailingAddress: a channel that is gone holds up no other of its notifier.
-func TestFailingAddress(t *testing.T) {
+// TestFailingAddressDoesNotBlockOthers: a channel that is gone holds up no other of its notifier.
+func TestFailingAddressDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, _ := hook(t, func(body string) int {
@@ -142,9 +142,9 @@ func (d *forgetful) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 	return d.Pool.Exec(ctx, sql, args...)
 }
 
-// TestUnnoted: what was acknowledged while the database could not be written is
+// TestAcknowledgedNotificationIsRecordedLater: what was acknowledged while the database could not be written is
 // recorded later, and not sent again.
-func TestUnnoted(t *testing.T) {
+func TestAcknowledgedNotificationIsRecordedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, taken := hook(t, func(string) int { return http.StatusOK })
@@ -158,9 +158,9 @@ func TestUnnoted(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a receiver that says when to try again is left alone until then,
+// TestRetryAfterIsHonored: a receiver that says when to try again is left alone until then,
 // with all that is for it.
-func TestRetryAfter(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	t.Parallel()
 	asks := &notifiers.RetryAfterError{Delay: time.Minute, Err: errors.New("it answered 429")}
 	for _, test := range []struct {

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStep: rules over many rounds, where at any point the state is read back from
+// TestStepSendsEachChangeOnce: rules over many rounds, where at any point the state is read back from
 // what was written. Every beginning and every end that lasted is sent once, in
 // order, and the end to the addresses that got the beginning.
-func TestStep(t *testing.T) {
+func TestStepSendsEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rule := Rule{Name: "r", For: time.Duration(rapid.IntRange(0, 3).Draw(t, "for")) * time.Second, Notify: []string{"a", "b"}}
@@ -79,8 +79,8 @@ func (failed) Error() string { return "it failed" }
 
 var errFailed = failed{}
 
-// TestRemovedRule: the alerts of a rule that is gone are over.
-func TestRemovedRule(t *testing.T) {
+// TestRemovedRuleResolvesItsAlerts: the alerts of a rule that is gone are over.
+func TestRemovedRuleResolvesItsAlerts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	rule := Rule{Name: "r", Notify: []string{"a"}}
@@ -95,9 +95,9 @@ func TestRemovedRule(t *testing.T) {
 	}
 }
 
-// TestIncomplete: before all samples have come nothing fires; what holds then
+// TestNothingFiresBeforeAllSamples: before all samples have come nothing fires; what holds then
 // fires as soon as they have.
-func TestIncomplete(t *testing.T) {
+func TestNothingFiresBeforeAllSamples(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	outcomes := []outcome{{rule: Rule{Name: "r", Notify: []string{"a"}}, found: []found{{}}}}
@@ -115,9 +115,9 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestToldLater: an address that a rule names only while its alert fires is
+// TestLaterAddressIsNotifiedOnce: an address that a rule names only while its alert fires is
 // notified once that it fires, and of its end like the others.
-func TestToldLater(t *testing.T) {
+func TestLaterAddressIsNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	rule := Rule{Name: "r", Notify: []string{"a"}}
@@ -141,9 +141,9 @@ func TestToldLater(t *testing.T) {
 	}
 }
 
-// TestClockBack: where the database's clock goes back, "for" begins anew and not
+// TestForRestartsWhenClockGoesBack: where the database's clock goes back, "for" begins anew and not
 // in the future; and nothing ends before it began.
-func TestClockBack(t *testing.T) {
+func TestForRestartsWhenClockGoesBack(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	outcomes := []outcome{
@@ -163,8 +163,8 @@ func TestClockBack(t *testing.T) {
 	}
 }
 
-// TestLimiter: a burst, and then one after the other.
-func TestLimiter(t *testing.T) {
+// TestLimiterAllowsOneBurst: a burst, and then one after the other.
+func TestLimiterAllowsOneBurst(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	l := newLimiter(60)

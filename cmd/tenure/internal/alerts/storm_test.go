@@ -21,10 +21,10 @@ var stormRule = Rule{
 	Notify: []string{"hook"},
 }
 
-// TestStorm: thousands of alerts begin in one round, each with a label that
+// TestStormIsSentInFewMessages: thousands of alerts begin in one round, each with a label that
 // PostgreSQL would refuse, and end in another. All are sent, in few messages.
 // TENURE_TEST_STORM=1 makes it as many as a rule may have.
-func TestStorm(t *testing.T) {
+func TestStormIsSentInFewMessages(t *testing.T) {
 	t.Parallel()
 	count := 2000
 	if os.Getenv("TENURE_TEST_STORM") != "" {

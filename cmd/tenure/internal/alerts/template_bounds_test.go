@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestTemplateBounds: a template that would print without end is refused where it
+// TestEndlessTemplateIsRejected: a template that would print without end is refused where it
 // is read, and one that somebody wrote by SQL fails in its place.
-func TestTemplateBounds(t *testing.T) {
+func TestEndlessTemplateIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"{{ range 1000000000 }}x{{ end }}":                                                    "counts to more than",

@@ -46,10 +46,10 @@ func (p *process) figures() string {
 	return recorder.Body.String()
 }
 
-// TestTermsOfOneProcess: a process that leads again still has what it measured in
+// TestSamplesSurviveBetweenTerms: a process that leads again still has what it measured in
 // its first term, though the database has lost its samples; while another leads it
 // shows nothing of it.
-func TestTermsOfOneProcess(t *testing.T) {
+func TestSamplesSurviveBetweenTerms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	high := Rule{Name: "high", Condition: "max(max_over_time(tenure_queue[1h])) > 5", Severity: "warning", Notify: []string{"hook"}}
@@ -76,10 +76,10 @@ func TestTermsOfOneProcess(t *testing.T) {
 	}
 }
 
-// TestClockOfAnotherServer: where the database's clock goes back, as with another
+// TestSamplesAreReadAgainWhenClockGoesBack: where the database's clock goes back, as with another
 // server, what was measured is read again, without what has a time to come: or the
 // samples of now would seem old.
-func TestClockOfAnotherServer(t *testing.T) {
+func TestSamplesAreReadAgainWhenClockGoesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.idle("n")

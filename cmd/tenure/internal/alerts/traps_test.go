@@ -7,8 +7,8 @@ import (
 
 const always = "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
 
-// TestTraps: what is warned of, and what is not.
-func TestTraps(t *testing.T) {
+// TestTrapsAreWarnedOf: what is warned of, and what is not.
+func TestTrapsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		condition string
@@ -97,7 +97,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-func TestRolesIn(t *testing.T) {
+func TestRolesInFindsNamedRoles(t *testing.T) {
 	t.Parallel()
 	got := rolesIn(`sum(tenure_leader_is_leader{role="a"}) == 0 or x{role=~"b"} or y{role!="c"} or z{role="d"}`)
 	if want := []string{"a", "d"}; !slices.Equal(got, want) {

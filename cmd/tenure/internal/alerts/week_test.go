@@ -190,10 +190,10 @@ func watch(t *testing.T, days int, day time.Duration, rules []Rule) map[string][
 	return spans
 }
 
-// TestWeek: when the rules of the source's document, those that are warned of, and
+// TestRulesFireOverOneWeek: when the rules of the source's document, those that are warned of, and
 // those that are proposed instead fire over a cluster's troubles. By default they
 // are those of one short day; TENURE_TEST_WEEK=1 makes it a week of whole days.
-func TestWeek(t *testing.T) {
+func TestRulesFireOverOneWeek(t *testing.T) {
 	t.Parallel()
 	days, day := 1, troubled
 	if os.Getenv("TENURE_TEST_WEEK") != "" {

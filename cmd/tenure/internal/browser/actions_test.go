@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestStepDown: by mouse and by keyboard, asked once, with its outcome.
-func TestStepDown(t *testing.T) {
+// TestStepDownByMouseAndKeyboard: by mouse and by keyboard, asked once, with its outcome.
+func TestStepDownByMouseAndKeyboard(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "scheduler")
@@ -99,8 +99,8 @@ func TestStepDown(t *testing.T) {
 	p.await("the dialog is gone", `!document.querySelector("dialog")`)
 }
 
-// TestNodeNames: whatever nodes and roles are called is shown as text.
-func TestNodeNames(t *testing.T) {
+// TestHostileNamesAreShownAsText: whatever nodes and roles are called is shown as text.
+func TestHostileNamesAreShownAsText(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Alerts: func(ctx context.Context) ([]dashboard.Alert, error) {
 		alerts, err := someAlerts(ctx)
 		alerts[0].Name, alerts[1].Name, alerts[1].Summary = strings.Repeat("🦊", 200), "<b>firing</b>", strings.Repeat("🦊", 200)

@@ -77,9 +77,9 @@ func extract(archive []byte, name string) (string, error) {
 	}
 }
 
-// TestAccessibility: the checker finds nothing on any page, light or dark, at a
+// TestPagesPassAccessibilityChecker: the checker finds nothing on any page, light or dark, at a
 // desk or on a phone, nor in a dialog.
-func TestAccessibility(t *testing.T) {
+func TestPagesPassAccessibilityChecker(t *testing.T) {
 	script := axe(t)
 	w := newWorld(t, dashboard.Config{Alerts: someAlerts, Authentication: withToken(t)}, seed)
 	p := w.open("#/login")

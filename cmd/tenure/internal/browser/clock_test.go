@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestBrowsersClock: a browser whose clock is wrong shows how long ago things were
+// TestWrongBrowserClockDoesNotChangeAges: a browser whose clock is wrong shows how long ago things were
 // all the same.
-func TestBrowsersClock(t *testing.T) {
+func TestWrongBrowserClockDoesNotChangeAges(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(node, "scheduler")

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestDrain: a node is drained and brought back on the page of nodes, which shows
+// TestDrainAndUndrainAreShown: a node is drained and brought back on the page of nodes, which shows
 // both as they happen.
-func TestDrain(t *testing.T) {
+func TestDrainAndUndrainAreShown(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "scheduler")
@@ -40,9 +40,9 @@ func TestDrain(t *testing.T) {
 	p.shows("anna asked to end the drain: api-1")
 }
 
-// TestDrainLast: to drain the last node is refused, and can then be asked for once
+// TestDrainOfLastNodeMustBeConfirmed: to drain the last node is refused, and can then be asked for once
 // more on its own.
-func TestDrainLast(t *testing.T) {
+func TestDrainOfLastNodeMustBeConfirmed(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	only := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(only, "scheduler")

@@ -43,9 +43,9 @@ func (w *world) wired() (*faultwire.Proxy, *postgres.Backend) {
 	return wire, backend
 }
 
-// TestLeaderKilled: within a second of the leader's death the open page shows the
+// TestNewLeaderIsShownWithinOneSecond: within a second of the leader's death the open page shows the
 // new one, without being loaded again.
-func TestLeaderKilled(t *testing.T) {
+func TestNewLeaderIsShownWithinOneSecond(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	wire, backend := w.wired()
 	killed := w.node(backend, "api-1", tenure.Config{})
@@ -74,10 +74,10 @@ func TestLeaderKilled(t *testing.T) {
 	p.shows("crashed")
 }
 
-// TestPartition: a node that the database does not hear of shows as silent while
+// TestPartitionedNodeIsSilentThenDead: a node that the database does not hear of shows as silent while
 // it may still trust itself; when its lease is over it shows as dead, and another
 // leads.
-func TestPartition(t *testing.T) {
+func TestPartitionedNodeIsSilentThenDead(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	wire, backend := w.wired()
 	lease := tenure.Config{Lease: 15 * time.Second}
@@ -97,9 +97,9 @@ func TestPartition(t *testing.T) {
 	p.shows("fell silent: lease expired")
 }
 
-// TestConnectionDrops: while the dashboard cannot be reached the page says so, and
+// TestPageCatchesUpAfterConnectionLoss: while the dashboard cannot be reached the page says so, and
 // when it can be again nothing is missing.
-func TestConnectionDrops(t *testing.T) {
+func TestPageCatchesUpAfterConnectionLoss(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "scheduler")

@@ -13,9 +13,9 @@ import (
 // are seen, which is the order of Tab and of screen readers.
 const inOrder = `[...document.querySelectorAll(".list .row")].every((row, i, all) => i === 0 || +row.getAttribute("aria-rowindex") > +all[i - 1].getAttribute("aria-rowindex"))`
 
-// TestFocus: the focus stays on a link while rows come, go and move around it, and
+// TestFocusStaysWhileRowsMove: the focus stays on a link while rows come, go and move around it, and
 // a screen reader does not announce each of many events.
-func TestFocus(t *testing.T) {
+func TestFocusStaysWhileRowsMove(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "middle", "scheduler")

@@ -21,8 +21,8 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"alerts", "#/alerts", "no_scheduler_leader"},
 }
 
-// TestImages writes what the pages look like, for the documentation.
-func TestImages(t *testing.T) {
+// TestImagesAreWritten writes what the pages look like, for the documentation.
+func TestImagesAreWritten(t *testing.T) {
 	if *images == "" {
 		t.Log("no folder was given with -images: nothing is written")
 		return
@@ -39,13 +39,13 @@ func TestImages(t *testing.T) {
 			p.visit(shown.hash)
 			p.shows(shown.shows)
 			p.settle()
-			p.picture(shown.name + "-" + theme)
+			p.writeScreenshot(shown.name + "-" + theme)
 		}
 		p.do("phone", chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
 		p.visit("#/")
 		p.shows("Latest events")
 		p.settle()
-		p.picture("phone-" + theme)
+		p.writeScreenshot("phone-" + theme)
 		p.do("desk", chromedp.EmulateViewport(1360, 900))
 	}
 }
@@ -65,7 +65,7 @@ func (p *page) settle() {
 	})`)
 }
 
-func (p *page) picture(name string) {
+func (p *page) writeScreenshot(name string) {
 	p.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	if err != nil {

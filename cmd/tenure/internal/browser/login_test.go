@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestLogin: where a login is required, a user sees nothing before it, gets an
+// TestPageRequiresLogin: where a login is required, a user sees nothing before it, gets an
 // error for a wrong token, and sees everything with the right one.
-func TestLogin(t *testing.T) {
+func TestPageRequiresLogin(t *testing.T) {
 	authentication := withToken(t)
 	authentication.Required = true
 	w := newWorld(t, dashboard.Config{Authentication: authentication, Alerts: someAlerts}, nil)

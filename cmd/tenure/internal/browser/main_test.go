@@ -19,7 +19,7 @@ import (
 // patience is how long a test waits for something that should happen.
 const patience = 30 * time.Second
 
-// images is where TestImages writes what it sees; it needs the whole path.
+// images is where TestImagesAreWritten writes what it sees; it needs the whole path.
 var images = flag.String("images", "", "folder to write screenshots of all pages to")
 
 func TestMain(m *testing.M) {

@@ -62,8 +62,8 @@ func (p *page) busy() time.Duration {
 	return 0
 }
 
-// TestMuch: 10,000 roles and 100,000 rows of history stay smooth.
-func TestMuch(t *testing.T) {
+// TestLargeInstallationStaysSmooth: 10,000 roles and 100,000 rows of history stay smooth.
+func TestLargeInstallationStaysSmooth(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) {
 		w.node(w.backend, "api-1", tenure.Config{Lease: time.Hour}) // it must not be found dead during the test
 		w.exec(manyRoles)

@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestSessionEnds: when the session of an open page has ended, the page shows that,
+// TestEndedSessionAsksForToken: when the session of an open page has ended, the page shows that,
 // asks for the token, and continues with it.
-func TestSessionEnds(t *testing.T) {
+func TestEndedSessionAsksForToken(t *testing.T) {
 	authentication := withToken(t)
 	known := authentication.Token
 	var valid atomic.Bool
@@ -39,9 +39,9 @@ func TestSessionEnds(t *testing.T) {
 	p.forgive("ERR_")
 }
 
-// TestRestart: a page that stays open while the dashboard starts again says that it
+// TestPageCatchesUpAfterRestart: a page that stays open while the dashboard starts again says that it
 // hears nothing, catches up, and can act.
-func TestRestart(t *testing.T) {
+func TestPageCatchesUpAfterRestart(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) { w.user = "anna" })
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "scheduler")

@@ -8,9 +8,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestVacancy: while no node leads, the page says so and for how long, in words and
+// TestVacancyIsShown: while no node leads, the page says so and for how long, in words and
 // in the lane of the timeline.
-func TestVacancy(t *testing.T) {
+func TestVacancyIsShown(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(node, "scheduler")
@@ -46,9 +46,9 @@ func TestVacancy(t *testing.T) {
 	}
 }
 
-// TestTermsBeforeRole: the list of terms may come before the state of its role; the
+// TestCurrentTermIsShownBeforeRole: the list of terms may come before the state of its role; the
 // current term is shown as current all the same.
-func TestTermsBeforeRole(t *testing.T) {
+func TestCurrentTermIsShownBeforeRole(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(node, "scheduler")

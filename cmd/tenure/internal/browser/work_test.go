@@ -8,9 +8,9 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestWork: a processor is paused while its figures change, and the page shows
+// TestPausedProcessorIsShown: a processor is paused while its figures change, and the page shows
 // both; what has the focus keeps it.
-func TestWork(t *testing.T) {
+func TestPausedProcessorIsShown(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, func(w *world) {
 		w.exec(`INSERT INTO {processors} (name, kind, role, processed) VALUES ('invoices', 'view', 'views', 1000), ('webhooks', 'view', 'views', 2)`)
 	})

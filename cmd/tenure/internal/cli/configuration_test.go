@@ -171,7 +171,7 @@ func TestCommandInConfigurationFile(t *testing.T) {
 	place := newPlace(t)
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`, "[run]",
 		`roles = ["billing"]`, `command = "echo term $TENURE_TERM of $TENURE_ROLE, socket $NOTIFY_SOCKET; read line"`, `restart = "never"`)
-	socket := listenForNews(t)
+	socket := listenAsManager(t)
 	node := launchWith(t, []string{"NOTIFY_SOCKET=" + socket.path}, "run", "--config", path)
 	line, _ := node.line()
 	term := place.status(t).Roles[0].Leader.Term

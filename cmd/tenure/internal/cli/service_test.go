@@ -20,8 +20,8 @@ type managerMessages struct {
 	path string
 }
 
-// listenForNews starts a service manager for one process.
-func listenForNews(t *testing.T) managerMessages {
+// listenAsManager starts a service manager for one process.
+func listenAsManager(t *testing.T) managerMessages {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "manager") // t.TempDir may be too long for a socket
 	if err != nil {
@@ -37,8 +37,8 @@ func listenForNews(t *testing.T) managerMessages {
 	return managerMessages{t, conn, path}
 }
 
-// hear reports whether a line with this beginning arrives within a time.
-func (n managerMessages) hear(line string, within time.Duration) bool {
+// receives reports whether a line with this beginning arrives within a time.
+func (n managerMessages) receives(line string, within time.Duration) bool {
 	n.t.Helper()
 	if err := n.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		n.t.Fatal(err)
@@ -60,7 +60,7 @@ func (n managerMessages) hear(line string, within time.Duration) bool {
 // await waits for a line.
 func (n managerMessages) await(line string) {
 	n.t.Helper()
-	if !n.hear(line, patience) {
+	if !n.receives(line, patience) {
 		n.t.Fatalf("notifying the service manager failed %q within %v", line, patience)
 	}
 }
@@ -69,7 +69,7 @@ func (n managerMessages) await(line string) {
 // configuration can still be read again.
 func TestServiceWithoutDatabaseReportsStatus(t *testing.T) {
 	t.Parallel()
-	manager := listenForNews(t)
+	manager := listenAsManager(t)
 	path := writeFile(t, "[database]", `dsn = "postgres://127.0.0.1:1/nowhere"`)
 	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path}, "run", "--role", "billing", "--config", path)
 	manager.await("STATUS=Waiting for the database.")
@@ -88,7 +88,7 @@ func TestServiceWithoutDatabaseReportsStatus(t *testing.T) {
 func TestWatchdogFollowsTheSession(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
-	manager := listenForNews(t)
+	manager := listenAsManager(t)
 	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path, "WATCHDOG_USEC=200000"},
 		"run", "--role", "billing", "--dsn", server.DSN())
 	manager.await("READY=1")
@@ -97,7 +97,7 @@ func TestWatchdogFollowsTheSession(t *testing.T) {
 
 	server.Stop(t, "fast")
 	manager.await("STATUS=The database does not respond; retrying.")
-	if manager.hear("WATCHDOG=1", 500*time.Millisecond) {
+	if manager.receives("WATCHDOG=1", 500*time.Millisecond) {
 		t.Error("the watchdog was fed without a session")
 	}
 	server.Start(t)

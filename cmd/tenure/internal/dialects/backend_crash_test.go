@@ -70,7 +70,7 @@ func TestBackendPausedLeaderLosesItsTerm(t *testing.T) {
 		if next.Number() <= last.Term {
 			t.Errorf("Invariant 2: term %d came after term %d", next.Number(), last.Term)
 		}
-		leader.goOn()
+		leader.resume()
 		leader.signal(sandbox.ResumeSignal)
 		if r := leader.await("committed"); r.Lead || !strings.Contains(r.Error, tenure.ErrFenced.Error()) {
 			t.Errorf("after waking: leads %t, and the transaction ended with %q; want ErrFenced", r.Lead, r.Error)

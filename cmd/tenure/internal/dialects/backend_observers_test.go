@@ -65,15 +65,15 @@ func oneLeader(t *testing.T, elections ...*tenure.Election) {
 		defer tick.Stop()
 		var last *tenure.Term
 		for ctx.Err() == nil {
-			last = lookAtAll(t, elections, last)
+			last = checkAll(t, elections, last)
 			<-tick.C
 		}
 	}()
 }
 
-// lookAtAll returns the last term that was seen. A term that is valid before and after the
+// checkAll returns the last term that was seen. A term that is valid before and after the
 // checks of the other elections was valid in between, because trust never returns.
-func lookAtAll(t *testing.T, elections []*tenure.Election, last *tenure.Term) *tenure.Term {
+func checkAll(t *testing.T, elections []*tenure.Election, last *tenure.Term) *tenure.Term {
 	t.Helper()
 	first := make([]*tenure.Term, len(elections))
 	for i, e := range elections {

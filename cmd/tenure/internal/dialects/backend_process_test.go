@@ -133,8 +133,8 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// goOn sends a line to the child's standard input.
-func (p *process) goOn() {
+// resume sends a line to the child's standard input.
+func (p *process) resume() {
 	p.t.Helper()
 	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
 		p.t.Fatalf("%s: %v", p.name, err)

@@ -127,8 +127,8 @@ func (a *apart) awaitEnd(what string, pid int) {
 	}
 }
 
-// gone checks that a process lives no more, now.
-func (a *apart) gone(what string, pid int) {
+// wantGone checks that a process lives no more, now.
+func (a *apart) wantGone(what string, pid int) {
 	a.t.Helper()
 	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
 		a.t.Errorf("invariant 4: %s lives on: %s", what, stat)
@@ -143,8 +143,8 @@ func TestGuardianKillsAllWhenSupervisorDies(t *testing.T) {
 			a := beginApart(t, now().add(time.Hour), script)
 			a.signal(a.supervisor.Process.Pid, syscall.SIGKILL)
 			a.awaitEnd("the guardian of a supervisor that was killed", a.guardian)
-			a.gone("the command", a.command)
-			a.gone("its descendant", a.descendant)
+			a.wantGone("the command", a.command)
+			a.wantGone("its descendant", a.descendant)
 		})
 	}
 }
@@ -159,8 +159,8 @@ func TestGuardianKillsWhileSupervisorIsStopped(t *testing.T) {
 	if late := now().sub(until); late > 0 {
 		t.Errorf("invariant 4: the command lived %v longer than the trust in its term", late)
 	}
-	a.gone("the command", a.command)
-	a.gone("its descendant", a.descendant)
+	a.wantGone("the command", a.command)
+	a.wantGone("its descendant", a.descendant)
 }
 
 // The kernel kills the command, and the supervisor kills the rest when it
@@ -172,5 +172,5 @@ func TestGuardianKilledWhileSupervisorIsStopped(t *testing.T) {
 	a.awaitEnd("the command of a guardian that was killed", a.command)
 	a.signal(a.supervisor.Process.Pid, syscall.SIGCONT)
 	a.awaitEnd("the supervisor", a.supervisor.Process.Pid)
-	a.gone("its descendant", a.descendant)
+	a.wantGone("its descendant", a.descendant)
 }

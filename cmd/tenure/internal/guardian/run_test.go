@@ -262,7 +262,7 @@ func TestCommandRunsWhileTermIsRenewed(t *testing.T) {
 
 // The exit code of a command that ended on its own. The run ends when all
 // processes that it left have ended; they are asked to end first.
-func TestExitCodesOfCommands(t *testing.T) {
+func TestExitCodesOfCommandsAreReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		want   End
@@ -288,7 +288,7 @@ func TestExitCodesOfCommands(t *testing.T) {
 
 // A command that ends on request has its grace period, gets the chosen signal,
 // and gets it once.
-func TestGracefulEnd(t *testing.T) {
+func TestCommandEndsGracefully(t *testing.T) {
 	r := begin(t, newTerm(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
 		func(c *Command) {
 			c.Grace = patience
@@ -310,7 +310,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 }
 
 // A file that the kernel does not execute.
-func TestNotExecutableFile(t *testing.T) {
+func TestNotExecutableFileIsReported(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("no program"), 0o755); err != nil {
 		t.Fatal(err)

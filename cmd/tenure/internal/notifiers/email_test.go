@@ -145,9 +145,9 @@ func (s *mailServer) serve(conn net.Conn) {
 	}
 }
 
-// TestEmail: a mail by STARTTLS, with authentication, of which nothing that comes
+// TestEmailIsSentOverTLSWithSafeHeaders: a mail by STARTTLS, with authentication, of which nothing that comes
 // from elsewhere becomes a header.
-func TestEmail(t *testing.T) {
+func TestEmailIsSentOverTLSWithSafeHeaders(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{startTLS: true, greets: true}
 	trust := startMail(t, server)
@@ -191,9 +191,9 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestEmailRefusals: the password is in no error, a certificate must be right, and
+// TestEmailErrorsHidePassword: the password is in no error, a certificate must be right, and
 // a server that says nothing is given up.
-func TestEmailRefusals(t *testing.T) {
+func TestEmailErrorsHidePassword(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{startTLS: true, greets: true}
 	trust := startMail(t, server)
@@ -218,9 +218,9 @@ func TestEmailRefusals(t *testing.T) {
 	}
 }
 
-// TestEmailRecipients: a refused recipient does not keep the mail from the others,
+// TestRefusedRecipientDoesNotBlockOthers: a refused recipient does not keep the mail from the others,
 // and the mail names that recipient; if all are refused, it is an error.
-func TestEmailRecipients(t *testing.T) {
+func TestRefusedRecipientDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{greets: true}
 	startMail(t, server)
@@ -237,9 +237,9 @@ func TestEmailRecipients(t *testing.T) {
 	}
 }
 
-// TestEmailRefusedForGood: what the server takes from nobody is another matter
+// TestPermanentRefusalOfEmailIsDistinguished: what the server takes from nobody is another matter
 // than a server that is down.
-func TestEmailRefusedForGood(t *testing.T) {
+func TestPermanentRefusalOfEmailIsDistinguished(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{greets: true}
 	startMail(t, server)
@@ -252,9 +252,9 @@ func TestEmailRefusedForGood(t *testing.T) {
 	}
 }
 
-// TestEmailIsInterrupted: an attempt ends with its context, also in the middle: a
+// TestEmailEndsWithContext: an attempt ends with its context, also in the middle: a
 // leader must not wait for a server that says nothing.
-func TestEmailIsInterrupted(t *testing.T) {
+func TestEmailEndsWithContext(t *testing.T) {
 	t.Parallel()
 	silent := &mailServer{}
 	startMail(t, silent)
@@ -267,9 +267,9 @@ func TestEmailIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestEmailInTheClear: a server on this machine needs no TLS; the target of the
+// TestLocalEmailNeedsNoTLS: a server on this machine needs no TLS; the target of the
 // address replaces the recipients.
-func TestEmailInTheClear(t *testing.T) {
+func TestLocalEmailNeedsNoTLS(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{greets: true}
 	startMail(t, server)

@@ -84,9 +84,9 @@ func decode(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// TestSlack: several alerts in one message, to the channel of the address, and no
+// TestSlackMessageHasNoForeignMarkup: several alerts in one message, to the channel of the address, and no
 // markup of what comes from elsewhere.
-func TestSlack(t *testing.T) {
+func TestSlackMessageHasNoForeignMarkup(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 200, "ok")
 	n := mustOpen(t, Config{Type: Slack, URL: url + "/services/T/B/key", Channel: "#usual"})
@@ -115,8 +115,8 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// TestPagerDuty: an incident is opened and resolved by the same key.
-func TestPagerDuty(t *testing.T) {
+// TestPagerDutyResolvesByKey: an incident is opened and resolved by the same key.
+func TestPagerDutyResolvesByKey(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 202, `{"status":"success"}`)
 	n := mustOpen(t, Config{Type: PagerDuty, URL: url + "/v2/enqueue", RoutingKey: "R0UT1NG"})
@@ -151,9 +151,9 @@ func TestPagerDuty(t *testing.T) {
 	}
 }
 
-// TestWebhook: a request is signed as Standard Webhooks has it, and an attempt that
+// TestWebhookIsSignedWithStableID: a request is signed as Standard Webhooks has it, and an attempt that
 // is made again has the same id.
-func TestWebhook(t *testing.T) {
+func TestWebhookIsSignedWithStableID(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 204, "")
 	key := []byte(strings.Repeat("k", 32))
@@ -187,9 +187,9 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestAlertmanager: what fires is said to end some time after the next message
+// TestAlertmanagerAlertOutlivesInterval: what fires is said to end some time after the next message
 // about it.
-func TestAlertmanager(t *testing.T) {
+func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 200, "")
 	n := mustOpen(t, Config{Type: Alertmanager, URL: url + "/base"})
@@ -220,9 +220,9 @@ func TestAlertmanager(t *testing.T) {
 	}
 }
 
-// TestRefusals: an error states who refused and how, and when to try again, but no
+// TestErrorsHideSecrets: an error states who refused and how, and when to try again, but no
 // secret, even if the answer repeats it.
-func TestRefusals(t *testing.T) {
+func TestErrorsHideSecrets(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 400, 401, 404, 413, 422, 429, 500} {
 		url, _ := receive(t, status, "no /services/T/B/key for R0UT1NG")
@@ -268,8 +268,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSecretFiles: a secret in a file is read at each attempt.
-func TestSecretFiles(t *testing.T) {
+// TestSecretFileIsReadAtEachAttempt: a secret in a file is read at each attempt.
+func TestSecretFileIsReadAtEachAttempt(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 200, "")
 	path := filepath.Join(t.TempDir(), "url")
@@ -293,8 +293,8 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses bad input, without its secrets.
-func TestOpenRefuses(t *testing.T) {
+// TestOpenRejectsInvalidConfigWithoutSecrets bad input, without its secrets.
+func TestOpenRejectsInvalidConfigWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	for _, config := range []Config{
 		{Type: "sms"},
@@ -324,8 +324,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestHang: a receiver that does not answer is given up when the context ends.
-func TestHang(t *testing.T) {
+// TestHangingReceiverEndsWithContext: a receiver that does not answer is given up when the context ends.
+func TestHangingReceiverEndsWithContext(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

@@ -104,7 +104,7 @@ func (m manager) start(ask func() Health, more ...string) *Service {
 
 func always(health Health) func() Health { return func() Health { return health } }
 
-func TestLifeOfAService(t *testing.T) {
+func TestServiceReportsEachState(t *testing.T) {
 	manager := newManager(t)
 	service := manager.start(always(Health{true, "waits for billing"}))
 	manager.want("READY=1\nSTATUS=waits for billing")
@@ -121,7 +121,7 @@ func TestLifeOfAService(t *testing.T) {
 	manager.silent(10 * time.Millisecond)
 }
 
-func TestStatusBeforeReady(t *testing.T) {
+func TestStatusIsSentBeforeReady(t *testing.T) {
 	manager := newManager(t)
 	socket, err := Open(manager.environment())
 	if err != nil {
@@ -138,13 +138,13 @@ func TestStatusBeforeReady(t *testing.T) {
 	}
 }
 
-func TestAbstractSocket(t *testing.T) {
+func TestAbstractSocketIsUsed(t *testing.T) {
 	manager := listen(t, "@tenure-notify-"+strconv.Itoa(os.Getpid()))
 	manager.start(always(Health{true, "s"}))
 	manager.want("READY=1\nSTATUS=s")
 }
 
-func TestStatusIsToldWhenItChanges(t *testing.T) {
+func TestStatusIsSentWhenItChanges(t *testing.T) {
 	manager := newManager(t)
 	var asked atomic.Int32
 	manager.start(func() Health {
@@ -157,9 +157,9 @@ func TestStatusIsToldWhenItChanges(t *testing.T) {
 	manager.want("STATUS=leads WATCHDOG=1") // one line, not two messages
 }
 
-// TestWatchdog: a sign of life comes twice per interval, and while the program is
+// TestUnhealthyServiceSendsNoWatchdog: a sign of life comes twice per interval, and while the program is
 // unhealthy none at all.
-func TestWatchdog(t *testing.T) {
+func TestUnhealthyServiceSendsNoWatchdog(t *testing.T) {
 	manager := newManager(t)
 	var sick atomic.Bool
 	service := manager.start(func() Health { return Health{Healthy: !sick.Load()} }, "WATCHDOG_USEC=200000", "WATCHDOG_PID="+strconv.Itoa(os.Getpid()))
@@ -184,7 +184,7 @@ func TestWatchdog(t *testing.T) {
 	manager.want("WATCHDOG=1") // what ends is not ill
 }
 
-func TestNoWatchdog(t *testing.T) {
+func TestWatchdogIsOffByDefault(t *testing.T) {
 	for name, variables := range map[string][]string{
 		"no interval":     nil,
 		"another process": {"WATCHDOG_USEC=2000", "WATCHDOG_PID=1"},
@@ -198,8 +198,8 @@ func TestNoWatchdog(t *testing.T) {
 	}
 }
 
-// TestNobodyListens: without a manager everything works, silently.
-func TestNobodyListens(t *testing.T) {
+// TestMissingManagerIsIgnored: without a manager everything works, silently.
+func TestMissingManagerIsIgnored(t *testing.T) {
 	socket, err := Open(func(string) (string, bool) { return "", false })
 	if socket != nil || err != nil {
 		t.Fatal(socket, err)
@@ -213,7 +213,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-func TestBadEnvironment(t *testing.T) {
+func TestInvalidEnvironmentIsReported(t *testing.T) {
 	manager := newManager(t)
 	for _, test := range []struct{ variable, want string }{
 		{"NOTIFY_SOCKET=vsock:2:1", "must be the path"},
@@ -228,8 +228,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// TestManagerIsGone: what cannot be sent is reported, and stops nothing.
-func TestManagerIsGone(t *testing.T) {
+// TestSendErrorIsReported: what cannot be sent is reported, and stops nothing.
+func TestSendErrorIsReported(t *testing.T) {
 	manager := newManager(t)
 	socket, err := Open(manager.environment())
 	if err != nil {

@@ -120,7 +120,7 @@ func TestMakeRoom(t *testing.T) {
 		t.Errorf("there are %d series", s.Len())
 	}
 	wantAnswer(t, s, "sum(tenure_leader_terms_total)", at, "{} => 301")
-	recent := ask(t, s, "count(sum by (node) (count_over_time(tenure_leader_terms_total[10m])))", at)
+	recent := evaluate(t, s, "count(sum by (node) (count_over_time(tenure_leader_terms_total[10m])))", at)
 	if recent[0] != "{} => 11" && recent[0] != "{} => 12" {
 		t.Errorf("of the last ten minutes there are %q processes", recent)
 	}

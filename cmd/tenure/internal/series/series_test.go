@@ -39,8 +39,8 @@ var engine = promql.NewEngine(promql.EngineOpts{
 	MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
 })
 
-// ask answers a query as lines, sorted.
-func ask(t testing.TB, s *Store, query string, at time.Time) []string {
+// evaluate answers a query as lines, sorted.
+func evaluate(t testing.TB, s *Store, query string, at time.Time) []string {
 	t.Helper()
 	q, err := engine.NewInstantQuery(context.Background(), s, nil, query, at)
 	if err != nil {
@@ -64,7 +64,7 @@ func wantAnswer(t *testing.T, s *Store, query string, at time.Time, want ...stri
 	if want == nil {
 		want = []string{""}
 	}
-	if got := ask(t, s, query, at); !slices.Equal(got, want) {
+	if got := evaluate(t, s, query, at); !slices.Equal(got, want) {
 		t.Errorf("%s is %q; want %q", query, got, want)
 	}
 }
@@ -326,7 +326,7 @@ func BenchmarkQuery(b *testing.B) {
 	} {
 		b.Run(query, func(b *testing.B) {
 			for b.Loop() {
-				ask(b, s, query, at)
+				evaluate(b, s, query, at)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-func TestParseAddress(t *testing.T) {
+func TestParseAddressRejectsInvalidAddresses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		":8080": "127.0.0.1:8080", "127.0.0.1:0": "127.0.0.1:0", "0.0.0.0:8080": "0.0.0.0:8080", "[::]:1": "[::]:1",
@@ -37,8 +37,8 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// TestListen: what is in the way of listening is one clear line.
-func TestListen(t *testing.T) {
+// TestListenReportsCauseOnOneLine: what is in the way of listening is one clear line.
+func TestListenReportsCauseOnOneLine(t *testing.T) {
 	t.Parallel()
 	taken, err := Listen(t.Context(), ":0")
 	if err != nil {

@@ -63,9 +63,9 @@ func (f files) write(t *testing.T, cert, key []byte) {
 	}
 }
 
-// TestCertificateChanges: new files count a second later; what cannot be used
+// TestChangedCertificateIsLoaded: new files count a second later; what cannot be used
 // leaves the old certificate and is logged once.
-func TestCertificateChanges(t *testing.T) {
+func TestChangedCertificateIsLoaded(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
 	cert1, key1 := keyPair(t, "one")
@@ -108,8 +108,8 @@ func TestCertificateChanges(t *testing.T) {
 	})
 }
 
-// TestBadCertificate: what is wrong is one clear line.
-func TestBadCertificate(t *testing.T) {
+// TestInvalidCertificateIsReportedOnOneLine: what is wrong is one clear line.
+func TestInvalidCertificateIsReportedOnOneLine(t *testing.T) {
 	t.Parallel()
 	cert, key := keyPair(t, "one")
 	_, other := keyPair(t, "two")
@@ -137,9 +137,9 @@ func TestBadCertificate(t *testing.T) {
 	}
 }
 
-// TestTLS: the API and its events over TLS, with both versions of HTTP, and a
+// TestServesOverTLSDuringCertificateChange: the API and its events over TLS, with both versions of HTTP, and a
 // certificate that is replaced during the test.
-func TestTLS(t *testing.T) {
+func TestServesOverTLSDuringCertificateChange(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
 	cert1, key1 := keyPair(t, "one")

@@ -37,9 +37,9 @@ func accepting(t *testing.T, listener net.Listener) <-chan *limitedConn {
 	return accepted
 }
 
-// TestConnectionLimit: a connection more than there may be is accepted, and takes
+// TestConnectionAboveLimitReplacesIdleOne: a connection more than there may be is accepted, and takes
 // the place of one that does nothing, of the address that has the most.
-func TestConnectionLimit(t *testing.T) {
+func TestConnectionAboveLimitReplacesIdleOne(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,10 +94,10 @@ func TestConnectionLimit(t *testing.T) {
 // hostileConnections is more than the server takes.
 const hostileConnections = 5000
 
-// TestHealthUnderHostileConnections: clients that open streams, send headers slowly
+// TestHealthAnswersUnderHostileConnections: clients that open streams, send headers slowly
 // or nothing at all, and come back when they are closed, keep nobody from asking
 // for the node's health. A supervisor would kill a leader that does not answer.
-func TestHealthUnderHostileConnections(t *testing.T) {
+func TestHealthAnswersUnderHostileConnections(t *testing.T) {
 	h := newHandler(t, Config{})
 	listener, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestCrowd: 1,000 clients that do not read cost little memory and delay nobody.
+// TestUnreadStreamsCostLittleMemory: 1,000 clients that do not read cost little memory and delay nobody.
 // When they read at last, each gets a clear last event.
-func TestCrowd(t *testing.T) {
+func TestUnreadStreamsCostLittleMemory(t *testing.T) {
 	pgtest.Long(t)
 	const crowd, events, size = 1000, 4000, 900
 	h := newHandler(t, Config{})

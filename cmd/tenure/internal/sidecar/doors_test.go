@@ -15,9 +15,9 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// TestGuessingIsLimited: after some wrong tokens none is looked at until the minute
+// TestWrongTokensAreLimitedPerAddress: after some wrong tokens none is looked at until the minute
 // is over, on no path, and others are not locked out.
-func TestGuessingIsLimited(t *testing.T) {
+func TestWrongTokensAreLimitedPerAddress(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, Config{Token: newToken(t)})
 	now := time.Now()
@@ -27,7 +27,7 @@ func TestGuessingIsLimited(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, path, http.NoBody)
 		r.Host, r.RemoteAddr = "localhost", from+":1"
 		r.Header.Set("Authorization", "Bearer "+token)
-		return askWith(t, h, r)
+		return serve(t, h, r)
 	}
 	paths := []string{"/v1/elections/billing/step-down", "/v1/nodes/one/drain", "/v1/nodes/one/undrain"}
 	for i := range httpguard.MaxAttempts {
@@ -46,8 +46,8 @@ func TestGuessingIsLimited(t *testing.T) {
 	post("192.0.2.1", paths[0], secret).refused(t, http.StatusServiceUnavailable, codeStarting)
 }
 
-// TestGuessesOnThePageCount: the page beside the API counts the same guesses.
-func TestGuessesOnThePageCount(t *testing.T) {
+// TestWrongTokensOfPageAreCounted: the page beside the API counts the same guesses.
+func TestWrongTokensOfPageAreCounted(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		httpguard.AttemptsOf(r.Context(), httpguard.NewAttempts()).Failed("192.0.2.1")
@@ -58,13 +58,13 @@ func TestGuessesOnThePageCount(t *testing.T) {
 		r.Host = "localhost"
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	ask(t, h, http.MethodPost, "/v1/elections/billing/step-down", "", "Authorization", "Bearer "+secret).
+	call(t, h, http.MethodPost, "/v1/elections/billing/step-down", "", "Authorization", "Bearer "+secret).
 		refused(t, http.StatusTooManyRequests, codeGuessing)
 }
 
-// TestHostsOfTheServer: a page that has given its own name this server's address
+// TestForeignHostNamesAreRejected: a page that has given its own name this server's address
 // reads nothing; health checks are answered by every name.
-func TestHostsOfTheServer(t *testing.T) {
+func TestForeignHostNamesAreRejected(t *testing.T) {
 	t.Parallel()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -139,8 +139,8 @@ type reply struct {
 	body   string
 }
 
-// ask asks a handler, and checks the answer against the description.
-func ask(t *testing.T, h http.Handler, method, target, body string, header ...string) reply {
+// call asks a handler, and checks the answer against the description.
+func call(t *testing.T, h http.Handler, method, target, body string, header ...string) reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	r.Host = "localhost"
@@ -150,10 +150,10 @@ func ask(t *testing.T, h http.Handler, method, target, body string, header ...st
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	return askWith(t, h, r)
+	return serve(t, h, r)
 }
 
-func askWith(t *testing.T, h http.Handler, r *http.Request) reply {
+func serve(t *testing.T, h http.Handler, r *http.Request) reply {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

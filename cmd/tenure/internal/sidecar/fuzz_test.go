@@ -110,7 +110,7 @@ func FuzzRole(f *testing.F) {
 			r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
 			r.Host = "localhost"
 			r.Header.Set("Authorization", "Bearer "+secret)
-			askWith(t, h, r).refused(t, status, want)
+			serve(t, h, r).refused(t, status, want)
 		}
 	})
 }

@@ -44,8 +44,8 @@ func lead(t *testing.T, m *cluster.Member, role string) {
 	elected(t, m.Node(), role)
 }
 
-// TestCluster: the nodes and who leads, by every node, at most a second old.
-func TestCluster(t *testing.T) {
+// TestClusterListsNodesAndLeaders: the nodes and who leads, by every node, at most a second old.
+func TestClusterListsNodesAndLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -53,7 +53,7 @@ func TestCluster(t *testing.T) {
 		one := join(t, db, "one", h, cluster.Config{HTTPPort: 8080, Labels: map[string]string{"zone": "eu"}})
 		lead(t, one, "billing")
 		two := join(t, db, "two", nil, cluster.Config{})
-		seen := decode[record.Cluster](t, ask(t, h, "GET", "/v1/cluster", "").want(t, 200).body)
+		seen := decode[record.Cluster](t, call(t, h, "GET", "/v1/cluster", "").want(t, 200).body)
 		if seen.Name != "shop" || seen.Counts != (record.Counts{Active: 2, Total: 2}) || len(seen.Nodes) != 2 || len(seen.Leaders) != 1 {
 			t.Fatalf("%+v", seen)
 		}
@@ -62,38 +62,38 @@ func TestCluster(t *testing.T) {
 			seen.Leaders[0].Leader.Node != first.ID {
 			t.Errorf("%+v", seen)
 		}
-		all := decode[nodesRecord](t, ask(t, h, "GET", "/v1/nodes", "").want(t, 200).body)
+		all := decode[nodesRecord](t, call(t, h, "GET", "/v1/nodes", "").want(t, 200).body)
 		if len(all.Nodes) != 2 || all.Nodes[1].Name != "two" {
 			t.Errorf("%+v", all)
 		}
 		for _, text := range []string{"two", two.ID().String(), strings.ToUpper(two.ID().String()[:8])} {
-			if node := decode[record.Node](t, ask(t, h, "GET", "/v1/nodes/"+text, "").want(t, 200).body); node.Name != "two" {
+			if node := decode[record.Node](t, call(t, h, "GET", "/v1/nodes/"+text, "").want(t, 200).body); node.Name != "two" {
 				t.Errorf("%q: %+v", text, node)
 			}
 		}
-		if r := ask(t, h, "GET", "/v1/nodes/tow", "").refused(t, 404, codeUnknownNode); !strings.Contains(r.body, `did you mean \"two\"?`) {
+		if r := call(t, h, "GET", "/v1/nodes/tow", "").refused(t, 404, codeUnknownNode); !strings.Contains(r.body, `did you mean \"two\"?`) {
 			t.Errorf("%s", r.body)
 		}
 		join(t, db, "two", nil, cluster.Config{})
 		time.Sleep(lookUpInterval)
-		ask(t, h, "GET", "/v1/nodes/two", "").refused(t, 409, codeAmbiguous)
+		call(t, h, "GET", "/v1/nodes/two", "").refused(t, 409, codeAmbiguous)
 		time.Sleep(lookUpInterval)
 		db.failWith(errors.New("down"))
-		ask(t, h, "GET", "/v1/cluster", "").refused(t, 503, codeDatabase)
+		call(t, h, "GET", "/v1/cluster", "").refused(t, 503, codeDatabase)
 		db.failWith(nil)
 	})
 }
 
-// TestReadyMember: a member that waits for others or drains says why it is not
+// TestUnreadyMemberReportsReason: a member that waits for others or drains says why it is not
 // ready.
-func TestReadyMember(t *testing.T) {
+func TestUnreadyMemberReportsReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h := newHandler(t, Config{})
 		unready := func(want string) {
 			t.Helper()
-			r := decode[readyRecord](t, ask(t, h, "GET", "/readyz", "").want(t, 503).body)
+			r := decode[readyRecord](t, call(t, h, "GET", "/readyz", "").want(t, 503).body)
 			if r.Ready || !strings.Contains(r.Reason, want) {
 				t.Errorf("%+v, want %s", r, want)
 			}
@@ -104,7 +104,7 @@ func TestReadyMember(t *testing.T) {
 		if err := one.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ask(t, h, "GET", "/readyz", "").want(t, 200)
+		call(t, h, "GET", "/readyz", "").want(t, 200)
 		if err := one.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -112,35 +112,35 @@ func TestReadyMember(t *testing.T) {
 		if err := one.Undrain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ask(t, h, "GET", "/readyz", "").want(t, 200)
+		call(t, h, "GET", "/readyz", "").want(t, 200)
 		if err := other.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ask(t, h, "GET", "/readyz", "").want(t, 200) // it is ready with fewer nodes, too
+		call(t, h, "GET", "/readyz", "").want(t, 200) // it is ready with fewer nodes, too
 	})
 }
 
-// TestDrain: any node drains and comes back at the request of who may write.
-func TestDrain(t *testing.T) {
+// TestAuthorizedClientDrainsNode: any node drains and comes back at the request of who may write.
+func TestAuthorizedClientDrainsNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h := newHandler(t, Config{Token: newToken(t)})
 		join(t, db, "one", h, cluster.Config{})
 		const drain, undrain = "/v1/nodes/two/drain", "/v1/nodes/two/undrain"
-		ask(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
+		call(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
 		two := join(t, db, "two", nil, cluster.Config{})
 		lead(t, two, "billing")
-		ask(t, h, "POST", drain, "").refused(t, 401, codeUnauthorized)
-		ask(t, h, "POST", drain, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
-		ask(t, h, "POST", undrain, `{"force":true}`, authorized...).refused(t, 400, codeInvalidBody)
-		ask(t, h, "POST", "/v1/nodes/three/drain", "", authorized...).refused(t, 404, codeUnknownNode)
+		call(t, h, "POST", drain, "").refused(t, 401, codeUnauthorized)
+		call(t, h, "POST", drain, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+		call(t, h, "POST", undrain, `{"force":true}`, authorized...).refused(t, 400, codeInvalidBody)
+		call(t, h, "POST", "/v1/nodes/three/drain", "", authorized...).refused(t, 404, codeUnknownNode)
 		synctest.Wait()
 		if two.Ready() != nil {
 			t.Fatal("a request that was refused changed something")
 		}
 
-		asked := decode[record.Node](t, ask(t, h, "POST", drain, `{"to":"one"}`, authorized...).want(t, 202).body)
+		asked := decode[record.Node](t, call(t, h, "POST", drain, `{"to":"one"}`, authorized...).want(t, 202).body)
 		if asked.ID != two.ID().UUID() || asked.Status != tenure.StatusActive {
 			t.Errorf("%+v", asked)
 		}
@@ -155,21 +155,21 @@ func TestDrain(t *testing.T) {
 		await("drained", func(d tenure.Description) bool {
 			return d.Status == tenure.StatusDraining && d.Drained && d.StatusBy == askedOverHTTP
 		})
-		ask(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
-		ask(t, h, "POST", undrain, "", authorized...).want(t, 202)
+		call(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
+		call(t, h, "POST", undrain, "", authorized...).want(t, 202)
 		await("back", func(d tenure.Description) bool { return d.Status == tenure.StatusActive && d.StatusBy == askedOverHTTP })
 		synctest.Wait()
 		time.Sleep(2 * lookUpInterval) // what was looked up is old
-		if back := decode[record.Node](t, ask(t, h, "GET", "/v1/nodes/two", "").want(t, 200).body); back.StatusBy != askedOverHTTP {
+		if back := decode[record.Node](t, call(t, h, "GET", "/v1/nodes/two", "").want(t, 200).body); back.StatusBy != askedOverHTTP {
 			t.Errorf("%+v; want it to say who asked", back)
 		}
-		ask(t, h, "POST", "/v1/nodes/one/drain", `{"force":true}`, authorized...).want(t, 202)
+		call(t, h, "POST", "/v1/nodes/one/drain", `{"force":true}`, authorized...).want(t, 202)
 	})
 }
 
-// TestWatchNodes: a client sees which nodes come, change and go, each once, also
+// TestWatchReportsEachNodeChangeOnce: a client sees which nodes come, change and go, each once, also
 // those that it missed while it was away.
-func TestWatchNodes(t *testing.T) {
+func TestWatchReportsEachNodeChangeOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()

@@ -100,9 +100,9 @@ func checkSchema(t *testing.T, name, text string) {
 	}
 }
 
-// TestDescription: every status of every path that is described is really answered,
+// TestEveryDescribedStatusIsAnswered: every status of every path that is described is really answered,
 // in the described form.
-func TestDescription(t *testing.T) {
+func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 	t.Parallel()
 	answered := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDescription(t *testing.T) {
 		on := newHandler(t, Config{Token: newToken(t), Metrics: http.NotFoundHandler()})
 		seen := func(h *Handler, method, target, body string, header ...string) {
 			t.Helper()
-			r := ask(t, h, method, target, body, header...)
+			r := call(t, h, method, target, body, header...)
 			doc, err := described()
 			if err != nil {
 				t.Fatal(err)
@@ -191,7 +191,7 @@ func TestDescription(t *testing.T) {
 		seen(on, "POST", drain, "", bearer...)
 		guessing := newHandler(t, Config{Token: newToken(t)})
 		for range httpguard.MaxAttempts {
-			ask(t, guessing, "POST", stepDown, "", "Authorization", "Bearer wrong").want(t, http.StatusUnauthorized)
+			call(t, guessing, "POST", stepDown, "", "Authorization", "Bearer wrong").want(t, http.StatusUnauthorized)
 		}
 		for _, target := range []string{stepDown, drain, undrain} {
 			seen(guessing, "POST", target, "", bearer...)
@@ -220,8 +220,8 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestDescriptionStates: the states and kinds of events are all described.
-func TestDescriptionStates(t *testing.T) {
+// TestDescriptionListsStatesAndEvents: the states and kinds of events are all described.
+func TestDescriptionListsStatesAndEvents(t *testing.T) {
 	t.Parallel()
 	doc, err := described()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
-// TestOnPostgreSQL: two real nodes on a real database, asked over the wire: who
+// TestHandOverByNameOnPostgreSQL: two real nodes on a real database, asked over the wire: who
 // leads, a hand-over by name, and the events of it.
-func TestOnPostgreSQL(t *testing.T) {
+func TestHandOverByNameOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Unmigrated(t).Backend
 	token := newToken(t)
@@ -30,16 +30,16 @@ func TestOnPostgreSQL(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	events := follow(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), first.feed.Position(0).String())
 
-	ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
-	ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
-	done := decode[stepDownRecord](t, ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
+	call(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
+	call(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+	done := decode[stepDownRecord](t, call(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
 	if done.Term != term.Number() || *done.To != two.ID() {
 		t.Errorf("%+v", done)
 	}
 	next := elected(t, two, "billing").Term()
-	ask(t, second, "GET", "/leader", "").want(t, 200)
-	ask(t, first, "GET", "/leader", "").want(t, 503)
-	ask(t, first, "GET", "/readyz", "").want(t, 200)
+	call(t, second, "GET", "/leader", "").want(t, 200)
+	call(t, first, "GET", "/leader", "").want(t, 503)
+	call(t, first, "GET", "/readyz", "").want(t, 200)
 
 	seen := map[string]bool{}
 	for begun := time.Now(); !seen["acquired"] || !seen["released"] || !seen["two leads"]; {
@@ -57,11 +57,11 @@ func TestOnPostgreSQL(t *testing.T) {
 			seen["two leads"] = change.Role == "billing" && change.Leader.Term == next.Number()
 		}
 	}
-	leader := decode[roleRecord](t, ask(t, second, "GET", "/v1/leaders/billing", "").want(t, 200).body).Leader
+	leader := decode[roleRecord](t, call(t, second, "GET", "/v1/leaders/billing", "").want(t, 200).body).Leader
 	if leader.Node != two.ID() || leader.Term != next.Number() || !time.Time(leader.AcquiredAt).Equal(next.AcquiredAt()) {
 		t.Errorf("%+v", leader)
 	}
-	ask(t, second, "POST", stepDownPath, "", authorized...).want(t, 200)
+	call(t, second, "POST", stepDownPath, "", authorized...).want(t, 200)
 	terms, err := db.History(t.Context(), history.Query{Role: "billing", Until: time.Time(leader.AcquiredAt)})
 	if err != nil || len(terms) != 2 {
 		t.Fatalf("%+v, %v; want two terms", terms, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/feed"
 )
 
-// TestResume: clients that are cut at random and come back see every event once and
+// TestResumedStreamMissesNoEvent: clients that are cut at random and come back see every event once and
 // in order, or learn exactly how many they missed.
-func TestResume(t *testing.T) {
+func TestResumedStreamMissesNoEvent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

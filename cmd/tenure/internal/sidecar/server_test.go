@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/internal/feed"
 )
 
-// TestServeFails: a listener that fails ends serving with its error.
-func TestServeFails(t *testing.T) {
+// TestServeReturnsErrorOfListener: a listener that fails ends serving with its error.
+func TestServeReturnsErrorOfListener(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, Config{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,8 +20,8 @@ const askedOverHTTP = "HTTP from 192.0.2.1:1234"
 // authorized is the header of a request that may write.
 var authorized = []string{"Authorization", "bearer " + secret, "Content-Type", "application/json; charset=utf-8"}
 
-// TestStepDown: the leader gives the role up, to whom it was asked to.
-func TestStepDown(t *testing.T) {
+// TestStepDownHandsOverToTarget: the leader gives the role up, to whom it was asked to.
+func TestStepDownHandsOverToTarget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -34,36 +34,36 @@ func TestStepDown(t *testing.T) {
 		campaign(t, db, "same", nil, "billing")
 		synctest.Wait()
 
-		ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
-		ask(t, first, "POST", "/v1/elections/other/step-down", "", authorized...).refused(t, 404, codeUnknownRole)
-		ask(t, first, "POST", "/v1/elections/%0A/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
+		call(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
+		call(t, first, "POST", "/v1/elections/other/step-down", "", authorized...).refused(t, 404, codeUnknownRole)
+		call(t, first, "POST", "/v1/elections/%0A/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
 		unicorns := strings.Repeat("%F0%9F%A6%84", 200)
-		ask(t, first, "POST", "/v1/elections/"+unicorns+"/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
-		ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
-		ask(t, first, "POST", stepDownPath, `{"to":"same"}`, authorized...).refused(t, 409, codeAmbiguous)
-		ask(t, first, "POST", stepDownPath, `{"to":"one"}`, authorized...).refused(t, 409, codeUnknownNode)
+		call(t, first, "POST", "/v1/elections/"+unicorns+"/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
+		call(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+		call(t, first, "POST", stepDownPath, `{"to":"same"}`, authorized...).refused(t, 409, codeAmbiguous)
+		call(t, first, "POST", stepDownPath, `{"to":"one"}`, authorized...).refused(t, 409, codeUnknownNode)
 		db.failWith(errors.New("down"))
-		ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).refused(t, 503, codeDatabase)
+		call(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).refused(t, 503, codeDatabase)
 		db.failWith(nil)
 		if !term.Valid() {
 			t.Fatal("a request that was refused ended the term")
 		}
 
-		r := decode[stepDownRecord](t, ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
+		r := decode[stepDownRecord](t, call(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
 		if r.Role != "billing" || r.Term != term.Number() || r.Node != one.ID() || r.NodeName != "one" || *r.To != two.ID() || !r.Released {
 			t.Errorf("%+v", r)
 		}
 		elected(t, two, "billing")
-		ask(t, second, "POST", stepDownPath, `{"to":"`+strings.ToUpper(one.ID().String())+`"}`, authorized...).want(t, 200)
+		call(t, second, "POST", stepDownPath, `{"to":"`+strings.ToUpper(one.ID().String())+`"}`, authorized...).want(t, 200)
 		elected(t, one, "billing")
-		ask(t, first, "POST", stepDownPath, "", authorized...).want(t, 200)
-		ask(t, first, "GET", "/leader", "").want(t, 503)
+		call(t, first, "POST", stepDownPath, "", authorized...).want(t, 200)
+		call(t, first, "GET", "/leader", "").want(t, 503)
 	})
 }
 
-// TestStepDownWhileWorking: the answer waits for the work, up to its bound, and
+// TestStepDownWaitsForWork: the answer waits for the work, up to its bound, and
 // says so if that did not end.
-func TestStepDownWhileWorking(t *testing.T) {
+func TestStepDownWaitsForWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
@@ -74,7 +74,7 @@ func TestStepDownWhileWorking(t *testing.T) {
 		}
 		time.AfterFunc(20*time.Second, guard.Done)
 		begun := time.Now()
-		ask(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 200)
+		call(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 200)
 		if waited := time.Since(begun); waited != 20*time.Second {
 			t.Errorf("it was answered after %v", waited)
 		}
@@ -82,18 +82,18 @@ func TestStepDownWhileWorking(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun = time.Now()
-		r := decode[stepDownRecord](t, ask(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 202).body)
+		r := decode[stepDownRecord](t, call(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 202).body)
 		if waited := time.Since(begun); waited != stepDownTimeout || r.Released || r.To != nil {
 			t.Errorf("after %v: %+v", waited, r)
 		}
-		ask(t, h, "GET", "/leader", "").want(t, 503)
+		call(t, h, "GET", "/leader", "").want(t, 503)
 		guard.Done()
 	})
 }
 
-// TestStepDownSessionLost: a session that is lost in the middle ends the term too,
+// TestStepDownReportsLostSession: a session that is lost in the middle ends the term too,
 // but the role is not free yet.
-func TestStepDownSessionLost(t *testing.T) {
+func TestStepDownReportsLostSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -107,18 +107,18 @@ func TestStepDownSessionLost(t *testing.T) {
 			db.Revoke(tenure.NamedRole("billing"))
 			guard.Done()
 		})
-		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeSessionLost)
+		call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeSessionLost)
 	})
 }
 
-// TestWhoMayWrite: nobody without the token, and no page of another origin.
-func TestWhoMayWrite(t *testing.T) {
+// TestWritesNeedTokenAndOwnOrigin: nobody without the token, and no page of another origin.
+func TestWritesNeedTokenAndOwnOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h, off := newHandler(t, Config{Token: newToken(t)}), newHandler(t, Config{})
 		term := elected(t, campaign(t, db, "one", h, "billing"), "billing").Term()
-		r := ask(t, off, "POST", stepDownPath, "", authorized...).refused(t, 403, codeWritesOff)
+		r := call(t, off, "POST", stepDownPath, "", authorized...).refused(t, 403, codeWritesOff)
 		if !strings.Contains(r.body, "--token-file") {
 			t.Errorf("it is not said how to turn writes on: %s", r.body)
 		}
@@ -127,7 +127,7 @@ func TestWhoMayWrite(t *testing.T) {
 			"Bearer \"" + secret + "\"", "Bearer " + secret + " " + secret, "Bearer,Bearer " + secret, "Bearer\t" + secret,
 			"Bearer " + strings.ToUpper(secret), "Bearer " + strings.Repeat("x", 10000),
 		} {
-			r := ask(t, h, "POST", stepDownPath, "", "Authorization", header).refused(t, 401, codeUnauthorized)
+			r := call(t, h, "POST", stepDownPath, "", "Authorization", header).refused(t, 401, codeUnauthorized)
 			if !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Bearer ") {
 				t.Errorf("%q: %v", header, r.header)
 			}
@@ -135,17 +135,17 @@ func TestWhoMayWrite(t *testing.T) {
 		for _, foreign := range [][]string{
 			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
 		} {
-			ask(t, h, "POST", stepDownPath, "", append(foreign, authorized...)...).refused(t, 403, codeCrossOrigin)
+			call(t, h, "POST", stepDownPath, "", append(foreign, authorized...)...).refused(t, 403, codeCrossOrigin)
 		}
 		if !term.Valid() {
 			t.Fatal("a request that was refused ended the term")
 		}
-		ask(t, h, "POST", stepDownPath, "", append([]string{"Sec-Fetch-Site", "same-origin"}, authorized...)...).want(t, 200)
+		call(t, h, "POST", stepDownPath, "", append([]string{"Sec-Fetch-Site", "same-origin"}, authorized...)...).want(t, 200)
 	})
 }
 
-// TestStepDownBody: one object with at most the one field, of a bounded size.
-func TestStepDownBody(t *testing.T) {
+// TestStepDownRejectsInvalidBody: one object with at most the one field, of a bounded size.
+func TestStepDownRejectsInvalidBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
@@ -153,20 +153,20 @@ func TestStepDownBody(t *testing.T) {
 		for _, body := range []string{
 			"x", "null", "[]", `"two"`, `{"to":1}`, `{"from":"x"}`, `{"to":"two"}{}`, `{"to":"two"} x`, `{"to":"two"`, " ",
 		} {
-			ask(t, h, "POST", stepDownPath, body, authorized...).refused(t, 400, codeInvalidBody)
+			call(t, h, "POST", stepDownPath, body, authorized...).refused(t, 400, codeInvalidBody)
 		}
 		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json;;", "x"} {
-			ask(t, h, "POST", stepDownPath, "{}", "Authorization", authorized[1], "Content-Type", kind).refused(t, 415, codeMediaType)
+			call(t, h, "POST", stepDownPath, "{}", "Authorization", authorized[1], "Content-Type", kind).refused(t, 415, codeMediaType)
 		}
-		ask(t, h, "POST", stepDownPath, strings.Repeat("x", maxBody+1), authorized...).refused(t, 413, codeTooLarge)
+		call(t, h, "POST", stepDownPath, strings.Repeat("x", maxBody+1), authorized...).refused(t, 413, codeTooLarge)
 		cut := httptest.NewRequestWithContext(t.Context(), "POST", stepDownPath, failingBody{})
 		cut.Host = "localhost"
 		cut.Header.Set("Authorization", authorized[1])
-		askWith(t, h, cut).refused(t, 400, codeInvalidBody)
+		serve(t, h, cut).refused(t, 400, codeInvalidBody)
 		if !term.Valid() {
 			t.Fatal("a request that was refused ended the term")
 		}
-		ask(t, h, "POST", stepDownPath, `{"to":""}`, authorized...).want(t, 200)
+		call(t, h, "POST", stepDownPath, `{"to":""}`, authorized...).want(t, 200)
 	})
 }
 
@@ -174,9 +174,9 @@ type failingBody struct{}
 
 func (failingBody) Read([]byte) (int, error) { return 0, errors.New("cut") }
 
-// TestTokenChanges: a new token counts a second later, or immediately after a
+// TestChangedTokenIsLoaded: a new token counts a second later, or immediately after a
 // reload; with a file that cannot be used, every request is refused.
-func TestTokenChanges(t *testing.T) {
+func TestChangedTokenIsLoaded(t *testing.T) {
 	t.Parallel()
 	name := writeFile(t, "token", secret)
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestTokenChanges(t *testing.T) {
 		}
 		h := newHandler(t, Config{Token: token})
 		status := func(with string) int {
-			return ask(t, h, "POST", stepDownPath, "", "Authorization", "Bearer "+with).status
+			return call(t, h, "POST", stepDownPath, "", "Authorization", "Bearer "+with).status
 		}
 		const newer = "another-secret-of-this-length"
 		replace := func(content string) {
@@ -220,21 +220,21 @@ func TestTokenChanges(t *testing.T) {
 					t.Errorf("%q: %d", with, got)
 				}
 			}
-			ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
+			call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
 		}
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(lookInterval)
-		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
+		call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
 		replace(secret + "\r\n")
 		time.Sleep(lookInterval)
-		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeStarting)
+		call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeStarting)
 	})
 }
 
-// TestBadToken: what is wrong with a file is one clear line that does not repeat it.
-func TestBadToken(t *testing.T) {
+// TestInvalidTokenFileIsReportedWithoutToken: what is wrong with a file is one clear line that does not repeat it.
+func TestInvalidTokenFileIsReportedWithoutToken(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		"":                                    "is empty",

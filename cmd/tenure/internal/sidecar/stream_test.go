@@ -20,9 +20,9 @@ import (
 
 const inMemory = "http://node"
 
-// TestEvents: a client sees every event of the node's elections, who leads
+// TestStreamDeliversEveryEvent: a client sees every event of the node's elections, who leads
 // anywhere, and the end.
-func TestEvents(t *testing.T) {
+func TestStreamDeliversEveryEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -74,9 +74,9 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestPulse: a client that hears nothing for a while hears that the node lives,
+// TestIdleStreamShowsThatNodeLives: a client that hears nothing for a while hears that the node lives,
 // for as long as it wants, beyond the bounds on requests.
-func TestPulse(t *testing.T) {
+func TestIdleStreamShowsThatNodeLives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -113,9 +113,9 @@ func number(t *testing.T, m message) int {
 	return i
 }
 
-// TestSlowClient: a client that falls behind gets what it had been sent and a clear
+// TestSlowClientLearnsHowMuchItMissed: a client that falls behind gets what it had been sent and a clear
 // last event; when it comes back it learns how much it missed.
-func TestSlowClient(t *testing.T) {
+func TestSlowClientLearnsHowMuchItMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -163,9 +163,9 @@ func TestSlowClient(t *testing.T) {
 	})
 }
 
-// TestShortenedErrors: an error of any length takes a bounded place in the feed,
+// TestLongErrorsAreShortened: an error of any length takes a bounded place in the feed,
 // and stays text.
-func TestShortenedErrors(t *testing.T) {
+func TestLongErrorsAreShortened(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -180,8 +180,8 @@ func TestShortenedErrors(t *testing.T) {
 	})
 }
 
-// TestStalledClient: a client that takes nothing at all is cut.
-func TestStalledClient(t *testing.T) {
+// TestStalledClientIsDisconnected: a client that takes nothing at all is cut.
+func TestStalledClientIsDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -212,8 +212,8 @@ func TestStalledClient(t *testing.T) {
 	})
 }
 
-// TestGoneClient: a client that goes leaves nothing.
-func TestGoneClient(t *testing.T) {
+// TestDisconnectedClientLeavesNothing: a client that goes leaves nothing.
+func TestDisconnectedClientLeavesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -227,8 +227,8 @@ func TestGoneClient(t *testing.T) {
 	})
 }
 
-// TestTooManyStreams: one more than there may be is refused until another goes.
-func TestTooManyStreams(t *testing.T) {
+// TestStreamAboveLimitIsRejected: one more than there may be is refused until another goes.
+func TestStreamAboveLimitIsRejected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -239,19 +239,19 @@ func TestTooManyStreams(t *testing.T) {
 		}
 		again := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/events", http.NoBody)
 		again.Host, again.RemoteAddr = "localhost", "pipe" // as the address of the others is
-		r := askWith(t, h, again).refused(t, 503, codeTooMany)
+		r := serve(t, h, again).refused(t, 503, codeTooMany)
 		if r.header.Get("Retry-After") == "" {
 			t.Error("it is not said when to try again")
 		}
-		ask(t, h, "GET", "/healthz", "").want(t, 200)
+		call(t, h, "GET", "/healthz", "").want(t, 200)
 		last.close()
 		synctest.Wait()
 		follow(t, client, inMemory, "")
 	})
 }
 
-// TestLastEventID: another feed's id is a gap; nonsense is refused.
-func TestLastEventID(t *testing.T) {
+// TestLastEventIDOfAnotherFeedIsAGap: another feed's id is a gap; nonsense is refused.
+func TestLastEventIDOfAnotherFeedIsAGap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
@@ -274,16 +274,16 @@ func TestLastEventID(t *testing.T) {
 		}
 		name, _, _ := strings.Cut(h.feed.Position(0).String(), "-")
 		for _, id := range []string{"1", "-", "-1", "x-1", name, name + "-", name + "-+1", name + "-01", name + "--1", "aaaaaaaaaa-18446744073709551616", "AAAAAAAAAA-1"} {
-			ask(t, h, "GET", "/v1/events", "", "Last-Event-ID", id).refused(t, 400, codeInvalidID)
+			call(t, h, "GET", "/v1/events", "", "Last-Event-ID", id).refused(t, 400, codeInvalidID)
 		}
-		if r := ask(t, h, "HEAD", "/v1/events", ""); r.status != 200 || r.body != "" {
+		if r := call(t, h, "HEAD", "/v1/events", ""); r.status != 200 || r.body != "" {
 			t.Errorf("HEAD: %+v", r)
 		}
 	})
 }
 
-// TestSlowRequest: a client that does not send its request is cut.
-func TestSlowRequest(t *testing.T) {
+// TestSlowRequestIsDisconnected: a client that does not send its request is cut.
+func TestSlowRequestIsDisconnected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
@@ -312,9 +312,9 @@ func TestSlowRequest(t *testing.T) {
 	})
 }
 
-// TestLongStepDown: the bounds on requests do not cut an answer that waits for
+// TestLongStepDownIsAnswered: the bounds on requests do not cut an answer that waits for
 // work to end.
-func TestLongStepDown(t *testing.T) {
+func TestLongStepDownIsAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})

@@ -43,6 +43,7 @@ func TestPacketsAreLostInOneDirection(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	awaitReach(t, n, 1)
 	for name, loss := range map[string]struct{ begin, end func(context.Context) error }{
 		"to this machine": {
 			func(ctx context.Context) error { return n.Lose(ctx, 0, n.Host(0)) },

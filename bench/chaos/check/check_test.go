@@ -166,7 +166,7 @@ func TestBadHistories(t *testing.T) {
 			fault(h, "reset", 3, 20*second, 20*second+second/100)
 			h.Leads[0].To = h.Leads[1].From + second/2
 		}},
-		"a vacancy after a kill": {check.Vacancy, "vacant for 7s from 20s, 1s longer than documented, with these faults: 20s kill node=1", func(h *record.History) {
+		"a vacancy after a kill": {check.Vacancy, "vacant for 7s from 20s, 2s longer than documented, with these faults: 20s kill node=1", func(h *record.History) {
 			h.Leads[1].From = 27 * second
 		}},
 		"a vacancy without a fault": {check.Vacancy, "vacant for 6s from 9s", func(h *record.History) {

@@ -39,7 +39,7 @@ func checkVacancies(h *record.History, v *Verdict) {
 
 func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	s := h.Settings
-	deadline, allowance := from, crash(s)+loadSlack
+	deadline, allowance := from, loadSlack
 	kind := "none"
 	var met []string
 	for _, f := range h.Faults {
@@ -58,6 +58,9 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 		deadline = max(deadline, anchor)
 		allowance += limit(s)
 		kind, met = f.Kind, append(met, f.Step)
+	}
+	if len(met) == 0 {
+		allowance += bounds["none"].limit(s)
 	}
 	took := time.Duration(to - from)
 	v.Gaps = append(v.Gaps, Gap{role, kind, took})

@@ -17,9 +17,8 @@ type kind struct {
 	does string
 	// namespaces says that the fault cannot be made without them.
 	namespaces bool
-	// proxy says that the fault is one of the proxy, direct that the nodes must name
-	// the servers.
-	proxy, direct bool
+	// proxy says that the fault is one of the proxy.
+	proxy bool
 	// hold is the least time that the fault lasts. Then it lasts until lasts returns,
 	// if that is set.
 	hold  time.Duration
@@ -64,7 +63,7 @@ var kinds = []kind{
 		hold: (ttl + 2) * time.Second, lasts: untilNextTerm, inject: orphan,
 	},
 	{
-		name: "split", does: "SIGSTOP of the primary's Patroni, and the primary is cut off from etcd; a node joins that knows the other servers only", direct: true,
+		name: "split", does: "SIGSTOP of the primary's Patroni, and the primary is cut off from etcd; a node joins that knows the other servers only, or HAProxy",
 		lasts: untilSplitIsSeen, judge: (*bed).judgeSplit, inject: split,
 	},
 	{name: "restart-patroni", does: "SIGKILL of the primary's Patroni, which returns within the ttl", hold: 1500 * time.Millisecond, inject: killPatroni},

@@ -63,8 +63,7 @@ func chooseModes(options string) ([]mode, error) {
 // among lists the kinds of fault, of those chosen, that can be made in this mode.
 func (m mode) among(chosen []kind, namespaces bool) []kind {
 	return slices.DeleteFunc(slices.Clone(chosen), func(k kind) bool {
-		return k.namespaces && !namespaces || k.proxy && !m.proxy || k.direct && m.proxy ||
-			m.only != nil && !slices.Contains(m.only, k.name)
+		return k.namespaces && !namespaces || k.proxy && !m.proxy || m.only != nil && !slices.Contains(m.only, k.name)
 	})
 }
 

@@ -24,7 +24,7 @@ func TestModesAllowTheirKinds(t *testing.T) {
 	for option, want := range map[string]struct{ allowed, excluded string }{
 		"async":   {"split", "proxy-kill"},
 		"wait":    {"split", "kill"},
-		"haproxy": {"proxy-kill", "split"},
+		"haproxy": {"proxy-kill", ""},
 	} {
 		chosen, err := chooseModes(option)
 		if err != nil {
@@ -62,6 +62,7 @@ func TestSharesAddUpToAllFaults(t *testing.T) {
 func TestSplitsAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		synchronous      bool
+		endSessions      bool
 		failoverWait     time.Duration
 		split, bothTrust float64
 		violation        bool
@@ -69,12 +70,13 @@ func TestSplitsAreJudged(t *testing.T) {
 		"asynchronous":                 {split: 5000, bothTrust: 1000},
 		"asynchronous, one leader":     {split: 5000, violation: true},
 		"asynchronous, no split":       {bothTrust: 1000, violation: true},
+		"sessions are ended":           {endSessions: true, split: 5000},
 		"synchronous":                  {synchronous: true},
 		"synchronous, two leaders":     {synchronous: true, bothTrust: 1, violation: true},
 		"covered by FailoverWait":      {failoverWait: 20 * time.Second, split: 5000},
 		"covered, and yet two leaders": {failoverWait: 20 * time.Second, split: 5000, bothTrust: 1, violation: true},
 	} {
-		b := &bed{mode: mode{synchronous: test.synchronous}, options: options{lease: 4 * time.Second, failoverWait: test.failoverWait}}
+		b := &bed{mode: mode{synchronous: test.synchronous, endSessions: test.endSessions}, options: options{lease: 4 * time.Second, failoverWait: test.failoverWait}}
 		r := round{Split: test.split, BothTrust: test.bothTrust}
 		b.judgeSplit(&r)
 		if (r.Violation != "") != test.violation {

@@ -13,7 +13,7 @@ import (
 
 // split leaves the old primary alive and writable: its Patroni is stopped, and it is
 // cut off from etcd. A standby is promoted, and a node joins that knows the other
-// servers only.
+// servers only, or HAProxy.
 func split(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
 	patroni := primary.patroni.Process
 	heal := func(ctx context.Context) error {
@@ -36,9 +36,12 @@ func split(ctx context.Context, b *bed, primary, _ *server) (func(context.Contex
 	if err := b.await(ctx, longestHold, "no standby was promoted", func() bool { return !b.promotedAfter(primary, b.faultAt).IsZero() }); err != nil {
 		return heal, errors.Join(err, heal(context.WithoutCancel(ctx)))
 	}
-	others := slices.DeleteFunc(slices.Clone(b.servers), func(s *server) bool { return s == primary })
+	dsn := b.nodesDSN()
+	if b.proxy == nil {
+		dsn = b.hosts(slices.DeleteFunc(slices.Clone(b.servers), func(s *server) bool { return s == primary })...)
+	}
 	b.guests++
-	return heal, b.spawn(ctx, fmt.Sprintf("guest-%d", b.guests), b.hosts(others...))
+	return heal, b.spawn(ctx, fmt.Sprintf("guest-%d", b.guests), dsn)
 }
 
 // promotedAfter is when another server than the old primary first acknowledged a
@@ -83,9 +86,10 @@ func untilSplitIsSeen(ctx context.Context, b *bed, since time.Time) error {
 }
 
 // judgeSplit says what of a split differs from the documents: in asynchronous mode
-// two nodes lead, unless FailoverWait covers the split.
+// two nodes lead, unless FailoverWait covers the split, or HAProxy ends the sessions
+// on the old primary.
 func (b *bed) judgeSplit(r *round) {
-	covered := b.synchronous || b.failoverWait > 2*b.lease
+	covered := b.synchronous || b.endSessions || b.failoverWait > 2*b.lease
 	switch {
 	case r.Split == 0 && !b.synchronous:
 		r.Violation = "the fault is to leave two servers that acknowledge writes"

@@ -82,8 +82,8 @@ func report(h *record.History, v *check.Verdict) string {
 // summary says what was run and what was found.
 func (f *figures) summary() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d runs, %v in all, the last one on %s: %d faults, %d violations.\n\n",
-		f.Runs, f.Duration.Round(time.Second), f.Last.Format(time.DateOnly), total(f.Faults), total(f.Violations))
+	fmt.Fprintf(&text, "Last run: %s. Runs: %d, which took %v. Faults: %d; %d others could not be made at their time. Violations: %d.\n\n",
+		f.Last.Format(time.DateOnly), f.Runs, f.Duration.Round(time.Second), total(f.Faults), f.Failed, total(f.Violations))
 	fmt.Fprintf(&text, "- %d terms; %d fenced writes acknowledged, %d rejected; %d statements without an answer\n", f.Terms, f.Writes, f.Rejected, f.Unknown)
 	fmt.Fprintf(&text, "- %d starts of scheduled jobs, %d events in the view, %d deliveries of webhooks\n", f.Ticks, f.Events, f.Messages)
 	fmt.Fprintf(&text, "- %d overlaps that [guarantees](guarantees.md#what-is-not-promised) allows after sessions were terminated, the longest of %v\n", f.Excused, f.Longest.Round(time.Millisecond))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -129,22 +130,32 @@ func drain(ctx context.Context, b *bed, m *member, _ script.Step) (func(context.
 	return heal, "", err
 }
 
-// migrateDown tries to remove the schema. It must be refused while a node lives.
+// migrateDown tries to remove the schema. It must be refused while a node lives, and
+// one does for certain: a node of the run joins before, with a lease that is longer
+// than the attempt.
 func migrateDown(ctx context.Context, b *bed, _ *member, _ script.Step) (func(context.Context) error, string, error) {
-	if b.connectedMembers() < len(b.members)/2 {
-		return nil, "", errors.New("few nodes have a session")
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	const limit = 20 * time.Second
+	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	switch err := b.backend.MigrateDown(ctx, "all", 0); {
-	case err == nil:
-		b.complain("the schema was removed while nodes lived")
-	case errors.Is(err, dberr.ErrInstallationInUse):
-		return nil, "refused", nil
-	default:
+	logger := slog.New(slog.NewTextHandler(b.logs, nil)).With("process", requester)
+	witness, err := tenure.Open(opening, b.backend, tenure.Config{Name: requester, Lease: 10 * limit, Logger: logger})
+	if err != nil {
 		return nil, "", err
 	}
-	return nil, "", nil
+	attempt, cancelAttempt := context.WithTimeout(ctx, limit)
+	defer cancelAttempt()
+	err = b.backend.MigrateDown(attempt, "all", 0)
+	lives := witness.Connected()
+	closing, cancelClosing := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancelClosing()
+	closed := witness.Close(closing)
+	switch {
+	case errors.Is(err, dberr.ErrInstallationInUse):
+		return nil, "refused", closed
+	case err == nil && lives:
+		b.complain("the schema was removed while a node lived")
+	}
+	return nil, "", errors.Join(err, closed)
 }
 
 func deleteNode(ctx context.Context, b *bed, m *member, _ script.Step) (func(context.Context) error, string, error) {

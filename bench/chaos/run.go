@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/bench/chaos/check"
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
 	"github.com/exactly-one/tenure/outbox"
@@ -23,10 +24,10 @@ const (
 	// settleLimit bounds how long the nodes need to lead all roles before the script
 	// begins and after it has ended. The checker judges vacancies by the documented
 	// bounds.
-	settleLimit = time.Minute
+	settleLimit = 2 * time.Minute
 	// catchUpLimit bounds how long the view, the outbox and the schedules need to
 	// finish what is there.
-	catchUpLimit = 90 * time.Second
+	catchUpLimit = 3 * time.Minute
 )
 
 // run starts the nodes, carries out a script, and returns what was recorded. An
@@ -53,16 +54,17 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 	balancing, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { b.balance(balancing) })
+	background.Go(func() { b.probe(balancing) })
 	b.play(ctx, steps)
+	if !until(ctx, settleLimit, b.settled) && ctx.Err() == nil {
+		b.complain("%v after the last fault: %s", settleLimit, b.unsettled())
+	}
+	b.mark(&h.End)
 	stop()
 	background.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if !until(ctx, settleLimit, b.settled) {
-		b.complain("%v after the last fault: %s", settleLimit, b.unsettled())
-	}
-	b.mark(&h.End)
 	if err := b.finish(ctx); err != nil {
 		return nil, err
 	}
@@ -195,7 +197,7 @@ func query[T any](ctx context.Context, conn *pgx.Conn, sql string, args ...any) 
 func faultCounts(h *record.History) map[string]int {
 	counts := map[string]int{}
 	for _, f := range h.Faults {
-		if f.Failed == "" {
+		if f.Failed == "" && f.Kind != check.Overload {
 			counts[f.Kind]++
 		}
 	}

@@ -24,6 +24,7 @@ type figures struct {
 	Duration   time.Duration            `json:"duration"`
 	Faults     map[string]int           `json:"faults"`
 	Failed     int                      `json:"faults_not_made"`
+	Busy       time.Duration            `json:"machine_too_busy"`
 	Terms      int                      `json:"terms"`
 	Writes     int                      `json:"writes"`
 	Rejected   int                      `json:"fenced_writes"`
@@ -51,7 +52,14 @@ func (f *figures) add(h *record.History, v *check.Verdict, now time.Time) {
 	for kind, n := range made {
 		f.Faults[kind] += n
 	}
-	f.Failed += len(h.Faults) - total(made)
+	for _, fault := range h.Faults {
+		switch {
+		case fault.Kind == check.Overload:
+			f.Busy += time.Duration(fault.To - fault.From)
+		case fault.Failed != "":
+			f.Failed++
+		}
+	}
 	f.Terms += len(h.Begins)
 	f.Writes += len(h.Writes)
 	f.Rejected += h.Rejected
@@ -87,6 +95,9 @@ func (f *figures) summary() string {
 	fmt.Fprintf(&text, "- %d terms; %d fenced writes acknowledged, %d rejected; %d statements without an answer\n", f.Terms, f.Writes, f.Rejected, f.Unknown)
 	fmt.Fprintf(&text, "- %d starts of scheduled jobs, %d events in the view, %d deliveries of webhooks\n", f.Ticks, f.Events, f.Messages)
 	fmt.Fprintf(&text, "- %d overlaps that [guarantees](guarantees.md#what-is-not-promised) allows after sessions were terminated, the longest of %v\n", f.Excused, f.Longest.Round(time.Millisecond))
+	if f.Busy > 0 {
+		fmt.Fprintf(&text, "- for %v the machine was so busy that the server needed more than a second to answer\n", f.Busy.Round(time.Second))
+	}
 	return text.String()
 }
 

@@ -63,8 +63,13 @@ func deleted(s record.Settings) time.Duration {
 // one request at most.
 func sending(s record.Settings) time.Duration { return s.Publish + s.CheckInterval }
 
+// Overload is no fault of the script: the machine was so busy that the server did not
+// answer. The promise is for "a reachable database".
+const Overload = "overload"
+
 var bounds = map[string]bound{
 	"none":               {limit: crash},
+	Overload:             {blocks: true, limit: thaw},
 	"kill":               {limit: crash},
 	"terminate":          {limit: sending},
 	"stop-short":         {limit: silence},

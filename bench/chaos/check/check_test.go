@@ -81,6 +81,10 @@ func TestGoodHistories(t *testing.T) {
 			h.Faults[0].Kind = "freeze"
 			h.Leads[1].From = 25 * second
 		},
+		"no node leads while the machine is too busy": func(h *record.History) {
+			fault(h, check.Overload, 0, 20*second, 25*second)
+			h.Leads[1].From = 35 * second
+		},
 		"no node leads while the server is stopped": func(h *record.History) {
 			fault(h, "server-stop", 0, 20*second, 30*second)
 			h.Leads[1].From = 34 * second
@@ -175,6 +179,11 @@ func TestBadHistories(t *testing.T) {
 		}},
 		"a vacancy after the server came back": {check.Vacancy, "vacant for 18s", func(h *record.History) {
 			h.Faults[0] = record.Fault{Kind: "server-kill", From: 20 * second, To: 22 * second}
+			h.Leads[1].From = 38 * second
+		}},
+		"a vacancy after the server came back, which had answered late": {check.Vacancy, "vacant for 18s", func(h *record.History) {
+			h.Faults[0] = record.Fault{Kind: "server-kill", From: 20 * second, To: 22 * second}
+			fault(h, check.Overload, 0, 21*second, 24*second)
 			h.Leads[1].From = 38 * second
 		}},
 		"a role that stays vacant": {check.Vacancy, "vacant for 15s from 25s", func(h *record.History) {

@@ -26,8 +26,8 @@ func checkVacancies(h *record.History, v *Verdict) {
 		slices.SortFunc(all, func(a, b record.Lead) int { return int(a.From - b.From) })
 		until := all[0].To
 		for _, lead := range all[1:] {
-			if lead.From > until {
-				checkGap(h, v, role, until, lead.From)
+			if end := min(lead.From, h.End); end > max(until, h.Start) {
+				checkGap(h, v, role, until, end)
 			}
 			until = max(until, lead.To)
 		}
@@ -43,6 +43,9 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	kind := "none"
 	var met []string
 	for _, f := range h.Faults {
+		if f.Kind == Overload && ofServer(h, f) {
+			continue
+		}
 		b, known := bounds[f.Kind]
 		limit := b.limit
 		if !known {
@@ -68,4 +71,12 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 		v.violation(Vacancy, to, "%s: vacant for %v from %v, %v longer than documented, with these faults: %s",
 			role, took.Round(time.Millisecond), since(h, from), (late - allowance).Round(time.Millisecond), strings.Join(met, "; "))
 	}
+}
+
+// ofServer reports whether a server answered late because of a fault of its own, which
+// has a bound of its own.
+func ofServer(h *record.History, late record.Fault) bool {
+	return slices.ContainsFunc(h.Faults, func(f record.Fault) bool {
+		return f.Kind != Overload && bounds[f.Kind].blocks && f.From < late.To && f.To > late.From
+	})
 }

@@ -63,10 +63,8 @@ func (l *loop) finished(ctx context.Context) bool {
 
 // pause waits for d, for a value, or until the term ends or is stopping.
 func (l *loop) pause(ctx context.Context, d time.Duration, value <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-value:
 	case <-l.term.Stopping():
 	case <-ctx.Done():

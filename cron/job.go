@@ -85,12 +85,10 @@ func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 	}
 	ended := time.Now()
 	for pause := reportInterval; ; pause *= 2 {
-		timer := time.NewTimer(pause)
 		select {
 		case <-returned:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(pause):
 			log.Error("a job still runs after its context has ended", "cause", context.Cause(ctx), "since", time.Since(ended))
 		}
 	}

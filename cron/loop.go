@@ -114,9 +114,7 @@ func (l *loop) wait(ctx context.Context, stopping bool) {
 	if stopping {
 		stop, news, replaced = nil, nil, nil
 	} else {
-		t := time.NewTimer(l.pause())
-		defer t.Stop()
-		timer = t.C
+		timer = time.After(l.pause())
 	}
 	select {
 	case <-ctx.Done():
@@ -185,10 +183,8 @@ func (l *loop) recorded(n int) {
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

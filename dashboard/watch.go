@@ -60,10 +60,8 @@ func (d *Dashboard) watch(ctx context.Context) {
 
 // sleep waits, and reports whether the context has not ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-ctx.Done():
 		return false

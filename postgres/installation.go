@@ -174,12 +174,10 @@ func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string)
 }
 
 func pauseForInstallation(ctx context.Context) error {
-	timer := time.NewTimer(installationPause + rand.N(installationPause))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the installation's lock: %w", context.Cause(ctx))
-	case <-timer.C:
+	case <-time.After(installationPause + rand.N(installationPause)):
 		return nil
 	}
 }

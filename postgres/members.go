@@ -284,11 +284,9 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		timer := time.NewTimer(max(time.Millisecond, left))
 		select {
-		case <-timer.C:
+		case <-time.After(max(time.Millisecond, left)):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("forget a node: it may trust its last session for another %v: %w", left.Round(time.Millisecond), context.Cause(ctx))
 		}
 	}

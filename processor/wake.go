@@ -97,10 +97,8 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -186,10 +186,8 @@ func termOver(ctx context.Context, term *tenure.Term) bool {
 }
 
 func wait(ctx context.Context, term *tenure.Term, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-term.Stopping():
 	case <-ctx.Done():
 	}

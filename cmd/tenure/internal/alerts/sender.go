@@ -51,13 +51,11 @@ func (s *sender) run(ctx context.Context) {
 			}
 			wait = min(wait, max(0, refresh-time.Since(refreshed)))
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-news:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 }
 
@@ -178,12 +176,10 @@ func (*sender) pause(ctx context.Context, wait time.Duration) error {
 	if wait == 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	}
 }

@@ -66,10 +66,8 @@ func listen(ctx context.Context, listener tenure.Listener, interval time.Duratio
 
 // wait waits for a time, or for a notification. It returns false if the context ends.
 func wait(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-news:
 		return true

@@ -36,13 +36,11 @@ func (s *runTerm) watch(last time.Duration) {
 		return
 	case <-s.run.Done():
 	case <-s.Term.Stopping():
-		timer := time.NewTimer(last)
-		defer timer.Stop()
 		select {
 		case <-s.left:
 			return
 		case <-s.run.Done():
-		case <-timer.C:
+		case <-time.After(last):
 		}
 	}
 	close(s.stopping)

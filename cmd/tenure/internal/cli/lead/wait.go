@@ -30,10 +30,8 @@ func Ending(term guardian.Term) bool {
 
 // Sleep pauses. It returns false when the term has ended or is stopping.
 func Sleep(term guardian.Term, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-term.Stopping():
 	case <-term.Context().Done():

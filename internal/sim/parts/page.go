@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/exactly-one/tenure/internal/docpage"
 )
@@ -17,9 +18,9 @@ func (s state) sentence() string {
 	if s.FirstSeed != 1 {
 		from = fmt.Sprintf(" SEED=%d", s.FirstSeed)
 	}
-	return fmt.Sprintf("%s simulated schedules with %s terms: %s (%s, %.1f hours of processor time; `make sim N=%d%s`).",
+	return fmt.Sprintf("%s simulated schedules with %s terms: %s (%s, %v of processor time; `make sim N=%d%s`).",
 		thousands(s.Schedules), thousands(uint64(s.Terms)), violations,
-		s.Updated.Format("2006-01-02"), s.Processor.Hours(), s.Schedules, from)
+		s.Updated.Format("2006-01-02"), s.Processor.Round(time.Second), s.Schedules, from)
 }
 
 // thousands writes a number as documents do: 1,000,000.

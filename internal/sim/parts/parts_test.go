@@ -52,7 +52,7 @@ func TestPageStatesTheResult(t *testing.T) {
 	}
 	got, err := os.ReadFile(page)
 	want := "Before.\n\n<!-- written by make sim -->\n\n1,000,000 simulated schedules with 34,567 terms: no invariant was violated" +
-		" (2026-01-02, 1.5 hours of processor time; `make sim N=1000000`).\n\n<!-- end -->\n\nAfter.\n"
+		" (2026-01-02, 1h30m0s of processor time; `make sim N=1000000`).\n\n<!-- end -->\n\nAfter.\n"
 	if err != nil || string(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}

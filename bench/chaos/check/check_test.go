@@ -251,8 +251,15 @@ func TestEveryFaultHasABound(t *testing.T) {
 }
 
 func TestGapsNameTheirFault(t *testing.T) {
-	v := check.Check(good())
-	if want := (check.Gap{Role: "role-1", Kind: "kill", Took: 100 * time.Millisecond}); len(v.Gaps) != 1 || v.Gaps[0] != want {
-		t.Errorf("got %v; want %v", v.Gaps, want)
+	for _, kind := range []string{"kill", check.Overload} {
+		h := good()
+		if kind == check.Overload {
+			fault(h, kind, 0, 19*second, 21*second)
+			fault(h, "drain", 3, 20*second, 22*second)
+		}
+		want := check.Gap{Role: "role-1", Kind: kind, Took: 100 * time.Millisecond}
+		if v := check.Check(h); len(v.Gaps) != 1 || v.Gaps[0] != want {
+			t.Errorf("got %v; want %v", v.Gaps, want)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func checkVacancies(h *record.History, v *Verdict) {
 func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	s := h.Settings
 	deadline, allowance := from, loadSlack
-	kind := "none"
+	kind, overloaded := "none", false
 	var met []string
 	for _, f := range h.Faults {
 		if f.Kind == Overload && ofServer(h, f) {
@@ -61,9 +61,13 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 		deadline = max(deadline, anchor)
 		allowance += limit(s)
 		kind, met = f.Kind, append(met, f.Step)
+		overloaded = overloaded || f.Kind == Overload
 	}
 	if len(met) == 0 {
 		allowance += bounds["none"].limit(s)
+	}
+	if overloaded {
+		kind = Overload // no fault of the script explains how long it took
 	}
 	took := time.Duration(to - from)
 	v.Gaps = append(v.Gaps, Gap{role, kind, took})

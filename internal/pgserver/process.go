@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -72,15 +74,30 @@ func (s *Server) awaitReady(ctx context.Context, p *sandbox.Process) error {
 }
 
 // AwaitReady waits until the running server accepts connections: for use after
-// it was made to restart by itself, for instance by the death of a backend.
+// it was made to restart by itself, for instance by the death of a backend. The
+// status in its PID file does not show such a restart.
 func (s *Server) AwaitReady(ctx context.Context) error {
-	s.mu.Lock()
-	running := s.process
-	s.mu.Unlock()
-	if running == nil {
-		return errors.New("the server is stopped")
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, s.SocketDSN())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		s.mu.Lock()
+		running := s.process
+		s.mu.Unlock()
+		if running == nil {
+			return errors.New("the server is stopped")
+		}
+		select {
+		case <-poll.C:
+		case <-running.Done():
+			return running.Failure()
+		case <-ctx.Done():
+			return fmt.Errorf("it accepts no connections: %w", err)
+		}
 	}
-	return s.awaitReady(ctx, running)
 }
 
 // status returns the last line of postmaster.pid, if that file is this

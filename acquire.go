@@ -95,6 +95,7 @@ func (s *session) acquire() error {
 		if err == nil {
 			result, kept = results[i], false
 		}
+		s.beatSoon = s.beatSoon || result.Outcome == OutcomeGranted && result.NotDurable
 		if result.Outcome == OutcomeFailed && e.attempt.updateCause(result.Err) {
 			failures.add(e, result.Err)
 		}

@@ -155,6 +155,7 @@ type AcquireResult struct {
 	Holder           uuid.UUID     // held: the node of the last term, if Recovering and known
 	RetryIn          time.Duration // pending or reserved: a hint when to try again
 	Fenced           bool          // pending: waits for transactions of the old term, bounded by LockTimeout
+	NotDurable       bool          // granted: until the next heartbeat, a crash of the database may undo the term's record
 	Err              error         // failed
 }
 

@@ -72,6 +72,7 @@
 //   - A session asks for no role that it holds (Invariant 5).
 //   - No deadline closes the connection of a session that may hold a lock, and a session
 //     whose trust has ended sends nothing: both would move the server's own deadline.
+//   - A heartbeat follows the begin of a term whose record a crash of the database could undo.
 //   - A role is retried immediately after a notification, otherwise every CheckInterval or
 //     as the retry strategy says (Invariant 7).
 

@@ -215,6 +215,33 @@ func TestHeartbeatsExtendTrust(t *testing.T) {
 	})
 }
 
+// A term whose record a crash could undo is followed by a heartbeat, which makes
+// the record durable.
+func TestHeartbeatFollowsTermThatIsNotDurable(t *testing.T) {
+	for _, notDurable := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			defer closeNode(t, node)
+			db.last().set(func(c *conn) {
+				c.onAcquire = func(role tenure.Role) *tenure.AcquireResult {
+					granted := c.take(tenure.AcquireRequest{Role: role})
+					granted.NotDurable = notDurable
+					return &granted
+				}
+			})
+			before := db.last().count("heartbeat")
+			e, _ := elect(t, node, tenure.ElectionConfig{})
+			lead(t, e)
+			synctest.Wait()
+			want(t, "a heartbeat followed", db.last().count("heartbeat") > before, notDurable)
+			before = db.last().count("heartbeat")
+			synctest.Wait()
+			want(t, "heartbeats after that", db.last().count("heartbeat"), before)
+		})
+	}
+}
+
 // A failed heartbeat does not extend trust; one that succeeds after it in time
 // does.
 func TestFailedHeartbeatDoesNotExtendTrust(t *testing.T) {

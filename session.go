@@ -27,6 +27,7 @@ type session struct {
 	ended              bool
 	openedAt           time.Duration
 	nextBeat           time.Duration
+	beatSoon           bool          // a term's record is not durable before the next heartbeat
 	vacancyAt          time.Duration // of the latest notification that a role may be vacant
 	heartbeatWaiters   []chan error  // of callers that wait for the next heartbeat
 	terms              map[*Term]struct{}
@@ -151,6 +152,9 @@ func (s *session) nextJob() (job, time.Duration) {
 		s.acquireBatch = due
 		return jobAcquire, 0
 	}
+	if s.beatSoon {
+		return jobHeartbeat, 0
+	}
 	if s.requestsPending && (len(s.terms) > 0 || s.registry != nil) {
 		return jobRequests, 0
 	}
@@ -204,7 +208,7 @@ func (s *session) heartbeat() error {
 	load := n.lastLoad()
 	n.mu.Lock()
 	refreshers := s.heartbeatWaiters
-	s.heartbeatWaiters = nil
+	s.heartbeatWaiters, s.beatSoon = nil, false
 	n.mu.Unlock()
 
 	sent := n.clock.Now()

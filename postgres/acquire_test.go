@@ -342,7 +342,7 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
 			first.release("scheduler", history.EndResigned) // whatever the row contains
 			exec(t, b, sql)
-			exec(t, b, "UPDATE {nodes} SET server_epoch = 'of an earlier life'")
+			exec(t, b, "UPDATE {nodes} SET server_epoch = 'of an earlier life', lease_ms = 300, last_heartbeat = last_heartbeat + interval '1 hour'") // no reunion
 			second := open(t, b, short)
 			if name == "restarted" { // just now, for this session
 				second.server.upAt = testClock.Now().Mono

@@ -22,6 +22,7 @@ type Backend struct {
 	reader  reader
 
 	counters counters
+	recent   recentTerms
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup

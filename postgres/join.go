@@ -189,6 +189,7 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		sql  string
 		args []any
 	}{
+		{recordLostTerms, append(s.backend.recent.arguments(node.ID), node.ID, node.Name, gone)},
 		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
 		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID}},

@@ -160,9 +160,14 @@ FROM {nodes}`,
 	// that nothing deadlocks. Unless the rows were examined before ($8), it also
 	// skips those whose terms may have to wait: of another server, reserved for
 	// another node, or to be settled. The number is at least the time, so that it
-	// grows although the row may not be the one that the last leader saw.
+	// grows although the row may not be the one that the last leader saw. That makes
+	// the commit need no flush: a crash that loses it also loses what was fenced with
+	// the number, the next term waits for this node (see reunion.go), and no later
+	// term has the number. The next heartbeat flushes it.
 	stmtBegin: `
-WITH previous AS MATERIALIZED (
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+), previous AS MATERIALIZED (
     SELECT
         t.*,
         now,
@@ -213,7 +218,7 @@ SET term = greatest(previous.term + 1, floor(1000 * extract(epoch FROM previous.
     reserved_until = NULL,
     retired_at = NULL,
     retired_by = ''
-FROM previous
+FROM previous, durability
 WHERE t.role = previous.role
 RETURNING t.role, t.term, previous.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
 

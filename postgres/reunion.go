@@ -40,7 +40,7 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 		return termWait{until: lockedAt + settle}
 	}
 	return termWait{
-		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, timing.FailoverWait)),
+		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, s.server.longest, timing.FailoverWait)),
 		reunion: s.isRegistryComplete(row),
 		settle:  settle,
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
@@ -148,12 +149,41 @@ func TestCanceledWaitForReplicaIsNoSuccess(t *testing.T) {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		t.Errorf("heartbeat: %v; want an error that the session survives", err)
 	}
-	err = canceled(func() error {
-		_, err := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}})
-		return err
-	})
-	if !errors.Is(err, tenure.ErrSessionLost) {
-		t.Errorf("a term: %v; want the session lost", err)
+}
+
+// A term begins without waiting for the disk or for a synchronous replica, as long
+// as the node trusts its session.
+func TestTermBeginsWithoutReplica(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	p.take("scheduler")
+	p.release("scheduler", history.EndResigned)
+	admin := server.Conn(t)
+	server.Configure(t, map[string]string{"synchronous_standby_names": "nobody"})
+	for deadline := time.Now().Add(patience); ; { // commits begin to wait a little later
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		_, err := admin.Exec(ctx, "CREATE TABLE IF NOT EXISTS waits (); DROP TABLE waits")
+		cancel()
+		if err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no commit ever waited for the replica")
+		}
+	}
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		p.try("scheduler")
+	}()
+	select {
+	case <-taken:
+	case <-time.After(patience):
+		t.Error("the term waited for the replica")
+		p.Abort()
+		<-taken
 	}
 }
 

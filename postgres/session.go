@@ -191,6 +191,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	case counting && held != len(s.keys):
 		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
+	s.backend.recent.keep(s.opening.Node.ID)
 	if counting {
 		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
 	}

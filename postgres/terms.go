@@ -75,7 +75,7 @@ func (s *session) begin(ready []*heldRole, examined bool) error {
 	err := s.query(stmtBegin, func(rows pgx.Rows) error {
 		var (
 			role    string
-			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeGranted}
+			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true}
 			vacant  float64
 		)
 		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &attempt.AcquiredAt, &vacant); err != nil {
@@ -94,10 +94,8 @@ func (s *session) begin(ready []*heldRole, examined bool) error {
 		}
 		return err
 	}
-	// A term that only this server knows of has not begun. It cannot be undone
-	// without another commit, so the session is given up with its locks.
-	if err := s.warningAsError(stmtBegin); err != nil {
-		return fmt.Errorf("%w: %w", tenure.ErrSessionLost, err)
+	if !s.trying {
+		s.backend.recent.add(node.ID, s.incarnation, ready)
 	}
 	return nil
 }

@@ -10,6 +10,12 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestNothingIsSentAfterTrustEnds$")}, says: "nvariant 1",
 	},
 	{
+		name: "engine: no heartbeat follows a term that is not durable",
+		file: "session.go", from: "	if s.beatSoon {", to: "	if s.beatSoon && false {",
+		promise: "the record of a term is durable within milliseconds",
+		tests:   []tests{in(".", "^TestHeartbeatFollowsTermThatIsNotDurable$")},
+	},
+	{
 		name: "engine: trust is revived by a late answer",
 		file: "trust.go", from: "func (t *trust) extend(until clocks.Instant) bool {\n	if !t.valid() {", to: "func (t *trust) extend(until clocks.Instant) bool {\n	if false {",
 		promise: "1 One leader: trust that has ended is never revived",

@@ -126,6 +126,24 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestForgetWaitsForTheLease$")},
 	},
 	{
+		name: "postgres: a lost term is waited for as long as the last recorded one",
+		file: "postgres/reunion.go", from: "timing.Lease, row.lease, s.server.longest, timing.FailoverWait)", to: "timing.Lease, row.lease, timing.FailoverWait)",
+		promise: "1 One leader: a crash may forget who led",
+		tests:   []tests{in("postgres", "^TestLostBegin$")},
+	},
+	{
+		name: "postgres: a lost term is not recorded",
+		file: "postgres/terms.go", from: "s.backend.recent.add(node.ID, s.incarnation, ready)", to: "_ = node",
+		promise: "the history has every term that a node led",
+		tests:   []tests{in("postgres", "^TestLostBegin$")},
+	},
+	{
+		name: "postgres: the begin of a term waits for the replica",
+		file: "postgres/queries.go", from: "FROM previous, durability\n", to: "FROM previous\n",
+		promise: "7 Someone leads: the begin of a term waits for no disk and no replica",
+		tests:   []tests{in("postgres", "^TestTermBeginsWithoutReplica$")},
+	},
+	{
 		name: "postgres: a canceled wait for the replica is a success",
 		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",

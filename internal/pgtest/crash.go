@@ -2,9 +2,13 @@ package pgtest
 
 import (
 	"context"
+	"errors"
+	"os"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
@@ -15,26 +19,48 @@ import (
 // when the server accepts connections.
 func (s *Server) HoldLog(t testing.TB) (crash func()) {
 	t.Helper()
-	conn := s.Conn(t)
 	var writer int
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	if err := conn.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'").Scan(&writer); err != nil {
-		t.Fatal(err)
-	}
-	if err := sandbox.Signal(writer, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		if err := sandbox.Signal(writer, syscall.SIGKILL); err != nil {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for stopped := false; !stopped; <-tick.C {
+		conn := s.Conn(t)
+		err := conn.QueryRow(t.Context(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'").Scan(&writer)
+		if errors.Is(err, pgx.ErrNoRows) { // the server has just started
+			continue
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		signal(t, writer, sandbox.PauseSignal)
+		if stopped = flushes(conn); !stopped {
+			signal(t, writer, sandbox.ResumeSignal)
+		}
+	}
+	conn := s.Conn(t)
+	return func() {
+		t.Helper()
+		signal(t, writer, syscall.SIGKILL)
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		for tick := time.Tick(time.Millisecond); conn.Ping(ctx) == nil; { // until the server has noticed
 			<-tick
 		}
 		s.AwaitReady(t)
+	}
+}
+
+// flushes reports whether a commit can write the log: the stopped process may hold the
+// lock that this takes.
+func flushes(conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'flush', '')") // a commit that only has a number waits for nothing
+	return err == nil
+}
+
+func signal(t testing.TB, pid int, s os.Signal) {
+	t.Helper()
+	if err := sandbox.Signal(pid, s); err != nil {
+		t.Fatal(err)
 	}
 }

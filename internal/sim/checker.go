@@ -203,6 +203,14 @@ func (c *checker) promoted(tables snapshot) {
 	maps.Copy(c.next, tables.cursors)
 }
 
+// forgotten records that a crash undid the last changes of roles. What was committed
+// under the terms that it undid is older, or undone, too.
+func (c *checker) forgotten(roles map[string]*roleRow) {
+	for role, row := range roles {
+		c.lasting[role] = row.term
+	}
+}
+
 // count returns how many terms have begun.
 func (c *checker) count() int {
 	count := 0

@@ -32,6 +32,7 @@ var faults = []fault{
 	{"lose notifications", 1, (*storm).loseNotifications},
 	{"restart server", 1, (*storm).restartServer},
 	{"fail over", 1, (*storm).failOver},
+	{"crash server at a begin", 2, (*storm).crashServerAtBegin},
 	{"kill session", 2, (*storm).killSession},
 	{"slow statements", 2, (*storm).slowStatements},
 	{"block row", 2, (*storm).blockRow},
@@ -207,6 +208,27 @@ func (s *storm) restartServer(*Machine) {
 	s.world.after(s.rnd.rarely(s.lease/4), server.startIfDown)
 }
 
+// crashServerAtBegin crashes the server shortly after the next term has begun, before or
+// after its record is durable. The leader may not notice.
+func (s *storm) crashServerAtBegin(*Machine) {
+	server, unheard := s.world.server, s.rnd.chance(0.5)
+	after, down, lasting := s.rnd.between(0, 4*time.Millisecond), s.rnd.rarely(s.lease/4), s.lasting()
+	server.crashAtBegin = func(leader *Machine) {
+		if s.over {
+			return
+		}
+		if unheard {
+			s.blockFor(lasting, leader.sessionUp, leader.sessionDown)
+		}
+		s.world.after(after, func() {
+			if server.up && !server.dropped && !s.over {
+				server.crash(true)
+				s.world.after(down, server.startIfDown)
+			}
+		})
+	}
+}
+
 // failOver makes a replica the server, sometimes one that lags behind.
 func (s *storm) failOver(*Machine) {
 	server := s.world.server
@@ -217,7 +239,7 @@ func (s *storm) failOver(*Machine) {
 			return
 		}
 		if synchronous {
-			replica = server.replicate()
+			replica = server.replicateFlushed()
 		}
 		if replica.dropped {
 			return

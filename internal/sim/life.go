@@ -58,7 +58,7 @@ func (b *backend) earliestFrom(row *roleRow, locked, born, up time.Duration) tim
 	if row.server == s.started || s.defects.NoServerLag {
 		return locked + b.settleAfter(row)
 	}
-	return max(locked, up+max(wait, b.settleAfter(row), row.lease))
+	return max(locked, up+max(wait, b.settleAfter(row), row.lease, b.longest))
 }
 
 // settleAfter is the time to settle after the last term of a role.
@@ -76,6 +76,8 @@ func (b *backend) decides(row *roleRow, locked time.Duration) time.Duration {
 	switch {
 	case s.defects.WaitAnew:
 		return b.earliestFrom(row, locked, locked, locked)
+	case s.defects.LastHolder && row.term > 0 && row.node == b.node.ID:
+		return locked
 	case s.defects.WaitEarly:
 		return b.earliestFrom(row, locked, s.life.born, s.life.born)
 	}

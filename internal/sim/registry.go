@@ -13,6 +13,7 @@ import (
 
 // register makes the session of b the node's.
 func (s *server) register(b *backend) {
+	s.flush()
 	now := s.world.now()
 	started, trustUntil := now, time.Duration(0)
 	if last := s.nodes[b.node.ID]; last != nil {

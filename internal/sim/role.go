@@ -105,6 +105,7 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 		if row.ended {
 			continue
 		}
+		b.server.changing(role.Name())
 		row.ended, row.endedAt = true, b.server.world.now()
 		switch {
 		case row.server != b.server.started:
@@ -149,13 +150,18 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 	if !s.defects.CountTerms {
 		term = max(term, s.wall(now).UnixMilli())
 	}
+	s.changing(name)
 	*row = roleRow{
 		key: row.key, term: term, node: b.node.ID, holder: b, acquired: now,
 		server: s.started, lease: b.timing.Lease,
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
 	s.world.checker.termBegan(name, term, b)
-	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: s.wall(now), PrecedingVacancy: vacant}
+	if crash := s.crashAtBegin; crash != nil {
+		s.crashAtBegin = nil
+		crash(b.client.process.machine)
+	}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true, Term: term, Previous: previous, AcquiredAt: s.wall(now), PrecedingVacancy: vacant}
 }
 
 // isFenced reports whether fenced transactions hold off a new term, and ends
@@ -188,6 +194,7 @@ func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 		if row == nil || r.Term == 0 || row.term != r.Term || row.holder != b || row.ended {
 			continue
 		}
+		b.server.changing(r.Role.Name())
 		row.ended, row.endedAt, row.reason = true, now, r.Reason
 		if r.Target != uuid.Nil {
 			row.reservedFor, row.reservedUntil = r.Target, now+r.Reservation
@@ -202,6 +209,7 @@ func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	if row == nil {
 		return false, tenure.ErrSuperseded
 	}
+	b.server.flush()
 	row.lastHeartbeat, row.load = b.server.world.now(), load
 	b.beatAt = row.lastHeartbeat
 	for _, r := range b.server.requests {

@@ -31,6 +31,9 @@ type server struct {
 	installed uuid.UUID
 	dropped   bool     // the schema was dropped
 	former    *primary // that a replica has replaced
+	tail      logTail
+
+	crashAtBegin func(leader *Machine) // called when the next term has begun; nil for nothing
 }
 
 // identity identifies the server, and since when it has kept its locks.
@@ -56,6 +59,7 @@ type Defects struct {
 	NoReunion   bool // that wait is over before all nodes are back
 	DeadReunion bool // that wait does not include nodes that were found dead
 	AnyReunion  bool // that wait is over when the nodes are back that an asynchronous replica has
+	LastHolder  bool // that wait is over for the node that held the last term in the table
 	ForgetEarly bool // a dead node is forgotten although it may trust its session
 
 	StalledWatch    bool // no node notices that a watch connection is blocked
@@ -87,6 +91,7 @@ func newServer(w *World) *server {
 		up: true, started: identity{1, 1}, life: life{byMigration: true},
 		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{},
 	}
+	s.tail.rnd = w.stream("log")
 	s.installed = s.newInstallation()
 	return s
 }
@@ -144,7 +149,9 @@ func (s *server) crash(silent bool) {
 	s.up = false
 	if silent {
 		s.life.forget()
+		s.loseTail()
 	}
+	s.flush()
 	for _, b := range slices.Clone(s.backends) {
 		b.end("the server went down", !silent)
 	}
@@ -208,6 +215,7 @@ func (s *server) restore(tables snapshot) {
 	s.roles, s.nodes, s.cursors = tables.roles, tables.nodes, tables.cursors
 	s.installed, s.dropped = tables.installed, tables.dropped
 	s.requests = nil
+	s.flush()
 	s.world.checker.promoted(tables)
 }
 
@@ -286,6 +294,7 @@ func (s *server) request(r tenure.Request) error {
 
 // enqueue records a request.
 func (s *server) enqueue(r tenure.Request) {
+	s.flush()
 	r.At = s.wall(s.world.now())
 	s.requests = append(s.requests, r)
 	s.notify()

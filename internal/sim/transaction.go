@@ -58,6 +58,7 @@ func (t *transaction) fence() error {
 
 // commit ends the transaction with success. It is called with World.mu held.
 func (t *transaction) commit() error {
+	t.server.flush()
 	t.remove()
 	t.server.world.checker.committed(t)
 	if t.batch != nil {

@@ -133,7 +133,7 @@ func TestTerminatedSessionIsReplaced(t *testing.T) {
 		t.Parallel()
 		c := newCluster(t)
 		admin := pgtest.Conn(t, c.dsn)
-		members := []*member{c.join(t.Name() + " one"), c.join(t.Name() + " two")}
+		members := []*member{c.join("terminated one"), c.join("terminated two")}
 		leader, term := c.someoneElse(0, members...)
 		measured := c.checks.tolerate()
 		for range rounds {
@@ -158,8 +158,8 @@ func TestTerminatedSessionIsReplaced(t *testing.T) {
 		c := newCluster(t)
 		admin := pgtest.Conn(t, c.dsn)
 		measured := c.checks.tolerate()
-		far := c.joinWired(t.Name()+" far", address(pgtest.Shared(t)))
-		near := c.join(t.Name() + " near")
+		far := c.joinWired("terminated far", address(pgtest.Shared(t)))
+		near := c.join("terminated near")
 		for range rounds {
 			term := far.leads()
 			far.wire.Delay(delay)

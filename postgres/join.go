@@ -185,11 +185,15 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
 		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
 	}
+	if recent := s.backend.recent.arguments(node.ID); recent != nil {
+		if _, err := on.Exec(ctx, s.backend.names.sql(recordLostTerms), append(recent, node.ID, node.Name, gone)...); err != nil {
+			return err
+		}
+	}
 	for _, step := range []struct {
 		sql  string
 		args []any
 	}{
-		{recordLostTerms, append(s.backend.recent.arguments(node.ID), node.ID, node.Name, gone)},
 		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
 		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID}},

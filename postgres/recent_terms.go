@@ -37,9 +37,9 @@ func (r *recentTerms) add(node uuid.UUID, incarnation int32, roles []*heldRole) 
 	}
 }
 
-// keep forgets the terms of a node after a heartbeat was acknowledged: the server
-// flushed all earlier commits with it.
-func (r *recentTerms) keep(node uuid.UUID) {
+// flushed forgets the terms of a node after a durable commit of its session was
+// acknowledged: the server flushed all earlier commits with it.
+func (r *recentTerms) flushed(node uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byNode, node)
@@ -59,11 +59,15 @@ FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::double p
 WHERE NOT EXISTS (SELECT FROM {terms} t WHERE t.role = r.role AND t.term = r.term)
 ON CONFLICT (role, term) DO NOTHING`
 
-// arguments are those of recordLostTerms for a node, except the last three.
+// arguments are those of recordLostTerms for a node, except the last three; nil if
+// the node has no recent terms.
 func (r *recentTerms) arguments(node uuid.UUID) []any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(r.byNode[node])
+	if n == 0 {
+		return nil
+	}
 	roles, numbers, incarnations := make([]string, n), make([]int64, n), make([]int32, n)
 	began, vacancies := make([]time.Time, n), make([]float64, n)
 	for i, t := range r.byNode[node] {

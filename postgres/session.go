@@ -191,7 +191,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	case counting && held != len(s.keys):
 		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
-	s.backend.recent.keep(s.opening.Node.ID)
+	s.backend.recent.flushed(s.opening.Node.ID)
 	if counting {
 		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
 	}
@@ -268,6 +268,9 @@ func (s *session) Requests() ([]tenure.Request, error) {
 func (s *session) Close() error {
 	s.watch.leave()
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
+	if err == nil {
+		s.backend.recent.flushed(s.opening.Node.ID)
+	}
 	if !errors.Is(err, tenure.ErrSessionLost) {
 		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel()))
 	}

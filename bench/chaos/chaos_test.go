@@ -79,7 +79,7 @@ func TestStateAddsUpRuns(t *testing.T) {
 	}
 	page := string(content)
 	for _, want := range []string{
-		"before\n" + begin, end + "after\n", "Runs: 2, which took 4s. Faults: 2; 2 others", "Violations: 2.",
+		"before\n" + begin, end + "after\n", "Runs: 2, which took 4s. Faults: 2; not possible at their time: 2.", "Violations: 2.",
 		"- 6 terms; 10 fenced writes acknowledged, 2 rejected; 4 statements without an answer",
 		"- 2 overlaps", "the longest of 3ms", "| `kill` | process | SIGKILL of a node; another process takes its place | 2 | 2 | 1.2 s |",
 	} {

@@ -52,7 +52,7 @@ func (f *freezers) add(number, pid int) error {
 	return f.write(number, "cgroup.procs", strconv.Itoa(pid))
 }
 
-// freeze stops the processes of a node, or lets them go on.
+// freeze stops the processes of a node, or lets them continue.
 func (f *freezers) freeze(number int, frozen bool) error {
 	value := "0"
 	if frozen {

@@ -29,7 +29,7 @@ type options struct {
 	verbose      bool
 }
 
-// command is what the flags say besides.
+// command is all that the flags set.
 type command struct {
 	options
 	seed        uint64

@@ -162,10 +162,10 @@ func (m *member) closeLeads() {
 	m.leads, m.connected = map[string]record.Lead{}, false
 }
 
-// stop stops the process for a while, or lets it go on.
+// signal sends a signal to the process: to stop it, or to let it continue.
 func (m *member) signal(signal os.Signal) error { return m.process.Signal(signal) }
 
-// connectedMembers counts the nodes that say that they have a session.
+// connectedMembers counts the nodes that have reported a session.
 func (b *bed) connectedMembers() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -126,7 +126,7 @@ func (b *bed) finish(ctx context.Context) error {
 	return b.collect(ctx, conn, cutoff)
 }
 
-// behind says what is not yet processed, or nothing.
+// behind describes the work that is not yet processed; empty if there is none.
 func (b *bed) behind(ctx context.Context, conn *pgx.Conn, cutoff time.Time) (string, error) {
 	var events, applied, runs int
 	err := conn.QueryRow(ctx, `

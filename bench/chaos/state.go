@@ -87,10 +87,10 @@ func report(h *record.History, v *check.Verdict) string {
 	return f.summary() + "\n" + f.table()
 }
 
-// summary says what was run and what was found.
+// summary describes the runs and their findings.
 func (f *figures) summary() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Last run: %s. Runs: %d, which took %v. Faults: %d; %d others could not be made at their time. Violations: %d.\n\n",
+	fmt.Fprintf(&text, "Last run: %s. Runs: %d, which took %v. Faults: %d; not possible at their time: %d. Violations: %d.\n\n",
 		f.Last.Format(time.DateOnly), f.Runs, f.Duration.Round(time.Second), total(f.Faults), f.Failed, total(f.Violations))
 	fmt.Fprintf(&text, "- %d terms; %d fenced writes acknowledged, %d rejected; %d statements without an answer\n", f.Terms, f.Writes, f.Rejected, f.Unknown)
 	fmt.Fprintf(&text, "- %d starts of scheduled jobs, %d events in the view, %d deliveries of webhooks\n", f.Ticks, f.Events, f.Messages)

@@ -23,7 +23,7 @@ type kind struct {
 	// if that is set.
 	hold  time.Duration
 	lasts func(ctx context.Context, b *bed, since time.Time) error
-	// judge says what differs from the documents; may be nil.
+	// judge records what differs from the documents; may be nil.
 	judge func(b *bed, r *round)
 	// inject makes the fault at the primary and returns what ends it.
 	inject func(ctx context.Context, b *bed, primary, standby *server) (heal func(context.Context) error, err error)

@@ -65,7 +65,7 @@ func (o *outcome) writePage(path string) error {
 	return docpage.Update(path, "chaos-patroni", func(string) string { return o.summary() + "\n" + o.table() })
 }
 
-// summary says what was run and what was found.
+// summary describes the run and its findings.
 func (o *outcome) summary() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Last run: %s, %d faults with seed %d. PostgreSQL %s; Patroni with `ttl` %d s, `loop_wait` %d s, `retry_timeout` %d s;\n",
@@ -73,7 +73,7 @@ func (o *outcome) summary() string {
 	fmt.Fprintf(&text, "`Lease` %s, `FailoverWait` %s.\n\n", o.Lease, o.FailoverWait)
 	for _, m := range modes {
 		if v, found := o.Verdicts[m.name]; found {
-			fmt.Fprintf(&text, "- %s: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  %d overlaps while two primaries acknowledged writes\n",
+			fmt.Fprintf(&text, "- %s: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  overlaps while two primaries acknowledged writes: %d\n",
 				sentence(m.name), v.Terms, v.Written, v.Lost, len(v.Violations), len(v.Overlaps))
 		}
 	}

@@ -85,7 +85,7 @@ func untilSplitIsSeen(ctx context.Context, b *bed, since time.Time) error {
 	}
 }
 
-// judgeSplit says what of a split differs from the documents: in asynchronous mode
+// judgeSplit records where a split differs from the documents: in asynchronous mode
 // two nodes lead, unless FailoverWait covers the split, or HAProxy ends the sessions
 // on the old primary.
 func (b *bed) judgeSplit(r *round) {

@@ -17,8 +17,8 @@ const reconnect = 2 * time.Second
 // bound says how long a role may stay vacant because of a fault. The quotations are
 // from "How long a role stays vacant" in docs/guarantees.md.
 type bound struct {
-	// blocks says that no node can lead while the fault lasts, so that the bound
-	// counts from its end; otherwise it counts from its beginning.
+	// blocks: no node can lead while the fault lasts. The bound then counts from its
+	// end, and otherwise from its beginning.
 	blocks bool
 	limit  func(record.Settings) time.Duration
 }
@@ -40,8 +40,8 @@ func silence(s record.Settings) time.Duration {
 // no longer than one lease after the server came back".
 func restart(s record.Settings) time.Duration { return reconnect + s.Lease + s.CheckInterval }
 
-// thaw: heartbeats that were under way reach the server when it goes on, so a session
-// whose node has given it up counts as silent from then.
+// thaw: heartbeats that were sent while the server was stopped reach it when it
+// continues, so a session that its node has given up counts as silent from then on.
 func thaw(s record.Settings) time.Duration { return silence(s) + reconnect }
 
 // rejoin: all nodes open new sessions.

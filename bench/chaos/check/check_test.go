@@ -72,7 +72,7 @@ func TestGoodHistories(t *testing.T) {
 			fault(h, "terminate-sessions", 0, 20*second, 20*second+second/100)
 			h.Leads[0].To += second / 2
 		},
-		"an overlap of a trust window, as the news cannot reach the leader": func(h *record.History) {
+		"an overlap of a trust window, since no message reaches the leader": func(h *record.History) {
 			fault(h, "terminate-sessions", 0, 20*second, 20*second+second/100)
 			fault(h, "cut", 1, 19*second, 30*second)
 			h.Leads[0].To += 3 * second

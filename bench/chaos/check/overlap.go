@@ -61,7 +61,7 @@ func excused(h *record.History, old record.Lead, from int64, took time.Duration)
 	return false
 }
 
-// unreachable reports whether news cannot reach a node because of a fault of its own.
+// unreachable reports whether a fault of a node keeps the server's messages from it.
 func unreachable(h *record.History, node int, from, to int64) bool {
 	severs := []string{"stop-short", "stop-long", "freeze", "cut", "cut-to-server", "cut-to-node", "delay"}
 	return slices.ContainsFunc(h.Faults, func(f record.Fault) bool {

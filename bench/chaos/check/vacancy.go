@@ -77,8 +77,8 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	}
 }
 
-// ofServer reports whether a server answered late because of a fault of its own, which
-// has a bound of its own.
+// ofServer reports whether a server answered late because of a fault of the server.
+// Such a fault has a separate bound.
 func ofServer(h *record.History, late record.Fault) bool {
 	return slices.ContainsFunc(h.Faults, func(f record.Fault) bool {
 		return f.Kind != Overload && bounds[f.Kind].blocks && f.From < late.To && f.To > late.From

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Plan says what script to make.
+// Plan is what a script is made from.
 type Plan struct {
 	Seed         uint64
 	Duration     time.Duration

@@ -24,11 +24,11 @@ type Kind struct {
 	Needs  Need
 	OnNode bool
 	OnRole bool
-	// Alone says that no other fault of this sort begins while it lasts: it affects
+	// Alone: no other fault with Alone begins while this one lasts, because it affects
 	// all nodes.
 	Alone bool
-	// Long says that the fault lasts for longer than a lease; otherwise it lasts for
-	// at most half a lease. For neither if Instant.
+	// Long: the fault lasts for longer than a lease. Otherwise it lasts for at most
+	// half a lease, or for no time if Instant.
 	Long, Instant bool
 	// By is the range of sizes.
 	By [2]time.Duration

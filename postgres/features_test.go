@@ -72,7 +72,7 @@ func TestFirstUseInANewInstallation(t *testing.T) {
 		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.sql("{extra}")) {
 			t.Fatal("no table extra")
 		}
-		exec(t, b, "DROP SCHEMA {schema} CASCADE")
+		exec(t, b, dropSchema)
 		p.Abort()
 	}
 }

@@ -237,6 +237,11 @@ func exec(t testing.TB, b *Backend, sql string, args ...any) {
 	}
 }
 
+// dropSchema removes an installation while nodes live. Its locks and those of a node's
+// statement may wait for each other; the server then cancels the one that has waited for
+// deadlock_timeout, here the node's.
+const dropSchema = `SET deadlock_timeout = '10min'; DROP SCHEMA {schema} CASCADE; `
+
 // eventually waits until a condition in the database holds.
 func eventually(t testing.TB, b *Backend, sql string, args ...any) {
 	t.Helper()

@@ -27,7 +27,7 @@ func TestRemovedInstallationWaitsForStuckSession(t *testing.T) {
 	rival.refused("scheduler")
 	// No Sync follows, and it has no lock on a table, for which DROP would wait.
 	last := stuck.stickIn(&pgproto3.Parse{Query: "SELECT"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{})
-	exec(t, b, `DROP SCHEMA {schema} CASCADE`)
+	exec(t, b, dropSchema)
 	if _, err := rival.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("the rival's heartbeat: %v; want ErrSuperseded", err)
 	}

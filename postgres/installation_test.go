@@ -39,7 +39,7 @@ func TestNewInstallationWaitsForSessionsOfRemovedOne(t *testing.T) {
 			t.Fatalf("migrate down to %d: %v; want ErrInstallationInUse and the node", version, err)
 		}
 	}
-	exec(t, second, `DROP SCHEMA {schema} CASCADE`)
+	exec(t, second, dropSchema)
 	if err := second.Migrate(context.Background()); err == nil {
 		// The first node may lead again under the new schema by now.
 		if r.ended.Load() == 0 {
@@ -56,7 +56,7 @@ func TestNewInstallationWaitsForSessionsOfRemovedOne(t *testing.T) {
 func TestReplacedInstallationEndsSessions(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]string{
-		"tables": `DROP SCHEMA {schema} CASCADE; `,
+		"tables": dropSchema,
 		"id":     `UPDATE {installation} SET id = gen_random_uuid(); ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestPrintedScriptRefusesLiveNodes(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
-	exec(t, b, `DROP SCHEMA {schema} CASCADE`)
+	exec(t, b, dropSchema)
 	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
 	if _, err := conn.Exec(context.Background(), migrationSQL(t, b)); err == nil || !strings.Contains(err.Error(), "nodes still live") {
 		t.Errorf("the script under a session: %v; want it refused", err)

@@ -48,7 +48,7 @@ func TestTermNumbersGrowInRecreatedSchema(t *testing.T) {
 		return term
 	}
 	first := lead()
-	exec(t, b, "DROP SCHEMA {schema} CASCADE")
+	exec(t, b, dropSchema)
 	if second := lead(); second <= first {
 		t.Errorf("term %d in the new schema after %d in the old one", second, first)
 	}

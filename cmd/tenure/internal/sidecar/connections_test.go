@@ -116,24 +116,30 @@ func TestHealthAnswersUnderHostileConnections(t *testing.T) {
 	}
 	awaitCount(t, "hostile connections", hostileConnections, opened.Load)
 	var all []time.Duration
+	closed := map[string]bool{} // the last check of a path was closed without an answer
 	for i := range 30 {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			began := time.Now()
 			client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 			response, err := client.Get("http://" + address + path)
 			took := time.Since(began)
-			if err != nil {
-				t.Fatalf("%s, round %d: %v after %v", path, i, err, took)
+			if err != nil && closed[path] {
+				t.Fatalf("%s, round %d, twice in a row: %v after %v", path, i, err, took)
 			}
-			_, _ = io.Copy(io.Discard, response.Body)
-			_ = response.Body.Close()
+			closed[path] = err != nil
+			if err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
 			all = append(all, took)
 		}
 	}
 	slices.Sort(all)
 	median, longest := all[len(all)/2], all[len(all)-1]
 	t.Logf("answered within %v, half of the time %v; %d streams are open", longest, median, h.streams.Open())
-	// A busy machine delays single answers; a supervisor asks again.
+	// A busy machine delays single answers, or closes a check from the address of the
+	// hostile clients when more of them have come before it was read; a supervisor asks
+	// again.
 	if median > time.Second || longest > 10*time.Second {
 		t.Errorf("the health checks were answered within %v, half of the time %v", longest, median)
 	}

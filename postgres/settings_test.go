@@ -178,7 +178,7 @@ func TestPrimaryIsFoundBesideFencedServer(t *testing.T) {
 	t.Parallel()
 	fenced := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"default_transaction_read_only": "on"}})
 	primary := pgtest.Start(t, pgtest.Options{})
-	dsn := fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres", fenced.Host, primary.Host, fenced.Port, primary.Port)
+	dsn := fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres connect_timeout=30", fenced.Host, primary.Host, fenced.Port, primary.Port)
 	open(t, backendOn(t, dsn, Config{})).take("scheduler")
 }
 

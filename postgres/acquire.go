@@ -144,7 +144,7 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 	var full error
 	for len(rest) > 0 {
 		n := s.table.batch(len(rest))
-		got, err := s.lock(rest[:n])
+		err := s.take(rest[:n], attempts)
 		refused := errors.Is(err, ErrLockTableFull)
 		if err == nil || refused {
 			s.table.fit(n, !refused)
@@ -157,9 +157,6 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 			failAll(rest, attempts, err)
 			return lostOnly(err)
 		}
-		if err := s.beginHeld(got); err != nil {
-			return err
-		}
 		rest = rest[n:]
 		if full != nil {
 			failAll(rest, attempts, full)
@@ -167,24 +164,6 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 		}
 	}
 	return nil
-}
-
-// beginHeld records the roles whose locks are held, and begins the terms of those
-// that need not wait.
-func (s *session) beginHeld(got []lockRequest) error {
-	now := s.opening.Clock.Now().Mono
-	heldRoles := make([]*heldRole, len(got))
-	for i, w := range got {
-		heldRoles[i] = &heldRole{role: w.role, key: w.key, lockedAt: now}
-		s.heldRoles[w.role.Name()] = heldRoles[i]
-		s.keys[w.key] = struct{}{}
-	}
-	slices.SortFunc(heldRoles, byRole)
-	err := s.begin(heldRoles, false)
-	if err != nil && lostOnly(err) == nil { // those that are left are tried once more
-		s.log.Warn("beginning terms failed", "error", err)
-	}
-	return lostOnly(err)
 }
 
 func byRole(a, b *heldRole) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
@@ -300,7 +279,7 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 		}
 	}
 	slices.SortFunc(ready, byRole)
-	failure := s.begin(ready, true)
+	failure := s.begin(ready)
 	if lost := lostOnly(failure); lost != nil {
 		return lost
 	}

@@ -203,6 +203,38 @@ func TestReservationIsForItsTargetOnly(t *testing.T) {
 	first.win("scheduler") // the target never acquired the role
 }
 
+// Nodes for which a role is not reserved do not even try its lock: they would make the
+// target's attempt fail.
+func TestReservedRoleIsTriedByItsTargetAlone(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, target, third := open(t, b), open(t, b), open(t, b)
+	first.take("scheduler")
+	err := first.Release([]tenure.ReleaseRequest{{
+		Role: tenure.NamedRole("scheduler"), Term: first.heldRoles["scheduler"].term, Reason: history.EndHandedOver, Target: target.id, Reservation: time.Hour,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whoever has the lock now keeps it, since it cannot examine the row.
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), b.names.sql("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	third.refused("scheduler")
+	if len(third.heldRoles) > 0 {
+		t.Error("another node acquired the lock")
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	target.take("scheduler")
+}
+
 func TestHolderIsReportedToRecoveringCandidate(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -9,40 +9,49 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// lock tries to acquire the locks of roles, none of which is held, with distinct
-// keys. If the statement fails, lock releases the locks that the server may have
-// granted nevertheless, or the session is lost.
-func (s *session) lock(all []lockRequest) ([]lockRequest, error) {
-	byKey := make(map[tenure.LockKey]lockRequest, len(all))
-	var keys keyArrays
+// take tries to acquire the locks of roles, none of which is held, with distinct
+// keys, and begins the terms of those that need not wait. It fills in the attempts of
+// roles that are reserved for other nodes. If the statement fails, take releases the
+// locks that the server may have granted nevertheless, or the session is lost.
+func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error {
+	requests := make(map[string]lockRequest, len(all))
 	for _, w := range all {
-		byKey[w.key] = w
-		keys.add(w.key)
+		requests[w.role.Name()] = w
 	}
-	var got []lockRequest
-	err := s.eachKey(stmtLock, stmtLockPairs, keys, func(key tenure.LockKey, granted bool) {
-		if granted {
-			got = append(got, byKey[key])
+	var held []*heldRole
+	err := s.callTake(all, false, func(role string, attempt tenure.AcquireResult) {
+		w := requests[role]
+		if attempt.RetryIn > 0 {
+			attempts[w.index] = attempt
+			return
 		}
+		held = append(held, &heldRole{role: w.role, key: w.key, term: attempt.Term, attempt: attempt})
 	})
 	if err == nil {
-		s.table.add(len(got))
-		return got, nil
+		now := s.opening.Clock.Now().Mono
+		for _, h := range held {
+			h.lockedAt = now
+			s.heldRoles[h.role.Name()] = h
+			s.keys[h.key] = struct{}{}
+		}
+		s.table.add(len(held))
+		s.begun(held)
+		return nil
 	}
 	if errors.Is(err, tenure.ErrSessionLost) {
-		return nil, err
+		return err
 	}
 	// A statement that fails keeps the session-level locks that it has acquired.
 	if lost := s.reconcile(); lost != nil {
-		return nil, errors.Join(lost, err)
+		return errors.Join(lost, err)
 	}
 	if hasCode(err, codeOutOfMemory) {
 		if lost := lostOnly(s.recount()); lost != nil {
-			return nil, errors.Join(lost, err)
+			return errors.Join(lost, err)
 		}
 		err = fmt.Errorf("%w: %w", s.table.full(len(all)), err)
 	}
-	return nil, err
+	return err
 }
 
 // unlock releases the locks of held roles. An error ends the session: a lock may still be held.

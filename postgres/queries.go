@@ -13,8 +13,6 @@ type statement string
 
 // The statements of the session connection.
 const (
-	stmtLock        statement = "lock"
-	stmtLockPairs   statement = "lock_pairs"
 	stmtUnlock      statement = "unlock"
 	stmtUnlockPairs statement = "unlock_pairs"
 	stmtOwnLocks    statement = "own_locks"
@@ -25,7 +23,7 @@ const (
 	stmtLastTerms   statement = "last_terms"
 	stmtClose       statement = "close_terms"
 	stmtReunion     statement = "reunion"
-	stmtBegin       statement = "begin_terms"
+	stmtTake        statement = "take"
 	stmtEnd         statement = "end_terms"
 	stmtResign      statement = "resign"
 	stmtHolders     statement = "holders"
@@ -67,12 +65,6 @@ const (
 // sessionStatements are prepared when a session opens, so that a failover pays
 // for no parsing.
 var sessionStatements = map[statement]string{
-	// Exactly this form: with a WHERE, LIMIT, ORDER BY, JOIN or CTE the planner
-	// may call the function more or fewer times than it returns rows.
-	stmtLock: `
-SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`,
-	stmtLockPairs: `
-SELECT a, b, pg_try_advisory_lock(a, b) FROM unnest($1::int[], $2::int[]) AS k(a, b)`,
 	stmtUnlock: `
 SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`,
 	stmtUnlockPairs: `
@@ -156,71 +148,9 @@ SELECT coalesce(1000 * extract(epoch FROM max(CASE
 END) - clock_timestamp()), 0)::double precision
 FROM {nodes}`,
 
-	// Skips what a fenced transaction holds right now; the order is fixed, so
-	// that nothing deadlocks. Unless the rows were examined before ($8), it also
-	// skips those whose terms may have to wait: of another server, reserved for
-	// another node, or to be settled. The number is at least the time, so that it
-	// grows although the row may not be the one that the last leader saw. That makes
-	// the commit need no flush: a crash that loses it also loses what was fenced with
-	// the number, the next term waits for this node (see reunion.go), and no later
-	// term has the number. The next heartbeat flushes it.
-	stmtBegin: `
-WITH durability AS MATERIALIZED (
-    SELECT set_config('synchronous_commit', 'off', true)
-), previous AS MATERIALIZED (
-    SELECT
-        t.*,
-        now,
-        coalesce(
-            t.ended_at,
-            {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, now)
-        ) AS over_at,
-        coalesce(t.end_reason, CASE
-            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'
-            ELSE 'crashed'
-        END) AS reason
-    FROM {terms} t
-    LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
-    CROSS JOIN clock_timestamp() now
-    WHERE role = ANY ($1::text[])
-        AND ($8::boolean
-            OR (reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())
-            AND (term = 0 AND $9::boolean
-                OR t.server_lineage = $6 AND t.server_epoch = $7
-                AND (NOT $10::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
-    ORDER BY role
-    FOR UPDATE OF t SKIP LOCKED
-), recorded AS (
-    INSERT INTO {history}
-        (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
-    SELECT role, term, node_id, node_name, incarnation, acquired_at, over_at, reason, ended_by, vacant_ms
-    FROM previous
-    WHERE term > 0
-    ON CONFLICT (role, term) DO NOTHING
-)
-UPDATE {terms} t
-SET term = greatest(previous.term + 1, floor(1000 * extract(epoch FROM previous.now))::bigint),
-    node_id = $2,
-    node_name = $3,
-    incarnation = $4,
-    lease_ms = $5,
-    acquired_at = greatest(previous.now, previous.over_at),
-    ended_at = NULL,
-    end_reason = NULL,
-    ended_by = '',
-    vacant_ms = CASE
-        WHEN previous.term > 0 AND previous.reason <> 'server_changed'
-        THEN 1000 * extract(epoch FROM greatest(previous.now, previous.over_at) - previous.over_at)
-    END,
-    server_lineage = $6,
-    server_epoch = $7,
-    reserved_for = NULL,
-    reserved_until = NULL,
-    retired_at = NULL,
-    retired_by = ''
-FROM previous, durability
-WHERE t.role = previous.role
-RETURNING t.role, t.term, previous.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
+	stmtTake: `
+SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(reserved_ms, 0)
+FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 
 	// A complete resignation. The rows are written before a lock is released, since
 	// the unlocking reads how many were written: a successor that finds the lock free
@@ -416,13 +346,12 @@ var (
 // reads the catalogs.
 var (
 	sessionWarmUp = []execution{
-		{stmtLock, []any{noNumbers}},
-		{stmtLockPairs, []any{noPairs, noPairs}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false}},
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
 		{stmtReunion, []any{"", ""}},
-		{stmtBegin, []any{noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},

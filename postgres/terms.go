@@ -59,45 +59,79 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	return found, err
 }
 
-// begin begins the terms of held roles, sorted by name. A role that is skipped stays
-// without a term: a fenced transaction of the old term holds its row or, if the
-// rows were not examined, the term may have to wait.
-func (s *session) begin(ready []*heldRole, examined bool) error {
+// begin begins the terms of held roles whose rows were examined. A role that is skipped
+// stays without a term: a fenced transaction of the old term holds its row.
+func (s *session) begin(ready []*heldRole) error {
 	if len(ready) == 0 {
 		return nil
 	}
-	roles := make([]string, len(ready))
+	all := make([]lockRequest, len(ready))
 	for i, h := range ready {
-		roles[i] = h.role.Name()
+		all[i] = lockRequest{role: h.role, key: h.key}
 	}
-	node := s.opening.Node
-	settling := s.opening.Timing.Settle > 0
-	err := s.query(stmtBegin, func(rows pgx.Rows) error {
-		var (
-			role    string
-			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true}
-			vacant  float64
-		)
-		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &attempt.AcquiredAt, &vacant); err != nil {
-			return err
-		}
-		attempt.PrecedingVacancy = fromMilliseconds(vacant)
-		h := s.heldRoles[role]
-		h.term, h.attempt = attempt.Term, attempt
-		delete(s.blocked, role)
-		return nil
-	}, roles, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
-		examined, s.server.byMigration, settling)
+	begun := make(map[string]tenure.AcquireResult, len(ready))
+	err := s.callTake(all, true, func(role string, attempt tenure.AcquireResult) { begun[role] = attempt })
 	if err != nil {
-		for _, h := range ready { // rolled back, whatever rows were returned
-			h.term = 0
-		}
 		return err
 	}
-	if !s.trying {
-		s.backend.recent.add(node.ID, s.incarnation, ready)
+	for _, h := range ready {
+		h.attempt = begun[h.role.Name()]
+		h.term = h.attempt.Term
 	}
+	s.begun(ready)
 	return nil
+}
+
+// begun records the terms that have begun among those of some roles.
+func (s *session) begun(some []*heldRole) {
+	for _, h := range some {
+		if h.term > 0 {
+			delete(s.blocked, h.role.Name())
+		}
+	}
+	if !s.trying {
+		s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)
+	}
+}
+
+// callTake calls the function that acquires locks and begins terms: see its comment in
+// the migration. With examined, the session has the locks. Each is called for every
+// role that is locked, with its term if that has begun, and for every role that is
+// reserved for another node, with RetryIn.
+func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult)) error {
+	node, timing := s.opening.Node, s.opening.Timing
+	n := len(all)
+	roles, keys, firsts, seconds := make([]string, n), make([]*int64, n), make([]*int32, n), make([]*int32, n)
+	for i, w := range all {
+		roles[i] = w.role.Name()
+		if w.key.Pair {
+			first := int32(w.key.Key)
+			firsts[i], seconds[i] = &first, &all[i].key.Key2
+		} else {
+			keys[i] = &all[i].key.Key
+		}
+	}
+	return s.query(stmtTake, func(rows pgx.Rows) error {
+		var (
+			role             string
+			attempt          tenure.AcquireResult
+			acquiredAt       *time.Time
+			vacant, reserved float64
+		)
+		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &acquiredAt, &vacant, &reserved); err != nil {
+			return err
+		}
+		switch {
+		case reserved > 0:
+			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: fromMilliseconds(reserved)}
+		case attempt.Term > 0:
+			attempt.Outcome, attempt.NotDurable = tenure.OutcomeGranted, true
+			attempt.AcquiredAt, attempt.PrecedingVacancy = *acquiredAt, fromMilliseconds(vacant)
+		}
+		each(role, attempt)
+		return nil
+	}, roles, keys, firsts, seconds, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
+		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0)
 }
 
 func fromMilliseconds(ms float64) time.Duration {

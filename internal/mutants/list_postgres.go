@@ -5,7 +5,7 @@ var postgresMutants = []mutant{
 	// Locks and terms.
 	{
 		name: "postgres: locking acquires only one role",
-		file: "postgres/queries.go", from: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`,", to: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k ORDER BY k LIMIT 1`,",
+		file: "postgres/migrations/0001_functions.up.sql", from: "                held := held || wanted.role;\n", to: "                held := ARRAY[wanted.role];\n",
 		promise: "a batch acquires each requested lock, and no other",
 		tests:   []tests{in("postgres", "^TestSession/many_roles_in_one_call$")},
 	},
@@ -29,7 +29,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a fenced role holds up the others",
-		file: "postgres/queries.go", from: "    FOR UPDATE OF t SKIP LOCKED\n", to: "    FOR UPDATE OF t\n",
+		file: "postgres/migrations/0001_functions.up.sql", from: "        FOR UPDATE OF t SKIP LOCKED\n", to: "        FOR UPDATE OF t\n",
 		promise: "one slow role delays no other",
 		tests:   []tests{in("postgres", "^TestLockedRowDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
 	},
@@ -53,9 +53,9 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a reserved role is acquired by any node",
-		file: "postgres/queries.go", from: "(reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())", to: "(reserved_for IS NULL OR true OR reserved_for = $2 OR reserved_until <= clock_timestamp())",
+		file: "postgres/migrations/0001_functions.up.sql", from: "            IF wanted.left_ms > 0 THEN\n", to: "            IF wanted.left_ms < 0 THEN\n",
 		promise: "a reserved role is left to its target",
-		tests:   []tests{in("postgres", "^TestReservation|^TestSession/a_reservation_favors_its_node$")},
+		tests:   []tests{in("postgres", "^TestReservedRoleIsTriedByItsTargetAlone$")},
 	},
 	{
 		name: "postgres: the end of a term is not recorded",
@@ -133,13 +133,13 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a lost term is not recorded",
-		file: "postgres/terms.go", from: "s.backend.recent.add(node.ID, s.incarnation, ready)", to: "_ = node",
+		file: "postgres/terms.go", from: "s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)", to: "_ = some",
 		promise: "the history has every term that a node led",
 		tests:   []tests{in("postgres", "^TestLostBegin$")},
 	},
 	{
 		name: "postgres: the begin of a term waits for the replica",
-		file: "postgres/queries.go", from: "FROM previous, durability\n", to: "FROM previous\n",
+		file: "postgres/migrations/0001_functions.up.sql", from: "    PERFORM set_config('synchronous_commit', 'off', true);\n", to: "    PERFORM set_config('synchronous_commit', 'on', true);\n",
 		promise: "7 Someone leads: the begin of a term waits for no disk and no replica",
 		tests:   []tests{in("postgres", "^TestTermBeginsWithoutReplica$")},
 	},

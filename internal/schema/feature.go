@@ -134,8 +134,15 @@ func Steps(files embed.FS, folder string) []Step {
 		return string(text)
 	}
 	var steps []Step
+	last := ""
 	for _, up := range names { // Glob sorts them
-		steps = append(steps, Step{Up: read(up), Down: read(strings.TrimSuffix(up, ".up.sql") + ".down.sql")})
+		number, _, parted := strings.Cut(strings.TrimSuffix(up, ".up.sql"), "_")
+		if parted && number == last {
+			steps[len(steps)-1].Up += "\n" + read(up)
+			continue
+		}
+		last = number
+		steps = append(steps, Step{Up: read(up), Down: read(number + ".down.sql")})
 	}
 	return steps
 }

@@ -1,0 +1,256 @@
+-- Acquires the locks of roles whose terms may begin, and begins their terms: a row
+-- for each role that is locked, and for each that is reserved for another node, which
+-- must be the only one to try. A term begins unless a fenced transaction holds the
+-- role's row right now; the rows are locked in a fixed order, so that nothing
+-- deadlocks. If the rows were not examined, it also does not begin where it may have
+-- to wait: on another server, after the time to settle, for another node. The lock
+-- function is called in a loop, once for each key: in a query, the planner may call it
+-- more or fewer times than it returns rows.
+--
+-- The number is at least the time, so that it grows although the row may not be the
+-- one that the last leader saw. That makes the commit need no flush: a crash that
+-- loses it also loses what was fenced with the number, the next term waits for this
+-- node, and no later term has the number. The next heartbeat flushes it.
+CREATE FUNCTION {take}(
+    roles text[],
+    keys bigint[], -- null where the key is a pair
+    firsts integer[],
+    seconds integer[],
+    own uuid,
+    own_name text,
+    own_incarnation integer,
+    own_lease_ms integer,
+    lineage text,
+    epoch text,
+    examined boolean, -- the session holds the locks, and has read the rows
+    is_new boolean, -- the server has not lost its locks since the tables were made
+    settling boolean,
+    OUT taken text,
+    OUT number bigint,
+    OUT last_number bigint,
+    OUT began_at timestamptz,
+    OUT vacant double precision,
+    OUT reserved_ms double precision
+)
+RETURNS SETOF record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+DECLARE
+    wanted record;
+    held text[] := '{}';
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    IF examined THEN
+        held := roles;
+    ELSE
+        FOR wanted IN
+            SELECT w.role, w.key, w.first, w.second, 1000 * extract(epoch FROM t.reserved_until - clock_timestamp()) AS left_ms
+            FROM unnest(roles, keys, firsts, seconds) AS w(role, key, first, second)
+            LEFT JOIN {terms} t ON t.role = w.role AND t.reserved_for <> own AND t.reserved_until > clock_timestamp()
+        LOOP
+            IF wanted.left_ms > 0 THEN
+                taken := wanted.role;
+                reserved_ms := wanted.left_ms;
+                RETURN NEXT;
+            ELSIF (CASE
+                WHEN wanted.key IS NOT NULL THEN pg_try_advisory_lock(wanted.key)
+                ELSE pg_try_advisory_lock(wanted.first, wanted.second)
+            END) THEN
+                held := held || wanted.role;
+            END IF;
+        END LOOP;
+        IF held = '{}' THEN
+            RETURN;
+        END IF;
+    END IF;
+    RETURN QUERY
+    WITH previous AS MATERIALIZED (
+        SELECT
+            t.*,
+            now,
+            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, now)) AS over_at,
+            coalesce(t.end_reason, CASE
+                WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'
+                ELSE 'crashed'
+            END) AS reason
+        FROM {terms} t
+        LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+        CROSS JOIN clock_timestamp() now
+        WHERE t.role = ANY (held)
+            AND (examined
+                OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= clock_timestamp())
+                AND (t.term = 0 AND is_new
+                    OR t.server_lineage = lineage AND t.server_epoch = epoch
+                    AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
+        ORDER BY t.role
+        FOR UPDATE OF t SKIP LOCKED
+    ), recorded AS (
+        INSERT INTO {history}
+            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
+        SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.vacant_ms
+        FROM previous p
+        WHERE p.term > 0
+        ON CONFLICT DO NOTHING
+    ), begun AS (
+        UPDATE {terms} t
+        SET term = greatest(p.term + 1, floor(1000 * extract(epoch FROM p.now))::bigint),
+            node_id = own,
+            node_name = own_name,
+            incarnation = own_incarnation,
+            lease_ms = own_lease_ms,
+            acquired_at = greatest(p.now, p.over_at),
+            ended_at = NULL,
+            end_reason = NULL,
+            ended_by = '',
+            vacant_ms = CASE
+                WHEN p.term > 0 AND p.reason <> 'server_changed'
+                THEN 1000 * extract(epoch FROM greatest(p.now, p.over_at) - p.over_at)
+            END,
+            server_lineage = lineage,
+            server_epoch = epoch,
+            reserved_for = NULL,
+            reserved_until = NULL,
+            retired_at = NULL,
+            retired_by = ''
+        FROM previous p
+        WHERE t.role = p.role
+        RETURNING t.role, t.term, p.term AS last_term, t.acquired_at, t.vacant_ms
+    )
+    SELECT h.role, b.term, b.last_term, b.acquired_at, b.vacant_ms, NULL::double precision
+    FROM unnest(held) AS h(role)
+    LEFT JOIN begun b ON b.role = h.role;
+END
+$tenure_function$;
+
+-- Waits until a node that this one watches has ended, the membership has moved,
+-- or the time is over; see the manual page on failover for the reasons behind
+-- its form. Each attempt is shorter than deadlock_timeout, so that the server's
+-- log stays silent, and at transaction level, since a session-level lock can be
+-- granted at the moment of the timeout and stay. stale_session is an earlier session
+-- of this node that the server still keeps, and which no longer has a row.
+--
+-- A node watches its predecessor in the ring. One whose watch connection is down
+-- cannot detect deaths, so its successor watches the node before it too, and so on
+-- back to the first that watches. It waits for the lock of its predecessor and
+-- only tries those of the others, with short attempts.
+--
+-- It holds no lock on a table while it waits, or a migration would have to wait
+-- for it: the tables are read in a block that always ends with an exception,
+-- which releases their locks and keeps the variables.
+--
+-- While it waits it sends a message to its client five times per lease: a client
+-- that receives nothing for most of a lease closes the connection.
+CREATE FUNCTION {watch}(
+    own integer,
+    stale_session integer,
+    space integer,
+    seen bigint,
+    max_wait_ms integer,
+    margin_ms integer,
+    OUT event text,
+    OUT died integer,
+    OUT membership bigint
+)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+DECLARE
+    deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
+    deadlock_ms constant double precision :=
+        1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
+    -- Between attempts a watch learns that its place in the ring has changed.
+    long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
+    short_ms constant integer := least(100, long_ms);
+    -- A node that joins is watched by the oldest one, which watches the youngest:
+    -- it has to read the ring often.
+    oldest_ms constant integer := least(50, long_ms);
+    watched record;
+    nearest integer;
+    pause_ms integer;
+    pulse_ms integer;
+    pulsed timestamptz := clock_timestamp();
+BEGIN
+    LOOP
+        event := NULL;
+        nearest := stale_session;
+        died := stale_session;
+        pause_ms := CASE WHEN stale_session > 0 THEN short_ms ELSE long_ms END;
+        BEGIN
+            PERFORM set_config('lock_timeout', long_ms || 'ms', true);
+            IF pulse_ms IS NULL THEN
+                SELECT greatest(100, n.lease_ms / 5) INTO pulse_ms FROM {nodes} n WHERE n.incarnation = own;
+            END IF;
+            SELECT last_value INTO membership FROM {membership};
+            IF membership <> seen THEN
+                event := 'moved';
+            ELSIF stale_session > 0 AND pg_try_advisory_xact_lock_shared(space, stale_session) THEN
+                event := 'died';
+            ELSE
+                FOR watched IN
+                    SELECT
+                        n.incarnation,
+                        n.watching,
+                        1000 * extract(epoch FROM
+                            n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' - clock_timestamp()) AS left_ms
+                    FROM {nodes} n
+                    WHERE n.status <> 'dead' AND n.incarnation <> own
+                    ORDER BY n.incarnation < own DESC, n.incarnation DESC
+                LOOP
+                    died := watched.incarnation;
+                    IF pg_try_advisory_xact_lock_shared(space, died) THEN
+                        event := 'died';
+                        EXIT;
+                    ELSIF watched.left_ms < 0 THEN
+                        event := 'silent';
+                        EXIT;
+                    END IF;
+                    IF nearest = stale_session THEN
+                        nearest := died;
+                        IF died > own THEN
+                            pause_ms := least(pause_ms, oldest_ms);
+                        END IF;
+                    END IF;
+                    -- A silent node is noticed when its time is over, not an attempt later.
+                    pause_ms := greatest(1, least(pause_ms, ceil(watched.left_ms)));
+                    EXIT WHEN watched.watching;
+                    pause_ms := least(pause_ms, short_ms);
+                END LOOP;
+                IF event IS NULL AND nearest = 0 THEN
+                    event := 'alone';
+                END IF;
+            END IF;
+            RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the locks of the tables';
+        EXCEPTION
+            WHEN SQLSTATE 'TNREL' THEN
+                IF event IS NOT NULL THEN
+                    RETURN;
+                END IF;
+            WHEN lock_not_available THEN -- a migration has the table
+                nearest := 0;
+        END;
+
+        IF nearest <> 0 THEN
+            died := nearest;
+            BEGIN
+                PERFORM set_config('lock_timeout', least(pause_ms, coalesce(pulse_ms, pause_ms)) || 'ms', true);
+                PERFORM pg_advisory_xact_lock_shared(space, died);
+                event := 'died';
+                RETURN;
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;
+            END;
+        END IF;
+
+        IF clock_timestamp() >= pulsed + coalesce(pulse_ms, 0) * interval '1 millisecond' THEN
+            RAISE INFO 'watching';
+            pulsed := clock_timestamp();
+        END IF;
+        IF clock_timestamp() >= deadline THEN
+            membership := coalesce(membership, seen);
+            event := 'timeout';
+            RETURN;
+        END IF;
+    END LOOP;
+END
+$tenure_function$;

@@ -71,6 +71,9 @@ func (s *session) acquire() error {
 	requests := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
 		requests[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
+		if left := e.attempt.yieldUntil - n.clock.Now().Mono; left > 0 {
+			requests[i].YieldFor, requests[i].YieldTerm = left, e.attempt.yieldTerm
+		}
 	}
 	n.mu.Unlock()
 
@@ -218,10 +221,12 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 		a.nextAt = now + nextQuickRetry(a)
 		return false
 	}
-	if result.RetryIn > 0 {
-		a.notBefore = now + result.RetryIn
+	failed = s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
+	if result.RetryIn > 0 { // reserved for another node, or left to others: until then only after a notification
+		a.nextAt = now + result.RetryIn
+		return false
 	}
-	return s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
+	return failed
 }
 
 // applyFailedLocked ends an attempt that failed with a database error.

@@ -31,9 +31,10 @@ type Backend interface {
 
 	// Request records a request for the leader of a role, or for a node, and
 	// wakes the node. It returns ErrNoLeader if the role has no leader,
-	// ErrUnknownNode if the node or the target is not a live node, ErrLastNode
-	// if a drain would leave no active node, and ErrUnsupported for a drain
-	// without a registry of nodes.
+	// ErrUnknownNode if the node or the target is not a live node, ErrNotActive
+	// if the target of a hand-over does not campaign, ErrLastNode if a drain would
+	// leave no active node, and ErrUnsupported for a drain without a registry of
+	// nodes.
 	Request(ctx context.Context, request Request) error
 }
 
@@ -132,6 +133,11 @@ type AcquireRequest struct {
 	Role Role
 	// Recovering asks for AcquireResult.Holder if another session holds the role.
 	Recovering bool
+	// YieldFor is how long to leave the role to other nodes if its latest term is still
+	// YieldTerm, from which this node stepped down, and it is not reserved for this
+	// node. The result is then OutcomeHeld with RetryIn.
+	YieldFor  time.Duration
+	YieldTerm int64
 }
 
 // Outcome is the outcome of one attempt to acquire a role.

@@ -270,7 +270,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
 	failures := e.attempt.totalFailures
-	e.attempt.nextAt, e.attempt.notBefore = 0, 0
+	e.attempt.nextAt, e.attempt.notBefore, e.attempt.yieldUntil = 0, 0, 0
 	n.wakeSessionLocked()
 	n.mu.Unlock()
 	var (

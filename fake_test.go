@@ -247,6 +247,9 @@ func (c *conn) take(candidate tenure.AcquireRequest) tenure.AcquireResult {
 	if r := d.reserved[role]; r.node != c.options.Node.ID && time.Until(r.until) > 0 {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: time.Until(r.until)}
 	}
+	if _, reserved := d.reserved[role]; !reserved && candidate.YieldFor > 0 && candidate.YieldTerm == d.terms[role] {
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: candidate.YieldFor}
+	}
 	delete(d.reserved, role)
 	d.holders[role] = c
 	previous := d.terms[role]

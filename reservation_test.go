@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// While a role is reserved, only its target tries the lock: other candidates
-// neither acquire it nor try, even after notifications.
+// While a role is reserved, other candidates do not acquire it, and try only after
+// notifications.
 func TestReservationBindsOtherCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -33,11 +33,13 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 			t.Fatal("a standby took the role during its reservation for another node")
 		}
 		tried := c.count("try")
-		for range 40 {
+		time.Sleep(3 * time.Second)
+		want(t, "attempts of a standby without a notification", c.count("try"), tried)
+		for range 10 {
 			db.wake()
 			time.Sleep(100 * time.Millisecond)
 		}
-		want(t, "attempts of a standby during the reservation", c.count("try"), tried)
+		want(t, "attempts of a standby after ten notifications", c.count("try"), tried+10)
 		if db.holder("r") != nil {
 			t.Fatal("a node took the role during its reservation for another node")
 		}
@@ -45,6 +47,63 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 		want(t, "the target leads at once", lead(t, next).NodeID(), target.ID())
 		want(t, "time since the hand-over", time.Since(handedOver), 4*time.Second)
 	})
+}
+
+// A role whose target has led and left is led again at once, although the time of its
+// reservation has not passed.
+func TestReservationEndsWithTargetsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		leader, target, other := open(t, db), open(t, db), open(t, db)
+		defer closeNode(t, leader)
+		defer closeNode(t, target)
+		defer closeNode(t, other)
+		e, _ := elect(t, leader, tenure.ElectionConfig{})
+		lead(t, e)
+		standby, _ := elect(t, other, tenure.ElectionConfig{})
+		wantError(t, "Start", standby.Start(context.Background()), nil)
+		next, _ := elect(t, target, tenure.ElectionConfig{NoReacquire: true})
+		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil)
+		handedOver := time.Now()
+		synctest.Wait()
+		lead(t, next)
+		wantError(t, "StepDown", next.StepDown(t.Context()), nil)
+		synctest.Wait()
+		want(t, "led again", e.IsLeader() || standby.IsLeader(), true)
+		want(t, "time since the hand-over", time.Since(handedOver), time.Duration(0))
+	})
+}
+
+// A node that stepped down leaves the role to others for a while. If no other node
+// leads it, it leads again; if another node has led, or the role is handed back, it
+// does not wait.
+func TestStepDownPauseEndsWithNextTerm(t *testing.T) {
+	for name, handBack := range map[string]bool{"stepped down": false, "handed back": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				first, second := open(t, db), open(t, db)
+				defer closeNode(t, first)
+				defer closeNode(t, second)
+				a, _ := elect(t, first, tenure.ElectionConfig{})
+				lead(t, a)
+				b, _ := elect(t, second, tenure.ElectionConfig{})
+				wantError(t, "Start", b.Start(context.Background()), nil)
+				began := time.Now()
+				wantError(t, "StepDown", a.StepDown(t.Context()), nil)
+				synctest.Wait()
+				want(t, "the standby leads", b.IsLeader(), true)
+				if handBack {
+					wantError(t, "HandOver", b.HandOver(t.Context(), first.ID()), nil)
+				} else {
+					wantError(t, "StepDown", b.StepDown(t.Context()), nil)
+				}
+				synctest.Wait()
+				want(t, "the first node leads again", a.IsLeader(), true)
+				want(t, "vacant for", time.Since(began), time.Duration(0))
+			})
+		})
+	}
 }
 
 // A reservation ends after one CheckInterval if its target does not campaign.

@@ -43,7 +43,7 @@ func TestStepDownWaitsForGuards(t *testing.T) {
 		want(t, "took", time.Since(begun), 5*time.Second)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		want(t, "held", db.holder("r") == nil, true)
-		want(t, "events", rec.summary(), "leader>releasing releasing>follower released")
+		want(t, "events", rec.summary(), "leader>releasing releasing>follower released follower>acquiring acquiring>follower acquire_failed")
 		wantError(t, "again", e.StepDown(t.Context()), tenure.ErrNotLeader)
 		time.Sleep(2 * time.Second) // longer than stepDownPause
 		want(t, "leads again", e.IsLeader(), true)

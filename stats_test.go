@@ -173,8 +173,8 @@ func TestStatsCountCallbacks(t *testing.T) {
 		want(t, "the oldest event", stats.OldestCallbackAge, 500*time.Millisecond)
 		want(t, "delivered", stats.CallbackDelays.Count, uint64(3)) // the way to leader
 		want(t, "released", stats.Events[tenure.EventReleased], uint64(1))
-		// Two changes of state and the release.
-		want(t, "waiting", stats.CallbacksWaiting, 3)
+		// Two changes of state, the release, and the attempt that leaves the role to others.
+		want(t, "waiting", stats.CallbacksWaiting, 6)
 		want(t, "panics", stats.CallbackPanics, uint64(0))
 		close(hang)
 		stats, _ = figures(t, node)
@@ -182,7 +182,7 @@ func TestStatsCountCallbacks(t *testing.T) {
 		want(t, "panics at the end", stats.CallbackPanics, uint64(1))
 		want(t, "errors", stats.Events[tenure.EventError], uint64(1))
 		want(t, "the oldest event at the end", stats.OldestCallbackAge, time.Duration(0))
-		want(t, "sum", stats.CallbackDelays.Sum, 4*500*time.Millisecond)
+		want(t, "sum", stats.CallbackDelays.Sum, 7*500*time.Millisecond)
 		want(t, "within 250 ms", stats.CallbackDelays.Buckets[250*time.Millisecond], uint64(4)) // and that of the panic
 	})
 }

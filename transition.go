@@ -15,7 +15,9 @@ import (
 // attempt is the state of an election's attempts to acquire the role.
 type attempt struct {
 	nextAt       time.Duration // when the next attempt is due, on the monotonic clock
-	notBefore    time.Duration // no attempt before, so that other candidates can acquire the role
+	notBefore    time.Duration // no attempt before: work failed
+	yieldUntil   time.Duration // until then the role is left to others while its latest term is yieldTerm
+	yieldTerm    int64         // the term that the node gave up last
 	quickRetries int           // quick retries left after a notification
 	inFlight     bool          // in a call of TryAcquire
 	pending      bool          // the lock is held, the term cannot begin yet
@@ -68,9 +70,9 @@ var quickRetryDelays = [...]time.Duration{
 // quick retries: a node's death may be why it starts.
 const recentVacancy = time.Second
 
-// stepDownPause is the longest time that a node waits after it gave up a role
-// before it campaigns for it again. The limit is half of the reservation of a
-// hand-over, because the new leader may hand the role back right away.
+// stepDownPause is the longest time for which a node that gave up a role leaves it to
+// others. It ends early when another term has begun or the role is reserved for the
+// node.
 const stepDownPause = time.Second
 
 // stepLocked feeds the state machine and performs its actions. term and err are
@@ -127,7 +129,8 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	case fsm.EmitAcquired:
 		e.postLocked(Event{Kind: EventAcquired, Term: term})
 	case fsm.EmitReleased:
-		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(stepDownPause, n.cfg.CheckInterval/2))
+		e.attempt.yieldTerm, e.attempt.yieldUntil = term.number, now.Mono+min(stepDownPause, n.cfg.CheckInterval/2)
+		e.attempt.nextAt = e.attempt.yieldUntil // or the next notification
 		e.postLocked(Event{Kind: EventReleased, Term: term})
 	case fsm.EmitLost:
 		if e.lostTerm != nil {

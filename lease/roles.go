@@ -42,6 +42,9 @@ func (r *roleRow) sessionLive() bool {
 	return r.holder.Valid && r.node.Valid && !r.sessionEndedAt.Valid
 }
 
+// isReserved reports whether the role is reserved.
+func (r *roleRow) isReserved() bool { return r.reservedFor.Valid && r.reservedUntil.Int64 > r.now }
+
 // leftOpen reports whether the term has not ended although its session has.
 func (r *roleRow) leftOpen() bool { return r.holder.Valid && !r.endedAt.Valid && !r.sessionLive() }
 
@@ -138,8 +141,10 @@ func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (r
 			result.Holder, _ = uuid.Parse(row.node.String) // the zero value if it is no UUID
 		}
 		return result, false
-	case row.reservedFor.Valid && row.reservedFor.String != s.options.Node.ID.String() && row.reservedUntil.Int64 > row.now:
+	case row.isReserved() && row.reservedFor.String != s.options.Node.ID.String():
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: microseconds(row.reservedUntil.Int64 - row.now)}, false
+	case request.YieldFor > 0 && row.term == request.YieldTerm && !row.isReserved():
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: request.YieldFor}, false
 	}
 	return tenure.AcquireResult{}, true
 }

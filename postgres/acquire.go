@@ -57,7 +57,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		asked[key] = c.Role.Name()
-		locking = append(locking, lockRequest{i, c.Role, key})
+		locking = append(locking, lockRequest{i, c.Role, key, c.YieldTerm, c.YieldFor})
 	}
 	if err := s.lockAll(locking, attempts); err != nil {
 		return nil, err
@@ -105,6 +105,9 @@ type lockRequest struct {
 	index int
 	role  tenure.Role
 	key   tenure.LockKey
+
+	yieldTerm int64
+	yieldFor  time.Duration
 }
 
 // failAll sets the attempts of candidates that failed for one reason.

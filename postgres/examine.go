@@ -14,7 +14,7 @@ func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenu
 	var all []lockRequest
 	for i, c := range candidates {
 		if held := s.heldRoles[c.Role.Name()]; held != nil && held.term == 0 && !held.examined {
-			all = append(all, lockRequest{i, held.role, held.key})
+			all = append(all, lockRequest{index: i, role: held.role, key: held.key})
 		}
 	}
 	if len(all) == 0 {

@@ -11,7 +11,7 @@ import (
 
 // take tries to acquire the locks of roles, none of which is held, with distinct
 // keys, and begins the terms of those that need not wait. It fills in the attempts of
-// roles that are reserved for other nodes. If the statement fails, take releases the
+// roles that are left to other nodes. If the statement fails, take releases the
 // locks that the server may have granted nevertheless, or the session is lost.
 func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error {
 	requests := make(map[string]lockRequest, len(all))

@@ -149,8 +149,8 @@ END) - clock_timestamp()), 0)::double precision
 FROM {nodes}`,
 
 	stmtTake: `
-SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(reserved_ms, 0)
-FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(left_ms, 0)
+FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 
 	// A complete resignation. The rows are written before a lock is released, since
 	// the unlocking reads how many were written: a successor that finds the lock free
@@ -346,12 +346,12 @@ var (
 // reads the catalogs.
 var (
 	sessionWarmUp = []execution{
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false}},
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
 		{stmtReunion, []any{"", ""}},
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},

@@ -97,13 +97,15 @@ func (s *session) begun(some []*heldRole) {
 // callTake calls the function that acquires locks and begins terms: see its comment in
 // the migration. With examined, the session has the locks. Each is called for every
 // role that is locked, with its term if that has begun, and for every role that is
-// reserved for another node, with RetryIn.
+// left to other nodes, with RetryIn.
 func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult)) error {
 	node, timing := s.opening.Node, s.opening.Timing
 	n := len(all)
 	roles, keys, firsts, seconds := make([]string, n), make([]*int64, n), make([]*int32, n), make([]*int32, n)
+	yieldTerms, yieldFor := make([]int64, n), make([]int64, n)
 	for i, w := range all {
 		roles[i] = w.role.Name()
+		yieldTerms[i], yieldFor[i] = w.yieldTerm, w.yieldFor.Milliseconds()
 		if w.key.Pair {
 			first := int32(w.key.Key)
 			firsts[i], seconds[i] = &first, &all[i].key.Key2
@@ -113,24 +115,24 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 	}
 	return s.query(stmtTake, func(rows pgx.Rows) error {
 		var (
-			role             string
-			attempt          tenure.AcquireResult
-			acquiredAt       *time.Time
-			vacant, reserved float64
+			role         string
+			attempt      tenure.AcquireResult
+			acquiredAt   *time.Time
+			vacant, left float64
 		)
-		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &acquiredAt, &vacant, &reserved); err != nil {
+		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &acquiredAt, &vacant, &left); err != nil {
 			return err
 		}
 		switch {
-		case reserved > 0:
-			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: fromMilliseconds(reserved)}
+		case left > 0:
+			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: fromMilliseconds(left)}
 		case attempt.Term > 0:
 			attempt.Outcome, attempt.NotDurable = tenure.OutcomeGranted, true
 			attempt.AcquiredAt, attempt.PrecedingVacancy = *acquiredAt, fromMilliseconds(vacant)
 		}
 		each(role, attempt)
 		return nil
-	}, roles, keys, firsts, seconds, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
+	}, roles, keys, firsts, seconds, yieldTerms, yieldFor, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
 		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0)
 }
 

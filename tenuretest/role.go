@@ -58,6 +58,8 @@ func (d *Database) tryLocked(s *session, c tenure.AcquireRequest) tenure.Acquire
 		}
 	case r.reservedUntil > now && r.reservedFor != id:
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: r.reservedUntil - now}
+	case c.YieldFor > 0 && c.YieldTerm == r.last.Term && r.reservedUntil <= now:
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: c.YieldFor}
 	case d.locks[r.key] != nil:
 		busy := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 		if c.Recovering {

@@ -300,9 +300,15 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a node that stepped down campaigns immediately",
-		file: "transition.go", from: "now.Mono+min(stepDownPause, n.cfg.CheckInterval/2))", to: "now.Mono)",
+		file: "transition.go", from: "now.Mono+min(stepDownPause, n.cfg.CheckInterval/2)\n", to: "now.Mono\n",
 		promise: "a node that stepped down pauses before it campaigns again",
 		tests:   []tests{in(".", "^TestStepDown|^TestRunPausesAfterEarlyReturn$")},
+	},
+	{
+		name: "engine: a pause after a step-down outlasts the next term",
+		file: "transition.go", from: "e.attempt.yieldTerm, e.attempt.yieldUntil = term.number,", to: "e.attempt.notBefore, e.attempt.yieldUntil = now.Mono+stepDownPause,",
+		promise: "the pause after a step-down ends when another term has begun or the role is reserved for the node",
+		tests:   []tests{in(".", "^TestStepDownPauseEndsWithNextTerm$")}, says: "the first node leads again",
 	},
 	{
 		name: "engine: work that fails immediately leads again immediately",
@@ -399,15 +405,15 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},
 	{
-		name: "engine: a node campaigns for a role that is reserved for another",
-		file: "acquire.go", from: "		a.notBefore = now + result.RetryIn\n", to: "		a.notBefore = now\n",
-		promise: "a reservation binds every node: only its target tries the lock",
-		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
+		name: "engine: a candidate does not wait until a reservation is over",
+		file: "acquire.go", from: "		a.nextAt = now + result.RetryIn\n", to: "		a.nextAt = now + 10*time.Millisecond\n",
+		promise: "during a reservation for another node a candidate tries only after notifications",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "without a notification",
 	},
 	{
 		name: "engine: a reserved role is tried again and again after a notification",
 		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 0 {",
-		promise: "a reservation binds every node: only its target tries the lock",
-		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
+		promise: "during a reservation for another node a candidate tries once after each notification",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "attempts of a standby",
 	},
 }

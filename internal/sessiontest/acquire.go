@@ -252,3 +252,33 @@ func reservationExpires(s *suite) {
 	c.tryHeld(role)
 	c.leadSoon(role)
 }
+
+func yield(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	first := a.lead(role).Term
+	again := tenure.AcquireRequest{Role: role, YieldTerm: first, YieldFor: patience}
+	left := func() {
+		s.Helper()
+		if result := a.request(again)[0]; result.Outcome != tenure.OutcomeHeld || result.RetryIn <= 0 || result.RetryIn > patience {
+			s.Errorf("a role that is left to others: got %+v, want OutcomeHeld with RetryIn of at most %v", result, patience)
+		}
+	}
+	granted := func(when string) int64 {
+		s.Helper()
+		result := a.request(again)[0]
+		if result.Outcome != tenure.OutcomeGranted {
+			s.Fatalf("%s: got %+v, want OutcomeGranted", when, result)
+		}
+		return result.Term
+	}
+	a.resign(role, first)
+	left()
+	left()
+	b.resign(role, b.lead(role).Term)
+	second := granted("after the term of another node")
+	a.release(tenure.ReleaseRequest{
+		Role: role, Term: second, Reason: history.EndHandedOver, Target: a.id, Reservation: patience,
+	})
+	again.YieldTerm = second
+	a.resign(role, granted("while it is reserved for this node"))
+}

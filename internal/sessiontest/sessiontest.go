@@ -69,6 +69,7 @@ var tests = []test{
 	{"a pending role can be released", pendingReleased, 0},
 	{"a reservation favors its node", reservation, 0},
 	{"a reservation expires", reservationExpires, 0},
+	{"a node that stepped down leaves the role to others", yield, 0},
 
 	{"a release wakes candidates", releaseWakes, 0},
 	{"the loss of a session wakes candidates", abortWakes, 0},
@@ -182,12 +183,17 @@ func (n *node) tryAll(roles ...tenure.Role) []tenure.AcquireResult {
 	for i, role := range roles {
 		requests[i].Role = role
 	}
+	return n.request(requests...)
+}
+
+func (n *node) request(requests ...tenure.AcquireRequest) []tenure.AcquireResult {
+	n.suite.Helper()
 	results, err := n.TryAcquire(requests)
 	if err != nil {
 		n.suite.Fatalf("TryAcquire: %v", err)
 	}
-	if len(results) != len(roles) {
-		n.suite.Fatalf("TryAcquire returned %d results for %d requests", len(results), len(roles))
+	if len(results) != len(requests) {
+		n.suite.Fatalf("TryAcquire returned %d results for %d requests", len(results), len(requests))
 	}
 	return results
 }

@@ -14,13 +14,12 @@ import (
 // work: it records what they report, and compares. Its methods are called with
 // World.mu held.
 type checker struct {
-	world    *World
-	terms    map[string][]begun       // by role, in order
-	reserved map[string]time.Duration // until when a role was last reserved
-	lasting  map[string]int64         // the newest term of a role that the server remembers
-	next     map[string]int64         // event to be applied, by role
-	due      bool                     // a check is scheduled
-	failure  *Violation
+	world   *World
+	terms   map[string][]begun // by role, in order
+	lasting map[string]int64   // the newest term of a role that the server remembers
+	next    map[string]int64   // event to be applied, by role
+	due     bool               // a check is scheduled
+	failure *Violation
 
 	// clocksStop switches invariant 1 off: the clocks of machines stand still.
 	clocksStop bool
@@ -55,7 +54,7 @@ func (v *Violation) Error() string {
 }
 
 func newChecker(w *World) *checker {
-	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}, reserved: map[string]time.Duration{}, next: map[string]int64{}}
+	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}, next: map[string]int64{}}
 }
 
 // violate records the first violation.

@@ -60,6 +60,9 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	if row.reservedUntil > now && row.reservedFor != b.node.ID {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservedUntil - now}
 	}
+	if c.YieldFor > 0 && c.YieldTerm == row.term && row.reservedUntil <= now {
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: c.YieldFor}
+	}
 	if s.tryLock(b, b.roleLock(c.Role)) {
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending}
 	}
@@ -198,7 +201,6 @@ func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 		row.ended, row.endedAt, row.reason = true, now, r.Reason
 		if r.Target != uuid.Nil {
 			row.reservedFor, row.reservedUntil = r.Target, now+r.Reservation
-			b.server.world.checker.reserved[r.Role.Name()] = row.reservedUntil
 		}
 	}
 }

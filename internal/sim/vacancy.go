@@ -103,9 +103,7 @@ func vacancyOf(old *vacancy, until time.Duration, why string) vacancy {
 func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 	now := v.world.now()
 	since, seen := v.disturbed[p]
-	// A candidate that has learned of a reservation tries again only when that is
-	// over, even if the target has led and left in the meantime.
-	since = max(since, vacancy.busy[p], v.world.checker.reserved[role])
+	since = max(since, vacancy.busy[p])
 	if !seen || since >= now || !isCampaigning(p, role) {
 		return
 	}

@@ -1,6 +1,7 @@
 -- Acquires the locks of roles whose terms may begin, and begins their terms: a row
--- for each role that is locked, and for each that is reserved for another node, which
--- must be the only one to try. A term begins unless a fenced transaction holds the
+-- for each role that is locked, and for each that is left to other nodes. A reserved
+-- role is tried by its target alone. A node that gave up a role leaves it to others
+-- for a time, until another term has begun. A term begins unless a fenced transaction holds the
 -- role's row right now; the rows are locked in a fixed order, so that nothing
 -- deadlocks. If the rows were not examined, it also does not begin where it may have
 -- to wait: on another server, after the time to settle, for another node. The lock
@@ -16,6 +17,8 @@ CREATE FUNCTION {take}(
     keys bigint[], -- null where the key is a pair
     firsts integer[],
     seconds integer[],
+    yield_terms bigint[],
+    yield_ms integer[], -- 0 for no time
     own uuid,
     own_name text,
     own_incarnation integer,
@@ -30,7 +33,7 @@ CREATE FUNCTION {take}(
     OUT last_number bigint,
     OUT began_at timestamptz,
     OUT vacant double precision,
-    OUT reserved_ms double precision
+    OUT left_ms double precision -- how long it is left to others
 )
 RETURNS SETOF record
 LANGUAGE plpgsql
@@ -45,13 +48,20 @@ BEGIN
         held := roles;
     ELSE
         FOR wanted IN
-            SELECT w.role, w.key, w.first, w.second, 1000 * extract(epoch FROM t.reserved_until - clock_timestamp()) AS left_ms
-            FROM unnest(roles, keys, firsts, seconds) AS w(role, key, first, second)
-            LEFT JOIN {terms} t ON t.role = w.role AND t.reserved_for <> own AND t.reserved_until > clock_timestamp()
+            SELECT w.*, (
+                SELECT CASE
+                    WHEN t.reserved_until > now AND t.reserved_for = own THEN 0
+                    WHEN t.reserved_until > now THEN 1000 * extract(epoch FROM t.reserved_until - now)
+                    WHEN t.term = w.yield_term THEN w.yield_ms
+                END
+                FROM {terms} t, clock_timestamp() now
+                WHERE t.role = w.role
+            ) AS left_ms
+            FROM unnest(roles, keys, firsts, seconds, yield_terms, yield_ms) AS w(role, key, first, second, yield_term, yield_ms)
         LOOP
             IF wanted.left_ms > 0 THEN
                 taken := wanted.role;
-                reserved_ms := wanted.left_ms;
+                left_ms := wanted.left_ms;
                 RETURN NEXT;
             ELSIF (CASE
                 WHEN wanted.key IS NOT NULL THEN pg_try_advisory_lock(wanted.key)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,17 @@ SELECT EXISTS (
         AND status <> 'dead'
         AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 )`
+
+	// The status that a node has, or is asked to have, in the registry; no row if it is not live.
+	findStatus = `
+SELECT CASE
+    WHEN EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id AND r.kind = 'drain') THEN 'draining'
+    ELSE n.status
+END
+FROM {nodes} n
+WHERE n.id = $1
+    AND n.status <> 'dead'
+    AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp()`
 
 	// Addressed to the current leader: the request is not for a successor.
 	insertRequest = `
@@ -75,12 +87,8 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	}
 	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
 		if target != nil {
-			var alive bool
-			if err := conn.QueryRow(ctx, b.names.sql(findNode), target).Scan(&alive); err != nil {
+			if err := b.checkActive(ctx, conn, *target); err != nil {
 				return err
-			}
-			if !alive {
-				return tenure.ErrUnknownNode
 			}
 		}
 		err := conn.QueryRow(ctx, b.names.sql(insertRequest),
@@ -90,6 +98,20 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		}
 		return err
 	})
+}
+
+// checkActive returns an error if a node is not live or does not campaign: a role
+// that is handed over to it would stay vacant.
+func (b *Backend) checkActive(ctx context.Context, conn *pgx.Conn, node uuid.UUID) error {
+	var status tenure.NodeStatus
+	err := conn.QueryRow(ctx, b.names.sql(findStatus), node).Scan(&status)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return tenure.ErrUnknownNode
+	case err == nil && status != tenure.StatusActive:
+		return fmt.Errorf("%w: %s is %s", tenure.ErrNotActive, node, status)
+	}
+	return err
 }
 
 // requestOfNode records a request for a node.

@@ -128,6 +128,9 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 		if request.Target != uuid.Nil && d.nodes[request.Target] == nil {
 			return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
 		}
+		if request.Target != uuid.Nil && !d.isActiveLocked(request.Target) {
+			return fmt.Errorf("%w: %s", tenure.ErrNotActive, request.Target)
+		}
 		request.At = d.clock.Now().Wall
 		r.requests = append(r.requests, request)
 		r.leader.wakeLocked()

@@ -223,11 +223,16 @@ func (d *Database) requestNodeLocked(request tenure.Request) error {
 // drain.
 func (d *Database) otherActiveLocked(node uuid.UUID) bool {
 	for id := range d.nodes {
-		r := d.records[id]
-		leaving := slices.ContainsFunc(r.requests, func(q tenure.Request) bool { return q.Kind == tenure.RequestDrain })
-		if id != node && r.member.Status == tenure.StatusActive && !leaving {
+		if id != node && d.isActiveLocked(id) {
 			return true
 		}
 	}
 	return false
+}
+
+// isActiveLocked reports whether a live node is active and not requested to drain.
+func (d *Database) isActiveLocked(node uuid.UUID) bool {
+	r := d.records[node]
+	leaving := slices.ContainsFunc(r.requests, func(q tenure.Request) bool { return q.Kind == tenure.RequestDrain })
+	return r.member.Status == tenure.StatusActive && !leaving
 }

@@ -26,6 +26,7 @@ var registryTests = []test{
 	{"the holder of a reserved role is its target", reservedHolder, Registry},
 	{"a request reaches a node without roles", nodeRequests, Registry},
 	{"the last node is drained only by force", lastNode, Registry},
+	{"a hand-over needs an active target", activeTarget, Registry},
 	{"a new session gets no requests of the last one", oldRequests, Registry},
 
 	{"only one node has a unique name", uniqueName, UniqueNames},
@@ -296,6 +297,32 @@ func lastNode(s *suite) {
 	}
 	if err := drain(a, true); !errors.Is(err, tenure.ErrUnknownNode) {
 		s.Errorf("a node that has left: %v, want ErrUnknownNode", err)
+	}
+}
+
+// A target that does not campaign would leave the role vacant.
+func activeTarget(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	a.lead(role)
+	handOver := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: b.id}
+	if err := s.request(tenure.Request{Kind: tenure.RequestDrain, Node: b.id}); err != nil {
+		s.Fatalf("drain: %v", err)
+	}
+	if err := s.request(handOver); !errors.Is(err, tenure.ErrNotActive) {
+		s.Errorf("a target with a request to drain: %v, want ErrNotActive", err)
+	}
+	if _, err := b.Requests(); err != nil {
+		s.Fatalf("Requests: %v", err)
+	}
+	for status, want := range map[tenure.NodeStatus]error{
+		tenure.StatusDraining: tenure.ErrNotActive, tenure.StatusJoining: tenure.ErrNotActive, tenure.StatusActive: nil,
+	} {
+		if err := b.registrar().WriteDescription(tenure.Description{Status: status}); err != nil {
+			s.Fatalf("WriteDescription: %v", err)
+		}
+		if err := s.request(handOver); !errors.Is(err, want) {
+			s.Errorf("a target that is %s: %v, want %v", status, err, want)
+		}
 	}
 }
 

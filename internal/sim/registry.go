@@ -188,18 +188,23 @@ func (s *server) requestOfNode(r tenure.Request) error {
 	return nil
 }
 
-// anotherActive reports whether a node other than the given one is active and has not
-// received a request to drain.
+// anotherActive reports whether a node other than the given one is active.
 func (s *server) anotherActive(than uuid.UUID) bool {
-	for id, row := range s.nodes {
-		asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
-			return r.Node == id && r.Kind == tenure.RequestDrain
-		})
-		if id != than && s.isAlive(id) && row.description.Status == tenure.StatusActive && !row.leaving && !asked {
+	for id := range s.nodes {
+		if id != than && s.isActive(id) {
 			return true
 		}
 	}
 	return false
+}
+
+// isActive reports whether a node is active and has not received a request to drain.
+func (s *server) isActive(node uuid.UUID) bool {
+	asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
+		return r.Node == node && r.Kind == tenure.RequestDrain
+	})
+	row := s.nodes[node]
+	return s.isAlive(node) && row.description.Status == tenure.StatusActive && !row.leaving && !asked
 }
 
 // errNotDead is the error of forgetting a node that is unknown or alive.

@@ -288,6 +288,9 @@ func (s *server) request(r tenure.Request) error {
 	if r.Kind == tenure.RequestHandOver && !s.isAlive(r.Target) {
 		return tenure.ErrUnknownNode
 	}
+	if r.Kind == tenure.RequestHandOver && !s.isActive(r.Target) {
+		return tenure.ErrNotActive
+	}
 	s.enqueue(r)
 	return nil
 }

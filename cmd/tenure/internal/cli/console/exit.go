@@ -58,7 +58,7 @@ func NotAcquired(format string, args ...any) error {
 // userErrors are errors that persist until the user changes something.
 var userErrors = []error{
 	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
-	dberr.ErrPrivilege, dberr.ErrSchema, dberr.ErrWrongMode, dberr.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
+	dberr.ErrPrivilege, dberr.ErrSchema, dberr.ErrWrongMode, dberr.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNotActive, tenure.ErrNameTaken, tenure.ErrLastNode,
 }
 
 // ExitCode returns the exit code for the result of a command.

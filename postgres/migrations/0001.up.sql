@@ -67,6 +67,9 @@ CREATE TABLE {nodes} (
     memory_usage double precision NOT NULL DEFAULT 0
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- A heartbeat changes neither column.
+CREATE INDEX "{prefix}nodes_ring" ON {nodes} (incarnation) WHERE status <> 'dead';
+
 COMMENT ON TABLE {nodes} IS 'Processes that take part in elections.';
 COMMENT ON COLUMN {nodes}.incarnation IS 'The session of the node; its advisory lock (two integers, the second is this number) is held as long as that session lives.';
 COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';

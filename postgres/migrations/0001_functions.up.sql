@@ -176,6 +176,8 @@ DECLARE
     -- it has to read the ring often.
     oldest_ms constant integer := least(50, long_ms);
     watched record;
+    place bigint; -- in the ring
+    passed_oldest boolean;
     nearest integer;
     pause_ms integer;
     pulse_ms integer;
@@ -197,16 +199,27 @@ BEGIN
             ELSIF stale_session > 0 AND pg_try_advisory_xact_lock_shared(space, stale_session) THEN
                 event := 'died';
             ELSE
-                FOR watched IN
+                place := own;
+                passed_oldest := false;
+                LOOP
+                    -- One row at a time, or the rows read would grow with the square of the nodes.
                     SELECT
                         n.incarnation,
                         n.watching,
                         1000 * extract(epoch FROM
                             n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' - clock_timestamp()) AS left_ms
+                    INTO watched
                     FROM {nodes} n
-                    WHERE n.status <> 'dead' AND n.incarnation <> own
-                    ORDER BY n.incarnation < own DESC, n.incarnation DESC
-                LOOP
+                    WHERE n.status <> 'dead' AND n.incarnation < place AND (n.incarnation > own OR NOT passed_oldest)
+                    ORDER BY n.incarnation DESC
+                    LIMIT 1;
+                    IF NOT FOUND THEN
+                        EXIT WHEN passed_oldest;
+                        passed_oldest := true;
+                        place := 1::bigint << 32;
+                        CONTINUE;
+                    END IF;
+                    place := watched.incarnation;
                     died := watched.incarnation;
                     IF pg_try_advisory_xact_lock_shared(space, died) THEN
                         event := 'died';

@@ -21,7 +21,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("billing/main.go")
+	program, err := os.ReadFile("leader/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,18 +30,45 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("the README has no block of Go")
 	}
+	if lines := bytes.Count(block, []byte("\n")); lines > 20 {
+		t.Errorf("the README's program has %d lines, want at most 20", lines)
+	}
 	if !bytes.Equal(block, program) {
-		t.Error("the README's first block of Go differs from billing/main.go")
+		t.Error("the README's first block of Go differs from leader/main.go")
+	}
+}
+
+// build compiles an example and returns its file.
+func build(t *testing.T, example string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), example)
+	if output, err := exec.Command("go", "build", "-o", program, "./"+example).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return program
+}
+
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Shared(t).Database(t)
+	program := build(t, "leader")
+	const leads = "only this replica writes invoices, in term "
+	first := launch(t, program, dsn)
+	first.await(t, leads)
+	second := launch(t, program, dsn)
+	if err := first.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.await(t, leads)
+	if err := second.command.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestBilling(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Shared(t).Database(t)
-	program := filepath.Join(t.TempDir(), "billing")
-	if output, err := exec.Command("go", "build", "-o", program, "./billing").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	program := build(t, "billing")
 
 	first := launch(t, program, dsn)
 	first.await(t, "invoice written in term ")

@@ -25,6 +25,41 @@ func openExample() *sql.DB {
 	return db
 }
 
+// Run is all that a program with one role needs. The first node creates the tables.
+func ExampleRun() {
+	db := openExample()
+	defer db.Close()
+	err := lease.Run(context.Background(), db, lease.PostgreSQL, "billing", func(_ context.Context, term *tenure.Term) error {
+		fmt.Println("leading", term.Role())
+		return tenure.Done // in a program: return when the context has ended
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// leading billing
+	// error: <nil>
+}
+
+// RunWith is for settings and roles with keys. When the context ends, it resigns.
+func ExampleRunWith() {
+	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
+	defer stop()
+	db := openExample()
+	defer db.Close()
+	config := lease.RunConfig{Node: tenure.Config{Name: "api-1", Logger: slog.New(slog.DiscardHandler)}}
+	err := lease.RunWith(ctx, db, lease.PostgreSQL, tenure.KeyRole(42), config, func(ctx context.Context, term *tenure.Term) error {
+		fmt.Println("leading", term.Role())
+		stop()
+		<-ctx.Done()
+		fmt.Println("shutting down:", errors.Is(context.Cause(ctx), tenure.ErrStopping))
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// leading key:42
+	// shutting down: true
+	// error: <nil>
+}
+
 // A node campaigns for a role by leases and writes in a fenced transaction. The first
 // node creates the tables.
 func ExampleNewBackend() {

@@ -21,6 +21,39 @@ func quiet(name string) tenure.Config {
 	return tenure.Config{Name: name, Logger: slog.New(slog.DiscardHandler)}
 }
 
+// Run is all that a program with one role needs. The first node creates the tables.
+func ExampleRun() {
+	dsn := pgtest.ExampleDatabase() // in a program: os.Getenv("DATABASE_URL")
+	err := postgres.Run(context.Background(), dsn, "billing", func(_ context.Context, term *tenure.Term) error {
+		fmt.Println("leading", term.Role())
+		return tenure.Done // in a program: return when the context has ended
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// leading billing
+	// error: <nil>
+}
+
+// RunWith is for settings and roles with keys. When the context ends, it resigns.
+func ExampleRunWith() {
+	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
+	defer stop()
+	dsn := pgtest.ExampleDatabase()
+	config := postgres.RunConfig{Node: quiet("api-1"), Backend: postgres.Config{Schema: "election"}}
+	err := postgres.RunWith(ctx, dsn, tenure.KeyRole(42), config, func(ctx context.Context, term *tenure.Term) error {
+		fmt.Println("leading", term.Role())
+		stop()
+		<-ctx.Done()
+		fmt.Println("shutting down:", errors.Is(context.Cause(ctx), tenure.ErrStopping))
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// leading key:42
+	// shutting down: true
+	// error: <nil>
+}
+
 // A node campaigns for a role on PostgreSQL. The first node creates the tables.
 func ExampleNew() {
 	ctx := context.Background()

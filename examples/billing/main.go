@@ -1,5 +1,5 @@
-// Command billing is one of several replicas of which exactly one writes
-// invoices.
+// Command billing is one of several replicas of which only the leader writes
+// invoices, in fenced transactions.
 package main
 
 import (
@@ -35,22 +35,7 @@ func run(ctx context.Context, dsn string) error {
 		return err
 	}
 
-	db, err := postgres.New(dsn, postgres.Config{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	node, err := tenure.Open(ctx, db, tenure.Config{}) // two connections, however many elections
-	if err != nil {
-		return err
-	}
-	defer func() { _ = node.Close(context.WithoutCancel(ctx)) }()
-
-	election, err := node.Election(tenure.NamedRole("billing"))
-	if err != nil {
-		return err
-	}
-	return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+	return postgres.Run(ctx, dsn, "billing", func(ctx context.Context, term *tenure.Term) error {
 		for {
 			err := postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
 				_, err := tx.Exec(ctx, "INSERT INTO invoices (term) VALUES ($1)", term.Number())

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sentinel", "internal/endreason", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard"},
 	{"internal/pgserver", "internal/feed"},
 	{"."},
-	{"dberr", "doctor", "history"},
+	{"dberr", "doctor", "history", "internal/singlerole"},
 	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
 	{"internal/features"},

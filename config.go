@@ -84,6 +84,13 @@ type ElectionConfig struct {
 	// Retry governs when to try again after another node was found to lead.
 	// Default: the node's strategy.
 	Retry retry.Strategy
+	// WorkRetry governs when this node campaigns again after the work of
+	// [Election.Run] returned during its term. Until then it leaves the role to
+	// the other candidates, also if there is none. The strategy gets the number of
+	// such terms in a row and the error of the last one, or nil; a term that
+	// lasted 12 CheckIntervals begins a new series. If the strategy gives up, the
+	// election stops. Default: CheckInterval, doubling to 12 CheckIntervals.
+	WorkRetry retry.Strategy
 	// ReconnectGrace delays events after a loss: for at most this long, the
 	// election is Reconnecting and does not lead. If it acquires the role again
 	// in that time, OnLost and OnAcquired are not called, although the term is

@@ -1,9 +1,12 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/retry"
@@ -19,45 +22,95 @@ type Work func(ctx context.Context, term *Term) error
 // When ctx ends or the election is shut down, it resigns, waits until the role
 // is free, and returns nil.
 //
-// If work returns during its term, the node gives up the role. After [Done],
-// Run returns nil. After nil or any other error, which goes to the error
-// callbacks, the node pauses before it campaigns again; the pause grows if this
-// repeats.
+// If work returns during its term, the node gives up the role, so that another
+// candidate acquires it at once. After [Done], Run returns nil. After nil or any
+// other error, which goes to the error callbacks, this node campaigns again only
+// after a delay that grows with each such term; see [ElectionConfig].WorkRetry.
 //
 // Run returns ErrAlreadyStarted if the election is already started, and an
-// error that matches ErrStopped if the retry strategy gives up.
+// error that matches ErrStopped if a retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
 	run, err := e.start(ctx, modeRun)
 	if err != nil {
 		return err
 	}
 	defer e.stopAndWait(run) // if work panics
-	pause := retry.ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
-	for early := 0; ; {
+	var failures workFailures
+	for {
 		term, err := e.nextTerm(run)
 		if term == nil {
 			return err
 		}
-		if !e.lead(term, work) {
-			early = 0
-			continue
+		early, failed := e.lead(term, work)
+		failures.add(term, early, failed)
+		if early {
+			e.stayBehind(run, failures.Failure)
 		}
-		early++
-		delay, _ := pause.NextDelay(retry.Failure{Attempt: early})
-		n := e.node
-		n.mu.Lock()
-		e.attempt.notBefore = n.clock.Now().Mono + delay
-		n.mu.Unlock()
 	}
 }
 
-// lead calls work for one term and reports whether work returned during its
-// term.
-func (e *Election) lead(term *Term, work Work) (early bool) {
+// workFailures counts the terms in which work returned although the term was
+// valid.
+type workFailures struct {
+	retry.Failure
+	since time.Duration // when the first of these terms began, on the monotonic clock
+}
+
+// longTerm is how many check intervals a term must last for the earlier failures
+// of work not to count. It is also the longest default delay.
+const longTerm = 12
+
+// add counts a term that has ended for work. A long term begins a new series.
+func (f *workFailures) add(term *Term, early bool, err error) {
+	n := term.election.node
+	now := n.clock.Now().Mono
+	if now-term.beganAt >= longTerm*n.cfg.CheckInterval {
+		f.Attempt = 0
+	}
+	if !early {
+		return
+	}
+	if f.Attempt++; f.Attempt == 1 {
+		f.since = term.beganAt
+	}
+	f.Elapsed, f.LastError = now-f.since, err
+}
+
+var errWorkReturned = errors.New("work returned during its term")
+
+// stayBehind leaves the role to other candidates for as long as the strategy for
+// failed work says, or stops the election.
+func (e *Election) stayBehind(r electionRun, failure retry.Failure) {
+	n := e.node
+	interval := n.cfg.CheckInterval
+	strategy := e.cfg.WorkRetry
+	if strategy == nil {
+		strategy = retry.ExponentialBackoff{Base: interval, Max: longTerm * interval}
+	}
+	delay, again := n.nextDelay(strategy, failure)
+	delay = max(delay, min(stepDownPause, interval/2))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.finishedLocked(r.number) {
+		return
+	}
+	if !again {
+		e.err = cmp.Or(failure.LastError, errWorkReturned)
+		e.requestStopLocked(endreason.Shutdown, ErrStopping)
+		return
+	}
+	n.log.Warn("work returned during its term; leaving the role to other candidates", "role", e.role.Name(),
+		"attempt", failure.Attempt, "for", delay)
+	e.attempt.notBefore = n.clock.Now().Mono + delay
+	n.wakeSessionLocked()
+}
+
+// lead calls work for one term. It reports whether work returned during its
+// term, and with which error. In that case no attempt follows until stayBehind.
+func (e *Election) lead(term *Term, work Work) (early bool, failed error) {
 	defer term.mainReturned()
 	err := work(term.ctx, term)
 	done := errors.Is(err, Done)
-	var failed error
 	if err != nil && !done && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTermEnded) {
 		failed = fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)
 	}
@@ -66,7 +119,7 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	defer n.mu.Unlock()
 	if done {
 		e.requestStopLocked(endreason.Resigned, ErrResigned)
-		return false
+		return false, nil
 	}
 	early = e.term == term && !term.stopRequested && !term.ended.Load()
 	if failed != nil {
@@ -74,9 +127,10 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
+		e.attempt.notBefore = math.MaxInt64
 		e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: ErrResigned})
 	}
-	return early
+	return early, failed
 }
 
 // nextTerm waits for the next term of a run. It returns nil when the run has

@@ -3,11 +3,13 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 func TestRunLeadsRepeatedly(t *testing.T) {
@@ -97,6 +99,96 @@ func TestRunPausesAfterEarlyReturn(t *testing.T) {
 		want(t, "Run", e.Run(ctx, func(context.Context, *tenure.Term) error { terms++; return broken }), nil)
 		want(t, "terms in 0, 5, 15 and 35 s", terms, 4)
 		wantError(t, "on_error", rec.errorOf(tenure.EventError), broken)
+	})
+}
+
+// A standby leads as soon as the work of the leader fails, and the node whose
+// work fails does not campaign while the role is led.
+func TestStandbyLeadsWhenWorkFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		broken, healthy := open(t, db), open(t, db)
+		defer closeNode(t, broken)
+		defer closeNode(t, healthy)
+		first, _ := elect(t, broken, tenure.ElectionConfig{})
+		second, _ := elect(t, healthy, tenure.ElectionConfig{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var failed time.Time
+		failures := 0
+		leading := make(chan struct{})
+		go func() { // ends with ctx
+			_ = first.Run(ctx, func(context.Context, *tenure.Term) error {
+				close(leading)
+				time.Sleep(time.Second)
+				failures++
+				failed = time.Now()
+				return errors.New("broken")
+			})
+		}()
+		<-leading
+		want(t, "Run", second.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+			want(t, "vacant for less than a second", time.Since(failed) < time.Second, true)
+			<-ctx.Done()
+			return nil
+		}), nil)
+		want(t, "failures", failures, 1)
+	})
+}
+
+// Terms that were lost early do not end a series of failures; a long term does.
+func TestWorkRetryBeginsAgainAfterLongTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		var seen []retry.Failure
+		e, _ := elect(t, node, tenure.ElectionConfig{WorkRetry: retry.Func(func(failure retry.Failure) (time.Duration, bool) {
+			seen = append(seen, failure)
+			return 7 * time.Second, len(seen) < 5
+		})})
+		broken := errors.New("broken")
+		var begun []time.Duration
+		start := time.Now()
+		err := e.Run(t.Context(), func(ctx context.Context, _ *tenure.Term) error {
+			begun = append(begun, time.Since(start).Round(time.Second))
+			switch len(begun) {
+			case 2:
+				db.last().kill()
+				<-ctx.Done()
+				return ctx.Err()
+			case 4:
+				time.Sleep(time.Minute)
+			case 5:
+				return nil
+			}
+			return broken
+		})
+		wantError(t, "Run", err, tenure.ErrStopped)
+		var attempts []int
+		for _, failure := range seen {
+			attempts = append(attempts, failure.Attempt)
+		}
+		if !slices.Equal(attempts, []int{1, 2, 1, 2, 3}) {
+			t.Errorf("attempts %v, at %v", attempts, begun)
+		}
+		wantError(t, "the first failure", seen[0].LastError, broken)
+		want(t, "the fourth failure", seen[3].LastError, nil)
+		want(t, "elapsed", seen[3].Elapsed.Round(time.Second), 67*time.Second)
+	})
+}
+
+func TestWorkRetryGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{WorkRetry: retry.Func(func(retry.Failure) (time.Duration, bool) { return 0, false })})
+		broken := errors.New("broken")
+		err := e.Run(t.Context(), func(context.Context, *tenure.Term) error { return broken })
+		wantError(t, "Run", err, tenure.ErrStopped)
+		wantError(t, "Run", err, broken)
+		want(t, "held", db.holder("r") == nil, true)
 	})
 }
 

@@ -1,4 +1,5 @@
-// Package retry decides when to try again to acquire a role or to open a session.
+// Package retry decides when to try again to acquire a role, also after work under a
+// term has failed, or to open a session.
 package retry
 
 import (
@@ -13,16 +14,17 @@ import (
 type Failure struct {
 	Attempt   int           // failed attempts in this series, from 1
 	Elapsed   time.Duration // since the first attempt of this series
-	LastError error         // of the last attempt; matches ErrHeld if another node leads
+	LastError error         // of the last attempt or work; matches ErrHeld if another node leads
 }
 
 // Strategy decides when to try again to acquire a role or to open a
 // session. Each election counts its own attempts, and so does reconnecting. It
 // must be safe for concurrent use.
 //
-// A notification of a vacancy starts an attempt regardless of the strategy. A
-// slow strategy delays only its own election, or the next attempt to open a
-// session. If it panics, the next attempt follows after a CheckInterval.
+// A notification of a vacancy starts an attempt regardless of the strategy, except
+// after failed work. A slow strategy delays only its own election, or the next
+// attempt to open a session. If it panics, the next attempt follows after a
+// CheckInterval.
 type Strategy interface {
 	// NextDelay returns the delay before the next attempt, or false to give up:
 	// then the election stops or, when reconnecting, every election of the

@@ -42,6 +42,9 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"grace and stop timeout", guarded("--grace", "1s", "--stop-timeout", "0.9", "--", "true"), "longer than --stop-timeout"},
 		{"restart", guarded("--restart", "sometimes", "--", "true"), "never, on-failure or always"},
 		{"once and again", guarded("--once", "--restart", "always", "--", "true"), "contradict"},
+		{"restarts out of range", guarded("--max-restarts", "-1", "--", "true"), "between 0 and 1000000"},
+		{"health interval alone", guarded("--health-every", "1s", "--", "true"), "requires --health-command"},
+		{"health without a command", on("run", "--role", "a", "--health-command", "true"), "--health-command requires a command"},
 		{"no leader exit", guarded("--no-leader-exit", "256", "--", "true"), "from 0 to 255"},
 
 		{"no dsn", []string{"run", "--role", "a"}, "TENURE_DSN"},

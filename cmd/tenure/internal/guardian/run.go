@@ -26,13 +26,14 @@ type Term interface {
 	LockConn() (syscall.RawConn, error)
 }
 
-// Command says what to run and how to end it. All fields except Stdin, Stderr
-// and Signals are required.
+// Command says what to run and how to end it. All fields except Stdin, Stdout,
+// Stderr and Signals are required.
 type Command struct {
 	Path   string   // path of its file
 	Args   []string // including the zeroth
 	Env    []string
 	Stdin  *os.File // nil for no input
+	Stdout *os.File // nil for this program's
 	Stderr *os.File // nil for this program's
 
 	// Grace is how long the command may take to end, from the request to the

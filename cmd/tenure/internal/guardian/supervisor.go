@@ -89,6 +89,9 @@ func (s *supervisor) start() error {
 	if s.command.Stdin != nil {
 		s.process.Stdin = s.command.Stdin
 	}
+	if s.command.Stdout != nil {
+		s.process.Stdout = s.command.Stdout
+	}
 	if s.command.Stderr != nil {
 		s.process.Stderr = s.command.Stderr
 	}

@@ -22,6 +22,8 @@ type CommandFlags struct {
 	restart      RestartPolicy
 	once         bool
 	noLeaderExit string
+	maxRestarts  flagvalue.Number
+	health       healthFlags
 	passDSN      bool
 }
 
@@ -30,6 +32,9 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.RegisterCommon(flags)
 	f.restart = RestartOnFailure
 	flags.Var(&f.restart, "restart", "restart the command within a term after it ends on its own: never, on-failure or always")
+	f.maxRestarts = flagvalue.Number{Value: defaultRestarts, Most: mostRestarts}
+	flags.Var(&f.maxRestarts, "max-restarts", "resign if the command has to be restarted more often than this in a row; a run of a minute starts the count again")
+	f.health.register(flags)
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code instead of waiting if another node leads")
 }
@@ -44,7 +49,7 @@ func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 
 // Unused rejects the flags if there is no command.
 func (f *CommandFlags) Unused() error {
-	for _, name := range []string{"grace", "restart", "once", "no-leader-exit", "pass-dsn"} {
+	for _, name := range []string{"grace", "restart", "max-restarts", "health-command", "health-every", "once", "no-leader-exit", "pass-dsn"} {
 		if f.flags.Changed(name) {
 			return console.Usage("--%s requires a command: tenure run --role NAME --%s ... -- COMMAND", name, name)
 		}
@@ -66,6 +71,8 @@ type Plan struct {
 	Path         string // of the command's file
 	Args         []string
 	Restart      RestartPolicy
+	MaxRestarts  int
+	Health       Health
 	Once         bool
 	NoLeaderExit *int
 }
@@ -81,12 +88,15 @@ const (
 // whose lease must be set.
 func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	times, err := f.Timing(config)
-	p := Plan{Timing: times, Args: args, Restart: f.restart, Once: f.once}
+	p := Plan{Timing: times, Args: args, Restart: f.restart, MaxRestarts: f.maxRestarts.Value, Once: f.once}
 	switch {
 	case err != nil:
 		return p, err
 	case p.Once && f.flags.Changed("restart") && p.Restart != RestartNever:
 		return p, console.Usage("--once and --restart %s contradict each other", p.Restart)
+	}
+	if p.Health, err = f.health.plan(f.flags); err != nil {
+		return p, err
 	}
 	if f.flags.Changed("no-leader-exit") {
 		code, err := strconv.ParseUint(f.noLeaderExit, 10, 8)

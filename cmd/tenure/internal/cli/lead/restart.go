@@ -5,8 +5,18 @@ import (
 	"time"
 )
 
-// RestartPause is the increasing pause between the runs of a command.
-type RestartPause struct{ last time.Duration }
+// The default and the limit of --max-restarts.
+const (
+	defaultRestarts = 5
+	mostRestarts    = 1_000_000
+)
+
+// RestartPause is the increasing pause between the runs of a command. It counts the
+// restarts in a row.
+type RestartPause struct {
+	last     time.Duration
+	restarts int
+}
 
 // The pauses before a restart, and the run time after which a command counts as
 // healthy.
@@ -19,15 +29,19 @@ const (
 // Ran records how long the command ran.
 func (p *RestartPause) Ran(life time.Duration) {
 	if life >= healthyLife {
-		p.last = 0
+		*p = RestartPause{}
 	}
 }
 
 // Next returns the pause before the next run.
 func (p *RestartPause) Next() time.Duration {
 	p.last = min(max(ShortestPause, 2*p.last), longestPause)
+	p.restarts++
 	return p.last
 }
+
+// Restarts returns how often the command was restarted since it last ran for long.
+func (p *RestartPause) Restarts() int { return p.restarts }
 
 // RestartPolicy says when a command that ended on its own is restarted.
 type RestartPolicy string

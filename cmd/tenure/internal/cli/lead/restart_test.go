@@ -34,8 +34,14 @@ func TestRestartPolicies(t *testing.T) {
 	if next := pause.Next(); next != longestPause {
 		t.Errorf("%v after a short life", next)
 	}
+	if n := pause.Restarts(); n != 11 {
+		t.Errorf("%d restarts in a row, want 11", n)
+	}
 	pause.Ran(healthyLife)
 	if next := pause.Next(); next != ShortestPause {
 		t.Errorf("%v after a long life", next)
+	}
+	if n := pause.Restarts(); n != 1 {
+		t.Errorf("%d restarts after a long life, want 1", n)
 	}
 }

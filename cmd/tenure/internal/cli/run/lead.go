@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -37,10 +39,12 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	for l.plan.AwaitTrust(term) {
 		l.dropSignals()
 		start := time.Now()
-		end, err := guardian.Run(term, l.guarded(term, log))
+		end, err := l.runOnce(term, log)
 		pause.Ran(time.Since(start))
 		over := lead.Ending(term)
 		switch {
+		case errors.Is(err, errUnhealthy) && !over:
+			return l.unhealthy(err)
 		case err != nil && !over:
 			log.Error("the command could not be run", "error", err)
 			end.Code = console.ExitNotExecutable
@@ -58,6 +62,9 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 			l.result = console.ExitWith(end.Code, err)
 			return tenure.Done
 		}
+		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
+			return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: giving up the role", restarts+1, end.Code)
+		}
 		wait := pause.Next()
 		log.Info("restarting the command", "in", wait)
 		if !lead.Sleep(term, wait) {
@@ -65,6 +72,24 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		}
 	}
 	return l.interrupted(ctx)
+}
+
+// runOnce runs the command once, with health checks if there are any.
+func (l *commandRunner) runOnce(term *tenure.Term, log *slog.Logger) (guardian.End, error) {
+	if l.plan.Health.Path == "" {
+		return guardian.Run(term, l.guarded(term, log))
+	}
+	return runHealthy(term, l.guarded(term, log), l.plan.Health)
+}
+
+// unhealthy returns the result of a term whose command was ended because it is
+// unhealthy. If no later term may run the command, this program ends.
+func (l *commandRunner) unhealthy(err error) error {
+	if !l.plan.Once && l.plan.Restart != lead.RestartNever {
+		return err
+	}
+	l.result = console.ExitWith(console.ExitNotAcquired, err)
+	return tenure.Done
 }
 
 // interrupted returns the result of a term that ended before the command.

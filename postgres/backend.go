@@ -15,6 +15,7 @@ import (
 type Backend struct {
 	config  Config
 	connect *pgx.ConnConfig
+	login   pgdial.Credentials
 	names   names
 	schema  *schema.Schema
 	core    *schema.Feature
@@ -45,7 +46,7 @@ func New(dsn string, config Config) (*Backend, error) {
 		return nil, err
 	}
 	named := schema.NewNames(config.Schema, config.Prefix)
-	b := &Backend{config: config, connect: connect, names: names{named}, core: core}
+	b := &Backend{config: config, connect: connect, login: pgdial.Credentials{DSN: dsn, Password: config.Password}, names: names{named}, core: core}
 	b.schema = schema.New(named, config.ManualMigrations, upper{b})
 	b.reader.init(b)
 	return b, nil

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
@@ -52,8 +51,16 @@ type Config struct {
 	// database. Default and maximum 30 s.
 	WatchPeriod time.Duration
 
+	// Password returns the password of each new connection, for example a token
+	// that expires, and replaces that of the connection string. It must return
+	// within a few seconds: a node opens two connections within 10 s. It is
+	// called from several goroutines. Without it, a password comes from the
+	// connection string, PGPASSWORD, the service file or the password file, which
+	// are read again for each connection.
+	Password func(ctx context.Context) (string, error)
+
 	// Connect makes the connections instead of pgx.ConnectConfig, for example
-	// to pass a token as password. It must use the configuration it is given:
+	// to log in as a service does. It must use the configuration it is given:
 	// changes to anything but credentials and address may break the protocol.
 	// It is called from several goroutines.
 	Connect func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error)
@@ -114,7 +121,7 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, invalid("the connection string cannot be parsed%s; it must be a URL "+
-			"(postgres://user:password@host:5432/database) or a list of key=value pairs", parseDetail(err))
+			"(postgres://user:password@host:5432/database) or a list of key=value pairs", pgdial.ParseDetail(err))
 	}
 	return config, nil
 }
@@ -126,25 +133,4 @@ func environmentNamesServer() bool {
 		}
 	}
 	return false
-}
-
-// parseDetail returns what is wrong with a connection string if the text is one of
-// the phrases known to contain nothing of the string itself.
-func parseDetail(err error) string {
-	var parse *pgconn.ParseConfigError
-	if !errors.As(err, &parse) {
-		return ""
-	}
-	text := err.Error()
-	at := strings.LastIndex(text, "`: ")
-	for _, phrase := range []string{
-		"failed to configure TLS", "invalid port", "invalid connect_timeout", "unknown target_session_attrs value",
-		"failed to read service", "invalid keepalives", "cannot parse statement_cache_capacity",
-		"cannot parse description_cache_capacity", "invalid default_query_exec_mode", "unknown sslnegotiation",
-	} {
-		if at >= 0 && strings.HasPrefix(text[at+len("`: "):], phrase) {
-			return " (" + phrase + ")"
-		}
-	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
@@ -45,6 +47,9 @@ func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, er
 
 func (b *Backend) dialWith(ctx context.Context, purpose string, listener listener, options pgdial.Options) (*pgx.Conn, error) {
 	config := b.connect.Copy()
+	if err := b.login.Renew(ctx, config); err != nil {
+		return nil, fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
+	}
 	config.RuntimeParams["application_name"] = applicationName(b.config.ApplicationName, purpose)
 	// Statements are prepared under their own names or run once.
 	config.StatementCacheCapacity = 0

@@ -5,6 +5,9 @@ package managed_test
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,34 +44,74 @@ func TestServerRequiresTLSAndSCRAM(t *testing.T) {
 }
 
 // The password changes while nodes live. Their sessions last, and a new session
-// uses the password that the connect function then returns.
+// uses the new password, wherever it comes from.
 func TestPasswordRotates(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, pgtest.Options{HBA: secured})
-	s.encrypted("first")
-	var password atomic.Pointer[string]
-	rotate := func(to string) {
-		t.Helper()
-		s.do(fmt.Sprintf("ALTER ROLE app PASSWORD '%s'", to))
-		password.Store(&to)
+	for name, source := range map[string]func(s *site) (rotate func(to string)){
+		"connect function": func(s *site) func(string) {
+			var password atomic.Pointer[string]
+			s.change = func(config *postgres.Config) {
+				config.Connect = func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+					config.Password = *password.Load()
+					return pgx.ConnectConfig(ctx, config)
+				}
+			}
+			return func(to string) { password.Store(&to) }
+		},
+		"password function": func(s *site) func(string) {
+			var password atomic.Pointer[string]
+			s.change = func(config *postgres.Config) {
+				config.Password = func(context.Context) (string, error) { return *password.Load(), nil }
+			}
+			return func(to string) { password.Store(&to) }
+		},
+		"password file": func(s *site) func(string) {
+			file := filepath.Join(s.TempDir(), "pgpass")
+			s.dsn += "&passfile=" + url.QueryEscape(file)
+			return func(to string) { s.rewrite(file, "*:*:*:app:"+to+"\n") }
+		},
+		"service file": func(s *site) func(string) {
+			file := filepath.Join(s.TempDir(), "services")
+			address := fmt.Sprintf("[app]\nhost=%s\nport=%d\nuser=app\ndbname=app\nsslmode=require\n", s.server.Host, s.server.Port)
+			s.dsn = "service=app servicefile=" + file
+			return func(to string) { s.rewrite(file, address+"password="+to+"\n") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, pgtest.Options{HBA: secured})
+			s.encrypted("first")
+			s.dsn = strings.Replace(s.dsn, "app:first@", "app@", 1)
+			replace := source(s)
+			rotate := func(to string) {
+				t.Helper()
+				s.do(fmt.Sprintf("ALTER ROLE app PASSWORD '%s'", to))
+				replace(to)
+			}
+			rotate("second")
+			leader, term, nodes := s.exercise()
+			for _, next := range []string{"third", "fourth"} {
+				rotate(next)
+				s.write(term)
+				if !term.Valid() {
+					t.Errorf("the term ended when the password became the %s", next)
+				}
+				s.endSession(leader)
+				leader, term = s.nextTerm(term.Number(), nodes...)
+			}
+			s.server.Restart(t, "fast") // all connections are new
+			s.nextTerm(term.Number(), nodes...)
+		})
 	}
-	s.change = func(config *postgres.Config) {
-		config.Connect = func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
-			config.Password = *password.Load()
-			return pgx.ConnectConfig(ctx, config)
-		}
+}
+
+// rewrite replaces a file at once, as tools that rotate secrets do.
+func (s *site) rewrite(file, content string) {
+	s.Helper()
+	if err := os.WriteFile(file+".new", []byte(content), 0o600); err != nil {
+		s.Fatal(err)
 	}
-	rotate("second")
-	leader, term, nodes := s.exercise()
-	for _, next := range []string{"third", "fourth"} {
-		rotate(next)
-		s.write(term)
-		if !term.Valid() {
-			t.Errorf("the term ended when the password became the %s", next)
-		}
-		s.endSession(leader)
-		leader, term = s.nextTerm(term.Number(), nodes...)
+	if err := os.Rename(file+".new", file); err != nil {
+		s.Fatal(err)
 	}
-	s.server.Restart(t, "fast") // all connections are new
-	s.nextTerm(term.Number(), nodes...)
 }

@@ -228,6 +228,11 @@ func (s *site) tryWrite(term *tenure.Term) error {
 	if changed.Connect != nil {
 		connect = changed.Connect
 	}
+	if changed.Password != nil {
+		if config.Password, err = changed.Password(ctx); err != nil {
+			return err
+		}
+	}
 	conn, err := connect(ctx, config)
 	if err != nil {
 		return err

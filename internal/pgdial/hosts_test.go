@@ -375,8 +375,8 @@ func TestPoolIsLedToThePrimary(t *testing.T) {
 	config := several(t, []string{listener(t, func(net.Conn) {}), primary}, "sslmode=disable connect_timeout=60")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	locate := new(Dialer).PreparePool(config, Options{Use: Pool})
-	if err := locate(ctx, config); err != nil {
+	prepare := new(Dialer).PreparePool(config, Credentials{DSN: config.ConnString()}, Options{Use: Pool})
+	if err := prepare(ctx, config); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)

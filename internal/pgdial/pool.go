@@ -13,15 +13,21 @@ import (
 const fresh = time.Second
 
 // PreparePool makes a configuration fit for a pool, which connects by itself: each
-// of its connections is checked, and gets its settings. The pool must call locate
-// before it connects: that leads it to the primary among several hosts.
-func (d *Dialer) PreparePool(config *pgx.ConnConfig, o Options) (locate func(context.Context, *pgx.ConnConfig) error) {
+// of its connections is checked, and gets its settings. The pool must call prepare
+// before it connects: that renews its credentials, and leads it to the primary among
+// several hosts.
+func (d *Dialer) PreparePool(config *pgx.ConnConfig, login Credentials, o Options) (prepare func(context.Context, *pgx.ConnConfig) error) {
 	original := config.Copy()
 	config.ConnectTimeout = bound(original)
 	o.addStartupParameters(config)
 	config.ValidateConnect = d.validate(original.ValidateConnect, o)
 	return func(ctx context.Context, config *pgx.ConnConfig) error {
-		return d.locate(ctx, original, config, o)
+		current := original.Copy()
+		if err := login.Renew(ctx, current); err != nil {
+			return err
+		}
+		logInAs(config, current)
+		return d.locate(ctx, current, config, o)
 	}
 }
 
@@ -44,7 +50,7 @@ func (d *Dialer) locate(ctx context.Context, original, config *pgx.ConnConfig, o
 	for _, host := range hosts {
 		if host.name() == known.host {
 			narrowed := host.narrow(original)
-			config.Host, config.Port, config.TLSConfig, config.Fallbacks = narrowed.Host, narrowed.Port, narrowed.TLSConfig, narrowed.Fallbacks
+			logInAs(config, narrowed)
 			if known.address != "" {
 				pin(config, known.address)
 			}

@@ -27,7 +27,7 @@ var mysqlParameters = []string{"ca", "cert", "key", "socket", "tls"}
 // A row counts as affected if it matched, whether or not it then changed, as on
 // the other databases: with the driver's default a heartbeat that finds its row
 // as it is would look like one that finds no row.
-func parseMySQL(dsn string) (*Target, error) {
+func parseMySQL(dsn string, login Password) (*Target, error) {
 	address, err := url.Parse(dsn)
 	if err != nil || address.Fragment != "" {
 		return nil, invalid("the connection string cannot be parsed; it must be a URL (mysql://user:password@host:3306/database) " +
@@ -65,6 +65,15 @@ func parseMySQL(dsn string) (*Target, error) {
 	// looks at all rows runs. It is one statement at every connect.
 	config.Params = map[string]string{"autocommit": "1", "sql_safe_updates": "0"}
 
+	if login != nil {
+		err := config.Apply(mysql.BeforeConnect(func(ctx context.Context, config *mysql.Config) (err error) {
+			config.Passwd, err = login(ctx)
+			return err
+		}))
+		if err != nil {
+			return nil, invalid("%w", err)
+		}
+	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, invalid("%w", err)

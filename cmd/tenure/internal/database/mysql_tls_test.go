@@ -129,7 +129,7 @@ func TestMySQLBadCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, parameters := range []string{"ca=" + empty, "cert=" + empty + "&key=" + empty} {
-		if _, err := Parse("mysql://u@h/d?" + parameters); err == nil {
+		if _, err := Parse("mysql://u@h/d?"+parameters, nil); err == nil {
 			t.Errorf("%s was accepted", parameters)
 		}
 	}

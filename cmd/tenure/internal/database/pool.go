@@ -27,7 +27,7 @@ func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error
 	if connect.RuntimeParams["application_name"] == "" {
 		connect.RuntimeParams["application_name"] = postgres.DefaultApplicationName + " " + purpose
 	}
-	config.BeforeConnect = t.dialer.PreparePool(connect, pgdial.Options{Use: pgdial.Pool})
+	config.BeforeConnect = t.dialer.PreparePool(connect, pgdial.Credentials{DSN: t.session, Password: t.login}, pgdial.Options{Use: pgdial.Pool})
 	config.MaxConnIdleTime = idleTime
 	return pgxpool.NewWithConfig(ctx, config)
 }

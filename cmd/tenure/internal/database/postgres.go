@@ -24,7 +24,7 @@ const modeParameter = "tenure_mode"
 const connectTimeout = 5 * time.Second
 
 // parsePostgres reads a URL or a list of key=value pairs.
-func parsePostgres(dsn string) (*Target, error) {
+func parsePostgres(dsn string, login Password) (*Target, error) {
 	takeOut := takeFromPairs
 	if _, isURL := schemeOf(dsn); isURL {
 		takeOut = takeFromURL
@@ -41,7 +41,7 @@ func parsePostgres(dsn string) (*Target, error) {
 	}
 	backend.Close()
 	if len(modes) == 0 || modes[0] == "session" {
-		return &Target{name: "PostgreSQL", session: rest}, nil
+		return &Target{name: "PostgreSQL", session: rest, login: login}, nil
 	}
 	if modes[0] != "lease" {
 		return nil, invalid("%s must be session or lease", modeParameter)
@@ -50,7 +50,7 @@ func parsePostgres(dsn string) (*Target, error) {
 	if err != nil {
 		return nil, invalid("the connection string cannot be parsed")
 	}
-	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, open: openPostgres(config)}, nil
+	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, login: login, open: openPostgres(rest, config, login)}, nil
 }
 
 // openPostgres makes connections that a pooler in transaction mode can bear.
@@ -58,15 +58,15 @@ func parsePostgres(dsn string) (*Target, error) {
 // may be prepared in one for the next: each statement goes out whole, in one
 // round trip. And it refuses startup parameters it does not know: only those are
 // sent that the connection string names, and some that all poolers know.
-func openPostgres(config *pgx.ConnConfig) func(context.Context) (*sql.DB, error) {
+func openPostgres(dsn string, config *pgx.ConnConfig, login Password) func(context.Context) (*sql.DB, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = postgres.DefaultApplicationName
 	}
-	locate := new(pgdial.Dialer).PreparePool(config, pgdial.Options{Pooled: true})
+	prepare := new(pgdial.Dialer).PreparePool(config, pgdial.Credentials{DSN: dsn, Password: login}, pgdial.Options{Pooled: true})
 	return func(context.Context) (*sql.DB, error) {
-		return pooled(stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(locate))), nil
+		return pooled(stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(prepare))), nil
 	}
 }
 

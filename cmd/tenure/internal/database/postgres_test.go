@@ -98,7 +98,7 @@ func TestPostgresForSessions(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	target := parse(t, server.DSN()+"&tenure_mode=session")
-	conn := pgtest.Conn(t, target.SessionDSN())
+	conn := pgtest.Conn(t, target.session)
 	var one int
 	if err := conn.QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
 		t.Errorf("got %d, %v", one, err)
@@ -115,7 +115,7 @@ func TestPostgresConnectTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		openPostgres(config)
+		openPostgres(dsn, config, nil)
 		if config.ConnectTimeout != want {
 			t.Errorf("%s: got %v", dsn, config.ConnectTimeout)
 		}

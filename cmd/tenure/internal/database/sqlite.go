@@ -23,7 +23,10 @@ import (
 
 // parseSQLite reads sqlite:PATH, where the path is relative to the current
 // directory, and sqlite:///PATH.
-func parseSQLite(dsn string) (*Target, error) {
+func parseSQLite(dsn string, login Password) (*Target, error) {
+	if login != nil {
+		return nil, invalid("SQLite has no passwords: remove the password command")
+	}
 	path := strings.TrimPrefix(dsn, "sqlite:")
 	path, options, hasOptions := strings.Cut(path, "?")
 	if hasOptions {

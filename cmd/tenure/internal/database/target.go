@@ -10,13 +10,19 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
 )
+
+// Password returns the password of a new connection. It replaces that of the
+// connection string.
+type Password func(context.Context) (string, error)
 
 // Target is the database that a connection string names.
 type Target struct {
 	name    string        // for display, without a password
 	dialect lease.Dialect // of leases; 0 for sessions
 	session string        // the connection string for package postgres
+	login   Password      // for sessions; nil if the connection string has it
 	open    func(ctx context.Context) (*sql.DB, error)
 	dialer  pgdial.Dialer // of the pools of PostgreSQL
 }
@@ -25,7 +31,7 @@ type Target struct {
 type scheme struct {
 	name  string
 	form  string // how connection strings of the scheme begin
-	parse func(dsn string) (*Target, error)
+	parse func(dsn string, login Password) (*Target, error)
 }
 
 func schemes() []scheme {
@@ -38,20 +44,20 @@ func schemes() []scheme {
 	}
 }
 
-// Parse reads a connection string. It neither connects nor touches a database
+// Parse reads a connection string; login may be nil. It neither connects nor touches a database
 // file. An empty string is PostgreSQL as the variables of libpq name it. Errors
 // match tenure.ErrInvalidConfig.
-func Parse(dsn string) (*Target, error) {
+func Parse(dsn string, login Password) (*Target, error) {
 	name, hasScheme := schemeOf(dsn)
 	if !hasScheme {
-		return parsePostgres(dsn)
+		return parsePostgres(dsn, login)
 	}
 	var forms, names []string
 	for _, known := range schemes() {
 		switch {
 		case name != known.name:
 		case strings.HasPrefix(dsn[len(name):], known.form[len(name):]):
-			return known.parse(known.name + dsn[len(name):])
+			return known.parse(known.name+dsn[len(name):], login)
 		default:
 			return nil, invalid("a connection string of %s begins with %s", name, known.form)
 		}
@@ -80,15 +86,18 @@ func schemeOf(dsn string) (name string, found bool) {
 }
 
 // Leases reports whether elections are leases in tables, for [Target.Open] and
-// package lease, and not sessions, for [Target.SessionDSN] and package postgres.
+// package lease, and not sessions, for [Target.Backend] and package postgres.
 func (t *Target) Leases() bool { return t.dialect != 0 }
 
 // Dialect returns the SQL that leases are written in; 0 for sessions.
 func (t *Target) Dialect() lease.Dialect { return t.dialect }
 
-// SessionDSN returns the connection string of PostgreSQL for postgres.New, with
-// its password; empty also if the variables of libpq say everything.
-func (t *Target) SessionDSN() string { return t.session }
+// Backend returns a backend of package postgres, also for a database of PostgreSQL
+// that elects by leases. It does not connect.
+func (t *Target) Backend(config postgres.Config) (*postgres.Backend, error) {
+	config.Password = t.login
+	return postgres.New(t.session, config)
+}
 
 // Open opens the database for leases. The file of SQLite is made if it is
 // missing, and opened; servers are connected to by the first statement. The

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { pgtest.Main(mariatest.WithServers(m)) }
 // parse reads a connection string that must be accepted.
 func parse(t *testing.T, dsn string) *Target {
 	t.Helper()
-	target, err := Parse(dsn)
+	target, err := Parse(dsn, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", dsn, err)
 	}
@@ -43,13 +43,13 @@ func TestParse(t *testing.T) {
 		"sqlite:local.db":                                        {lease.SQLite, ""},
 		"sqlite:///tmp/x.db":                                     {lease.SQLite, ""},
 	} {
-		target, err := Parse(dsn)
+		target, err := Parse(dsn, nil)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 			continue
 		}
-		if target.Dialect() != want.dialect || target.SessionDSN() != want.session || target.Leases() != (want.dialect != 0) {
-			t.Errorf("%s: got %v, %q, %v", dsn, target.Dialect(), target.SessionDSN(), target.Leases())
+		if target.Dialect() != want.dialect || target.session != want.session || target.Leases() != (want.dialect != 0) {
+			t.Errorf("%s: got %v, %q, %v", dsn, target.Dialect(), target.session, target.Leases())
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 		"sqlite:x%00.db":            "zero byte",
 		"sqlite:x.db?busy=1&cache=": `unknown option "busy"`,
 	} {
-		_, err := Parse(dsn)
+		_, err := Parse(dsn, nil)
 		if want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", dsn, err)

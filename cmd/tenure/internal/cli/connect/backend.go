@@ -99,7 +99,7 @@ func (f *DatabaseFlags) leases(pool *sql.DB, dialect lease.Dialect, manualMigrat
 const leasePrefix = "lease_"
 
 func (f *DatabaseFlags) sessions(target *database.Target, manualMigrations bool) (*postgres.Backend, error) {
-	return postgres.New(target.SessionDSN(), postgres.Config{
+	return target.Backend(postgres.Config{
 		Schema: f.Schema, Prefix: f.Prefix, ManualMigrations: manualMigrations,
 	})
 }
@@ -115,11 +115,18 @@ func (f *DatabaseFlags) Target() (*database.Target, error) {
 		if f.Flags.Changed("dsn") {
 			return nil, console.Usage("--local and --dsn exclude each other")
 		}
+		if f.passwordCommand != "" {
+			return nil, console.Usage("--local has no passwords: remove --password-command")
+		}
 		return database.Local()
 	}
 	dsn, err := f.ConnectionString()
 	if err != nil {
 		return nil, err
 	}
-	return database.Parse(dsn)
+	var login database.Password
+	if f.passwordCommand != "" {
+		login = database.PasswordCommand(f.passwordCommand)
+	}
+	return database.Parse(dsn, login)
 }

@@ -59,5 +59,5 @@ func isShellWord(name string) bool {
 // databaseFlagsOf returns the database flags of any command.
 func databaseFlagsOf(flags *pflag.FlagSet) *DatabaseFlags {
 	text := func(name string) string { return flags.Lookup(name).Value.String() }
-	return &DatabaseFlags{Flags: flags, dsn: text("dsn"), local: text("local") == "true", Schema: text("schema"), Prefix: text("prefix")}
+	return &DatabaseFlags{Flags: flags, dsn: text("dsn"), passwordCommand: text("password-command"), local: text("local") == "true", Schema: text("schema"), Prefix: text("prefix")}
 }

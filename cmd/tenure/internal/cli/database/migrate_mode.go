@@ -59,7 +59,7 @@ func (c *migrateCommand) changeMode(ctx context.Context, mode string) error {
 			return fmt.Errorf("reading the schema: %w", err)
 		}
 	}
-	b, err := postgres.New(target.SessionDSN(), config)
+	b, err := target.Backend(config)
 	if err != nil {
 		return err
 	}

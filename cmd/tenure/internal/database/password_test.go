@@ -1,0 +1,94 @@
+//go:build unix
+
+package database
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestPasswordCommandPrintsOneLine(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		`echo secret`:             "secret",
+		`printf secret`:           "secret",
+		`printf ' s ecret \r\n'`:  " s ecret ",
+		`echo secret; sleep 60 &`: "", // the output stays open
+	} {
+		password, err := PasswordCommand(command)(t.Context())
+		if password != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v", command, password, err)
+		}
+	}
+}
+
+// What the command prints is in no error.
+func TestPasswordCommandErrorsShowNoOutput(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		`echo secret; exit 3`:         "exit status 3",
+		`echo secret >&2; exit 3`:     "exit status 3",
+		`echo secret; kill -9 $$`:     "signal: killed",
+		`true`:                        "printed nothing",
+		`echo secret; echo secret`:    "one line",
+		`yes secret | head -c 100000`: "more than 65536 bytes",
+		`/no/such/program secret`:     "exit status 127",
+	} {
+		password, err := PasswordCommand(command)(t.Context())
+		switch {
+		case err == nil || !strings.Contains(err.Error(), want):
+			t.Errorf("%s: %v, want %q", command, err, want)
+		case strings.Contains(err.Error(), "secret") || password != "":
+			t.Errorf("%s: the error shows the output: %v", command, err)
+		}
+	}
+}
+
+// A command that hangs is killed with its descendants.
+func TestPasswordCommandEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "child")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began := time.Now()
+	ended := make(chan error)
+	go func() {
+		_, err := PasswordCommand(`trap "" TERM; sleep 60 & echo $! > ` + file + `.new; mv ` + file + `.new ` + file + `; wait`)(ctx)
+		ended <- err
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var text []byte
+	for len(text) == 0 && time.Since(began) < passwordTimeout {
+		<-tick.C
+		text, _ = os.ReadFile(file) // it may not be there yet
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for syscall.Kill(pid, 0) == nil && time.Since(began) < 2*passwordTimeout { // a dead child waits for the system to reap it
+		<-tick.C
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Errorf("process %d of the password command still runs", pid)
+	}
+}
+
+func TestSQLiteTakesNoPasswordCommand(t *testing.T) {
+	t.Parallel()
+	if _, err := Parse("sqlite:a.db", PasswordCommand("echo secret")); err == nil || !strings.Contains(err.Error(), "no passwords") {
+		t.Errorf("got %v", err)
+	}
+}

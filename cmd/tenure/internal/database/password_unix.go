@@ -1,0 +1,25 @@
+//go:build unix
+
+package database
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+)
+
+// shell returns a shell command in a process group of its own, which is killed when
+// ctx ends.
+func shell(ctx context.Context, command string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "sh", "-c", command)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c
+}
+
+// endGroup kills what a shell command has left behind.
+func endGroup(c *exec.Cmd) {
+	if c.Process != nil {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // usually nothing is left
+	}
+}

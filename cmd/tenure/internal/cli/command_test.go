@@ -135,6 +135,10 @@ func TestCommandEnvironment(t *testing.T) {
 	node.wantMatch(`^billing \d{13} one 36 ` + regexp.QuoteMeta(place.server.DSN()) + "$")
 	node = launchWith(t, []string{"TENURE_DSN=" + place.server.DSN()}, "run", "--role", "billing", "--schema", place.schema, "--", "sh", "-c", `echo ${TENURE_DSN-none}`)
 	node.want("none")
+	others := `env | grep -c -e ^DATABASE_URL= -e ^PG`
+	variables := []string{"DATABASE_URL=" + place.server.DSN(), "PG_DSN=x", "PGPASSWORD=x", "PGHOST=x"}
+	launchWith(t, variables, place.guarded(others)...).want("0")
+	launchWith(t, variables, place.guarded(others, "--pass-dsn")...).want("4")
 }
 
 // The command reads the program's standard input.

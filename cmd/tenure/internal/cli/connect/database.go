@@ -4,6 +4,7 @@ package connect
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -62,12 +63,21 @@ func (f *DatabaseFlags) ConnectionString() (string, error) {
 		strings.Join(DSNVariables, ", "))
 }
 
+// NamesDatabase reports whether an environment variable names a database or contains
+// credentials for it.
+func NamesDatabase(variable string) bool {
+	return slices.Contains(DSNVariables, variable) || variable == "TENURE_PASSWORD_COMMAND" || strings.HasPrefix(variable, libpqPrefix)
+}
+
+// libpqPrefix begins the name of every variable of libpq.
+const libpqPrefix = "PG"
+
 // WithoutLibpq removes libpq's variables, which would direct the nodes to
 // another database than the private one.
 func WithoutLibpq(environment []string) []string {
 	var kept []string
 	for _, entry := range environment {
-		if !strings.HasPrefix(entry, "PG") {
+		if !strings.HasPrefix(entry, libpqPrefix) {
 			kept = append(kept, entry)
 		}
 	}

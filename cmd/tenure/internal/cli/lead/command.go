@@ -44,7 +44,7 @@ func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.grace.AllowZero = true
 	flags.Var(&f.grace, "grace", "how long a command may take to end when asked to; default 1s, or less with a short lease")
-	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN")
+	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN, and DATABASE_URL and the variables of libpq as they are")
 }
 
 // Unused rejects the flags if there is no command.

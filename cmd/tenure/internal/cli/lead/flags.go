@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
@@ -109,12 +110,15 @@ func (f *Flags) defaultLease() (time.Duration, error) {
 }
 
 // Environment returns the environment for all runs of the command: this
-// program's, with the connection string only if --pass-dsn is set.
+// program's, with the variables that name a database only if --pass-dsn is set.
 func (f *Flags) Environment() ([]string, error) {
 	var kept []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if !slices.Contains(settings.CommandVariables, name) && !slices.Contains(notify.Variables, name) {
+		switch {
+		case slices.Contains(settings.CommandVariables, name), slices.Contains(notify.Variables, name):
+		case connect.NamesDatabase(name) && !f.Command.passDSN:
+		default:
 			kept = append(kept, entry)
 		}
 	}

@@ -77,11 +77,11 @@ func concat(groups ...[]key) []key {
 var databaseKeys = []key{
 	{path: "database.dsn", kind: text, flag: "dsn", instead: []string{"local"}, secret: connection,
 		variables: []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}, note: "none: a database must be named"},
-	{path: "database.password_command", kind: text, flag: "password-command", secret: whole, note: "none: the connection string and the files of libpq"},
 	{path: "database.local", kind: boolean, flag: "local", instead: []string{"dsn"}, fallback: false},
 	{path: "database.schema", kind: text, flag: "schema", fallback: postgres.DefaultSchema},
 	{path: "database.prefix", kind: text, flag: "prefix", fallback: postgres.DefaultPrefix},
 	{path: "database.manual_migrations", kind: boolean, flag: "manual-migrations", fallback: false},
+	{path: "database.password_command", kind: text, flag: "password-command", secret: whole, note: "none: the connection string and the files of libpq"},
 }
 
 // TENURE_NODE is what a command run by this program finds its node in, so the

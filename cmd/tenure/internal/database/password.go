@@ -57,19 +57,19 @@ func runPasswordCommand(ctx context.Context, command string) (output string, err
 	case printed.full:
 		return "", fmt.Errorf("printed more than %d bytes", maxPassword)
 	}
-	return printed.String(), nil
+	return printed.kept.String(), nil
 }
 
 // capped keeps the first bytes of an output.
 type capped struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	full bool
 }
 
 func (c *capped) Write(b []byte) (int, error) {
-	if c.Len()+len(b) > maxPassword {
+	if c.kept.Len()+len(b) > maxPassword {
 		c.full = true
 		return len(b), nil
 	}
-	return c.Buffer.Write(b)
+	return c.kept.Write(b)
 }

@@ -29,7 +29,9 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		args []string
 		want string // part of the message
 	}{
-		{"unknown command", []string{"rnu"}, `no command "rnu"`},
+		{"unknown command", []string{"rnu"}, `no command "rnu"; did you mean "tenure run"?`},
+		{"unknown command of a group", []string{"cron", "histroy"}, `no command "histroy" in tenure cron; did you mean "tenure cron history"?`},
+		{"strange command", []string{"frobnicate"}, `no command "frobnicate"; see tenure --help`},
 		{"unknown flag", on("run", "--rolle", "a"), "--rolle"},
 		{"output", []string{"version", "-o", "yaml"}, "text or json"},
 		{"arguments", on("status", "billing"), "takes no arguments"},

@@ -49,7 +49,7 @@ func newRoot() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return console.Usage("there is no command %q; see tenure --help", args[0])
+				return console.UnknownCommand(cmd, args[0])
 			}
 			return cmd.Help()
 		},

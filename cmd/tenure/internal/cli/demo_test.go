@@ -123,6 +123,22 @@ func TestDemoReportsFailovers(t *testing.T) {
 	}
 }
 
+// Without a terminal the demonstration says what it shows, and ends on its own.
+func TestDemoInPipeEnds(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	program, temporary := launchDemo(t, "--kill-every", "0.2")
+	program.wantMatch(`^3 nodes on .*It ends after 4 failovers\.$`)
+	last := ""
+	for line, ok := program.line(); ok; line, ok = program.line() {
+		last = line
+	}
+	if code := program.exit(); code != console.ExitDone || !strings.HasPrefix(last, "4 failovers: median ") {
+		t.Errorf("exit code %d, last line %q", code, last)
+	}
+	awaitNothingLeft(t, temporary)
+}
+
 // After a signal, and also after a kill, nothing is left.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -133,6 +149,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 		t.Run(test.signal.String(), func(t *testing.T) {
 			t.Parallel()
 			program, temporary := launchDemo(t)
+			program.wantMatch(`^3 nodes on .*; the leader is killed every 5s, .* It ends after 4 failovers\.$`)
 			if line, ok := program.line(); !ok || !strings.Contains(line, " leads term …") {
 				t.Fatalf("%q; %s", line, program.log())
 			}

@@ -12,7 +12,7 @@ import (
 
 // The limits of a password command.
 const (
-	passwordTimeout = 5 * time.Second
+	passwordTimeout = 10 * time.Second
 	maxPassword     = 64 << 10 // bytes of output
 )
 

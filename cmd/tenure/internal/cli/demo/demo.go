@@ -21,10 +21,14 @@ Starts a PostgreSQL server from the binaries of this machine in a temporary
 directory, or creates an SQLite file if there are none, and three nodes as separate
 processes. Kills the leader every few seconds and shows the leader, the term, and how
 long each failover took: from just before the kill until the next term has begun.
-Ctrl-C ends everything and removes all files.`
+Ctrl-C ends everything and removes all files. If standard output is not a terminal,
+it prints lines and ends after four failovers, unless --for is set.`
 
 // Nodes is the number of nodes of the demonstration.
 const Nodes = 3
+
+// shortShow is how many failovers are shown to a file or a pipe without --for.
+const shortShow = 4
 
 // takeoverLimit is how long the demonstration waits for a new leader.
 const takeoverLimit = 60 * time.Second
@@ -47,7 +51,7 @@ func New(out *console.Output) *cobra.Command {
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	cmd.Flags().Var(&c.limit, "for", "end after this time; default: at a signal")
+	cmd.Flags().Var(&c.limit, "for", "end after this time; default at a signal, or after four failovers if the output is not a terminal")
 	cmd.Flags().BoolVar(&c.sqlite, "sqlite", false, "use an SQLite file even if PostgreSQL is installed")
 	cmd.Flags().Var(&c.every, "kill-every", "time until each leader is killed")
 	return cmd
@@ -80,8 +84,16 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	processes := newChildren(database)
 	defer processes.close()
 	show := &demoShow{children: processes, every: c.every.Value, view: &demoLines{out: c.out}}
+	if terminal == nil && c.limit.Value == 0 {
+		show.most = shortShow
+	}
 	if terminal != nil {
 		show.view = &demoScreen{out: c.out, database: database.name, size: terminal}
+	}
+	if terminal == nil && !c.out.JSON() {
+		if err := c.out.WriteText(introduction(database.name, c.every.Value, show.most)); err != nil {
+			return err
+		}
 	}
 	if err := show.run(ctx); err != nil {
 		return err

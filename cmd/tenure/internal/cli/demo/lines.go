@@ -10,6 +10,16 @@ import (
 // demoLines shows the demonstration as lines of text or JSON.
 type demoLines struct{ out *console.Output }
 
+// introduction says what the lines show. most is the number of failovers; 0 if it is
+// not limited.
+func introduction(database string, every time.Duration, most int) string {
+	end := "Ctrl-C ends it."
+	if most > 0 {
+		end = fmt.Sprintf("It ends after %d failovers.", most)
+	}
+	return fmt.Sprintf("%d nodes on %s; the leader is killed every %v, and another node takes over. %s\n", Nodes, database, every, end)
+}
+
 // demoRecord is an event of the demonstration as printed.
 type demoRecord struct {
 	Time            console.Timestamp `json:"time"`

@@ -44,6 +44,7 @@ type demoShow struct {
 	children *children
 	view     demoView
 	every    time.Duration
+	most     int // failovers after which the show ends; 0 if it does not
 
 	slots     []*demoSlot
 	leader    *demoSlot // nil if there is no leader
@@ -55,7 +56,7 @@ type demoShow struct {
 	failovers []failover
 }
 
-// run continues until ctx ends.
+// run continues until ctx ends, or until there were as many failovers as wanted.
 func (s *demoShow) run(ctx context.Context) error {
 	for number := range Nodes {
 		slot := &demoSlot{number: number, name: slotName(number)}
@@ -84,6 +85,9 @@ func (s *demoShow) run(ctx context.Context) error {
 		}
 		if err := s.view.draw(s); err != nil {
 			return err
+		}
+		if s.most > 0 && len(s.failovers) >= s.most {
+			return nil
 		}
 	}
 }

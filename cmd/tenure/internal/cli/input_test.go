@@ -84,7 +84,7 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"two roles to step down", on("step-down", "--key", "1", "--key", "2"), "name one role"},
 
 		{"lease too short", on("run", "--role", "a", "--lease", "1s", "--refresh", "900ms", "--margin", "100ms"), "must be longer than"},
-		{"refresh too long", on("run", "--role", "a", "--health-interval", "10.0"), "must be longer than"},
+		{"refresh too long", on("run", "--role", "a", "--refresh", "10.0"), "must be longer than"},
 		{"both intervals", on("run", "--role", "a", "--health-interval", "1", "--refresh", "1"), "give one of them"},
 		{"tiny lease", on("acquire", "--role", "a", "--lease", "1ms"), "it must be at least 100ms"},
 		{"huge lease", on("run", "--role", "a", "--lease", "25h"), "it must be at most 24h"},

@@ -50,7 +50,7 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	flags.StringVar(&f.name, "name", "", "name of this node; default the host name and the process id")
 	flags.Var(&f.lease, "lease", "how long the database reserves the roles of a silent node; default 10s, on SQLite 3s")
 	flags.Var(&f.refresh, "refresh", "time between heartbeats; default a third of the lease")
-	flags.Var(&f.refresh, "health-interval", "the same as --refresh")
+	flags.Var(&f.refresh, "health-interval", "the same as --refresh; without --lease, the lease becomes at least three times as long")
 	flags.Var(&f.margin, "margin", "how long before the lease expires the node stops trusting its terms; default a tenth of the lease")
 	flags.Var(&f.check, "check-interval", "time between attempts without a notification; default 5s")
 	flags.Var(&f.lock, "lock-timeout", "how long a new term waits for fenced transactions of the old term; default 10s")
@@ -73,8 +73,12 @@ func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
 	if err != nil {
 		return tenure.Config{}, err
 	}
+	lease := f.lease.Value
+	if !f.Flags.Changed("lease") && f.Flags.Changed("health-interval") && f.refresh.Value > time.Second {
+		lease = max(10*time.Second, 3*f.refresh.Value)
+	}
 	return tenure.Config{
-		Name: f.name, Lease: f.lease.Value, RefreshInterval: f.refresh.Value, Margin: f.margin.Value,
+		Name: f.name, Lease: lease, RefreshInterval: f.refresh.Value, Margin: f.margin.Value,
 		CheckInterval: f.check.Value, LockTimeout: f.lock.Value, FenceTimeout: f.fence.Value,
 		StopTimeout: f.stop.Value, Settle: f.settle.Value, FailoverWait: f.wait.Value,
 		SynchronousFailover: f.synchronous, Logger: logger,

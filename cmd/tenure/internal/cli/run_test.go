@@ -61,6 +61,20 @@ func (p place) terminate(t *testing.T, role string) {
 	}
 }
 
+// The help says the level that applies: commands are logged.
+func TestHelpSaysDefaultLogLevel(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"run": "with a command the default is info", "cron run": `debug, info, warn or error (default "info")`,
+		"acquire": `debug, info, warn or error (default "error")`, "serve": `debug, info, warn or error (default "warn")`,
+	} {
+		help := invoke(t, append(strings.Fields(command), "--help")...).want(t, console.ExitDone).stdout
+		if !strings.Contains(help, want) {
+			t.Errorf("%s --help lacks %q:\n%s", command, want, help)
+		}
+	}
+}
+
 // Of three processes one leads. Each time it is killed, another one leads with
 // a larger term number.
 func TestStandbyTakesOverWhenLeaderIsKilled(t *testing.T) {

@@ -89,7 +89,7 @@ var databaseKeys = []key{
 var nodeKeys = []key{
 	{path: "node.name", kind: text, flag: "name", variables: []string{"TENURE_NODE_NAME"}, note: "the host's name and the process id"},
 	{path: "node.log_level", kind: text, flag: "log-level", live: true,
-		check: oneOf("debug", "info", "warn", "error"), note: "warn, and for acquire error"},
+		check: oneOf("debug", "info", "warn", "error"), note: "warn, for commands info, and for acquire error"},
 	{path: "node.log_format", kind: text, flag: "log-format", check: oneOf("text", "json"), fallback: "text"},
 	{path: "node.roles", kind: texts, flag: "node-role", variables: []string{"TENURE_NODE_ROLES"}, note: "gateway, function, worker, scheduler"},
 	{path: "node.capabilities", kind: texts, flag: "capability", variables: []string{"TENURE_NODE_CAPABILITIES"}, note: "none"},

@@ -24,6 +24,12 @@ func (f *LogFlags) Register(flags *pflag.FlagSet, level string) {
 	flags.StringVar(&f.format, "log-format", "text", "format of the log: text or json")
 }
 
+// SetDefault changes the default level of flags that were registered.
+func (f *LogFlags) SetDefault(flags *pflag.FlagSet, level string) {
+	f.Level = level
+	flags.Lookup("log-level").DefValue = level
+}
+
 // SetLevel changes the minimum level of the loggers.
 func (f *LogFlags) SetLevel(name string) error {
 	switch name {

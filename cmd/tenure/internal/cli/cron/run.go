@@ -60,6 +60,7 @@ func (c *cronRunCommand) register(flags *pflag.FlagSet) {
 	c.Command.RegisterCommon(flags)
 	c.Listen.Register(flags)
 	c.Flags.Register(flags)
+	c.Node.Log.SetDefault(flags, "info")
 	flags.Var(&c.missedAfter, "missed-after", "how late a tick may run normally; catch_up applies to older ticks")
 }
 

@@ -83,6 +83,7 @@ func New(out *console.Output) *cobra.Command {
 	c.Command.Register(cmd.Flags())
 	c.Listen.Register(cmd.Flags())
 	c.Register(cmd.Flags())
+	cmd.Flags().Lookup("log-level").Usage += "; with a command the default is info"
 	return cmd
 }
 

@@ -110,6 +110,9 @@ func TestCronCommandsRecordRequester(t *testing.T) {
 	if text := on("list").stdout; !strings.Contains(text, "backup    active  30 2 29 2 *  Europe/Berlin  20") || !strings.Contains(text, "-02-29T02:30:00+01:00") {
 		t.Errorf("%s", text)
 	}
+	if text := on("history", "-n", "5").stdout; !strings.Contains(text, "SCHEDULE ") || !strings.Contains(text, "often") {
+		t.Errorf("the history of all schedules:\n%s", text)
+	}
 	if text := on("history", "often").stdout; !strings.Contains(text, "succeeded") || !strings.Contains(text, "api-1") {
 		t.Errorf("%s", text)
 	}

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,32 +13,66 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronHistoryLong = `Print the runs of a schedule, latest tick first. A run is "waiting", "running",
+const cronHistoryLong = `Print the runs of a schedule, or of all, latest tick first. A run is "waiting", "running",
 "succeeded", "failed", "timed_out", "panicked", "abandoned" (interrupted and not
 repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had
 not ended). If very many ticks were missed, one row represents TICKS of them.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
-	return subject.ReadMost(&cobra.Command{
-		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100",
-	}, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
+	cmd := &cobra.Command{
+		Use: "history [SCHEDULE]", Short: "Print the runs of a schedule, or of all", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return subject.One(cmd, args)
+		},
+		ValidArgsFunction: subject.Complete,
+	}
+	return subject.ReadMost(cmd, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
+		if len(args) == 0 {
+			records, err := allRuns(ctx, schedules, most)
+			if err != nil {
+				return err
+			}
+			return out.PrintTable(newHistoryRecord("", records), runRows(records, true))
+		}
 		records, err := schedules.History(ctx, args[0], most)
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records))
+		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records, false))
 	})
 }
 
-// HistoryRecord lists the runs of a schedule as printed.
+// allRuns returns the latest runs of all schedules, latest tick first.
+func allRuns(ctx context.Context, schedules *cron.Admin, most int) ([]cron.Record, error) {
+	known, err := schedules.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []cron.Record
+	for _, schedule := range known {
+		records, err := schedules.History(ctx, schedule.Name, most)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	slices.SortStableFunc(all, func(a, b cron.Record) int { return b.ScheduledFor.Compare(a.ScheduledFor) })
+	return all[:min(len(all), most)], nil
+}
+
+// HistoryRecord lists the runs of a schedule, or of all, as printed.
 type HistoryRecord struct {
-	Schedule string      `json:"schedule"`
+	Schedule string      `json:"schedule,omitempty"` // empty for all
 	Runs     []RunRecord `json:"runs"`
 }
 
 // RunRecord is a run of a schedule as printed.
 type RunRecord struct {
 	Run          int64             `json:"run"`
+	Schedule     string            `json:"schedule"`
 	ScheduledFor console.Timestamp `json:"scheduled_for"`
 	State        cron.State        `json:"state"`
 	Ticks        int64             `json:"ticks"`
@@ -55,7 +90,7 @@ type RunRecord struct {
 
 func newRunRecord(r cron.Record) RunRecord {
 	record := RunRecord{
-		Run: r.ID, ScheduledFor: console.Timestamp(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
+		Run: r.ID, Schedule: r.Schedule, ScheduledFor: console.Timestamp(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
 		Attempt: r.Attempt, NodeName: r.NodeName, ClaimedAt: console.Timestamp(r.ClaimedAt), StartedAt: console.Timestamp(r.StartedAt),
 		EndedAt: console.Timestamp(r.EndedAt), Error: r.Error,
 	}
@@ -73,7 +108,8 @@ func newHistoryRecord(schedule string, records []cron.Record) HistoryRecord {
 	return all
 }
 
-func runRows(records []cron.Record) [][]string {
+// runRows returns the rows of a table, with the schedule of each run if wanted.
+func runRows(records []cron.Record, named bool) [][]string {
 	rows := [][]string{{"RUN", "SCHEDULED FOR", "STATE", "TICKS", "ATTEMPT", "TERM", "NODE", "STARTED", "TOOK", "BY", "ERROR"}}
 	for _, r := range records {
 		took, term := "-", "-"
@@ -87,6 +123,12 @@ func runRows(records []cron.Record) [][]string {
 			console.Count(r.ID), console.DayTime(r.ScheduledFor), string(r.State), console.Count(r.Ticks), strconv.Itoa(r.Attempt), term,
 			console.OrDash(console.Flatten(r.NodeName)), console.DayTime(r.StartedAt), took, console.OrDash(console.Flatten(r.RequestedBy)), console.OrDash(console.Flatten(r.Error)),
 		})
+	}
+	if named {
+		rows[0] = slices.Insert(rows[0], 1, "SCHEDULE")
+		for i, r := range records {
+			rows[i+1] = slices.Insert(rows[i+1], 1, console.Flatten(r.Schedule))
+		}
 	}
 	return rows
 }

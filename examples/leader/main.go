@@ -1,3 +1,4 @@
+// Command leader does its work on only one of several replicas.
 package main
 
 import (

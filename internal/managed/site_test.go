@@ -187,6 +187,7 @@ func (s *site) exercise() (leader *node, term *tenure.Term, nodes []*node) {
 	s.write(next)
 
 	s.endSession(leader)
+	s.await("the end of the term", func() bool { return !next.Valid() }) // nobody tells the node at that instant
 	leader, term = s.nextTerm(next.Number(), nodes...)
 	s.write(term)
 	return leader, term, nodes

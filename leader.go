@@ -16,6 +16,13 @@ type Leader struct {
 	AcquiredAt time.Time // by the database's clock
 	LeaseUntil time.Time // by the database's clock
 
+	// The leader's node publishes these in its [Description]. A backend without a
+	// registry of nodes has them as they were when the node opened its session.
+	Address  string            // an IP address or a host name; empty if the node publishes none
+	HTTPPort int               // 0: none
+	GRPCPort int               // 0: none
+	Labels   map[string]string // may be shared with other results: do not change them
+
 	// ValidFor is the remaining time of the lease, computed by the database. ReadAt
 	// is when the query was sent, on this machine's monotonic clock.
 	ValidFor time.Duration

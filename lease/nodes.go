@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -23,10 +24,14 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 			var (
 				l                     = tenure.Leader{ReadAt: readAt}
 				began, expires, valid int64
-				node                  string
+				node, labels          string
 			)
-			if err := rows.Scan(&l.Role, &l.Term, &node, &l.NodeName, &l.Host, &began, &expires, &valid); err != nil {
+			if err := rows.Scan(&l.Role, &l.Term, &node, &l.NodeName, &l.Host, &began, &expires, &valid,
+				&l.Address, &l.HTTPPort, &l.GRPCPort, &labels); err != nil {
 				return err
+			}
+			if err := json.Unmarshal([]byte(labels), &l.Labels); err != nil {
+				return fmt.Errorf("reading the labels of node %s: %w", node, err)
 			}
 			l.NodeID, _ = uuid.Parse(node) // the zero value if another program wrote it
 			l.AcquiredAt, l.LeaseUntil = time.UnixMicro(began), time.UnixMicro(expires)
@@ -43,6 +48,15 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 	})
 	slices.SortFunc(leaders, func(a, b tenure.Leader) int { return compareRoles(a.Role, b.Role) })
 	return leaders, err
+}
+
+// encodeLabels returns labels as their column has them.
+func encodeLabels(labels map[string]string) (string, error) {
+	if labels == nil {
+		return "{}", nil
+	}
+	text, err := json.Marshal(labels)
+	return string(text), err
 }
 
 // Roles returns the sorted names of all roles that ever had a candidate.

@@ -44,6 +44,10 @@ CREATE TABLE IF NOT EXISTS {sessions} (
     node_id varchar(36) NOT NULL,
     node_name {text} NOT NULL,
     host {text} NOT NULL,
+    address {text} NOT NULL,
+    http_port bigint NOT NULL,
+    grpc_port bigint NOT NULL,
+    labels {long text} NOT NULL, -- JSON
     started_at bigint NOT NULL,
     last_heartbeat bigint NOT NULL,
     lease_us bigint NOT NULL,
@@ -149,8 +153,8 @@ WHERE node_id = ? AND superseded_at IS NULL`),
 		nextIncarnation: sql(`UPDATE {news} SET incarnation = incarnation + 1 WHERE id = 1`),
 		incarnation:     sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
 		insertSession: sql(`
-INSERT INTO {sessions} (incarnation, node_id, node_name, host, started_at, last_heartbeat, lease_us, expires_at)
-SELECT incarnation, ?, ?, ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
+INSERT INTO {sessions} (incarnation, node_id, node_name, host, address, http_port, grpc_port, labels, started_at, last_heartbeat, lease_us, expires_at)
+SELECT incarnation, ?, ?, ?, ?, CAST(? AS {integer}), CAST(? AS {integer}), ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
 FROM {news}
 WHERE id = 1`),
 		lockOwnSession: sql(`
@@ -371,14 +375,26 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 // columnsOfTables returns no rows. It fails if a table of the same name belongs to
 // another program, which CREATE TABLE IF NOT EXISTS does not detect.
 var columnsOfTables = []string{
-	`SELECT incarnation, node_name, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
+	`SELECT incarnation, node_name, labels, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
 	`SELECT lock_key, holder, ready_at, reserved_until FROM {seats} WHERE 1 = 0`,
 	`SELECT node_name, began_at, end_reason, vacant_us FROM {history} WHERE 1 = 0`,
 	`SELECT kind, holder, requested_by, requested_at FROM {requests} WHERE 1 = 0`,
 }
 
 const leadersQuery = `
-SELECT t.role, t.term, t.node_id, t.node_name, t.host, t.began_at, s.expires_at, s.expires_at - {now}
+SELECT
+    t.role,
+    t.term,
+    t.node_id,
+    t.node_name,
+    t.host,
+    t.began_at,
+    s.expires_at,
+    s.expires_at - {now},
+    s.address,
+    s.http_port,
+    s.grpc_port,
+    s.labels
 FROM {seats} t
 JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`

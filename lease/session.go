@@ -58,10 +58,14 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 		knownRoles: map[string]struct{}{}, unconfirmed: map[string]struct{}{}, lastTerms: map[string]int64{}, closing: map[string]struct{}{},
 	}
 	s.batches = batcher{size: firstBatch, now: s.now}
-	node, lease := options.Node, options.Timing.Lease.Microseconds()
+	node, published, lease := options.Node, options.Description, options.Timing.Lease.Microseconds()
+	labels, err := encodeLabels(published.Labels)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(options.Timing.RefreshInterval, minTimeout))
 	defer cancel()
-	err := b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
+	err = b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
 		if err := b.lockMode(ctx, on); err != nil {
 			return err
 		}
@@ -82,7 +86,8 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 				return err
 			}
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.insertSession, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.insertSession, node.ID.String(), node.Name, node.Host,
+			published.Address, published.HTTPPort, published.GRPCPort, labels, lease, lease); err != nil {
 			return err
 		}
 		return sqldb.ForEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {

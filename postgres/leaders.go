@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
@@ -19,7 +21,11 @@ SELECT
     hostname,
     acquired_at,
     lease_until,
-    (1000 * extract(epoch FROM lease_until - clock_timestamp()))::double precision
+    (1000 * extract(epoch FROM lease_until - clock_timestamp()))::double precision,
+    ip_address,
+    http_port,
+    grpc_port,
+    labels
 FROM {leaders}
 WHERE (cardinality($1::text[]) = 0 OR role = ANY ($1)) AND lease_until > clock_timestamp()
 ORDER BY role COLLATE "C"`
@@ -33,13 +39,22 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 		if err != nil {
 			return err
 		}
+		labels := map[uuid.UUID]map[string]string{} // decoded once for each node
 		leaders, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (tenure.Leader, error) {
 			var (
-				l     = tenure.Leader{ReadAt: readAt}
-				valid float64
+				l       = tenure.Leader{ReadAt: readAt}
+				valid   float64
+				encoded []byte
 			)
-			err := row.Scan(&l.Role, &l.Term, &l.NodeID, &l.NodeName, &l.Host, &l.AcquiredAt, &l.LeaseUntil, &valid)
+			err := row.Scan(&l.Role, &l.Term, &l.NodeID, &l.NodeName, &l.Host, &l.AcquiredAt, &l.LeaseUntil, &valid,
+				&l.Address, &l.HTTPPort, &l.GRPCPort, &encoded)
 			l.ValidFor = fromMilliseconds(valid)
+			known, ok := labels[l.NodeID]
+			if !ok && err == nil {
+				err = json.Unmarshal(encoded, &known)
+				labels[l.NodeID] = known
+			}
+			l.Labels = known
 			return l, err
 		})
 		return err

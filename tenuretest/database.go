@@ -107,6 +107,10 @@ func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 			leader := r.last
 			leader.ReadAt, leader.ValidFor = time.Now(), r.leader.leaseUntil-now.Mono
 			leader.LeaseUntil = now.Wall.Add(leader.ValidFor)
+			if record := d.records[leader.NodeID]; record != nil {
+				published := record.member.Description
+				leader.Address, leader.HTTPPort, leader.GRPCPort, leader.Labels = published.Address, published.HTTPPort, published.GRPCPort, published.Labels
+			}
 			leaders = append(leaders, leader)
 		}
 		return nil

@@ -181,6 +181,9 @@ func leaders(s *suite) {
 	if l.Term != term || l.NodeID != a.id || l.NodeName != "a" || l.Host != "host-of-a" {
 		s.Errorf("got %+v, want term %d of a, %s", l, term, a.id)
 	}
+	if l.Address != "address-of-a" || l.HTTPPort != 8080 || l.GRPCPort != 9090 || len(l.Labels) != 1 || l.Labels["zone"] != "zone of a" {
+		s.Errorf("got address %q, ports %d and %d, labels %v; want those of a's description", l.Address, l.HTTPPort, l.GRPCPort, l.Labels)
+	}
 	if !l.Valid() || l.ValidFor <= 0 || l.ValidFor > timing().Lease {
 		s.Errorf("valid: %t, for %v; want within the lease, %v", l.Valid(), l.ValidFor, timing().Lease)
 	}

@@ -269,6 +269,7 @@ func (s *server) leaders(names []string) []tenure.Leader {
 		leaders = append(leaders, tenure.Leader{
 			Role: name, Term: row.term, NodeID: row.node, NodeName: node.info.Name, Host: node.info.Host,
 			AcquiredAt: s.wall(row.acquired), LeaseUntil: s.wall(until), ValidFor: until - now,
+			Address: node.description.Address, HTTPPort: node.description.HTTPPort, GRPCPort: node.description.GRPCPort, Labels: node.description.Labels,
 		})
 	}
 	slices.SortFunc(leaders, func(a, b tenure.Leader) int { return cmp.Compare(a.Role, b.Role) })

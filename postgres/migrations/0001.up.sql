@@ -251,7 +251,11 @@ SELECT
     n.last_heartbeat + n.lease_ms * interval '1 millisecond' AS lease_until,
     t.term,
     n.name AS node_name,
-    n.hostname
+    n.hostname,
+    n.ip_address,
+    n.http_port,
+    n.grpc_port,
+    n.labels
 FROM {terms} t
 JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
 WHERE t.ended_at IS NULL AND n.status <> 'dead';

@@ -57,6 +57,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{unless there}", "ON CONFLICT DO NOTHING",
 		"{name}", "text", // compared byte by byte, as {name} of MySQL
 		"{text}", "text",
+		"{long text}", "text",
 		"{counter}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		"{table options}", "",
 	),
@@ -72,6 +73,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{unless there}", "ON CONFLICT DO NOTHING",
 		"{name}", "text",
 		"{text}", "text",
+		"{long text}", "text",
 		"{counter}", "INTEGER PRIMARY KEY AUTOINCREMENT",
 		"{table options}", "",
 	),
@@ -88,6 +90,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		// different names as equal, for example if only trailing spaces differ.
 		"{name}", "varbinary(255)",
 		"{text}", "varchar(1024) CHARACTER SET utf8mb4",
+		"{long text}", "mediumtext CHARACTER SET utf8mb4",
 		"{counter}", "bigint AUTO_INCREMENT PRIMARY KEY",
 		"{table options}", " ENGINE = InnoDB",
 	),

@@ -35,7 +35,7 @@ func TestMembershipRejectsBadInput(t *testing.T) {
 		{on("--heartbeat-interval", "0"), "more than zero"},
 		{on("--drain-timeout", "-1s"), "must not be negative"},
 		{append(file, "--min-nodes", "2"), "--min-nodes needs the registry of nodes"},
-		{append(file, "--label", "a=b"), "--label needs the registry of nodes"},
+		{append(file, "--capability", "gpu"), "--capability needs the registry of nodes"},
 		{append(file, "--config", listed), "tenure.toml:2: cluster.membership.min_nodes needs the registry of nodes"},
 		{place.with("acquire", "--role", "a", "--min-nodes", "2"), "unknown flag"},
 	} {

@@ -26,7 +26,7 @@ func TestStatusShowsLeadersAndSessions(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "ancient")...).want(t, console.ExitDone)
-	node := place.run(t, "--role", "billing", "--name", "one")
+	node := place.run(t, "--role", "billing", "--name", "one", "--address", "10.0.0.7", "--http-port", "8080", "--grpc-port", "9090", "--label", "zone=a")
 	acquired := node.await("acquired")
 
 	status := place.status(t)
@@ -40,6 +40,9 @@ func TestStatusShowsLeadersAndSessions(t *testing.T) {
 	if leader := billing.Leader; leader == nil || leader.NodeName != "one" || leader.Term != acquired.term() ||
 		leader.Node.String() != acquired["node"] || leader.ValidSeconds <= 0 || leader.ValidSeconds > 10 {
 		t.Fatalf("leader %+v", leader)
+	}
+	if leader := billing.Leader; leader.Address != "10.0.0.7" || leader.HTTPPort != 8080 || leader.GRPCPort != 9090 || leader.Labels["zone"] != "a" {
+		t.Errorf("leader %+v; want the address, the ports and the label of its node", leader)
 	}
 	if len(billing.Sessions) != 1 {
 		t.Fatalf("sessions %+v", billing.Sessions)

@@ -10,13 +10,17 @@ import (
 
 // Leader is the leader of a role.
 type Leader struct {
-	Term         int64     `json:"term"`
-	Node         uuid.UUID `json:"node"`
-	NodeName     string    `json:"node_name"`
-	Host         string    `json:"host"`
-	AcquiredAt   Time      `json:"acquired_at"`
-	LeaseUntil   Time      `json:"lease_until"`
-	ValidSeconds float64   `json:"valid_seconds"` // how long the lease still ran; negative if it had ended
+	Term         int64             `json:"term"`
+	Node         uuid.UUID         `json:"node"`
+	NodeName     string            `json:"node_name"`
+	Host         string            `json:"host"`
+	Address      string            `json:"address"`   // empty if the node publishes none
+	HTTPPort     int               `json:"http_port"` // 0 for none
+	GRPCPort     int               `json:"grpc_port"`
+	Labels       map[string]string `json:"labels"`
+	AcquiredAt   Time              `json:"acquired_at"`
+	LeaseUntil   Time              `json:"lease_until"`
+	ValidSeconds float64           `json:"valid_seconds"` // how long the lease still ran; negative if it had ended
 }
 
 // NewLeader returns the record of a leader, nil if there is none.
@@ -24,10 +28,15 @@ func NewLeader(leader *tenure.Leader) *Leader {
 	if leader == nil {
 		return nil
 	}
+	labels := leader.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
 	return &Leader{
 		Term: leader.Term, Node: leader.NodeID, NodeName: leader.NodeName, Host: leader.Host,
 		AcquiredAt: Time(leader.AcquiredAt), LeaseUntil: Time(leader.LeaseUntil),
 		ValidSeconds: leader.ValidFor.Seconds(),
+		Address:      leader.Address, HTTPPort: leader.HTTPPort, GRPCPort: leader.GRPCPort, Labels: labels,
 	}
 }
 

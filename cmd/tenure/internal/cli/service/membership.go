@@ -40,7 +40,7 @@ type MembershipFlags struct {
 var membershipNames = []string{
 	"cluster-name", "heartbeat-interval", "dead-threshold", "mark-dead-nodes", "min-nodes", "startup-timeout",
 	"drain-timeout", "drain-poll-interval", "force-after",
-	"label", "capability", "node-role", "address", "http-port", "grpc-port",
+	"capability", "node-role",
 }
 
 const maxNodes = 10_000

@@ -25,14 +25,18 @@ type Participant struct {
 
 // join opens a node as a member of its cluster; with leases, without a cluster.
 func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
-	store, ok := opened.(*postgres.Backend)
-	if !ok {
-		config.UniqueName = f.uniqueNames
-		return openAlone(ctx, opened, config)
-	}
 	joined, err := f.config()
 	if err != nil {
 		return nil, err
+	}
+	store, ok := opened.(*postgres.Backend)
+	if !ok {
+		local := cluster.LocalNode(joined)
+		config.UniqueName = f.uniqueNames
+		config.Description = tenure.Description{
+			Address: local.Address, HTTPPort: local.HTTPPort, GRPCPort: local.GRPCPort, Labels: local.Labels, Version: local.Version,
+		}
+		return openAlone(ctx, opened, config)
 	}
 	if joined.Heartbeat.Interval == 0 && config.RefreshInterval > defaultHeartbeat {
 		joined.Heartbeat.Interval = config.RefreshInterval // a flag takes precedence over the default

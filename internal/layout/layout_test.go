@@ -30,9 +30,9 @@ var layers = [][]string{
 	{"dberr", "doctor", "history", "internal/singlerole"},
 	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
-	{"internal/features"},
+	{"internal/features", "internal/leaderwatch"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
-	{"cluster", "cron", "processor"},
+	{"cluster", "cron", "processor", "leaderhttp"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},

@@ -1,0 +1,132 @@
+package leaderhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/leaderwatch"
+)
+
+// attempt is one attempt to send a request to a leader.
+type attempt struct {
+	address string
+	waits   *wait       // ends when the request is sent
+	sent    atomic.Bool // a part of the request may have been sent
+	unsent  error       // why nothing was sent
+}
+
+type attemptKey struct{}
+
+func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*attempt) }
+
+// attempt forwards a request. It returns an error if nothing of the request was
+// sent; otherwise the client has its answer.
+func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, waits *wait, leadership *leaderwatch.Leadership, address string) error {
+	a := &attempt{address: address, waits: waits}
+	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), attemptKey{}, a))
+	defer cancel(nil)
+	// A leader that steps down answers before its term ends; the answer may still be
+	// on its way.
+	var cut atomic.Pointer[time.Timer]
+	stop := context.AfterFunc(leadership.Context(), func() {
+		cut.Store(time.AfterFunc(cutDelay, func() { cancel(leaderwatch.ErrTermOver) }))
+	})
+	defer func() {
+		stop()
+		if timer := cut.Load(); timer != nil {
+			timer.Stop()
+		}
+	}()
+	p.reverse.ServeHTTP(w, req.WithContext(ctx))
+	return a.unsent
+}
+
+// dialTimeout bounds a connection attempt, because the host of a leader may be gone.
+const dialTimeout = 2 * time.Second
+
+// newReverse returns what forwards the requests of p. Each request has a connection of its own,
+// so that the transport cannot send it again, as it does on reused connections.
+func newReverse(p *Proxy) *httputil.ReverseProxy {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial}
+	scheme := "http"
+	if p.config.TLS != nil {
+		scheme = "https"
+		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialTLS(ctx, network, address, p.config.TLS)
+		}
+	}
+	return &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = scheme, attemptOf(r.In.Context()).address
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, also what Go does not parse
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+			r.SetXForwarded()
+			r.Out.Header.Add(ForwardedHeader, url.PathEscape(p.name))
+		},
+		BufferPool:   buffers{},
+		ErrorHandler: p.answerError,
+	}
+}
+
+// answerError handles an attempt without an answer.
+func (p *Proxy) answerError(w http.ResponseWriter, req *http.Request, err error) {
+	a := attemptOf(req.Context())
+	switch {
+	case errors.Is(context.Cause(req.Context()), context.Canceled): // the client has gone
+	case !a.sent.Load():
+		a.unsent = err
+	default:
+		p.config.Logger.Warn("a forwarded request got no answer", "role", p.role, "leader", a.address, "error", err)
+		p.refuse(w, http.StatusBadGateway, codeBroken, "the connection to the leader broke before it answered; it may or may not have handled the request")
+	}
+}
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn, attemptOf(ctx)}, nil
+}
+
+// dialTLS counts nothing of the handshake as sent.
+func dialTLS(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
+	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+	defer cancel()
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn, attemptOf(ctx)}, nil
+}
+
+// countedConn records that a request was sent on it.
+type countedConn struct {
+	net.Conn
+	attempt *attempt
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	c.attempt.sent.Store(true)
+	c.attempt.waits.end()
+	return c.Conn.Write(p)
+}
+
+// buffers keeps the buffers with which answers are copied.
+type buffers struct{}
+
+var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+func (buffers) Get() []byte  { return bufferPool.Get().(*[32 << 10]byte)[:] }
+func (buffers) Put(b []byte) { bufferPool.Put((*[32 << 10]byte)(b)) }

@@ -1,0 +1,15 @@
+package leaderhttp_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if given := os.Getenv(childVariable); given != "" {
+		os.Exit(runChild(given))
+	}
+	pgtest.Main(m)
+}

@@ -57,6 +57,9 @@ const lockDescriptor = 3
 // childMain is a child: it acquires the lock, which must be free, reports its start,
 // and runs until it is killed.
 func childMain(words []string) int {
+	if len(words) >= 3 && words[0] == childEcho {
+		return echoMain(words[1], words[2], len(words) > 3)
+	}
 	if len(words) == 1 && words[0] == "linger" {
 		return linger()
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cron"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/demo"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/proxy"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/run"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/serve"
@@ -63,7 +64,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usage("%w", err) })
 	root.AddCommand(
 		run.New(out), run.NewAcquire(out), roles.NewStatus(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out),
-		cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
+		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
 		serve.New(out), roles.NewHistory(out), alerts.New(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), newVersion(out),
 		newConfig(out, root), run.NewHealth(out), newManual(root),
 	)

@@ -54,7 +54,7 @@ func applyFrom(name string, flags *pflag.FlagSet, find func(*key) (source, bool,
 	var open []*key
 	for i := range keys {
 		k := &keys[i]
-		if k.flag != "" && (k.command == "" || k.command == name) && flags.Lookup(k.flag) != nil && !given(flags, k) {
+		if k.flag != "" && (k.command == "" || k.command == name) && k.except != name && flags.Lookup(k.flag) != nil && !given(flags, k) {
 			open = append(open, k)
 		}
 	}

@@ -22,6 +22,8 @@ type key struct {
 	// command is the only command whose flag is meant; empty for all that have
 	// the flag.
 	command string
+	// except is a command whose flag of this name means something else.
+	except string
 	// evidence is the flag whose presence shows that the program uses the key;
 	// by default flag.
 	evidence string
@@ -155,7 +157,7 @@ var runKeys = []key{
 }
 
 var serverKeys = []key{
-	{path: "http.listen", kind: text, flag: "listen", check: address, note: "no server"},
+	{path: "http.listen", kind: text, flag: "listen", except: "proxy", check: address, note: "no server"},
 	{path: "http.hosts", kind: texts, flag: "host", note: "addresses and private names"},
 	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off"},
 	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},

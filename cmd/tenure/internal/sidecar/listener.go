@@ -20,10 +20,19 @@ const maxConnections = maxStreams + 1024
 // default would let a client that does not read keep megabytes.
 const socketBuffer = 64 << 10
 
-// Listen binds an address, as [ParseAddress] reads it. The error is one line that
-// says what to do, and matches [tenure.ErrInvalidConfig]. The context bounds the
-// resolution of a host name.
+// Listen binds an address as [Bind] does, and bounds the open connections.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := Bind(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return limit(listener, min(maxConnections, descriptors()/2)), nil
+}
+
+// Bind binds an address, as [ParseAddress] reads it. The error is one line that says
+// what to do, and matches [tenure.ErrInvalidConfig]. The context bounds the
+// resolution of a host name.
+func Bind(ctx context.Context, address string) (net.Listener, error) {
 	bind, err := ParseAddress(address)
 	if err != nil {
 		return nil, err
@@ -31,7 +40,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", bind)
 	if err == nil {
-		return limit(listener, min(maxConnections, descriptors()/2)), nil
+		return listener, nil
 	}
 	reason := err.Error()
 	var dns *net.DNSError

@@ -1,0 +1,123 @@
+// Package tcpproxy forwards TCP connections to the leader of a role.
+package tcpproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/leaderwatch"
+)
+
+// Server forwards connections to the leader that a watch reports.
+type Server struct {
+	Watch   *leaderwatch.Watch
+	Address func(tenure.Leader) string // where a leader accepts connections
+	Wait    time.Duration              // how long a connection waits for a leader that accepts it
+	Grace   time.Duration              // how long connections may continue when the server ends
+	Log     *slog.Logger
+}
+
+// Serve forwards the connections of a listener until ctx ends, and then waits for
+// the open ones for at most Grace. It closes the listener.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
+	defer listener.Close()
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	var open sync.WaitGroup
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() == nil {
+				cut()
+				open.Wait()
+				return err
+			}
+			break
+		}
+		open.Go(func() { s.handle(life, conn) }) // exits when the connection ends; Serve waits through open
+	}
+	defer time.AfterFunc(s.Grace, cut).Stop()
+	open.Wait()
+	return nil
+}
+
+// handle forwards one connection. A term that ends resets it, so that no client
+// takes its end for that of an answer.
+func (s *Server) handle(ctx context.Context, client net.Conn) {
+	defer client.Close()
+	leadership, server, err := s.connect(ctx)
+	if err != nil {
+		s.Log.Warn("a connection could not be forwarded to the leader", "client", client.RemoteAddr().String(), "error", err)
+		reset(client)
+		return
+	}
+	defer server.Close()
+	end := func() { reset(client); reset(server) }
+	defer context.AfterFunc(leadership.Context(), end)()
+	defer context.AfterFunc(ctx, end)()
+	var copying sync.WaitGroup
+	copying.Go(func() { forward(server, client, end) })
+	forward(client, server, end)
+	copying.Wait()
+}
+
+// forward copies one direction. An end of it is passed on; an error resets both
+// connections.
+func forward(to, from net.Conn, end func()) {
+	if _, err := io.Copy(to, from); err != nil {
+		end()
+		return
+	}
+	if tcp, ok := to.(interface{ CloseWrite() error }); !ok || tcp.CloseWrite() != nil {
+		end()
+	}
+}
+
+// reset closes a connection so that its peer sees an error.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0) // if it fails, the connection has ended already
+	}
+	_ = conn.Close()
+}
+
+// The bounds of the time between two attempts to connect, and of one attempt.
+const (
+	minPause    = 10 * time.Millisecond
+	maxPause    = 320 * time.Millisecond
+	dialTimeout = 2 * time.Second
+)
+
+// connect connects to the leader. Nothing was sent yet, so it tries again until
+// Wait has passed, also with the next leader.
+func (s *Server) connect(ctx context.Context) (*leaderwatch.Leadership, net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Wait)
+	defer cancel()
+	reason := tenure.ErrNoLeader
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		leadership, err := s.Watch.Next(ctx)
+		if err != nil {
+			return nil, nil, errors.Join(reason, err)
+		}
+		dialer := net.Dialer{Timeout: dialTimeout}
+		conn, err := dialer.DialContext(ctx, "tcp", s.Address(s.Watch.Leader(leadership)))
+		if err == nil {
+			return leadership, conn, nil
+		}
+		reason = err
+		timer := time.NewTimer(pause)
+		select {
+		case <-leadership.Context().Done():
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}

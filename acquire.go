@@ -43,7 +43,7 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 	for e := range s.node.followers {
 		a := &e.attempt
 		// Invariant 4: no attempt while work of the last term still runs in this process.
-		if e.term != nil || a.inFlight || a.unlocking {
+		if e.term != nil || a.inFlight || a.unlocking || !e.mayCampaignLocked() {
 			continue
 		}
 		if at := max(a.nextAt, a.notBefore); at > now {
@@ -148,7 +148,7 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 	a.pending = kept
 	state := e.State()
 	stopped := state != Acquiring && state != Reconnecting
-	if stopped || !s.node.mayCampaignLocked() {
+	if stopped || !e.mayCampaignLocked() {
 		s.declineLocked(e, result)
 		return !stopped && e.attemptCanceledLocked()
 	}

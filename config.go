@@ -65,6 +65,9 @@ type Config struct {
 	// Description is what the node publishes about itself from the start; see
 	// [Node.UpdateDescription].
 	Description Description
+	// NoLeader makes the node campaign for no role: it only watches. Its elections
+	// stay followers.
+	NoLeader bool
 	// UniqueName makes Open fail with ErrNameTaken while another live node has
 	// the same name.
 	UniqueName bool
@@ -96,6 +99,11 @@ type ElectionConfig struct {
 	// in that time, OnLost and OnAcquired are not called, although the term is
 	// a new one. Default: 0, off.
 	ReconnectGrace time.Duration
+	// Requires are labels that the node must have in its Description to campaign
+	// for the role. A node that loses one of them steps down. While no live
+	// candidate has all of them, the role has no leader. Every node should require
+	// the same.
+	Requires map[string]string
 	// NoReacquire stops the election after a loss or a step-down instead of
 	// campaigning again.
 	NoReacquire bool

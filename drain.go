@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,25 +224,26 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
-// cancelAttemptsLocked ends the attempts of a node that is no longer active.
+// cancelAttemptsLocked ends the attempts for roles that the node may no longer
+// campaign for.
 func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
-		if e.attempt.pending && !e.attempt.inFlight {
+		if !e.mayCampaignLocked() && e.attempt.pending && !e.attempt.inFlight {
 			s.node.unlockPendingLocked(e)
 			e.attemptCanceledLocked()
 		}
 	}
 }
 
-// attemptCanceledLocked records that an attempt ended because the node is not
-// active. The next attempt begins when the node is active again. It returns
-// false: the retry strategy is not called.
+// attemptCanceledLocked records that an attempt ended because the node may no
+// longer campaign. The next attempt begins when it may again. It returns false:
+// the retry strategy is not called.
 func (e *Election) attemptCanceledLocked() bool {
 	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {
 		e.attempt.totalFailures++
-		e.attempt.err = ErrNotActive
-		e.stepLocked(fsm.AcquireFailed, nil, ErrNotActive)
+		e.attempt.err = cmp.Or(e.ineligibleLocked(), ErrNotActive)
+		e.stepLocked(fsm.AcquireFailed, nil, e.attempt.err)
 	}
 	return false
 }

@@ -285,8 +285,8 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 			failed = e.attempt.err
 		case e.State() == Stopped:
 			failed = e.stopErrorLocked()
-		case !n.mayCampaignLocked():
-			failed = ErrNotActive
+		default:
+			failed = e.ineligibleLocked()
 		}
 		return term != nil || failed != nil
 	})

@@ -79,6 +79,9 @@ var (
 	ErrClosed = sentinel.New(ErrStopped, "the node is closed")
 	// ErrNotActive: the node is joining or draining, so it does not campaign.
 	ErrNotActive = sentinel.New(ErrLock, "the node is not active")
+	// ErrNotEligible: the node has NoLeader, or does not have a label that the
+	// election requires, so it does not campaign for the role.
+	ErrNotEligible = sentinel.New(ErrNotActive, "the node is not eligible for the role")
 	// ErrUnsupported: the backend cannot do this, for example because it has no
 	// registry of nodes.
 	ErrUnsupported = sentinel.New(ErrTenure, "the backend does not support this")

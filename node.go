@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -132,6 +133,7 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 	if cfg.ReconnectGrace < 0 {
 		return nil, fmt.Errorf("%w: the reconnect grace is %v; it must be at least 0", ErrInvalidConfig, cfg.ReconnectGrace)
 	}
+	cfg.Requires = maps.Clone(cfg.Requires)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closing {

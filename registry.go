@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/exactly-one/tenure/internal/endreason"
 )
 
 // call is a function for the session's goroutine to run.
@@ -55,19 +58,20 @@ func (n *Node) applyDescription(next Description, version uint64) (written <-cha
 	if next.equal(n.description) && n.registryCurrentLocked() {
 		return nil, true, nil
 	}
-	couldCampaign := n.mayCampaignLocked()
+	before := n.description
 	n.description = next
 	n.descriptionVersion++
+	n.applyLabelsLocked()
 	s := n.session
 	if s == nil {
 		return nil, true, ErrSessionLost
 	}
-	switch {
-	case couldCampaign && !n.mayCampaignLocked():
+	if before.Status != next.Status || !maps.Equal(before.Labels, next.Labels) {
 		s.cancelAttemptsLocked()
-	case !couldCampaign && n.mayCampaignLocked():
-		s.attemptAllNowLocked()
-		s.wakeLocked()
+		if n.mayCampaignLocked() {
+			s.attemptAllNowLocked()
+			s.wakeLocked()
+		}
 	}
 	if s.registry == nil {
 		return nil, true, ErrUnsupported
@@ -100,7 +104,51 @@ func (n *Node) Description() Description {
 }
 
 // mayCampaignLocked reports whether the node may campaign for roles.
-func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }
+func (n *Node) mayCampaignLocked() bool {
+	return n.description.Status == StatusActive && !n.cfg.NoLeader
+}
+
+// missingLabelLocked returns a label that the role requires and the node does not
+// have.
+func (e *Election) missingLabelLocked() (name string, missing bool) {
+	for name, value := range e.cfg.Requires {
+		if had, ok := e.node.description.Labels[name]; !ok || had != value {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// mayCampaignLocked reports whether the node may campaign for the role.
+func (e *Election) mayCampaignLocked() bool {
+	_, missing := e.missingLabelLocked()
+	return !missing && e.node.mayCampaignLocked()
+}
+
+// ineligibleLocked returns why the node may not campaign for the role, or nil.
+func (e *Election) ineligibleLocked() error {
+	name, missing := e.missingLabelLocked()
+	switch {
+	case e.node.cfg.NoLeader:
+		return fmt.Errorf("%w: it only watches", ErrNotEligible)
+	case missing:
+		return fmt.Errorf("%w: it does not have the label %s=%s", ErrNotEligible, name, e.cfg.Requires[name])
+	case !e.node.mayCampaignLocked():
+		return ErrNotActive
+	}
+	return nil
+}
+
+// applyLabelsLocked steps down from the roles whose required labels the node has
+// lost.
+func (n *Node) applyLabelsLocked() {
+	for _, e := range n.elections {
+		if err := e.ineligibleLocked(); errors.Is(err, ErrNotEligible) && e.State() == Leading {
+			n.log.Warn("stepping down", "role", e.role.Name(), "reason", err)
+			e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: withDetail(ErrSteppedDown, err)})
+		}
+	}
+}
 
 // registryCurrentLocked reports whether the registry has the present
 // description.

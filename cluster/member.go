@@ -45,6 +45,7 @@ type Member struct {
 	heartbeat   *HeartbeatLoop
 	readiness   *readiness
 	drainState  *drainState
+	noLeader    bool // the node campaigns for no role
 
 	ctx    context.Context // ends when the member begins to close
 	cancel context.CancelFunc
@@ -64,7 +65,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
 	}
-	m := &Member{store: store, config: config, readiness: newReadiness(config.MinNodes), drainState: newDrainState()}
+	m := &Member{store: store, config: config, noLeader: nodeConfig.NoLeader, readiness: newReadiness(config.MinNodes), drainState: newDrainState()}
 	m.heartbeat = &HeartbeatLoop{store: store, config: config.Heartbeat, programLoad: nodeConfig.Load, inFlight: m.InFlight()}
 	node, err := tenure.Open(ctx, store, m.nodeConfig(nodeConfig))
 	if err != nil {
@@ -106,6 +107,9 @@ func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
 	nodeConfig.Description = LocalNode(m.config).description()
 	if m.config.MinNodes <= 1 {
 		nodeConfig.Description.Status = Active
+	}
+	if nodeConfig.NoLeader && len(m.config.Roles) == 0 {
+		nodeConfig.Description.Roles = slices.DeleteFunc(nodeConfig.Description.Roles, func(role string) bool { return role == string(Scheduler) })
 	}
 	nodeConfig.UniqueName = m.config.UniqueNames
 	nodeConfig.Load = m.heartbeat.load

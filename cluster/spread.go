@@ -55,8 +55,8 @@ type SpreadConfig struct {
 	// repeatedly. Vacant roles are taken over immediately. Default 1 s.
 	MoveDelay time.Duration
 	// Election configures the elections for the roles. NoReacquire and
-	// ReconnectGrace have no effect here: another member takes over a lost
-	// role.
+	// ReconnectGrace have no effect here, because another member takes over a
+	// lost role, nor has Requires: each role has its own.
 	Election tenure.ElectionConfig
 }
 
@@ -93,7 +93,10 @@ func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	config.Weight = cmp.Or(config.Weight, 1)
 	config.MoveDelay = cmp.Or(config.MoveDelay, defaultMoveDelay)
 	config.Election.NoReacquire = true // the spread decides when to campaign again
-	config.Election.ReconnectGrace = 0
+	config.Election.ReconnectGrace, config.Election.Requires = 0, nil
+	if m.noLeader {
+		return nil, fmt.Errorf("%w: spread %q: this node has NoLeader, so it cannot share roles", tenure.ErrInvalidConfig, name)
+	}
 	s := &Spread{
 		member: m, name: name, config: config, roles: make(map[string]tenure.Role, len(config.Roles)),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),

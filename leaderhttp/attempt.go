@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -74,6 +75,7 @@ func newReverse(p *Proxy) *httputil.ReverseProxy {
 		},
 		BufferPool:   buffers{},
 		ErrorHandler: p.answerError,
+		ErrorLog:     slog.NewLogLogger(p.config.Logger.Handler(), slog.LevelDebug), // cut answers
 	}
 }
 

@@ -24,12 +24,11 @@ import (
 // childVariable makes the test binary run as a node that serves HTTP.
 const childVariable = "TENURE_LEADERHTTP_TEST_NODE"
 
-const childLease = 2 * time.Second
-
 // child is the configuration of such a node.
 type child struct {
 	DSN, Schema, Name string
 	Candidate         bool
+	Lease             time.Duration
 }
 
 func runChild(given string) int {
@@ -58,7 +57,7 @@ func (c child) run(ctx context.Context) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	node, err := tenure.Open(ctx, backend, tenure.Config{
-		Name: c.Name, Lease: childLease, Logger: logger, Description: tenure.Description{Address: "127.0.0.1", HTTPPort: port},
+		Name: c.Name, Lease: c.Lease, Logger: logger, Description: tenure.Description{Address: "127.0.0.1", HTTPPort: port},
 	})
 	if err != nil {
 		return err

@@ -26,14 +26,15 @@ type fleet struct {
 	*testing.T
 	server     *pgtest.Server
 	schema     string
+	lease      time.Duration
 	pool       *pgxpool.Pool
 	front      string // URL
 	candidates map[string]*children.Child
 }
 
-func newFleet(t *testing.T, candidates ...string) *fleet {
+func newFleet(t *testing.T, lease time.Duration, candidates ...string) *fleet {
 	server := pgtest.Shared(t)
-	f := &fleet{T: t, server: server, schema: server.Schema(t), pool: server.Pool(t), candidates: map[string]*children.Child{}}
+	f := &fleet{T: t, server: server, schema: server.Schema(t), lease: lease, pool: server.Pool(t), candidates: map[string]*children.Child{}}
 	f.exec(`CREATE SCHEMA {schema}`)
 	f.exec(`CREATE TABLE {schema}.received (number bigint, node text, term bigint, valid boolean)`)
 	f.exec(`CREATE TABLE {schema}.written (number bigint, term bigint)`)
@@ -66,7 +67,7 @@ func (f *fleet) count(query string, args ...any) (n int) {
 
 func (f *fleet) spawn(name string, candidate bool) (*children.Child, string) {
 	f.Helper()
-	given, err := json.Marshal(child{DSN: f.server.DSN(), Schema: f.schema, Name: name, Candidate: candidate})
+	given, err := json.Marshal(child{DSN: f.server.DSN(), Schema: f.schema, Name: name, Candidate: candidate, Lease: f.lease})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func (f *fleet) post(ctx context.Context, client *http.Client, path string, numb
 // The leader is killed twice under load. Requests go to the present leader, none is
 // sent twice, and each client loses at most the one that was in flight.
 func TestKilledLeaderLosesAtMostRequestsInFlight(t *testing.T) {
-	f := newFleet(t, "a", "b", "c")
+	f := newFleet(t, time.Minute, "a", "b", "c") // a lease that no load of the machine uses up
 	const clients, kills = 8, 2
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -184,7 +185,7 @@ func TestKilledLeaderLosesAtMostRequestsInFlight(t *testing.T) {
 // A leader is paused while it handles a forwarded request. When it resumes, another
 // one leads, and the fence refuses its write.
 func TestStaleLeaderCannotWriteForwardedRequest(t *testing.T) {
-	f := newFleet(t, "a", "b")
+	f := newFleet(t, 3*time.Second, "a", "b")
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	if status, err := f.post(t.Context(), client, "/", 1); status != http.StatusOK {

@@ -101,6 +101,30 @@ func TestMinNodesDelaysCampaign(t *testing.T) {
 	others[0].await("acquired")
 }
 
+// Only the node with the required label leads, although the others came first.
+func TestOnlyEligibleNodesLead(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	watches := place.run(t, "--role", "billing", "--name", "watches", "--no-leader", "--listen", "127.0.0.1:0", "--log-level", "info")
+	watches.awaitLog("serving HTTP")
+	slow := place.run(t, "--role", "billing", "--name", "slow", "--require", "disk=ssd", "--label", "disk=hdd", "--listen", "127.0.0.1:0", "--log-level", "info")
+	slow.awaitLog("serving HTTP")
+	place.awaitCluster(t, "two active nodes", func(c record.Cluster) bool { return c.Counts.Active == 2 })
+	fast := place.run(t, "--role", "billing", "--name", "fast", "--require", "disk=ssd", "--label", "disk=ssd")
+	fast.await("acquired")
+	fast.signal(syscall.SIGTERM)
+	if code := fast.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, fast.log())
+	}
+	seen := place.cluster(t)
+	if seen.Counts.Active != 2 || len(seen.Leaders) != 0 {
+		t.Errorf("%+v; want two active nodes and no leader", seen)
+	}
+	if roles := nodeNamed(t, seen, "watches").Roles; slices.Contains(roles, "scheduler") {
+		t.Errorf("the node that only watches has the node roles %q, want none for leaders", roles)
+	}
+}
+
 // A second node with the same name is refused only while the first is alive.
 func TestUniqueNamesRefuseSecondNode(t *testing.T) {
 	t.Parallel()

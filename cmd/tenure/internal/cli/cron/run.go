@@ -122,7 +122,7 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		defer pool.Close()
 		scheduler, err := cron.New(p.Node, pool, cron.Config{
 			Role: role, Grace: c.missedAfter.Value,
-			Election: tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire},
+			Election: c.ElectionConfig(),
 		})
 		if err != nil {
 			return err

@@ -32,6 +32,13 @@ type Flags struct {
 	retryMax      flagvalue.Duration
 	Grace         flagvalue.Duration
 	NoAutoAcquire bool
+	requires      flagvalue.Labels
+	noLeader      bool
+}
+
+// ElectionConfig returns the configuration of the elections.
+func (f *Flags) ElectionConfig() tenure.ElectionConfig {
+	return tenure.ElectionConfig{ReconnectGrace: f.Grace.Value, NoReacquire: f.NoAutoAcquire, Requires: f.requires.Values}
 }
 
 // Register adds the flags.
@@ -44,6 +51,8 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
 	flags.Var(&f.Grace, "reconnect-grace", "how long to withhold the lost event while trying to regain a role; default 0s: off")
 	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not campaign again after a loss or a step-down")
+	flags.Var(&f.requires, "require", "a label that the node must have to campaign, NAME=VALUE; repeatable; every node should require the same")
+	flags.BoolVar(&f.noLeader, "no-leader", false, "campaign for no role: the node only watches")
 }
 
 // Config returns the configuration of the node.
@@ -52,6 +61,7 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 	if err != nil {
 		return config, err
 	}
+	config.NoLeader = f.noLeader
 	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
 		base, limit := f.retryBase.Value, f.retryMax.Value
 		if base == 0 {

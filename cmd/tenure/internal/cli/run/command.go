@@ -46,7 +46,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	defer stop()
 	leading.signals = signals
 
-	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
+	election := c.ElectionConfig()
 	err = c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
 		leading.server = server
 		return leading.campaign(ctx, p.Node, election)

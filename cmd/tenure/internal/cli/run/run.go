@@ -97,7 +97,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
+	election := c.ElectionConfig()
 	return c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
 		return campaign(ctx, p.Node, roles, election, func(record service.EventRecord) {
 			server.Tell(record)

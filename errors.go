@@ -77,11 +77,9 @@ var (
 	ErrStopped = sentinel.New(ErrTenure, "the election has stopped")
 	// ErrClosed: the node is closed.
 	ErrClosed = sentinel.New(ErrStopped, "the node is closed")
-	// ErrNotActive: the node is joining or draining, so it does not campaign.
+	// ErrNotActive: the node does not campaign for the role. It is joining or
+	// draining, has NoLeader, or does not have a label that the election requires.
 	ErrNotActive = sentinel.New(ErrLock, "the node is not active")
-	// ErrNotEligible: the node has NoLeader, or does not have a label that the
-	// election requires, so it does not campaign for the role.
-	ErrNotEligible = sentinel.New(ErrNotActive, "the node is not eligible for the role")
 	// ErrUnsupported: the backend cannot do this, for example because it has no
 	// registry of nodes.
 	ErrUnsupported = sentinel.New(ErrTenure, "the backend does not support this")

@@ -130,9 +130,9 @@ func (e *Election) ineligibleLocked() error {
 	name, missing := e.missingLabelLocked()
 	switch {
 	case e.node.cfg.NoLeader:
-		return fmt.Errorf("%w: it only watches", ErrNotEligible)
+		return fmt.Errorf("%w: it only watches", ErrNotActive)
 	case missing:
-		return fmt.Errorf("%w: it does not have the label %s=%s", ErrNotEligible, name, e.cfg.Requires[name])
+		return fmt.Errorf("%w for %s: it does not have the label %s=%s", ErrNotActive, e.role, name, e.cfg.Requires[name])
 	case !e.node.mayCampaignLocked():
 		return ErrNotActive
 	}
@@ -143,9 +143,10 @@ func (e *Election) ineligibleLocked() error {
 // lost.
 func (n *Node) applyLabelsLocked() {
 	for _, e := range n.elections {
-		if err := e.ineligibleLocked(); errors.Is(err, ErrNotEligible) && e.State() == Leading {
-			n.log.Warn("stepping down", "role", e.role.Name(), "reason", err)
-			e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: withDetail(ErrSteppedDown, err)})
+		if _, missing := e.missingLabelLocked(); missing && e.State() == Leading {
+			reason := e.ineligibleLocked()
+			n.log.Warn("stepping down", "role", e.role.Name(), "reason", reason)
+			e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: withDetail(ErrSteppedDown, reason)})
 		}
 	}
 }

@@ -19,9 +19,10 @@ import (
 // attempt is one attempt to send a request to a leader.
 type attempt struct {
 	address string
-	waits   *wait       // ends when the request is sent
-	sent    atomic.Bool // a part of the request may have been sent
-	unsent  error       // why nothing was sent
+	waits   *wait           // ends when the request is sent
+	over    context.Context // ends with the term
+	sent    atomic.Bool     // a part of the request may have been sent
+	unsent  error           // why nothing was sent
 }
 
 type attemptKey struct{}
@@ -30,8 +31,11 @@ func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*
 
 // attempt forwards a request. It returns an error if nothing of the request was
 // sent; otherwise the client has its answer.
-func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, waits *wait, leadership *leaderwatch.Leadership, address string) error {
-	a := &attempt{address: address, waits: waits}
+func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody, waits *wait, leadership *leaderwatch.Leadership, address string) error {
+	a := &attempt{address: address, waits: waits, over: leadership.Context()}
+	if body != nil {
+		body.sent, body.next = &a.sent, 0
+	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), attemptKey{}, a))
 	defer cancel(nil)
 	// A leader that steps down answers before its term ends; the answer may still be
@@ -87,8 +91,21 @@ func (p *Proxy) answerError(w http.ResponseWriter, req *http.Request, err error)
 	case !a.sent.Load():
 		a.unsent = err
 	default:
+		a.awaitEnd(req.Context())
 		p.config.Logger.Warn("a forwarded request got no answer", "role", p.role, "leader", a.address, "error", err)
 		p.refuse(w, http.StatusBadGateway, codeBroken, "the connection to the leader broke before it answered; it may or may not have handled the request")
+	}
+}
+
+// awaitEnd waits for a moment for the end of the term. If the leader has crashed, a
+// client that hears of it must not lose its next request to the same leader.
+func (a *attempt) awaitEnd(ctx context.Context) {
+	timer := time.NewTimer(cutDelay)
+	defer timer.Stop()
+	select {
+	case <-a.over.Done():
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -120,9 +137,15 @@ type countedConn struct {
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {
-	c.attempt.sent.Store(true)
-	c.attempt.waits.end()
-	return c.Conn.Write(p)
+	if _, ok := c.Conn.(*tls.Conn); ok { // after an error it does not say what was sent
+		c.attempt.sent.Store(true)
+	}
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		c.attempt.sent.Store(true)
+		c.attempt.waits.end()
+	}
+	return n, err
 }
 
 // buffers keeps the buffers with which answers are copied.

@@ -134,9 +134,10 @@ func (p *Proxy) refuseForwarded(w http.ResponseWriter, req *http.Request) bool {
 func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func() bool) {
 	ctx, cancel := context.WithTimeout(req.Context(), p.config.Wait)
 	defer cancel()
-	body := &keptBody{ReadCloser: req.Body}
-	kept := req.WithContext(req.Context())
+	kept, body := req, (*keptBody)(nil)
 	if req.Body != nil && req.Body != http.NoBody {
+		body = &keptBody{ReadCloser: req.Body}
+		kept = req.WithContext(req.Context())
 		kept.Body = body
 	}
 	waits := &wait{proxy: p}
@@ -144,10 +145,10 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func() b
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		leadership, address, reason := p.destination()
 		if reason == nil {
-			if reason = p.attempt(w, kept, waits, leadership, address); reason == nil {
+			if reason = p.attempt(w, kept, body, waits, leadership, address); reason == nil {
 				return
 			}
-			if body.read.Load() {
+			if body != nil && body.lost {
 				p.refuse(w, http.StatusBadGateway, codeBroken, "the connection to the leader broke while the request was sent")
 				return
 			}

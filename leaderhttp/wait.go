@@ -30,16 +30,38 @@ func (w *wait) end() {
 	}
 }
 
-// keptBody is the body of a request that a later attempt may send: Close does
-// nothing, and it records whether anything was read.
+// maxKept is how much of a body is kept for a later attempt. It is more than the
+// transport reads before it begins to send.
+const maxKept = 64 << 10
+
+// keptBody is the body of a request that a later attempt may send. It keeps what
+// was read while nothing was sent. Close does nothing.
 type keptBody struct {
 	io.ReadCloser
-	read atomic.Bool
+	sent *atomic.Bool // of the present attempt
+	kept []byte
+	next int  // the first byte of kept that this attempt has not read
+	lost bool // more was read than is kept
 }
 
 func (b *keptBody) Read(p []byte) (int, error) {
-	b.read.Store(true)
-	return b.ReadCloser.Read(p)
+	if b.next < len(b.kept) {
+		n := copy(p, b.kept[b.next:])
+		b.next += n
+		return n, nil
+	}
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case b.sent.Load() || b.lost:
+		b.kept = nil
+		b.next, b.lost = 0, b.lost || n > 0
+	case len(b.kept)+n > maxKept:
+		b.lost = true
+	default:
+		b.kept = append(b.kept, p[:n]...)
+		b.next = len(b.kept)
+	}
+	return n, err
 }
 
 func (b *keptBody) Close() error { return nil }

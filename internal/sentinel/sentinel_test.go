@@ -62,7 +62,6 @@ var ancestry = map[error][]error{
 	tenure.ErrClosed:           {tenure.ErrStopped, tenure.ErrTenure},
 	tenure.ErrUnknownNode:      {tenure.ErrTenure},
 	tenure.ErrNotActive:        {tenure.ErrLock, tenure.ErrTenure},
-	tenure.ErrNotEligible:      {tenure.ErrNotActive, tenure.ErrLock, tenure.ErrTenure},
 	tenure.ErrUnsupported:      {tenure.ErrTenure},
 	tenure.ErrNameTaken:        {tenure.ErrRefused, tenure.ErrTenure},
 	tenure.ErrLastNode:         {tenure.ErrTenure},

@@ -2,6 +2,7 @@ package leaderhttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,7 +19,13 @@ import (
 // A client may send its request to any node.
 func ExampleRouter_ForwardToLeader() {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	closed := make(chan error)
+	defer func() {
+		cancel()
+		if err := errors.Join(<-closed, <-closed); err != nil {
+			log.Fatal(err)
+		}
+	}()
 	db := tenuretest.NewDatabase() // postgres.New in a program
 	serve := func(name string) *httptest.Server {
 		mux := http.NewServeMux()
@@ -31,6 +38,7 @@ func ExampleRouter_ForwardToLeader() {
 		if err != nil {
 			log.Fatal(err)
 		}
+		context.AfterFunc(ctx, func() { closed <- node.Close(context.Background()) })
 		election, err := node.Election(tenure.NamedRole("orders"))
 		if err != nil {
 			log.Fatal(err)

@@ -202,7 +202,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a node campaigns while its old work runs",
-		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.unlocking {", to: "if a.inFlight || a.unlocking {",
+		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.unlocking || !e.mayCampaignLocked() {", to: "if a.inFlight || a.unlocking || !e.mayCampaignLocked() {",
 		promise: "4 Work ends first: no campaign while work of the last term runs in the process",
 		tests:   []tests{in(".", "^TestNoAttemptWhileOldWorkRuns$")}, says: "nvariant 4",
 	},
@@ -282,9 +282,15 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a draining node campaigns",
-		file: "registry.go", from: "func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }", to: "func (n *Node) mayCampaignLocked() bool { return n.description.Status != StatusDead }",
+		file: "registry.go", from: "return n.description.Status == StatusActive && !n.cfg.NoLeader", to: "return n.description.Status != StatusDead && !n.cfg.NoLeader",
 		promise: "10 only a node in service begins a term",
 		tests:   []tests{in(".", "^TestDrainReleasesPendingRoleOnce$|^TestDrainReleasesRolesUntilUndrain$")},
+	},
+	{
+		name: "engine: a node without a required label campaigns",
+		file: "registry.go", from: "return !missing && e.node.mayCampaignLocked()", to: "return e.node.mayCampaignLocked()",
+		promise: "10 only a node in service begins a term",
+		tests:   []tests{in(".", "^TestElectionRequiresLabels$")},
 	},
 	{
 		name: "engine: a term granted to an election that stopped is kept",

@@ -167,7 +167,10 @@ func superseded(s *suite) {
 }
 
 func leaders(s *suite) {
-	a, b := s.open("a", timing()), s.open("b", timing())
+	a, b := s.reopen(uuid.New(), "a", timing(), func(o *tenure.SessionOptions) {
+		o.Description.Address, o.Description.HTTPPort, o.Description.GRPCPort = "address-of-a", 8080, 9090
+		o.Description.Labels = map[string]string{"zone": "zone of a"}
+	}), s.open("b", timing())
 	red, green, blue := tenure.NamedRole("red"), tenure.NamedRole("green"), tenure.NamedRole("blue")
 	term := a.lead(red).Term
 	b.lead(green)

@@ -146,14 +146,12 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	options := tenure.SessionOptions{
-		Node: tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
-		Description: tenure.Description{
-			Status: tenure.StatusActive, Address: "address-of-" + name, HTTPPort: 8080, GRPCPort: 9090, Labels: map[string]string{"zone": "zone of " + name},
-		},
-		Timing:  timing,
-		Clock:   clocks.System(),
-		Logger:  slog.New(slog.DiscardHandler),
-		MaySend: func() bool { return !n.trustEnded.Load() },
+		Node:        tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
+		Description: tenure.Description{Status: tenure.StatusActive},
+		Timing:      timing,
+		Clock:       clocks.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+		MaySend:     func() bool { return !n.trustEnded.Load() },
 
 		NodesChanged: func() { n.nodesChanged.Store(true) },
 	}

@@ -57,17 +57,21 @@ func ExampleRouter_ForwardToLeader() {
 		}
 		return server
 	}
-	for _, name := range []string{"a", "b"} { // b starts when a leads
-		server := serve(name)
-		defer server.Close()
+	ask := func(server *httptest.Server) {
 		response, err := http.Post(server.URL, "text/plain", nil)
 		if err != nil {
 			log.Fatal(err)
 		}
+		defer response.Body.Close()
 		text, _ := io.ReadAll(response.Body)
-		response.Body.Close()
 		fmt.Print(string(text))
 	}
+	first := serve("a")
+	defer first.Close()
+	ask(first) // the answer comes when a leads
+	second := serve("b")
+	defer second.Close()
+	ask(second)
 	// Output:
 	// handled by a under a valid term: true
 	// handled by a under a valid term: true

@@ -60,7 +60,8 @@ func NewProxy(ctx context.Context, backend tenure.Backend, role tenure.Role, con
 	}
 	host, _ := os.Hostname()
 	p := &Proxy{role: role.Name(), name: cmp.Or(host, "proxy"), config: config}
-	return p, p.start(ctx, leaderwatch.OfBackend(backend, role.Name()))
+	err := p.start(ctx, leaderwatch.OfBackend(backend, role.Name()))
+	return p, err
 }
 
 // start fills in defaults and begins to follow the leader.

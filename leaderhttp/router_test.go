@@ -124,7 +124,7 @@ func TestForwardToLeaderNeverSendsTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer listener.Close()
+		t.Cleanup(func() { listener.Close() })
 		var connections, attempts atomic.Int64
 		go func() {
 			for {
@@ -199,7 +199,7 @@ func TestStreamsAreCutWhenTermEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer response.Body.Close()
+		t.Cleanup(func() { response.Body.Close() })
 		reader := bufio.NewReader(response.Body)
 		if line, err := reader.ReadString('\n'); line != "x\n" {
 			t.Fatalf("%q, %v; want the first line of the stream", line, err)
@@ -230,11 +230,10 @@ func TestStepDownWaitsForRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	var a *service
-	a = w.serve("a", leaderhttp.Config{}, func(out http.ResponseWriter, req *http.Request) {
+	a := w.serve("a", leaderhttp.Config{}, func(out http.ResponseWriter, req *http.Request) {
 		close(entered)
 		<-leave
-		_, _ = io.WriteString(out, fmt.Sprint(leaderhttp.Term(req.Context()).Valid()))
+		fmt.Fprint(out, leaderhttp.Term(req.Context()).Valid())
 	})
 	b := w.serve("b", leaderhttp.Config{}, nil)
 	w.lead(a)

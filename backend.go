@@ -86,6 +86,12 @@ type SessionOptions struct {
 // which may be called from any goroutine:
 //
 //	LockConn() (syscall.RawConn, error)
+//
+// A Session that depends on the session of another process also has this method. The
+// engine calls it after each acknowledged heartbeat; trust ends at the returned moment
+// on SessionOptions.Clock, if that is earlier than what the heartbeat permits:
+//
+//	TrustLimit() clocks.Instant
 type Session interface {
 	// Incarnation returns the number of this session. It is larger than that of
 	// every earlier session.

@@ -392,7 +392,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		conn.Abort()
 		return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", err))
 	}
-	if !s.trust.begin(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
+	if !s.trust.begin(limitTrust(conn, sent.Add(n.cfg.Lease-n.cfg.Margin))) {
 		conn.Abort()
 		return nil, fmt.Errorf("first heartbeat: %w", ErrTrustExpired)
 	}

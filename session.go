@@ -219,7 +219,7 @@ func (s *session) heartbeat() error {
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}
-	if err == nil && !s.trust.extend(sent.Add(n.cfg.Lease-n.cfg.Margin)) {
+	if err == nil && !s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease-n.cfg.Margin))) {
 		return ErrTrustExpired
 	}
 	n.mu.Lock()

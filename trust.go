@@ -46,6 +46,21 @@ func (t *trust) extend(until clocks.Instant) bool {
 	return !t.ended.Load()
 }
 
+// limitTrust returns the moment at which trust ends after an acknowledged
+// heartbeat: until, or the limit of the session if that is earlier.
+func limitTrust(conn Session, until clocks.Instant) clocks.Instant {
+	limited, ok := conn.(interface{ TrustLimit() clocks.Instant })
+	if !ok {
+		return until
+	}
+	limit := limited.TrustLimit()
+	until.Mono = min(until.Mono, limit.Mono)
+	if limit.Wall.Before(until.Wall) {
+		until.Wall = limit.Wall
+	}
+	return until
+}
+
 // valid reports whether trust has not ended. It neither locks nor allocates,
 // except in the one call that finds the deadline passed.
 func (t *trust) valid() bool {

@@ -23,13 +23,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: trust counts from the answer of a heartbeat",
-		file: "session.go", from: "s.trust.extend(sent.Add(", to: "s.trust.extend(n.clock.Now().Add(",
+		file: "session.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(", to: "s.trust.extend(limitTrust(s.conn, n.clock.Now().Add(",
 		promise: "1 One leader: trust is measured from the start of a heartbeat",
 		tests:   []tests{schedules(1000)}, says: "invariant 1",
 	},
 	{
 		name: "engine: trust is longer than the lease",
-		file: "session.go", from: "s.trust.extend(sent.Add(n.cfg.Lease-n.cfg.Margin))", to: "s.trust.extend(sent.Add(n.cfg.Lease+n.cfg.Margin))",
+		file: "session.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease-n.cfg.Margin)))", to: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease+n.cfg.Margin)))",
 		promise: "1 One leader: trust ends before the lease",
 		tests:   []tests{in(".", "^TestHeartbeatsExtendTrust$"), schedules(1000)},
 	},

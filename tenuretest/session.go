@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/endreason"
 )
 
 // Why a session is gone, as its client sees it.
@@ -143,7 +144,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 			if r.leader == s && release.Target != uuid.Nil {
 				r.reservedFor, r.reservedUntil = release.Target, d.clock.Now().Mono+release.Reservation
 			}
-			d.endTermLocked(r, false)
+			d.endTermLocked(r, release.Reason == endreason.Crashed || release.Reason == endreason.LeaseExpired)
 			d.releaseLocked(s, name)
 		}
 		d.notifyLocked()

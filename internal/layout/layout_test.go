@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
 	{"internal/features", "internal/leaderwatch"},
-	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
+	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest"},
 	{"cluster", "cron", "processor", "leaderhttp"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.

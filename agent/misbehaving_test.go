@@ -1,0 +1,220 @@
+//go:build linux
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent"
+	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+func options(name string) tenure.SessionOptions {
+	return tenure.SessionOptions{
+		Node:    tenure.NodeInfo{ID: uuid.New(), Name: name},
+		Timing:  tenure.Timing{Lease: time.Minute, RefreshInterval: time.Second, Margin: time.Second},
+		Clock:   clocks.System(),
+		MaySend: func() bool { return true },
+	}
+}
+
+// rawNode is a node of an agent that speaks the protocol by hand.
+type rawNode struct {
+	*testing.T
+	conn *net.UnixConn
+}
+
+func dialRaw(t *testing.T, path string) rawNode {
+	t.Helper()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it
+	return rawNode{t, conn}
+}
+
+func (n rawNode) call(call wire.Call) (answer wire.Answer) {
+	n.Helper()
+	call.Version = wire.Version
+	if err := errors.Join(wire.Write(n.conn, call), wire.Read(n.conn, &answer)); err != nil {
+		n.Fatal(err)
+	}
+	return answer
+}
+
+func (n rawNode) open(lease time.Duration) {
+	n.Helper()
+	answer := n.call(wire.Call{Op: wire.OpOpen, Open: &wire.Open{Node: tenure.NodeInfo{ID: uuid.New(), Name: "raw"}, Lease: lease}})
+	if answer.Opened == nil {
+		n.Fatalf("opening a session: %+v", answer.Err)
+	}
+}
+
+func (n rawNode) acquire(role string) {
+	n.Helper()
+	answer := n.call(wire.Call{Op: wire.OpAcquire, Acquire: []wire.Acquire{{Role: wire.Role{Name: role}}}})
+	if len(answer.Results) != 1 || answer.Results[0].Outcome != tenure.OutcomeGranted {
+		n.Fatalf("acquiring a vacant role: %+v", answer)
+	}
+}
+
+// A node that breaks the protocol may still trust its term: the agent releases its
+// role when the node has closed its connection, or when its lease has expired
+// (Invariant 1).
+func TestNodeThatBreaksTheProtocolKeepsItsRole(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: tenuretest.NewDatabase()})
+	for name, garbage := range map[string]string{"a long frame": "\xff\xff\xff\xff", "no JSON": "\x00\x00\x00\x02{]"} {
+		t.Run(name, func(t *testing.T) {
+			broken := dialRaw(t, path)
+			broken.open(time.Minute)
+			broken.acquire(name)
+			other, err := agent.New(path).Open(t.Context(), options("other"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Abort()
+			if _, err := broken.conn.Write([]byte(garbage)); err != nil {
+				t.Fatal(err)
+			}
+			_ = wire.Read(broken.conn, new(wire.Answer)) // the agent closes its direction
+			if got := tryOnce(t, other, name); got.Outcome != tenure.OutcomeHeld {
+				t.Errorf("invariant 1: the role of a node that may trust its term: %+v, want OutcomeHeld", got)
+			}
+			if err := broken.conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			awaitGranted(t, other, name)
+		})
+	}
+}
+
+func TestSilentNodeLosesItsRoleAfterItsLease(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: tenuretest.NewDatabase()})
+	const lease = 500 * time.Millisecond
+	silent := dialRaw(t, path)
+	silent.open(lease)
+	other, err := agent.New(path).Open(t.Context(), options("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Abort()
+	sent := time.Now()
+	silent.acquire("r")
+	awaitGranted(t, other, "r")
+	if took := time.Since(sent); took < lease {
+		t.Errorf("invariant 1: another node has the role %v after a call, within the lease of %v", took, lease)
+	}
+}
+
+func tryOnce(t *testing.T, session tenure.Session, role string) tenure.AcquireResult {
+	t.Helper()
+	results, err := session.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole(role)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+func awaitGranted(t *testing.T, session tenure.Session, role string) {
+	t.Helper()
+	for limit := time.Now().Add(patience); tryOnce(t, session, role).Outcome != tenure.OutcomeGranted; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("the role is not granted")
+		}
+	}
+}
+
+func TestAgentRefusesNodesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: tenuretest.NewDatabase(), Timing: tenure.Timing{Lease: 10 * time.Second, Settle: time.Second}})
+	for name, change := range map[string]func(*tenure.SessionOptions){
+		"rare heartbeats":      func(o *tenure.SessionOptions) { o.Timing.RefreshInterval = 6 * time.Second },
+		"a long settle":        func(o *tenure.SessionOptions) { o.Timing.Settle = 2 * time.Second },
+		"a long failover wait": func(o *tenure.SessionOptions) { o.Timing.FailoverWait = time.Minute },
+		"a unique name":        func(o *tenure.SessionOptions) { o.UniqueName = true },
+	} {
+		o := options(name)
+		change(&o)
+		session, err := agent.New(path).Open(t.Context(), o)
+		if err == nil {
+			session.Abort()
+		}
+		if !errors.Is(err, tenure.ErrRefused) {
+			t.Errorf("%s: got error %v, want ErrRefused", name, err)
+		}
+	}
+	answer := dialRaw(t, path).call(wire.Call{Op: wire.OpOpen}) // no options
+	if err := answer.Err.Decode(); !errors.Is(err, tenure.ErrUnsupported) {
+		t.Errorf("a call without options: got error %v, want ErrUnsupported", err)
+	}
+}
+
+func TestAgentRefusesDirectoryOfOthers(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	run := func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		return server.Run(ctx, server.Config{Backend: tenuretest.NewDatabase(), Path: path}, cancel)
+	}
+	if err := run(); err != nil {
+		t.Fatalf("in a private directory: %v", err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket of an agent that has ended: %v, want none", err)
+	}
+	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); !errors.Is(err, tenure.ErrRefused) {
+		t.Errorf("a file at the path: got error %v, want ErrRefused", err)
+	}
+	if err := errors.Join(os.Remove(path), os.Chmod(path[:len(path)-len("/socket")], 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); !errors.Is(err, tenure.ErrRefused) {
+		t.Errorf("a directory that others can write to: got error %v, want ErrRefused", err)
+	}
+}
+
+// A node with a longer lease than the agent's trusts its terms no longer than the
+// agent trusts its own (Invariant 1).
+func TestTrustEndsWithThatOfTheAgent(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: tenuretest.NewDatabase(), Timing: tenure.Timing{Lease: 10 * time.Second, Margin: time.Second}})
+	node, err := tenure.Open(t.Context(), agent.New(path), tenure.Config{
+		Lease: time.Minute, RefreshInterval: time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgrestest.Close(t, node)
+	election, err := node.Election(tenure.NamedRole("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.TryAcquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := term.Remaining(); left > 9*time.Second || left <= 0 {
+		t.Errorf("invariant 1: the node trusts its term for %v, the agent for at most 9s", left)
+	}
+}

@@ -1,0 +1,316 @@
+// Package server is the agent: it holds one session with the database for all
+// nodes of a host, which connect to its socket with package agent.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/clocks"
+)
+
+const (
+	openTimeout  = 10 * time.Second // of the agent's session
+	firstTimeout = 10 * time.Second // until the first call of a connection
+	queryTimeout = 10 * time.Second // of a query without a session
+	hostTimeout  = 5 * time.Second  // how long a node waits for the agent's session
+	// idleTimeout is how long the nodes of a lost session have to close it before the
+	// agent opens the next one: if all have, others need not wait for the old one.
+	idleTimeout = 100 * time.Millisecond
+)
+
+// server accepts nodes and keeps a session open.
+type server struct {
+	cfg   Config
+	node  uuid.UUID
+	slots chan struct{} // one for each connection
+	group sync.WaitGroup
+
+	mu sync.Mutex
+
+	// Guarded by mu.
+	host    *host
+	changed chan struct{} // closed when host or failure changes
+	failure error         // of the last attempt to open a session
+	conns   map[*net.UnixConn]struct{}
+	closing bool
+}
+
+// Run runs an agent until ctx ends: then its nodes lose their sessions, and when
+// their work has returned, the agent leaves the database. Run calls ready, if it
+// is not nil, when the socket is there and the first session is open. It returns
+// an error that matches ErrRefused or ErrInvalidConfig if the agent cannot run.
+func Run(ctx context.Context, cfg Config, ready func()) error {
+	if err := wire.Supported(); err != nil {
+		return fmt.Errorf("%w: %w", tenure.ErrRefused, err)
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	s := &server{
+		cfg: cfg, node: uuid.New(), slots: make(chan struct{}, cfg.MaxConnections),
+		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},
+	}
+	socket, err := listen(cfg.Path)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(ctx)
+	defer end()
+	s.group.Go(func() { s.guardSocket(life, socket) })
+	err = s.keepSession(life, ready)
+	end()
+	socket.close()
+	s.closeAll()
+	s.group.Wait()
+	return err
+}
+
+// keepSession opens sessions until ctx ends. A refusal of the first one is final.
+func (s *server) keepSession(ctx context.Context, ready func()) error {
+	var last int64
+	delay := 100 * time.Millisecond
+	for {
+		h, err := s.openHost(ctx, last)
+		if ctx.Err() != nil {
+			if h != nil {
+				s.finish(h)
+			}
+			return nil
+		}
+		if err != nil {
+			if ready != nil && errors.Is(err, tenure.ErrRefused) {
+				return err
+			}
+			s.cfg.Logger.Warn("opening a session failed", "error", err)
+			s.publish(nil, err)
+			pause(ctx, delay)
+			delay = min(2*delay, 2*time.Second)
+			continue
+		}
+		delay = 100 * time.Millisecond
+		s.cfg.Logger.Info("session opened", "incarnation", h.inner.Incarnation())
+		s.publish(h, nil)
+		if ready != nil {
+			ready()
+			ready = nil
+		}
+		select {
+		case <-ctx.Done():
+			s.finish(h)
+			return nil
+		case <-h.lost:
+		}
+		s.publish(nil, h.cause)
+		s.cfg.Logger.Warn("session lost", "error", h.cause)
+		last = 0
+		idle := time.NewTimer(idleTimeout)
+		select {
+		case <-h.empty: // the work of its terms has returned
+			last = h.inner.Incarnation()
+		case <-idle.C:
+		}
+		idle.Stop()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// openHost opens a session and proves it with a first heartbeat.
+func (s *server) openHost(ctx context.Context, last int64) (*host, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timeout := time.AfterFunc(openTimeout, cancel)
+	defer timeout.Stop()
+	h := newHost(s.cfg, s.node, &s.group)
+	hostName, _ := os.Hostname()
+	inner, err := s.cfg.Backend.Open(ctx, tenure.SessionOptions{
+		Node:                tenure.NodeInfo{ID: s.node, Name: s.cfg.Name, Host: hostName},
+		Description:         tenure.Description{Status: tenure.StatusActive},
+		Timing:              s.cfg.Timing,
+		Clock:               clocks.System(),
+		Logger:              s.cfg.Logger,
+		PreviousIncarnation: last,
+		MaySend:             h.trust.maySend,
+		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The session holds no lock yet, so here a deadline may close the connection.
+	defer context.AfterFunc(ctx, inner.Abort)()
+	h.inner = inner
+	for {
+		if err = h.heartbeat(); err == nil && h.trust.valid() {
+			break
+		}
+		if err != nil || ctx.Err() != nil {
+			inner.Abort()
+			return nil, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err()))
+		}
+		pause(ctx, s.cfg.Timing.RefreshInterval/10)
+	}
+	s.group.Go(h.serve)      // exits when the session is lost
+	s.group.Go(h.watchTrust) // exits when the session is lost
+	return h, nil
+}
+
+// finish ends the session of the agent: its nodes have one lease to return from
+// their work.
+func (s *server) finish(h *host) {
+	s.publish(nil, errLeft)
+	h.beginLeave()
+	timer := time.NewTimer(s.cfg.Timing.Lease)
+	defer timer.Stop()
+	select {
+	case <-h.lost:
+	case <-timer.C:
+		h.fail(errLeft)
+	}
+	h.inner.Abort()
+	<-h.done
+}
+
+// publish changes the session that nodes join.
+func (s *server) publish(h *host, failure error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host, s.failure = h, failure
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// current waits for a session.
+func (s *server) current() (*host, error) {
+	timer := time.NewTimer(hostTimeout)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		h, failure, changed := s.host, s.failure, s.changed
+		s.mu.Unlock()
+		if h != nil && !h.isLost() {
+			return h, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, fmt.Errorf("%w: the agent has no session: %w", tenure.ErrConnection, errors.Join(failure, context.DeadlineExceeded))
+		}
+	}
+}
+
+// accept serves the connections of a listener until it is closed.
+func (s *server) accept(listener *net.UnixListener) {
+	for {
+		conn, err := listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as too many open files
+			s.cfg.Logger.Warn("accepting a node failed", "error", err)
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		select {
+		case s.slots <- struct{}{}:
+		default:
+			s.cfg.Logger.Warn("too many connections: a node was refused", "most", s.cfg.MaxConnections)
+			_ = conn.Close() // it has said nothing
+			continue
+		}
+		if !s.add(conn) {
+			<-s.slots
+			return
+		}
+		s.group.Go(func() { // exits when the connection ends
+			defer func() { <-s.slots }()
+			defer s.remove(conn)
+			s.serveConn(conn)
+		})
+	}
+}
+
+func (s *server) add(conn *net.UnixConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		_ = conn.Close() // it has said nothing
+		return false
+	}
+	s.conns[conn] = struct{}{}
+	return true
+}
+
+func (s *server) remove(conn *net.UnixConn) {
+	_ = conn.Close() // also if it has ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, conn)
+}
+
+// closeAll closes all connections. No session is left.
+func (s *server) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for conn := range s.conns {
+		_ = conn.Close() // also if it has ended
+	}
+}
+
+// serveConn serves one connection.
+func (s *server) serveConn(conn *net.UnixConn) {
+	if err := wire.CheckPeer(conn); err != nil {
+		s.cfg.Logger.Warn("a connection was refused", "error", err)
+		return
+	}
+	var call wire.Call
+	_ = conn.SetReadDeadline(time.Now().Add(firstTimeout)) // fails if it is closed, as Read does
+	if err := wire.Read(conn, &call); err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	if call.Version != wire.Version {
+		s.answer(conn, wire.Answer{Err: wire.NewError(fmt.Errorf("%w: the agent speaks version %d of the protocol, the node version %d: run both from one release",
+			tenure.ErrRefused, wire.Version, call.Version))})
+		return
+	}
+	if call.Op != wire.OpOpen || call.Open == nil {
+		s.answer(conn, s.query(call))
+		return
+	}
+	h, err := s.current()
+	var c *client
+	if err == nil {
+		c, err = h.join(conn, call.Open)
+	}
+	if err != nil {
+		s.answer(conn, wire.Answer{Err: wire.NewError(err)})
+		return
+	}
+	c.run()
+}
+
+func (s *server) answer(conn *net.UnixConn, answer wire.Answer) {
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if it is closed, as Write does
+	if err := wire.Write(conn, answer); err != nil {
+		s.cfg.Logger.Debug("answering failed", "error", err)
+	}
+}

@@ -47,6 +47,8 @@ var withoutKey = map[string]string{
 	"key2":            "as key",
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
+	"agent":           "which agent of its host a node uses, at each call",
+	"socket":          "where agent serves the nodes of its host, at each call",
 	"to":              "what step-down, node drain, migrate and processor rewind do, at each call",
 	"to-port":         "where proxy forwards to, at each call",
 	"http":            "as to-port",

@@ -75,6 +75,9 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 		}
 		config.Retry = retry.ExponentialBackoff{Base: base, Max: limit}
 	}
+	if f.Node.Agent != "" {
+		return config, f.Member.RefuseWithAgent()
+	}
 	return config, f.Member.Refuse(&f.Node.Database)
 }
 
@@ -105,6 +108,9 @@ func (f *Flags) GuardedConfig(cmd *cobra.Command) (tenure.Config, error) {
 
 // defaultLease returns the lease of a node without --lease.
 func (f *Flags) defaultLease() (time.Duration, error) {
+	if f.Node.Agent != "" {
+		return 10 * time.Second, nil
+	}
 	if _, err := f.Node.Database.Target(); err != nil {
 		return 0, err
 	}

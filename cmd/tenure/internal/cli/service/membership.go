@@ -77,6 +77,17 @@ func (f *MembershipFlags) Refuse(database *connect.DatabaseFlags) error {
 	return nil
 }
 
+// RefuseWithAgent rejects the flags, with the origin of their values, for a node
+// of an agent.
+func (f *MembershipFlags) RefuseWithAgent() error {
+	for _, name := range slices.Concat(membershipNames, []string{"unique-names"}) {
+		if f.flags.Changed(name) {
+			return console.Usage("%s needs the registry of nodes, in which the nodes of an agent are not: connect to the database instead of --agent", config.Origin(f.flags, name))
+		}
+	}
+	return nil
+}
+
 // config returns the configuration of the member.
 func (f *MembershipFlags) config() (cluster.Config, error) {
 	for _, given := range []struct {

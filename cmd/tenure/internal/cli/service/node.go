@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
@@ -24,6 +25,7 @@ type NodeFlags struct {
 	Database connect.DatabaseFlags
 	Log      console.LogFlags
 	Flags    *pflag.FlagSet
+	Agent    string // the path of an agent's socket, instead of the database
 
 	manual bool
 
@@ -91,7 +93,20 @@ func (f *NodeFlags) RunAlone(ctx context.Context, config tenure.Config, fn func(
 }
 
 // opener opens a node on a database.
-type opener func(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error)
+type opener func(ctx context.Context, opened tenure.Backend, config tenure.Config) (*Participant, error)
+
+// OpenBackend opens what the node connects to: the agent or the database. closeIt
+// is not nil, unless there is an error.
+func (f *NodeFlags) OpenBackend(ctx context.Context) (opened tenure.Backend, closeIt func(), err error) {
+	if f.Agent != "" {
+		return agent.New(f.Agent), func() {}, nil
+	}
+	backend, err := f.Database.Open(ctx, f.manual)
+	if err != nil {
+		return nil, nil, err
+	}
+	return backend, backend.Close, nil
+}
 
 // run opens a node, runs fn with it, and leaves; live are the settings that can
 // change in addition to the log level. ctx limits opening. When ctx ends later,
@@ -105,11 +120,11 @@ func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, 
 		return err
 	}
 	defer service.close()
-	backend, err := f.Database.Open(ctx, f.manual)
+	backend, closeBackend, err := f.OpenBackend(ctx)
 	if err != nil {
 		return err
 	}
-	defer backend.Close()
+	defer closeBackend()
 	p, err := open(ctx, backend, config)
 	if err != nil {
 		return err

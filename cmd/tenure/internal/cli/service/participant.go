@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/cluster"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -20,11 +20,12 @@ import (
 // database has a registry of nodes.
 type Participant struct {
 	Node   *tenure.Node
-	member *cluster.Member // nil with leases
+	member *cluster.Member // nil with leases and with an agent
 }
 
-// join opens a node as a member of its cluster; with leases, without a cluster.
-func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
+// join opens a node as a member of its cluster; with leases or an agent, without a
+// cluster.
+func (f *MembershipFlags) join(ctx context.Context, opened tenure.Backend, config tenure.Config) (*Participant, error) {
 	joined, err := f.config()
 	if err != nil {
 		return nil, err
@@ -33,8 +34,10 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 	if !ok {
 		local := cluster.LocalNode(joined)
 		config.UniqueName = f.uniqueNames
-		config.Description = tenure.Description{
-			Address: local.Address, HTTPPort: local.HTTPPort, GRPCPort: local.GRPCPort, Labels: local.Labels, Version: local.Version,
+		if _, shared := opened.(*agent.Backend); !shared {
+			config.Description = tenure.Description{
+				Address: local.Address, HTTPPort: local.HTTPPort, GRPCPort: local.GRPCPort, Labels: local.Labels, Version: local.Version,
+			}
 		}
 		return openAlone(ctx, opened, config)
 	}
@@ -60,7 +63,7 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 const defaultHeartbeat = 5 * time.Second
 
 // openAlone opens a node without a cluster.
-func openAlone(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
+func openAlone(ctx context.Context, opened tenure.Backend, config tenure.Config) (*Participant, error) {
 	node, err := tenure.Open(ctx, opened, config)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,74 @@
+//go:build linux
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// socketPath returns the path of a socket in a directory of its own. The path of a
+// socket is limited to 107 bytes.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) }) // the system cleans up the rest
+	return filepath.Join(folder, "socket")
+}
+
+// Nodes of an agent need no database of their own. When the leader is killed, its
+// command ends and that of another node starts.
+func TestCommandsCampaignThroughAgent(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	agent := launch(t, newPlace(t).with("agent", "--socket", path)...)
+	agent.awaitLog("the agent is ready")
+	start := func(name string) *process {
+		return launch(t, "run", "--agent", path, "--role", "billing", "--name", name, "--", "sh", "-c", "echo $TENURE_TERM; exec sleep 1000")
+	}
+	first := start("first")
+	term, ok := first.line()
+	if !ok {
+		t.Fatalf("the first node does not lead: %s", first.log())
+	}
+	second := start("second")
+	second.awaitLog("session opened")
+	killed := time.Now()
+	first.signal(syscall.SIGKILL)
+	next, ok := second.line()
+	if !ok || next <= term {
+		t.Fatalf("after term %s: got term %q: %s", term, next, second.log())
+	}
+	t.Logf("the next command started %v after SIGKILL", time.Since(killed))
+	second.signal(syscall.SIGTERM)
+	if code := second.exit(); code != console.ExitDone {
+		t.Errorf("the node's exit code is %d", code)
+	}
+	agent.signal(syscall.SIGTERM)
+	if code := agent.exit(); code != console.ExitDone {
+		t.Errorf("the agent's exit code is %d", code)
+	}
+}
+
+func TestAgentRejectsBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		newPlace(t).with("agent"),
+		{"run", "--agent", "/none", "--role", "r", "--min-nodes", "2"},
+		{"run", "--agent", "/none", "--role", "r", "--unique-names"},
+	} {
+		if r := invoke(t, args...).want(t, console.ExitUsage); strings.Contains(r.stderr, "panic") {
+			t.Errorf("%v: %s", args, r.stderr)
+		}
+	}
+	invoke(t, newPlace(t).with("agent", "--socket", "/proc/none/socket")...).want(t, console.ExitDatabase)
+}

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+)
+
+const agentLong = `Hold two connections to the database for all nodes of this host, which campaign
+over a Unix socket: tenure run --agent PATH, or package agent in Go.
+
+Use it where more processes campaign than the database has connections for. A role
+is released within milliseconds when its process dies. When the agent stops or cannot
+reach the database, the terms of all its nodes end before other hosts take over.
+
+The directory of the socket must not be writable by other users, and nodes must run
+as the same user as the agent, or as root. On SIGTERM or SIGINT the nodes lose their
+sessions; when their work has ended, the agent exits 0. Nodes reconnect to the next
+agent at the path. Agents need Linux.`
+
+// agentSettle is the default of --settle: that of nodes with commands, which the
+// agent must not have less of.
+const agentSettle = 200 * time.Millisecond
+
+// agentCommand runs an agent.
+type agentCommand struct {
+	node   service.NodeFlags
+	socket string
+}
+
+// NewAgent returns the command "tenure agent".
+func NewAgent() *cobra.Command {
+	c := &agentCommand{}
+	cmd := &cobra.Command{
+		Use:     "agent --socket PATH",
+		Short:   "Hold the database connections for all nodes of a host",
+		Long:    agentLong,
+		Example: "  tenure agent --dsn postgres://app@db/app --socket /run/tenure/agent.sock\n  tenure run --agent /run/tenure/agent.sock --role billing",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	c.node.Register(cmd.Flags(), "info")
+	cmd.Flags().StringVar(&c.socket, "socket", "", "path of the socket, in a directory that no other user can write to")
+	cmd.Flags().Lookup("stop-timeout").Hidden = true // nodes have their own
+	return cmd
+}
+
+func (c *agentCommand) run(cmd *cobra.Command) error {
+	if c.socket == "" {
+		return console.Usage("--socket is missing: it names the path where nodes of this host connect")
+	}
+	config, err := c.node.Config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("settle") {
+		config.Settle = agentSettle
+	}
+	backend, closeBackend, err := c.node.OpenBackend(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer closeBackend()
+	return server.Run(cmd.Context(), server.Config{
+		Backend: backend, Path: c.socket, Name: config.Name, Logger: config.Logger,
+		Timing: tenure.Timing{
+			Lease: config.Lease, RefreshInterval: config.RefreshInterval, Margin: config.Margin,
+			CheckInterval: config.CheckInterval, LockTimeout: config.LockTimeout, FenceTimeout: config.FenceTimeout,
+			Settle: config.Settle, FailoverWait: config.FailoverWait, SynchronousFailover: config.SynchronousFailover,
+		},
+	}, func() { config.Logger.Info("the agent is ready", "socket", c.socket) })
+}

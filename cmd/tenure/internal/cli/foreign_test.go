@@ -200,6 +200,7 @@ var printsNothingForeign = map[string]string{
 	"tenure migrate print":         "a script of its own",
 	"tenure migrate grants":        "a script of its own",
 	"tenure migrate up":            "prints versions",
+	"tenure agent":                 "prints nothing but its log",
 	"tenure proxy":                 "prints its own address and the role that it was given",
 	"tenure migrate status":        "prints versions",
 }

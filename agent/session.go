@@ -34,9 +34,11 @@ var _ tenure.Session = (*session)(nil)
 // open opens a session on a new connection.
 func open(conn *net.UnixConn, options tenure.SessionOptions) (*session, error) {
 	before := wire.Now()
+	described := options.Description
 	err := wire.Write(conn, wire.Call{Version: wire.Version, Op: wire.OpOpen, Open: &wire.Open{
 		Node: options.Node, Lease: options.Timing.Lease, Refresh: options.Timing.RefreshInterval,
 		Settle: options.Timing.Settle, FailoverWait: options.Timing.FailoverWait,
+		Address: described.Address, HTTPPort: described.HTTPPort, GRPCPort: described.GRPCPort, Labels: described.Labels,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", tenure.ErrConnection, err)

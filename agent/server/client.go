@@ -25,6 +25,7 @@ type client struct {
 	host        *host
 	conn        *net.UnixConn
 	node        tenure.NodeInfo
+	opened      *wire.Open // how to reach the node
 	lease       time.Duration
 	incarnation int64
 	events      chan struct{} // has a value when an event waits
@@ -69,7 +70,7 @@ func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
 	}
 	h.incarnations++
 	c := &client{
-		host: h, conn: conn, node: open.Node, lease: open.Lease, incarnation: h.inner.Incarnation()<<32 | h.incarnations,
+		host: h, conn: conn, node: open.Node, opened: open, lease: open.Lease, incarnation: h.inner.Incarnation()<<32 | h.incarnations,
 		events: make(chan struct{}, 1), closed: make(chan struct{}), leaseUntil: wire.Now().Add(open.Lease),
 	}
 	h.connected[c], h.clients[open.Node.ID] = struct{}{}, c

@@ -49,7 +49,9 @@ func (s *server) leaders(ctx context.Context, roles []string) ([]tenure.Leader, 
 		l.ValidFor -= time.Since(l.ReadAt) // the node counts from before it asked
 		held := h.held[l.Role]
 		if l.NodeID == h.node && held != nil && held.term == l.Term {
-			l.NodeID, l.NodeName, l.Host = held.client.node.ID, held.client.node.Name, held.client.node.Host
+			node, reach := held.client.node, held.client.opened
+			l.NodeID, l.NodeName, l.Host = node.ID, node.Name, node.Host
+			l.Address, l.HTTPPort, l.GRPCPort, l.Labels = reach.Address, reach.HTTPPort, reach.GRPCPort, reach.Labels
 		}
 	}
 	return leaders, nil

@@ -62,6 +62,12 @@ type Open struct {
 	Refresh      time.Duration   `json:"refresh"`
 	Settle       time.Duration   `json:"settle"`
 	FailoverWait time.Duration   `json:"failover_wait"`
+
+	// How to reach the node, as in its tenure.Description.
+	Address  string            `json:"address,omitempty"`
+	HTTPPort int               `json:"http_port,omitempty"`
+	GRPCPort int               `json:"grpc_port,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
 }
 
 // Acquire is a tenure.AcquireRequest.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/postgres"
@@ -34,10 +33,8 @@ func (f *MembershipFlags) join(ctx context.Context, opened tenure.Backend, confi
 	if !ok {
 		local := cluster.LocalNode(joined)
 		config.UniqueName = f.uniqueNames
-		if _, shared := opened.(*agent.Backend); !shared {
-			config.Description = tenure.Description{
-				Address: local.Address, HTTPPort: local.HTTPPort, GRPCPort: local.GRPCPort, Labels: local.Labels, Version: local.Version,
-			}
+		config.Description = tenure.Description{
+			Address: local.Address, HTTPPort: local.HTTPPort, GRPCPort: local.GRPCPort, Labels: local.Labels, Version: local.Version,
 		}
 		return openAlone(ctx, opened, config)
 	}

@@ -51,9 +51,14 @@ func dialRaw(t *testing.T, path string) rawNode {
 func (n rawNode) call(call wire.Call) (answer wire.Answer) {
 	n.Helper()
 	call.Version = wire.Version
-	if err := errors.Join(wire.Write(n.conn, call), wire.Read(n.conn, &answer)); err != nil {
-		n.Fatal(err)
+	err := wire.Write(n.conn, call)
+	for err == nil {
+		answer = wire.Answer{}
+		if err = wire.Read(n.conn, &answer); err == nil && answer.Event == "" {
+			return answer
+		}
 	}
+	n.Fatal(err)
 	return answer
 }
 

@@ -59,7 +59,7 @@ func TestIdleLoadDoesNotGrowWithElections(t *testing.T) {
 				t.Logf("%s, %d elections, in %v:", name, elections, period)
 				for statement, n := range counts {
 					n -= before[name][statement]
-					want := map[string]float64{"heartbeat": beats, "lock": polls, "watch": float64(period) / float64(30*time.Second)}[statement]
+					want := map[string]float64{"heartbeat": beats, "take": polls, "watch": float64(period) / float64(30*time.Second)}[statement]
 					if n > 0 {
 						t.Logf("    %-12s %d", statement, n)
 					}

@@ -135,12 +135,12 @@ func testProxyFollows(t *testing.T, overHTTP bool) {
 	invoke(t, place.with("acquire", "--role", "other")...).want(t, console.ExitDone) // makes the schema
 	candidates := map[string]*process{}
 	port := freePort(t)
-	for _, name := range []string{"one", "two", "three"} {
-		words := []string{"--", os.Args[0], asChild, childEcho, fmt.Sprintf("127.0.0.1:%d", port), file}
+	for name, host := range map[string]string{"one": "127.0.0.1", "two": "127.0.0.2", "three": "127.0.0.3"} {
+		words := []string{"--", os.Args[0], asChild, childEcho, fmt.Sprintf("%s:%d", host, port), file}
 		if overHTTP {
 			words = append(words, "http")
 		}
-		candidates[name] = launch(t, append(place.with("run", "--role", "billing", "--name", name, "--address", "127.0.0.1",
+		candidates[name] = launch(t, append(place.with("run", "--role", "billing", "--name", name, "--address", host,
 			"--http-port", strconv.Itoa(port)), words...)...)
 	}
 	args := []string{"--to-port", strconv.Itoa(port)}

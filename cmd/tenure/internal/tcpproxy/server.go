@@ -63,15 +63,39 @@ func (s *Server) handle(ctx context.Context, client net.Conn) {
 	defer context.AfterFunc(leadership.Context(), end)()
 	defer context.AfterFunc(ctx, end)()
 	var copying sync.WaitGroup
-	copying.Go(func() { forward(server, client, end) })
-	forward(client, server, end)
+	copying.Go(func() { forward(server, client, end, func(error) {}) })
+	forward(client, server, end, func(err error) { hold(leadership.Context(), err) })
 	copying.Wait()
 }
 
-// forward copies one direction. An end of it is passed on; an error resets both
-// connections.
-func forward(to, from net.Conn, end func()) {
-	if _, err := io.Copy(to, from); err != nil {
+// The kernel still accepts connections for a process that dies when it has closed
+// others. So that a client does not lose a second request to it, the end of a
+// connection to the leader is held back for this long, or until the term ends.
+const (
+	holdEnd   = 50 * time.Millisecond
+	holdReset = 250 * time.Millisecond
+)
+
+// hold waits after a connection to the leader has ended with err.
+func hold(leading context.Context, err error) {
+	limit := holdEnd
+	if err != nil {
+		limit = holdReset
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-leading.Done():
+	case <-timer.C:
+	}
+}
+
+// forward copies one direction. When it has ended, it calls ended, and then passes
+// the end on; an error resets both connections.
+func forward(to, from net.Conn, end func(), ended func(error)) {
+	_, err := io.Copy(to, from)
+	ended(err)
+	if err != nil {
 		end()
 		return
 	}

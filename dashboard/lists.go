@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -86,7 +87,29 @@ func (p *snapshot) role(name string) (roleRecord, bool) {
 	return p.roleRecord(name), true
 }
 
+// firstReadWait is how long a request for a role waits for the first read of the
+// database: before it, no role is known.
+const firstReadWait = 2 * time.Second
+
+func (p *snapshot) awaitFirstRead(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstReadWait)
+	defer cancel()
+	for ctx.Err() == nil {
+		p.mu.RLock()
+		over, changed := p.seen || p.problem != nil, p.changed
+		p.mu.RUnlock()
+		if over {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
+	d.snapshot.awaitFirstRead(r.Context())
 	role, ok := d.snapshot.role(r.URL.Query().Get("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
@@ -119,6 +142,7 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
+	d.snapshot.awaitFirstRead(r.Context())
 	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
 	if err == nil {
 		return line, true

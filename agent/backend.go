@@ -87,7 +87,7 @@ func (b *Backend) dial(ctx context.Context) (conn *net.UnixConn, end func() bool
 	return conn, context.AfterFunc(ctx, func() { _ = conn.Close() }), nil
 }
 
-// query makes one call on a connection of its own.
+// query makes one call on a new connection.
 func (b *Backend) query(ctx context.Context, call wire.Call) (answer wire.Answer, err error) {
 	conn, end, err := b.dial(ctx)
 	if err != nil {

@@ -94,7 +94,7 @@ func startAgent(t testing.TB, cfg server.Config) string {
 	return cfg.Path
 }
 
-// socketPath returns a path in a directory of its own. The path of a socket is
+// socketPath returns a path in a new directory. The path of a socket is
 // limited to 107 bytes.
 func socketPath(t testing.TB) string {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package agent connects nodes to the agent of their host: one process that holds
 // the two database connections for all of them. Use it where more processes
-// campaign than the database has connections for. Everything else stays as it is:
+// campaign than the database has connections for:
 //
 //	node, err := tenure.Open(ctx, agent.New("/run/tenure/agent.sock"), tenure.Config{Name: "billing-3"})
 //

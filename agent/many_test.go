@@ -79,10 +79,29 @@ func (s *site) report(rounds int, what string, replace func(killed *children.Chi
 		_, d := s.successor(leader, since)
 		took = append(took, d)
 		replace(leader)
-		time.Sleep(300 * time.Millisecond) // the new node watches the leader then
+		s.awaitWatches(2)
 	}
 	slices.Sort(took)
 	s.Logf("%s, SIGKILL to the next leader: p50 %v, p99 %v, max %v, of %d", what, percentile(took, 50), percentile(took, 99), took[len(took)-1], rounds)
+}
+
+// awaitWatches waits until as many sessions wait for the end of another one.
+func (s *site) awaitWatches(want int) {
+	s.Helper()
+	conn := s.server.Conn(s.T)
+	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		var n int
+		err := conn.QueryRow(s.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE application_name LIKE $1 || '% watch' AND wait_event = 'advisory'`, s.schema).Scan(&n)
+		switch {
+		case err != nil:
+			s.Fatal(err)
+		case n >= want:
+			return
+		case time.Now().After(limit):
+			s.Fatalf("%d sessions watch another one, want %d", n, want)
+		}
+	}
 }
 
 // killLeaders kills leaders and returns the sorted times to the next ones.

@@ -91,15 +91,16 @@ func (p *snapshot) role(name string) (roleRecord, bool) {
 // database: before it, no role is known.
 const firstReadWait = 2 * time.Second
 
-func (p *snapshot) awaitFirstRead(ctx context.Context) {
+// awaitFirstRead reports whether the database has been read, and waits for that.
+func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, firstReadWait)
 	defer cancel()
-	for ctx.Err() == nil {
+	for {
 		p.mu.RLock()
-		over, changed := p.seen || p.problem != nil, p.changed
+		seen, failed, changed := p.seen, p.problem != nil, p.changed
 		p.mu.RUnlock()
-		if over {
-			return
+		if seen || failed || ctx.Err() != nil {
+			return seen
 		}
 		select {
 		case <-changed:
@@ -109,7 +110,10 @@ func (p *snapshot) awaitFirstRead(ctx context.Context) {
 }
 
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
-	d.snapshot.awaitFirstRead(r.Context())
+	if !d.snapshot.awaitFirstRead(r.Context()) {
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		return
+	}
 	role, ok := d.snapshot.role(r.URL.Query().Get("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
@@ -142,7 +146,10 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
-	d.snapshot.awaitFirstRead(r.Context())
+	if !d.snapshot.awaitFirstRead(r.Context()) {
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		return nil, false
+	}
 	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
 	if err == nil {
 		return line, true

@@ -57,7 +57,7 @@ func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody
 // dialTimeout bounds a connection attempt, because the host of a leader may be gone.
 const dialTimeout = 2 * time.Second
 
-// newReverse returns what forwards the requests of p. Each request has a connection of its own,
+// newReverse returns what forwards the requests of p. Each request has a new connection,
 // so that the transport cannot send it again, as it does on reused connections.
 func newReverse(p *Proxy) *httputil.ReverseProxy {
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial}

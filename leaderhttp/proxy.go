@@ -60,8 +60,10 @@ func NewProxy(ctx context.Context, backend tenure.Backend, role tenure.Role, con
 	}
 	host, _ := os.Hostname()
 	p := &Proxy{role: role.Name(), name: cmp.Or(host, "proxy"), config: config}
-	err := p.start(ctx, leaderwatch.OfBackend(backend, role.Name()))
-	return p, err
+	if err := p.start(ctx, leaderwatch.OfBackend(backend, role.Name())); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // start fills in defaults and begins to follow the leader.

@@ -26,9 +26,11 @@ func New(ctx context.Context, election *tenure.Election, config Config) (*Router
 	node := election.Node()
 	proxy := &Proxy{role: election.Role().Name(), self: node.ID(), name: node.Name(), config: config}
 	changed, stop := node.Subscribe()
-	context.AfterFunc(ctx, stop)
-	r := &Router{election, proxy}
-	return r, proxy.start(ctx, leaderwatch.Source{Read: election.Leader, Changed: changed})
+	if err := proxy.start(ctx, leaderwatch.Source{Read: election.Leader, Changed: changed, Stop: stop}); err != nil {
+		stop()
+		return nil, err
+	}
+	return &Router{election, proxy}, nil
 }
 
 // Close stops following the leader. Requests that wait for a leader get 503, and

@@ -9,7 +9,7 @@ import (
 )
 
 // Run campaigns for a role and calls work for each term, as
-// [tenure.Election.Run] does, with a backend and a node of its own, which it
+// [tenure.Election.Run] does, with a new backend and node, which it
 // closes. The role is a name; the pool is what [NewBackend] accepts, and the
 // caller closes it afterwards. Programs with several roles, or that need the node,
 // use [tenure.Open].

@@ -62,7 +62,7 @@ func (h *host) lostAnswer() wire.Answer {
 }
 
 // windDown closes the connection of a lost session when all nodes have closed
-// theirs or can trust no term any more: its end may release the locks. If the
+// theirs or can no longer trust a term: its end may release the locks. If the
 // connection has ended already, it is closed immediately.
 func (h *host) windDown(now bool) {
 	over := h.trust.limit().Add(h.cfg.Timing.Margin).Sub(wire.Now())

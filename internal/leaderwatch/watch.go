@@ -38,7 +38,9 @@ type Source struct {
 	// Listen, if set, calls wake at such changes until ctx ends or the connection
 	// breaks; it is used without Changed.
 	Listen func(ctx context.Context, wake func()) error
-	Log    *slog.Logger
+	// Stop, if set, is called when the watch has ended.
+	Stop func()
+	Log  *slog.Logger
 }
 
 // Watch follows the leader of one role. It is safe for concurrent use.
@@ -120,6 +122,9 @@ const (
 // run reads the leader until ctx ends.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.done)
+	if w.source.Stop != nil {
+		defer w.source.Stop()
+	}
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	if listen := w.source.Listen; listen != nil {

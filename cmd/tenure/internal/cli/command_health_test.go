@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// steady is a command that says that it runs, and goes on until it is asked to end.
+// steady is a command that reports that it runs, and continues until it is asked to end.
 const steady = `echo steady; exec sleep 1000`
 
 // standby launches a steady command whose node waits for another one's role.

@@ -123,7 +123,7 @@ func TestDemoReportsFailovers(t *testing.T) {
 	}
 }
 
-// Without a terminal the demonstration says what it shows, and ends on its own.
+// Without a terminal the demonstration explains its output, and ends after four failovers.
 func TestDemoInPipeEnds(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// shell returns a shell command in a process group of its own, which is killed when
+// shell returns a shell command in a new process group, which is killed when
 // ctx ends.
 func shell(ctx context.Context, command string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "sh", "-c", command)

@@ -26,7 +26,7 @@ type Term interface {
 	LockConn() (syscall.RawConn, error)
 }
 
-// Command says what to run and how to end it. All fields except Stdin, Stdout,
+// Command is what to run and how to end it. All fields except Stdin, Stdout,
 // Stderr and Signals are required.
 type Command struct {
 	Path   string   // path of its file

@@ -10,7 +10,7 @@ import (
 // demoLines shows the demonstration as lines of text or JSON.
 type demoLines struct{ out *console.Output }
 
-// introduction says what the lines show. most is the number of failovers; 0 if it is
+// introduction explains the lines of the demonstration. most is the number of failovers; 0 if it is
 // not limited.
 func introduction(database string, every time.Duration, most int) string {
 	end := "Ctrl-C ends it."

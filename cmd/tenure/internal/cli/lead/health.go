@@ -17,7 +17,7 @@ const (
 	UnhealthyAfter     = 3
 )
 
-// Health says how the health of a command is checked.
+// Health is how the health of a command is checked.
 type Health struct {
 	Path    string        // of the shell; empty if nothing is checked
 	Args    []string      // including the zeroth

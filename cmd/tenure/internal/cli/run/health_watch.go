@@ -17,7 +17,7 @@ import (
 var errUnhealthy = errors.New("the command is unhealthy")
 
 // healthWatch runs the health command beside the command of a term. Each check has a
-// guardian of its own, so it cannot delay the command's, and ends with the term. To
+// separate guardian, so it cannot delay the command's, and ends with the term. To
 // the command, healthWatch is its term, which is stopping once the command is
 // unhealthy.
 type healthWatch struct {

@@ -89,7 +89,7 @@ chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
 	exec setpriv --pdeathsig TERM $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
 
-test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/tested-with.md (ARGS='14 mariadb', ARGS=-h)
+test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/reference/tested-with.md (ARGS='14 mariadb', ARGS=-h)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	exec $(BIN)/test-matrix $(ARGS)
 

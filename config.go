@@ -44,7 +44,7 @@ type Config struct {
 	// valid, after the term was asked to end. Default: 10 s.
 	StopTimeout time.Duration
 	// Settle is an extra wait before a term whose predecessor ended uncleanly.
-	// Default: 0; docs/guarantees.md says when to set it.
+	// Default: 0; docs/explanation/guarantees.md says when to set it.
 	Settle time.Duration
 	// FailoverWait is the minimum wait before a term begins on another server
 	// than the last term. Set it to the time within which an old primary is

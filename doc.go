@@ -46,5 +46,5 @@
 // that the work needs to return. Work that ignores its context can overlap for as
 // long as it runs. Effects outside the database are only as safe as the
 // receiver's check of the term number. The complete list is in
-// docs/guarantees.md.
+// docs/explanation/guarantees.md.
 package tenure

@@ -5,7 +5,7 @@
 //	node, err := tenure.Open(ctx, agent.New("/run/tenure/agent.sock"), tenure.Config{Name: "billing-3"})
 //
 // The agent is the command "tenure agent", or package agent/server. Both need
-// Linux. docs/agent.md shows how to run it, what it promises and what it costs.
+// Linux. docs/howto/share-connections.md shows how to run it, what it promises and what it costs.
 //
 // # Design
 //

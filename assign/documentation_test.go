@@ -14,7 +14,7 @@ import (
 // The page shows what Setup and Grants return.
 func TestDocumentedSQLMatchesSetupAndGrants(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/assign.md")
+	page, err := os.ReadFile("../docs/howto/assign-rows.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestDocumentedSQLMatchesSetupAndGrants(t *testing.T) {
 	}
 	for _, shown := range []string{indexes, grants} {
 		if !strings.Contains(string(page), "```sql\n"+strings.TrimSpace(shown)+"\n```") {
-			t.Errorf("docs/assign.md does not show:\n%s", shown)
+			t.Errorf("docs/howto/assign-rows.md does not show:\n%s", shown)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func read(t *testing.T, path string) string {
 func TestDocsListEveryMetric(t *testing.T) {
 	documented := map[string]string{}
 	rows := regexp.MustCompile("(?m)^\\| `tenure_([a-z_]+)` \\| (gauge|counter|histogram) \\| ([a-z, ]*) ?\\|")
-	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
 		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
 	}
 	for _, definition := range metrics.Definitions() {
@@ -52,7 +52,7 @@ func TestDocsListEveryMetric(t *testing.T) {
 
 // autoscaling are the files with queries for autoscalers.
 var autoscaling = []string{
-	"docs/autoscaling.md", "docs/metrics.md",
+	"docs/howto/autoscaling.md", "docs/reference/metrics.md",
 	"deploy/kubernetes/autoscale-keda-postgresql.yaml",
 	"deploy/kubernetes/autoscale-keda-prometheus.yaml",
 	"deploy/kubernetes/autoscale-hpa.yaml",
@@ -93,7 +93,7 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 	defer closeNode(t, node)
 	admin := pgtest.Conn(t, dsn)
 
-	page := read(t, "docs/autoscaling.md")
+	page := read(t, "docs/howto/autoscaling.md")
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) != 2 || !strings.HasPrefix(blocks[1][1], "CREATE ROLE figures") {
 		t.Fatalf("%d blocks of SQL: the test looks in the wrong place", len(blocks))

@@ -28,11 +28,11 @@ func isNewMessage(ctx context.Context, tx pgx.Tx, topic string, term int64, id u
 // even if a stale leader also sends messages.
 func TestDocumentedConsumerDropsDuplicates(t *testing.T) {
 	t.Parallel()
-	page := read(t, "../docs/outbox.md")
+	page := read(t, "../docs/howto/publish-events.md")
 	source := read(t, "consumer_test.go")
 	begin := strings.Index(source, "// isNewMessage reports")
 	if function := source[begin : begin+strings.Index(source[begin:], "\n}\n")+2]; !strings.Contains(page, "```go\n"+function+"\n```") {
-		t.Errorf("docs/outbox.md does not show:\n%s", function)
+		t.Errorf("docs/howto/publish-events.md does not show:\n%s", function)
 	}
 	_, tables, _ := strings.Cut(page, "```sql\nCREATE TABLE inbox_terms")
 	tables, _, _ = strings.Cut("CREATE TABLE inbox_terms"+tables, "```")

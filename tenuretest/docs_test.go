@@ -16,7 +16,7 @@ func TestDocumentationShowsTheTests(t *testing.T) {
 		}
 		code.Write(content)
 	}
-	page, err := os.ReadFile("../docs/testing.md")
+	page, err := os.ReadFile("../docs/howto/test-your-code.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 package tenuretest_test
 
-// The page docs/testing.md shows what is written here: a scheduler as a user
+// The page docs/howto/test-your-code.md shows what is written here: a scheduler as a user
 // would write it, and its tests.
 
 import (

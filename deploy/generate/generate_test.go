@@ -75,13 +75,13 @@ func TestMetricsExist(t *testing.T) {
 
 // The words of the alerts stand in the documentation.
 func TestAlertsInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range alerts {
 		if !strings.Contains(string(page), "| `"+r.alert+"` |") {
-			t.Errorf("docs/metrics.md does not list %s", r.alert)
+			t.Errorf("docs/reference/metrics.md does not list %s", r.alert)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // TestConfigurationInTheDocs: the program accepts the files that the page shows,
 // and uses every key in them.
 func TestConfigurationInTheDocs(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/deploy.md")
+	page, err := os.ReadFile(root + "/docs/howto/deploy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestConfigurationInTheDocs(t *testing.T) {
 // TestCommandsInTheDocs: the program has the commands and the flags that the page
 // shows.
 func TestCommandsInTheDocs(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/deploy.md")
+	page, err := os.ReadFile(root + "/docs/howto/deploy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ var (
 // paragraph, list item and table row names, in a comment that readers do not
 // see, tests that exist, or says why no test can back it.
 func TestGuaranteesNameTheirTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "explanation", "guarantees.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type service struct {
 	statements []string
 }
 
-// The services, as their documentation describes them; docs/managed.md has the
+// The services, as their documentation describes them; docs/howto/managed-servers.md has the
 // sources. All are used over TLS and with SCRAM.
 var services = []service{
 	{"Amazon RDS",

@@ -1,5 +1,5 @@
 // Command matrix runs the suites of tests that concern a database on each server
-// that the project supports, and writes what passed to the page docs/tested-with.md.
+// that the project supports, and writes what passed to the page docs/reference/tested-with.md.
 // It downloads the versions of PostgreSQL, as internal/pgserver/fetch does.
 //
 // A row is written when its suites have ended, so a run that is interrupted keeps
@@ -36,7 +36,7 @@ func main() {
 // command is the program, but for its end.
 func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("matrix", flag.ContinueOnError)
-	page := flags.String("page", filepath.Join("docs", "tested-with.md"), "the `file` whose table gets the results; empty for none")
+	page := flags.String("page", filepath.Join("docs", "reference", "tested-with.md"), "the `file` whose table gets the results; empty for none")
 	only := flags.String("suites", "", "run only these `suites`, separated by commas, and update their cells")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\nservers: %s\nsuites: %s\n", strings.Join(names(), " "), strings.Join(columns, " "))

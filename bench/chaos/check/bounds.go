@@ -15,7 +15,7 @@ const loadSlack = 4 * time.Second
 const reconnect = 2 * time.Second
 
 // bound says how long a role may stay vacant because of a fault. The quotations are
-// from "How long a role stays vacant" in docs/guarantees.md.
+// from "How long a role stays vacant" in docs/explanation/guarantees.md.
 type bound struct {
 	// blocks: no node can lead while the fault lasts. The bound then counts from its
 	// end, and otherwise from its beginning.

@@ -1,4 +1,4 @@
-// Package check judges what a chaos run recorded. It allows what docs/guarantees.md
+// Package check judges what a chaos run recorded. It allows what docs/explanation/guarantees.md
 // allows, and nothing else.
 package check
 
@@ -41,7 +41,7 @@ type Gap struct {
 type Verdict struct {
 	Violations []Violation
 	Gaps       []Gap
-	// Excused are overlaps that docs/guarantees.md allows.
+	// Excused are overlaps that docs/explanation/guarantees.md allows.
 	Excused []time.Duration
 }
 

@@ -38,7 +38,7 @@ func checkOverlaps(h *record.History, v *Verdict) {
 	}
 }
 
-// excused reports whether docs/guarantees.md allows an overlap: "When the server's
+// excused reports whether docs/explanation/guarantees.md allows an overlap: "When the server's
 // side ends the session of a living leader (an administrator with
 // pg_terminate_backend, a proxy between them that dies), the locks are free
 // immediately. The old leader learns of it one network delay later … If the news

@@ -17,7 +17,7 @@ const (
 // TickInterval is the time between two ticks of every schedule of a run.
 const TickInterval = time.Second
 
-// checkTicks checks what docs/cron.md promises: each tick is claimed once, and none
+// checkTicks checks what docs/howto/schedule-jobs.md promises: each tick is claimed once, and none
 // is left out; a run is started at most once, or until it has ended.
 func checkTicks(h *record.History, v *Verdict) {
 	starts := map[int64]int{}
@@ -107,7 +107,7 @@ func checkEvents(h *record.History, v *Verdict) {
 	}
 }
 
-// checkDeliveries checks what docs/outbox.md promises: "Every event whose transaction
+// checkDeliveries checks what docs/howto/publish-events.md promises: "Every event whose transaction
 // committed is published", and "Within a term, messages to one publisher are sent in
 // the order of the log". A message that is repeated counts when it came first.
 func checkDeliveries(h *record.History, v *Verdict) {

@@ -1,7 +1,7 @@
 // Command parts runs many simulated schedules in parts, on every processor, and
 // keeps what they found in a file, so that a run that was interrupted continues:
 //
-//	go run ./internal/sim/parts -n 1000000 -state sim.json -page docs/tested-with.md
+//	go run ./internal/sim/parts -n 1000000 -state sim.json -page docs/reference/tested-with.md
 //
 // A run begins anew when the code has changed since the last part, unless -keep.
 // The exit code is 1 if a schedule has violated an invariant.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const page = "../../../../docs/configuration.md"
+const page = "../../../../docs/reference/configuration.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()

@@ -42,6 +42,12 @@ type Expression struct {
 // Intervals count from the Unix epoch, so that all nodes compute the same
 // ticks: "@every 15m" ticks at every quarter of an hour in UTC.
 //
+// Where clocks change, a fixed hour ticks once for each local time: one that
+// does not exist ticks at the first instant after the gap, and one that exists
+// twice ticks the first time. Hours that begin with * follow the instants. In
+// New York, "30 2 * * *" ticks at 3:00 on the day without 2:30, and
+// "30 1 * * *" ticks once, before the change, on the day with two 1:30.
+//
 // An invalid expression, or one that never ticks such as February 30, matches
 // tenure.ErrInvalidConfig.
 func Parse(text string, zone *time.Location) (Expression, error) {

@@ -29,11 +29,14 @@ endif
 SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . bench/chaos deploy/validate internal/release,$(MODULES))))
 LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
 
+# The packages whose tests compare the pages of docs/reference with the code.
+REFERENCE := ./metrics
+
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -75,6 +78,9 @@ build: ## the program, as bin/tenure
 
 manual: build ## the manual pages, in bin/man
 	$(BIN)/tenure manual $(BIN)/man
+
+docs-reference: ## rewrite the generated parts of docs/reference
+	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,31 +22,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// The page lists every metric with its type and labels, and no others.
-func TestDocsListEveryMetric(t *testing.T) {
-	documented := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `tenure_([a-z_]+)` \\| (gauge|counter|histogram) \\| ([a-z, ]*) ?\\|")
-	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
-		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
-	}
-	for _, definition := range metrics.Definitions() {
-		words := strings.FieldsFunc(documented[definition.Name], func(r rune) bool { return r == ' ' || r == ',' })
-		if len(words) == 0 {
-			t.Errorf("%s is not documented", definition.Name)
-			continue
-		}
-		delete(documented, definition.Name)
-		slices.Sort(words[1:])
-		labels := slices.Sorted(slices.Values(definition.Labels))
-		if string(definition.Type) != words[0] || !slices.Equal(labels, words[1:]) {
-			t.Errorf("%s is a %s with the labels %q; documented: %q", definition.Name, definition.Type, labels, words)
-		}
-	}
-	for name := range documented {
-		t.Errorf("%s is documented and does not exist", name)
-	}
 }
 
 // autoscaling are the files with queries for autoscalers.

@@ -107,9 +107,8 @@ func checkEvents(h *record.History, v *Verdict) {
 	}
 }
 
-// checkDeliveries checks what docs/howto/publish-events.md promises: "Every event whose transaction
-// committed is published", and "Within a term, messages to one publisher are sent in
-// the order of the log". A message that is repeated counts when it came first.
+// checkDeliveries checks what docs/howto/publish-events.md promises: "every event whose transaction
+// committed is published", and messages arrive "in order within a term". A message that is repeated counts when it came first.
 func checkDeliveries(h *record.History, v *Verdict) {
 	place := map[string]int{}
 	for i, e := range h.Events {

@@ -3,11 +3,14 @@ package examples
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -91,10 +94,42 @@ func TestBilling(t *testing.T) {
 	}
 }
 
+// TestBillingStartsThreeCopiesAtOnce starts three copies on an empty database at the
+// same time and ends them with SIGTERM.
+func TestBillingStartsThreeCopiesAtOnce(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Shared(t).Database(t)
+	program := build(t, "billing")
+	var copies [3]process
+	for i := range copies {
+		copies[i] = launch(t, program, dsn)
+	}
+	db := pgtest.Conn(t, dsn)
+	for deadline, written := time.Now().Add(time.Minute), 0; written == 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no copy wrote an invoice within a minute")
+		}
+		_ = db.QueryRow(t.Context(), "SELECT count(*) FROM invoices").Scan(&written) // fails until the table exists
+	}
+	for _, c := range copies {
+		if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("SIGTERM to a copy: %v; it has ended before", err)
+		}
+	}
+	for _, c := range copies {
+		if output, err := io.ReadAll(c.output); err != nil {
+			t.Error(err)
+		} else if err := c.command.Wait(); err != nil {
+			t.Errorf("after SIGTERM: %v\n%s", err, output)
+		}
+	}
+}
+
 // process is a running example, with the lines it prints.
 type process struct {
 	command *exec.Cmd
-	lines   *bufio.Scanner
+	output  io.Reader
+	lines   *bufio.Scanner // of output
 }
 
 func launch(t *testing.T, program, dsn string) process {
@@ -109,7 +144,7 @@ func launch(t *testing.T, program, dsn string) process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Wait() }) // an error if it was killed or is waited for twice
-	return process{command, bufio.NewScanner(output)}
+	return process{command, output, bufio.NewScanner(output)}
 }
 
 // await reads up to a line that contains a text.

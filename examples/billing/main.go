@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Getenv("DATABASE_URL")); err != nil {
 		log.Fatal(err)
@@ -30,12 +31,16 @@ func run(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer pool.Close()
-	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS invoices (term bigint, written timestamptz DEFAULT now())")
-	if err != nil {
-		return err
-	}
 
 	return postgres.Run(ctx, dsn, "billing", func(ctx context.Context, term *tenure.Term) error {
+		// Only the leader creates the table: simultaneous CREATE TABLE IF NOT EXISTS can fail.
+		err := postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS invoices (term bigint, written timestamptz DEFAULT now())")
+			return err
+		})
+		if err != nil {
+			return err
+		}
 		for {
 			err := postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
 				_, err := tx.Exec(ctx, "INSERT INTO invoices (term) VALUES ($1)", term.Number())
@@ -46,7 +51,7 @@ func run(ctx context.Context, dsn string) error {
 			}
 			log.Printf("invoice written in term %d", term.Number())
 			select {
-			case <-ctx.Done(): // before anyone else can lead
+			case <-ctx.Done(): // before another replica can lead
 				return context.Cause(ctx)
 			case <-time.After(time.Second):
 			}

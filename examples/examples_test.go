@@ -41,6 +41,28 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	}
 }
 
+// The tutorial's programs are the examples, so its steps work as typed.
+func TestTutorialShowsTheExamples(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/tutorial/first-leader.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := page
+	for _, example := range []string{"leader", "billing"} {
+		program, err := os.ReadFile(filepath.Join(example, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := bytes.Cut(rest, []byte("```go\n"))
+		block, following, found := bytes.Cut(after, []byte("```\n"))
+		if !found || !bytes.Equal(block, program) {
+			t.Errorf("the next block of Go in the tutorial differs from %s/main.go", example)
+		}
+		rest = following
+	}
+}
+
 // build compiles an example and returns its file.
 func build(t *testing.T, example string) string {
 	t.Helper()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 const page = "../../../../docs/reference/configuration.md"
@@ -21,62 +23,46 @@ func readPage(t *testing.T) string {
 
 // docRow is the row that the page has for a key.
 func docRow(k *key) string {
-	code := func(texts ...string) string {
-		for i := range texts {
-			if texts[i] != "" {
-				texts[i] = "`" + texts[i] + "`"
-			}
-		}
-		return strings.Join(texts, ", ")
-	}
 	standard := k.note
 	if k.fallback != nil {
-		standard = code(literal(k.fallback))
+		standard = docpage.Code(literal(k.fallback))
 	}
-	cells := []string{code(k.path), k.kind.String(), standard}
-	if !k.many() {
-		flag, reload := "", ""
-		if k.flag != "" {
-			flag = "--" + k.flag
-		}
-		if k.live {
-			reload = "yes"
-		}
-		cells = []string{code(k.path), standard, code(flag), code(slices.Clone(k.variables)...), reload}
+	if k.many() {
+		return docpage.Row(docpage.Code(k.path), valueName(k.kind), standard)
 	}
-	row := "|"
-	for _, cell := range cells {
-		row += strings.TrimRight(" "+cell, " ") + " |"
+	flag, reload := "", ""
+	if k.flag != "" {
+		flag = "--" + k.flag
 	}
-	return row
+	if k.live {
+		reload = "yes"
+	}
+	return docpage.Row(docpage.Code(k.path), valueName(k.kind), standard, docpage.Code(flag), docpage.Code(k.variables...), reload)
 }
 
-// TestPageHasEveryKey: the page has the row of every key, in the order of the
-// table of keys, and no other row of a key.
-func TestPageHasEveryKey(t *testing.T) {
+// valueName is what a kind of values is called in a table.
+func valueName(k kind) string {
+	name, _, _ := strings.Cut(k.String(), " like ")
+	return strings.TrimPrefix(strings.TrimPrefix(name, "a "), "an ")
+}
+
+// TestReferenceListsEveryKey: the page has the row of every key, in the order of
+// the table of keys.
+func TestReferenceListsEveryKey(t *testing.T) {
 	t.Parallel()
-	var rows, want []string
-	for line := range strings.Lines(readPage(t)) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(line, "| `"), "`")
-		if strings.HasPrefix(line, "| `") && strings.Contains(name, ".") {
-			rows = append(rows, strings.TrimSpace(line))
-		}
-	}
+	single := docpage.Head("key", "value", "default", "flag", "variable", "reload")
+	many := docpage.Head("key", "value", "default")
 	for i := range keys {
-		want = append(want, docRow(&keys[i]))
-	}
-	for _, row := range want {
-		if !slices.Contains(rows, row) {
-			t.Errorf("the page lacks %s", row)
+		if k := &keys[i]; k.many() {
+			many += docRow(k)
+		} else {
+			single += docRow(k)
 		}
 	}
-	for _, row := range rows {
-		if !slices.Contains(want, row) {
-			t.Errorf("the page has %s", row)
-		}
-	}
-	if !t.Failed() && !slices.Equal(rows, want) {
-		t.Error("the rows of the page are not in the order of the table of keys")
+	text := single + "\nAlerts, notifiers and schedules. `[]` follows a list of tables (`[[alerts]]`), and `*` is a name of your choice. These\n" +
+		"keys have no flags and no variables, and all of them are reloaded.\n\n" + many
+	if err := docpage.CheckReference(page, text); err != nil {
+		t.Error(err)
 	}
 }
 

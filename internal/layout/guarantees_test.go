@@ -13,33 +13,50 @@ var (
 	testFunction = regexp.MustCompile(`(?m)^func (Test\w+|Example\w*)\(`)
 )
 
-// TestGuaranteesNameTheirTests holds the page of guarantees to its tests: each
-// paragraph, list item and table row names, in a comment that readers do not
-// see, tests that exist, or says why no test can back it.
+// TestGuaranteesNameTheirTests holds the page of guarantees, and the limits on the
+// page of leases, to their tests: each paragraph, list item and table row names,
+// in a comment that readers do not see, tests that exist, or says why no test can
+// back it.
 func TestGuaranteesNameTheirTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "explanation", "guarantees.md"))
-	if err != nil {
-		t.Fatal(err)
+	leases := readPage(t, "docs/explanation/leases.md")
+	_, limits, found := strings.Cut(leases, "\n## What is different\n")
+	limits, _, ends := strings.Cut(limits, "\n### Behavior\n")
+	if !found || !ends {
+		t.Fatal("the page on leases has no section with its limits")
 	}
 	known := testNames(t)
-	claims := claims(string(page))
-	if len(claims) < 20 {
-		t.Fatalf("only %d claims were found on the page: the test looks in the wrong place", len(claims))
+	for _, page := range []struct {
+		name, text string
+		least      int // of its claims
+	}{
+		{"guarantees", readPage(t, "docs/explanation/guarantees.md"), 60},
+		{"leases", limits, 12},
+	} {
+		all := claims(page.text)
+		if len(all) < page.least {
+			t.Fatalf("only %d claims were found on the page on %s: the test looks in the wrong place", len(all), page.name)
+		}
+		for _, claim := range all {
+			checkEvidence(t, known, claim)
+		}
 	}
-	for _, claim := range claims {
-		found := evidence.FindStringSubmatch(claim)
-		if found == nil {
-			t.Errorf("no test is named for: %.100s", claim)
-			continue
-		}
-		if found[1] == "no test:" {
-			continue
-		}
-		for name := range strings.SplitSeq(found[2], ", ") {
-			function, _, _ := strings.Cut(name, "/")
-			if !known[function] {
-				t.Errorf("there is no test %s, named for: %.100s", name, claim)
-			}
+}
+
+// checkEvidence checks that a claim names tests that are known, or a reason.
+func checkEvidence(t *testing.T, known map[string]bool, claim string) {
+	t.Helper()
+	found := evidence.FindStringSubmatch(claim)
+	if found == nil {
+		t.Errorf("no test is named for: %.100s", claim)
+		return
+	}
+	if found[1] == "no test:" {
+		return
+	}
+	for name := range strings.SplitSeq(found[2], ", ") {
+		function, _, _ := strings.Cut(name, "/")
+		if !known[function] {
+			t.Errorf("there is no test %s, named for: %.100s", name, claim)
 		}
 	}
 }

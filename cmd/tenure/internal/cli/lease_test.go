@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,5 +84,48 @@ func TestLocalUsesFileOfUser(t *testing.T) {
 	}
 	if files, err := filepath.Glob(filepath.Join(state, "tenure", "local.db")); err != nil || len(files) != 1 {
 		t.Errorf("files %q, %v", files, err)
+	}
+}
+
+// Commands and flags that need sessions name that before they connect, and the
+// page on leases lists those commands.
+func TestCommandsThatNeedSessions(t *testing.T) {
+	t.Parallel()
+	var refusing []string
+	for _, args := range [][]string{
+		{"alerts", "list"}, {"cluster", "status"}, {"cron", "list"}, {"node", "list"}, {"processor", "list"},
+		{"rebalance", "--dry-run"}, {"retire", "--role", "a"}, {"serve", "--listen", "127.0.0.1:0"},
+	} {
+		refusing = append(refusing, args[0])
+		wantRefusal(t, "sqlite:"+t.TempDir()+"/leases.db", args...)
+	}
+	for _, args := range [][]string{
+		{"history", "--nodes"}, {"doctor", "--roles", "5"}, {"run", "--role", "a", "--min-nodes", "2"},
+		{"migrate", "up", "--feature", "schedules"}, {"migrate", "grants", "--user", "a", "--work"},
+	} {
+		wantRefusal(t, "mysql://u@h/d", args...)
+	}
+
+	page, err := os.ReadFile("../../../../docs/explanation/leases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sentence, _ := strings.Cut(string(page), "Eight commands refuse")
+	sentence, _, _ = strings.Cut(sentence, ".")
+	var listed []string
+	for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(sentence, -1) {
+		listed = append(listed, name[1])
+	}
+	if !slices.Equal(listed, refusing) {
+		t.Errorf("the page on leases lists the commands %q; those that refuse leases are %q", listed, refusing)
+	}
+}
+
+// wantRefusal checks that a command refuses a database with leases in one line.
+func wantRefusal(t *testing.T, dsn string, args ...string) {
+	t.Helper()
+	got := invoke(t, append(args, "--dsn", dsn)...).want(t, console.ExitUsage)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "lease") {
+		t.Errorf("%q: got %q, want a refusal that names leases", args, got.stderr)
 	}
 }

@@ -30,7 +30,7 @@ SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . bench/chaos depl
 LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
 
 # The packages whose tests compare the pages of docs/reference with the code.
-REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config
+REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8

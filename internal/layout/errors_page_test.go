@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,11 +17,19 @@ var (
 	inCode        = regexp.MustCompile("`([^`]+)`")
 )
 
-// The page of errors lists every exported error of the root package.
+// errorFolders are the packages whose exported errors the page lists.
+var errorFolders = []string{".", "dberr", "postgres", "lease", "cluster", "cron", "processor", "outbox", "eventstore", "view", "assign"}
+
+// The page of errors lists every exported error of the library's packages.
 func TestErrorsAreListed(t *testing.T) {
 	page := readPage(t, errorsPage)
-	found := exportedError.FindAllStringSubmatch(readPage(t, "errors.go"), -1)
-	if len(found) < 30 {
+	var found [][]string
+	for _, s := range readSources(t) {
+		if !s.isTest() && slices.Contains(errorFolders, s.folder) {
+			found = append(found, exportedError.FindAllStringSubmatch(readPage(t, filepath.Join(s.folder, s.name)), -1)...)
+		}
+	}
+	if len(found) < 50 {
 		t.Fatalf("only %d errors were found: the test looks in the wrong place", len(found))
 	}
 	for _, match := range found {

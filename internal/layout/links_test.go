@@ -15,7 +15,7 @@ import (
 const index = "docs/README.md"
 
 var (
-	codeBlock   = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```\\s*$")
+	codeBlock   = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
 	codeSpan    = regexp.MustCompile("`[^`\n]*`")
 	linkTarget  = regexp.MustCompile(`\]\(([^)\s]*)(?:\s+"[^"]*")?\)`)
 	heading     = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)

@@ -13,7 +13,7 @@ import (
 )
 
 // literalWord is a word of help texts that a page shows as code.
-var literalWord = regexp.MustCompile("(^|[\\s(])(--[a-z][a-z0-9-]*|TENURE_[A-Z_]+|PG[A-Z]+|DATABASE_URL|SOURCE_DATE_EPOCH|\\[\\[[a-z]+\\]\\]|[a-z]+_[a-z_]+[a-z]|[a-z-]+:PATH|\\*\\.\\S+[a-z])")
+var literalWord = regexp.MustCompile(`(^|[\s(])(--[a-z][a-z0-9-]*|TENURE_[A-Z_]+|PG[A-Z]+|DATABASE_URL|SOURCE_DATE_EPOCH|\[\[[a-z]+\]\]|[a-z]+_[a-z_]+[a-z]|[a-z-]+:PATH|\*\.\S+[a-z])`)
 
 // Each command has a section with its help text, examples and flags.
 func TestReferenceListsEveryCommand(t *testing.T) {

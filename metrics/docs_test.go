@@ -26,7 +26,7 @@ func read(t *testing.T, path string) string {
 
 // autoscaling are the files with queries for autoscalers.
 var autoscaling = []string{
-	"docs/howto/autoscaling.md", "docs/reference/metrics.md",
+	"docs/howto/deploy.md", "docs/reference/metrics.md",
 	"deploy/kubernetes/autoscale-keda-postgresql.yaml",
 	"deploy/kubernetes/autoscale-keda-prometheus.yaml",
 	"deploy/kubernetes/autoscale-hpa.yaml",
@@ -67,7 +67,7 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 	defer closeNode(t, node)
 	admin := pgtest.Conn(t, dsn)
 
-	page := read(t, "docs/howto/autoscaling.md")
+	page := read(t, "docs/howto/deploy.md")
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) != 2 || !strings.HasPrefix(blocks[1][1], "CREATE ROLE figures") {
 		t.Fatalf("%d blocks of SQL: the test looks in the wrong place", len(blocks))
@@ -93,7 +93,7 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 	for _, query := range queries {
 		queryFloat(t, admin, query[1])
 	}
-	_, view, _ := strings.Cut(page, "## The view")
+	_, view, _ := strings.Cut(page, "### Read the view")
 	columns := regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+`(?:, )?)+) \\|").FindAllStringSubmatch(view, -1)
 	asked := 0
 	for _, row := range columns {

@@ -26,7 +26,7 @@ func checkBounds(condition string, expression parser.Expr) error {
 	b := bounds{condition: condition}
 	b.look(expression, 1)
 	if b.err == nil && b.nodes > maxNodes {
-		b.refuse(expression, "the condition has %d parts; the most is %d", b.nodes, maxNodes)
+		b.refuse(expression, "the condition has %d parts; the limit is %d", b.nodes, maxNodes)
 	}
 	return b.err
 }
@@ -60,7 +60,7 @@ func (b *bounds) look(node parser.Node, points int64) (growth int) {
 		b.checkRange(n, n.Range)
 		points *= int64(n.Range/step) + 1
 		if points > maxPoints {
-			b.refuse(n, "the subquery is evaluated at %d points, with those around it; the most is %d: make its range shorter or its step longer", points, maxPoints)
+			b.refuse(n, "the subquery is evaluated at %d points, with those around it; the limit is %d: make its range shorter or its step longer", points, maxPoints)
 			return 1
 		}
 	case *parser.MatrixSelector:
@@ -81,7 +81,7 @@ func (b *bounds) look(node parser.Node, points int64) (growth int) {
 
 func (b *bounds) checkRange(at parser.Node, length time.Duration) {
 	if length > maxRange {
-		b.refuse(at, "the range is %v; the most is %v", length, maxRange)
+		b.refuse(at, "the range is %v; the limit is %v", length, maxRange)
 	}
 }
 

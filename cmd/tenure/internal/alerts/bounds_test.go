@@ -32,8 +32,8 @@ func TestOversizedRulesAreRejected(t *testing.T) {
 		"rate(" + metric + "[32d]) > 0":                                                                    "the range is",
 		nested(20, "label_replace(", metric, `,"x","$1$1","x","(.*)")`):                                    "label_replace makes labels",
 		nested(5, "label_join(", metric, `,"x","","x","x","x")`):                                           "label_join makes labels",
-		strings.Repeat("1+", 600) + "1":                                                                    "parts; the most is 1000",
-		"vector(1) > " + strings.Repeat("0", maxCondition):                                                 "bytes; the most is",
+		strings.Repeat("1+", 600) + "1":                                                                    "parts; the limit is 1000",
+		"vector(1) > " + strings.Repeat("0", maxCondition):                                                 "bytes; the limit is",
 		"sum(" + metric + ") / ignoring(a) max_over_time(avg_over_time(" + metric + "[1h:1s])[4h:1h]) > 0": "18005 points",
 	} {
 		err := Rule{Name: "r", Severity: "info", Condition: condition}.Validate()
@@ -107,6 +107,6 @@ func TestExpensiveRulesFailAlone(t *testing.T) {
 	grown := int64(peak.Load()) - int64(before)
 	t.Logf("the heap grew by %d MB", grown>>20)
 	if limit := int64(maxMemory + 256<<20); grown > limit {
-		t.Errorf("the heap grew by %d MB; the most is %d MB", grown>>20, limit>>20)
+		t.Errorf("the heap grew by %d MB; the limit is %d MB", grown>>20, limit>>20)
 	}
 }

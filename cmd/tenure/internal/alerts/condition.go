@@ -32,7 +32,7 @@ func CheckCondition(condition string) error {
 
 func parse(condition string) (parser.Expr, error) {
 	if len(condition) > maxCondition {
-		return nil, conditionError(condition, 0, fmt.Sprintf("the condition has %d bytes; the most is %d", len(condition), maxCondition))
+		return nil, conditionError(condition, 0, fmt.Sprintf("the condition has %d bytes; the limit is %d", len(condition), maxCondition))
 	}
 	expression, err := language.ParseExpr(condition)
 	var several parser.ParseErrors

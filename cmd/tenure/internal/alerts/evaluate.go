@@ -82,7 +82,7 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule, left *all
 		return nil, err
 	}
 	if len(vector) > maxAlerts {
-		return nil, fmt.Errorf("the condition yields %d series; the most is %d", len(vector), maxAlerts)
+		return nil, fmt.Errorf("the condition yields %d series; the limit is %d", len(vector), maxAlerts)
 	}
 	query := template.QueryFunc(func(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
 		return e.query(ctx, text, at)

@@ -70,7 +70,7 @@ func TestEvaluateMergesLabelsAndTemplates(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	many, now := measured(maxAlerts+1, 1)
-	if err := newEvaluator(many).evaluate(t.Context(), now, []Rule{rule})[0].err; err == nil || !strings.Contains(err.Error(), "the most is 10000") {
+	if err := newEvaluator(many).evaluate(t.Context(), now, []Rule{rule})[0].err; err == nil || !strings.Contains(err.Error(), "the limit is 10000") {
 		t.Errorf("%v", err)
 	}
 }

@@ -24,7 +24,7 @@ var boundedFunctions = texttemplate.FuncMap{
 
 func boundedText(text string) (string, error) {
 	if len(text) > maxPrinted {
-		return "", fmt.Errorf("a function prints %d bytes; the most is %d", len(text), maxPrinted)
+		return "", fmt.Errorf("a function prints %d bytes; the limit is %d", len(text), maxPrinted)
 	}
 	return text, nil
 }
@@ -33,7 +33,7 @@ func boundedText(text string) (string, error) {
 // calls templates, that has a range within a range, or one that counts far.
 func checkTemplateBounds(text string) error {
 	if len(text) > maxTemplate {
-		return fmt.Errorf("the template has %d bytes; the most is %d", len(text), maxTemplate)
+		return fmt.Errorf("the template has %d bytes; the limit is %d", len(text), maxTemplate)
 	}
 	if !strings.Contains(text, "{{") {
 		return nil

@@ -18,7 +18,7 @@ func TestEndlessTemplateIsRejected(t *testing.T) {
 		`{{ range query "a" }}{{ if true }}{{ range query "b" }}x{{ end }}{{ end }}{{ end }}`: "range within a range",
 		`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`:                       "defines others",
 		`{{ template "template" }}`:                                                           "calls another one",
-		"{{ 1 }}" + strings.Repeat("x", maxTemplate):                                          "bytes; the most is",
+		"{{ 1 }}" + strings.Repeat("x", maxTemplate):                                          "bytes; the limit is",
 	} {
 		if err := CheckTemplate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v; want %q", text, err, want)

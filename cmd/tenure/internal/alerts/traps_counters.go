@@ -91,7 +91,7 @@ func (c comparisonWith) neverResolves() string {
 	if selector == nil || !isCounter(selector.Name) || !c.high() && c.op != parser.NEQ {
 		return ""
 	}
-	return fmt.Sprintf("%s only grows, so the alert does not resolve before the process ends: compare increase(%s[5m]) instead",
+	return fmt.Sprintf("%s only increases, so the alert does not resolve before the process ends: compare increase(%s[5m]) instead",
 		selector.Name, selector.String())
 }
 
@@ -112,10 +112,10 @@ func wrongType(call *parser.Call) string {
 	d, known := definitionOf(vector.Name)
 	switch {
 	case known && d.Type == metrics.GaugeSeries && slices.Contains(rates, call.Func.Name):
-		return fmt.Sprintf("%s is no counter, and each fall of it would count as a new start: use delta or changes instead of %s",
+		return fmt.Sprintf("%s is not a counter, and each decrease would count as a restart: use delta or changes instead of %s",
 			vector.Name, call.Func.Name)
 	case call.Func.Name == "resets":
-		return fmt.Sprintf("a process that starts again has series of its own, so resets(%s) is always 0", selector)
+		return fmt.Sprintf("a process that restarts has separate series, so resets(%s) is always 0", selector)
 	}
 	return ""
 }
@@ -134,7 +134,7 @@ func rateOfSum(call *parser.Call) string {
 	if _, selected := subquery.Expr.(*parser.VectorSelector); selector == nil || selected || !isCounter(selector.Name) {
 		return ""
 	}
-	return fmt.Sprintf("a sum of counters falls when a process ends, which %s takes for a new start of all: sum over %s(%s[%v]) instead",
+	return fmt.Sprintf("a sum of counters decreases when a process ends, which %s counts as a restart of all: sum over %s(%s[%v]) instead",
 		call.Func.Name, call.Func.Name, selector, model.Duration(subquery.Range))
 }
 
@@ -156,7 +156,7 @@ func outOfReach(selector *parser.MatrixSelector, path []parser.Node) string {
 		return ""
 	}
 	if least := 3 * max(sampleEvery, series.Step(vector.OriginalOffset)); selector.Range < least {
-		return fmt.Sprintf("%s takes two samples, which [%v] often does not have: take %v at least",
+		return fmt.Sprintf("%s needs two samples, which [%v] often does not contain: use at least %v",
 			call.Func.Name, model.Duration(selector.Range), model.Duration(least))
 	}
 	return ""

@@ -46,7 +46,7 @@ func (c comparisonWith) countsNothing(guarded bool) string {
 	} else if !filters(aggregate.Expr) {
 		return ""
 	}
-	return fmt.Sprintf("%s is nothing, and not 0, where it is of no series, and then the condition does not fire: write (%s or vector(0)) %s %s",
+	return fmt.Sprintf("%s of no series is no series and not 0, so the condition does not fire: write (%s or vector(0)) %s %s",
 		side, side, c.op, written(c.number))
 }
 
@@ -69,9 +69,9 @@ func firesAlways(e parser.Expr) string {
 		return ""
 	}
 	if comparison, ok := e.(*parser.BinaryExpr); ok && comparison.ReturnBool {
-		return "with bool a comparison yields 0 or 1 and leaves out nothing, so the alert always fires: leave out bool"
+		return "with bool a comparison yields 0 or 1 and filters nothing, so the alert always fires: remove bool"
 	}
-	return "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
+	return "the condition filters no series, so the alert fires for every value: add a comparison"
 }
 
 // filters reports whether the result of an expression depends on values or on which

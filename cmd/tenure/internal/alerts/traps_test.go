@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const always = "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
+const always = "the condition filters no series, so the alert fires for every value: add a comparison"
 
 // TestTrapsAreWarnedOf: what is warned of, and what is not.
 func TestTrapsAreWarnedOf(t *testing.T) {
@@ -30,10 +30,10 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 		{"increase(tenure_leader_losses_total[5m]) > 0", nil},
 		{"increase(app_requests_total[1h]) > 5", nil},
 		{"tenure_leader_losses_total > 0", []string{
-			"tenure_leader_losses_total only grows, so the alert does not resolve before the process ends: " +
+			"tenure_leader_losses_total only increases, so the alert does not resolve before the process ends: " +
 				"compare increase(tenure_leader_losses_total[5m]) instead"}},
 		{"sum(tenure_leader_losses_total{role='a'}) >= (3)", []string{
-			"tenure_leader_losses_total only grows, so the alert does not resolve before the process ends: " +
+			"tenure_leader_losses_total only increases, so the alert does not resolve before the process ends: " +
 				"compare increase(tenure_leader_losses_total{role=\"a\"}[5m]) instead"}},
 		{"sum(tenure_leader_connected) == 0", []string{
 			"the series of tenure_leader_connected end when no node has them, and then the condition yields nothing and does not fire: " +
@@ -46,11 +46,11 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 			"the series of tenure_leader_is_leader end when no node has them, and then the condition yields nothing and does not fire: " +
 				"add \"or absent(tenure_leader_is_leader{node_name=\"a\",role=\"r\"})\"; that a node is gone, tenure_node_up == 0 finds"}},
 		{"count(tenure_leader_is_leader{role='r'} == 1) == 0", []string{
-			"count(tenure_leader_is_leader{role=\"r\"} == 1) is nothing, and not 0, where it is of no series, and then the condition does not fire: " +
+			"count(tenure_leader_is_leader{role=\"r\"} == 1) of no series is no series and not 0, so the condition does not fire: " +
 				"write (count(tenure_leader_is_leader{role=\"r\"} == 1) or vector(0)) == 0"}},
 		{"(count(tenure_leader_is_leader{role='r'} == 1) or vector(0)) == 0", nil},
 		{"count(app_up) < 2", []string{
-			"count(app_up) is nothing, and not 0, where it is of no series, and then the condition does not fire: write (count(app_up) or vector(0)) < 2"}},
+			"count(app_up) of no series is no series and not 0, so the condition does not fire: write (count(app_up) or vector(0)) < 2"}},
 		{"count(tenure_leader_is_leader{role='r'}) < 1", []string{
 			"tenure_leader_is_leader has series of 0 for every role and node, which count counts: compare sum(tenure_leader_is_leader{role=\"r\"})"}},
 		{"count(app_up == 1) > 2", nil},
@@ -59,7 +59,7 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 		{"absent(tenure_leader_is_leader{role='r',node_name='a'})", nil},
 		{"absent(tenure_leader_connected)", nil},
 		{"tenure_leader_roles_led > bool 5", []string{
-			"with bool a comparison yields 0 or 1 and leaves out nothing, so the alert always fires: leave out bool"}},
+			"with bool a comparison yields 0 or 1 and filters nothing, so the alert always fires: remove bool"}},
 		{"sum(tenure_leader_roles_led > bool 5) > 1", nil},
 		{"tenure_leader_connected", []string{always}},
 		{"vector(1)", []string{always}},
@@ -69,22 +69,22 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 		{"max_over_time((tenure_leader_roles_led > 5)[10m:1m])", nil},
 		{"app_a unless app_b", nil},
 		{"increase(tenure_leader_roles_led[5m]) > 0", []string{
-			"tenure_leader_roles_led is no counter, and each fall of it would count as a new start: use delta or changes instead of increase"}},
+			"tenure_leader_roles_led is not a counter, and each decrease would count as a restart: use delta or changes instead of increase"}},
 		{"delta(tenure_leader_roles_led[5m]) > 0", nil},
 		{"resets(tenure_leader_failovers_total[1h]) > 0", []string{
-			"a process that starts again has series of its own, so resets(tenure_leader_failovers_total[1h]) is always 0"}},
+			"a process that restarts has separate series, so resets(tenure_leader_failovers_total[1h]) is always 0"}},
 		{"increase(sum by (role) (tenure_leader_failovers_total)[5m:10s]) > 5", []string{
-			"a sum of counters falls when a process ends, which increase takes for a new start of all: " +
+			"a sum of counters decreases when a process ends, which increase counts as a restart of all: " +
 				"sum over increase(tenure_leader_failovers_total[5m]) instead"}},
 		{"increase(tenure_leader_failovers_total[5m:10s]) > 0", nil},
 		{"sum(increase(tenure_leader_failovers_total[2d])) > 5", []string{"samples are kept for 1d: tenure_leader_failovers_total[2d] sees no more"}},
 		{"sum(increase(tenure_leader_failovers_total[12h] offset 13h)) > 5", []string{
 			"samples are kept for 1d: tenure_leader_failovers_total[12h] offset 13h sees no more"}},
 		{"max_over_time(app_x[7d:1m]) > 5", []string{"samples are kept for 1d: app_x[1w:1m] sees no more"}},
-		{"rate(app_x_total[10s]) > 0", []string{"rate takes two samples, which [10s] often does not have: take 30s at least"}},
+		{"rate(app_x_total[10s]) > 0", []string{"rate needs two samples, which [10s] often does not contain: use at least 30s"}},
 		{"rate(app_x_total[1m]) > 0", nil},
-		{"rate(app_x_total[1m] offset 2h) > 0", []string{"rate takes two samples, which [1m] often does not have: take 3m at least"}},
-		{"rate(app_x_total[5m] offset 7h) > 0", []string{"rate takes two samples, which [5m] often does not have: take 15m at least"}},
+		{"rate(app_x_total[1m] offset 2h) > 0", []string{"rate needs two samples, which [1m] often does not contain: use at least 3m"}},
+		{"rate(app_x_total[5m] offset 7h) > 0", []string{"rate needs two samples, which [5m] often does not contain: use at least 15m"}},
 		{"max_over_time(app_x[10s]) > 0", nil},
 		{"tenure_leader_connectd > 0", []string{"there is no metric tenure_leader_connectd; did you mean tenure_leader_connected?"}},
 		{"shop_something_else_entirely > 0", []string{"there is no metric shop_something_else_entirely"}},

@@ -91,7 +91,7 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
-	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
+	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are rolled up into daily totals; default 2160h")
 }
 
 // check rejects settings that would be detected only after the node has joined,

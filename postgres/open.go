@@ -113,11 +113,16 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := refuse(own, other); err != nil {
-		return err
+	refusal := refuse(own, other)
+	if refusal != nil && !errors.Is(refusal, ErrLocksIgnored) {
+		return refusal
 	}
+	// Both can have acquired the lock if the server ended the first session in between.
 	if _, err := s.conn.Exec(ctx, endProbe, key.a, key.b); err != nil {
-		return fmt.Errorf("end the trial of locks: %w", err)
+		return fmt.Errorf("%w: end the trial of locks: %w", tenure.ErrConnection, err)
+	}
+	if refusal != nil {
+		return refusal
 	}
 	s.server = own.server
 	return identify(ctx, s.conn, &s.server)

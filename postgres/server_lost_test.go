@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// probeTracer ends the first session between its trial of locks and that of the second.
+type probeTracer struct {
+	t     *testing.T
+	dsn   string
+	first atomic.Uint32 // the process of the server
+}
+
+func (p *probeTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
+	if query.SQL == probeServer && !p.first.CompareAndSwap(0, conn.PgConn().PID()) {
+		other := pgtest.Conn(p.t, p.dsn)
+		if _, err := other.Exec(ctx, "SELECT pg_terminate_backend($1, 10000)", p.first.Load()); err != nil {
+			p.t.Error(err)
+		}
+	}
+	return ctx
+}
+
+func (*probeTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// The second session then acquires the lock of the first one, and that is no reason to
+// refuse the server for good.
+func TestSessionLostDuringTrialOfLocksIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	tracer := &probeTracer{t: t, dsn: server.DSN()}
+	_, err := tryOpen(t, backendOn(t, server.DSN(), Config{
+		Schema: server.Schema(t),
+		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+			config.Tracer = tracer
+			return pgx.ConnectConfig(ctx, config)
+		},
+	}))
+	if !errors.Is(err, tenure.ErrConnection) || errors.Is(err, tenure.ErrRefused) {
+		t.Errorf("opening: %v; want an error that may pass", err)
+	}
+}

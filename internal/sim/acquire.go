@@ -131,10 +131,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		delete(s.roles, r.Role.Name())
 	}
 	s.world.mu.Unlock()
-	err = s.call("notify", func(b *backend) error {
-		b.server.notify()
-		return nil
-	})
+	err = s.notifyReleased()
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
 	}

@@ -33,6 +33,7 @@ type session struct {
 	hungUp   bool          // the client has closed the connection
 
 	undescribed bool // the registry may not have the node's latest description
+	notifying   bool // a notification that it has released locks is in flight
 
 	// roles is what this session holds. Only the goroutine that owns the session
 	// changes it.
@@ -225,6 +226,23 @@ func (s *session) await(ctx context.Context) (news, nodes bool) {
 	return news, nodes
 }
 
+// notifyReleased notifies the other nodes, in a separate statement, that this session
+// has released locks.
+func (s *session) notifyReleased() error {
+	s.setNotifying(true)
+	defer s.setNotifying(false)
+	return s.call("notify", func(b *backend) error {
+		b.server.notify()
+		return nil
+	})
+}
+
+func (s *session) setNotifying(notifying bool) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	s.notifying = notifying
+}
+
 // Close implements tenure.Session.
 func (s *session) Close() error {
 	s.world.mu.Lock()
@@ -235,10 +253,7 @@ func (s *session) Close() error {
 		return nil
 	})
 	if err == nil {
-		err = s.call("notify", func(b *backend) error {
-			b.server.notify()
-			return nil
-		})
+		err = s.notifyReleased()
 	}
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()

@@ -210,7 +210,8 @@ func (v *vacancies) isDoubtful() bool {
 		}
 	}
 	for _, b := range w.server.backends {
-		if b.client.process.crashed || b.client.process.paused() || b.reporting && b.client.process.isHeldUp() {
+		p := b.client.process
+		if p.crashed || p.paused() || b.reporting && p.isHeldUp() || b.stuck && b.client.notifying {
 			return true
 		}
 	}

@@ -94,7 +94,7 @@ func (f *figures) summary() string {
 		f.Last.Format(time.DateOnly), f.Runs, f.Duration.Round(time.Second), total(f.Faults), f.Failed, total(f.Violations))
 	fmt.Fprintf(&text, "- %d terms; %d fenced writes acknowledged, %d rejected; %d statements without an answer\n", f.Terms, f.Writes, f.Rejected, f.Unknown)
 	fmt.Fprintf(&text, "- %d starts of scheduled jobs, %d events in the view, %d deliveries of webhooks\n", f.Ticks, f.Events, f.Messages)
-	fmt.Fprintf(&text, "- %d overlaps that [guarantees](guarantees.md#what-is-not-promised) allows after sessions were terminated, the longest of %v\n", f.Excused, f.Longest.Round(time.Millisecond))
+	fmt.Fprintf(&text, "- %d overlaps that [guarantees](../../docs/explanation/guarantees.md#what-is-not-promised) allows after sessions were terminated, the longest of %v\n", f.Excused, f.Longest.Round(time.Millisecond))
 	if f.Busy > 0 {
 		fmt.Fprintf(&text, "- for %v the machine was so busy that the server needed more than a second to answer\n", f.Busy.Round(time.Second))
 	}

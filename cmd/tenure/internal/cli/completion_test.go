@@ -7,26 +7,51 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/children"
 )
 
-// offered returns the completions of the last argument.
+// offered returns the completions of the last argument. A program offers nothing while the
+// database does not answer within connect.CompletionTimeout.
 func offered(t *testing.T, args ...string) []string {
 	t.Helper()
-	got := invoke(t, append([]string{"__complete"}, args...)...).want(t, console.ExitDone)
 	var values []string
-	for line := range strings.Lines(got.stdout) {
-		value, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if !strings.HasPrefix(value, ":") { // the directive
-			values = append(values, value)
+	err := children.Until(t.Context(), patience, time.Millisecond, func() error {
+		var failed bool
+		if values, failed = completeOnce(t, args...); failed {
+			return fmt.Errorf("%q: no answer within %v", args, connect.CompletionTimeout)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	return values
+}
+
+// completeOnce returns what a program offers, and whether it could not ask the database.
+func completeOnce(t *testing.T, args ...string) (values []string, failed bool) {
+	t.Helper()
+	got := invoke(t, append([]string{"__complete"}, args...)...).want(t, console.ExitDone)
+	for line := range strings.Lines(got.stdout) {
+		value, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		directive, isDirective := strings.CutPrefix(value, ":")
+		if !isDirective {
+			values = append(values, value)
+			continue
+		}
+		flags, err := strconv.Atoi(directive)
+		failed = err != nil || flags&int(cobra.ShellCompDirectiveError) != 0
+	}
+	return values, failed
 }
 
 // Names are completed from the database.
@@ -130,7 +155,7 @@ func TestCompletionFailsSilently(t *testing.T) {
 		"no table": {"status", "--dsn", "sqlite:" + filepath.Join(t.TempDir(), "leases.db")},
 	} {
 		began := time.Now()
-		if got := offered(t, append(args, "--role", "")...); len(got) > 0 {
+		if got, _ := completeOnce(t, append(args, "--role", "")...); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 		if took := time.Since(began); took > connect.CompletionTimeout+patience/2 {

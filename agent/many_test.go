@@ -3,6 +3,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -89,18 +90,17 @@ func (s *site) report(rounds int, what string, replace func(killed *children.Chi
 func (s *site) awaitWatches(want int) {
 	s.Helper()
 	conn := s.server.Conn(s.T)
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	err := children.Until(s.Context(), patience, time.Millisecond, func() error {
 		var n int
 		err := conn.QueryRow(s.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE application_name LIKE $1 || '% watch' AND wait_event = 'advisory'`, s.schema).Scan(&n)
-		switch {
-		case err != nil:
-			s.Fatal(err)
-		case n >= want:
-			return
-		case time.Now().After(limit):
-			s.Fatalf("%d sessions watch another one, want %d", n, want)
+		if err == nil && n < want {
+			err = fmt.Errorf("%d sessions watch another one, want %d", n, want)
 		}
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
 	}
 }
 

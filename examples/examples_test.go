@@ -3,6 +3,7 @@ package examples
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -127,11 +129,18 @@ func TestBillingStartsThreeCopiesAtOnce(t *testing.T) {
 		copies[i] = launch(t, program, dsn)
 	}
 	db := pgtest.Conn(t, dsn)
-	for deadline, written := time.Now().Add(time.Minute), 0; written == 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no copy wrote an invoice within a minute")
+	err := children.Until(t.Context(), time.Minute, 10*time.Millisecond, func() error {
+		var written, open int // an open session watches another one
+		err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM invoices),
+			(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% watch'
+				AND wait_event = 'advisory')`).Scan(&written, &open)
+		if err == nil && (written == 0 || open < len(copies)) {
+			err = fmt.Errorf("%d invoices and %d open sessions, want an invoice and %d sessions", written, open, len(copies))
 		}
-		_ = db.QueryRow(t.Context(), "SELECT count(*) FROM invoices").Scan(&written) // fails until the table exists
+		return err // also until the tables exist
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range copies {
 		if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {

@@ -117,12 +117,14 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	if refusal != nil && !errors.Is(refusal, ErrLocksIgnored) {
 		return refusal
 	}
-	// Both can have acquired the lock if the server ended the first session in between.
-	if _, err := s.conn.Exec(ctx, endProbe, key.a, key.b); err != nil {
+	_, err = s.conn.Exec(ctx, endProbe, key.a, key.b)
+	switch {
+	case err != nil && s.conn.IsClosed(): // both acquired the lock if the first session ended in between
 		return fmt.Errorf("%w: end the trial of locks: %w", tenure.ErrConnection, err)
-	}
-	if refusal != nil {
+	case refusal != nil:
 		return refusal
+	case err != nil:
+		return fmt.Errorf("end the trial of locks: %w", err)
 	}
 	s.server = own.server
 	return identify(ctx, s.conn, &s.server)

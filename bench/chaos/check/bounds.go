@@ -23,20 +23,20 @@ type bound struct {
 	limit  func(record.Settings) time.Duration
 }
 
-// crash: "as soon as the server has noticed the closed socket: milliseconds; while
-// the watch connection of its successor is down or silent, up to one check interval
-// later".
+// crash: "as soon as the server has noticed the closed socket: milliseconds", and "up
+// to one check interval later while the watch connection of the leader's successor is
+// down or silent".
 func crash(s record.Settings) time.Duration { return s.CheckInterval }
 
-// silence: "lease + margin after its last heartbeat; while the watch connection of
-// its successor is down or silent, up to one check interval later". A stopped process
+// silence: "lease + margin after its last heartbeat", and up to one check interval
+// later for the same reason. A stopped process
 // can hold the role's row in a fenced transaction: "its backend is terminated by the
 // first attempt after FenceTimeout".
 func silence(s record.Settings) time.Duration {
 	return s.Lease + s.Margin + s.FenceTimeout + 2*s.CheckInterval
 }
 
-// restart: "as soon as every node is back; a node that is not back is waited for …
+// restart: "as soon as every node is back. A node that is not back is waited for …
 // no longer than one lease after the server came back".
 func restart(s record.Settings) time.Duration { return reconnect + s.Lease + s.CheckInterval }
 

@@ -38,11 +38,11 @@ func checkOverlaps(h *record.History, v *Verdict) {
 	}
 }
 
-// excused reports whether docs/explanation/guarantees.md allows an overlap: "When the server's
-// side ends the session of a living leader (an administrator with
-// pg_terminate_backend, a proxy between them that dies), the locks are free
-// immediately. The old leader learns of it one network delay later … If the news
-// cannot reach the old leader at all, the overlap is at most one trust window."
+// excused reports whether docs/explanation/guarantees.md allows an overlap: "When the
+// server's side ends the session of a living leader (an administrator with
+// pg_terminate_backend, a proxy that dies), its locks are free immediately. The old
+// leader learns of this one network delay later … If the old leader cannot learn of it
+// at all, the overlap is at most one trust window".
 func excused(h *record.History, old record.Lead, from int64, took time.Duration) bool {
 	window := h.Settings.Lease - h.Settings.Margin
 	for _, f := range h.Faults {

@@ -254,11 +254,13 @@ func TestTermSettlesAfterUncleanEnd(t *testing.T) {
 	b := newBackend(t)
 	settle := 300 * time.Millisecond
 	first, second := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
-	first.take("scheduler")
-	second.refused("scheduler")
-	first.release("scheduler", history.EndResigned)
-	second.take("scheduler") // no wait after a resignation
-	second.release("scheduler", history.EndResigned)
+	for _, clean := range []tenure.EndReason{history.EndResigned, history.EndSteppedDown, history.EndHandedOver, history.EndShutdown} {
+		first.take("scheduler")
+		second.refused("scheduler")
+		first.release("scheduler", clean)
+		second.take("scheduler") // without a wait
+		second.release("scheduler", history.EndResigned)
+	}
 
 	first.take("scheduler")
 	second.drain()

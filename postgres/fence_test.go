@@ -301,18 +301,14 @@ func TestFenceWithDatabaseSQL(t *testing.T) {
 	}
 }
 
-// This test uses the exported way, from a term of the engine.
-func TestInTxWithTermOfNode(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t)
-	pool := work(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+// termOfNode is a term of the engine.
+func termOfNode(ctx context.Context, t *testing.T, b *Backend) *tenure.Term {
+	t.Helper()
 	node, err := tenure.Open(ctx, b, tenure.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer node.Close(context.WithoutCancel(ctx))
+	t.Cleanup(func() { node.Close(context.WithoutCancel(ctx)) })
 	election, err := node.Election(tenure.NamedRole("scheduler"))
 	if err != nil {
 		t.Fatal(err)
@@ -321,11 +317,22 @@ func TestInTxWithTermOfNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return term
+}
+
+func TestInTxWithTermOfNode(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	term := termOfNode(ctx, t, b)
 	insert := func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
 		return err
 	}
-	if err := InTx(ctx, pool, term, insert); err != nil {
+	repeatable := pgx.TxOptions{IsoLevel: pgx.RepeatableRead}
+	if err := errors.Join(InTx(ctx, pool, term, insert), InTxOptions(ctx, pool, repeatable, term, insert)); err != nil {
 		t.Errorf("during the term: %v", err)
 	}
 	tx, err := pool.Begin(ctx)
@@ -343,7 +350,50 @@ func TestInTxWithTermOfNode(t *testing.T) {
 	if err := InTx(ctx, pool, term, insert); !errors.Is(err, tenure.ErrFenced) {
 		t.Errorf("after its end: %v; want it fenced", err)
 	}
-	if fenced := b.Stats().Fenced; fenced != 1 {
-		t.Errorf("%d fenced transactions were counted, want 1", fenced)
+	if err := InTxOptions(ctx, pool, repeatable, term, insert); !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("with options, after its end: %v; want it fenced", err)
+	}
+	if fenced := b.Stats().Fenced; fenced != 2 {
+		t.Errorf("%d fenced transactions were counted, want 2", fenced)
+	}
+}
+
+func TestInSQLTxWithTermOfNode(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	work(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	db, err := sql.Open("pgx", b.connect.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	term := termOfNode(ctx, t, b)
+	insert := func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
+		return err
+	}
+	fence := func() error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		return errors.Join(insert(tx), FenceSQL(ctx, tx, term))
+	}
+	if err := errors.Join(InSQLTx(ctx, db, nil, term, insert), fence()); err != nil {
+		t.Errorf("during the term: %v", err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"InSQLTx": InSQLTx(ctx, db, nil, term, insert), "FenceSQL": fence()} {
+		if !errors.Is(err, tenure.ErrFenced) {
+			t.Errorf("%s after the end of the term: %v; want it fenced", name, err)
+		}
+	}
+	if n := row[int](t, b, "SELECT count(*) FROM {schema}.work"); n != 1 {
+		t.Errorf("%d transactions were committed, want 1", n)
 	}
 }

@@ -233,7 +233,10 @@ WITH gone AS (
         AND l.pid <> pg_backend_pid()
         AND gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' < clock_timestamp()
 )` + closeTermsOfGone + `
-SELECT id FROM gone, (SELECT count(*) FROM ended) e`
+SELECT gone.incarnation, e.count > 0 FROM gone, (SELECT count(*) FROM ended) e`
+
+	// Waits until the session of an incarnation has ended.
+	awaitEnd = `SELECT pg_advisory_xact_lock_shared(` + readSpace + `, $1)`
 
 	// A node whose session the server still keeps stays until that session has ended.
 	forgetNodes = `
@@ -276,8 +279,8 @@ func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid
 // error that matches tenure.ErrUnknownNode if there is no dead node with this id.
 func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	for {
-		gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)
-		if err != nil || len(gone) > 0 {
+		gone, err := b.forget(ctx, node)
+		if err != nil || gone {
 			return err
 		}
 		left, err := b.readTrust(ctx, node)
@@ -290,6 +293,54 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 			return fmt.Errorf("forget a node: it may trust its last session for another %v: %w", left.Round(time.Millisecond), context.Cause(ctx))
 		}
 	}
+}
+
+// forget removes a dead node that can no longer trust a session, and reports
+// whether there was one. If it terminates a session, it notifies the candidates once
+// more when the session has ended: until then, the session holds its roles.
+func (b *Backend) forget(ctx context.Context, node uuid.UUID) (gone bool, err error) {
+	err = b.reader.ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
+		var (
+			incarnation int32
+			ended       bool
+		)
+		err := conn.QueryRow(ctx, b.names.sql(forgetNode), node).Scan(&incarnation, &ended)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gone = true
+		notify := func() error {
+			_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel())
+			return err
+		}
+		if err := notify(); err != nil || !ended {
+			return err
+		}
+		if err := b.awaitEnd(ctx, conn, incarnation); err != nil {
+			return err
+		}
+		return notify()
+	})
+	return gone, err
+}
+
+// awaitEnd waits until the session of an incarnation has ended, or for endTimeout.
+func (b *Backend) awaitEnd(ctx context.Context, conn *pgx.Conn, incarnation int32) error {
+	const endTimeout = 5 * time.Second
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", endTimeout.Milliseconds())); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, b.names.sql(awaitEnd), incarnation)
+		return err
+	})
+	if hasCode(err, codeLockNotAvailable) { // the node is forgotten all the same
+		return nil
+	}
+	return err
 }
 
 // readTrust returns for how long a dead node may still trust its last session.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 const stuckLease = 4 * time.Second
@@ -41,6 +44,19 @@ func (p *peer) stickIn(messages ...pgproto3.FrontendMessage) time.Time {
 	}
 	eventually(p.t, p.backend, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", p.listener.pid)
 	return last
+}
+
+// tryAsNode tries to acquire a role and reports whether it was free. After a
+// notification it tries a few times, as a node does: a session that ends releases its
+// locks one after the other.
+func (p *peer) tryAsNode(role string, notified bool) bool {
+	p.t.Helper()
+	free := !p.busy(role)
+	for pause := 2 * time.Millisecond; !free && notified && pause < 150*time.Millisecond; pause *= 3 {
+		p.wait(pause)
+		free = !p.busy(role)
+	}
+	return free
 }
 
 // markDeadSoon waits until a node's lease is over and marks it as dead.
@@ -107,12 +123,11 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			rival.refused("scheduler")
 			last := stuck.stick()
 			c.leave(t, stuck)
-			for rival.busy("scheduler") {
+			for notified := false; !rival.tryAsNode("scheduler", notified); rival.beat() {
 				if time.Since(last) > c.bound+patience {
 					t.Fatal("the session was never ended")
 				}
-				rival.wait(10 * time.Second / 3)
-				rival.beat()
+				notified = rival.wait(10 * time.Second / 3)
 			}
 			took := time.Since(last)
 			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))
@@ -188,4 +203,44 @@ func TestReaperSparesOtherDatabases(t *testing.T) {
 		t.Error("the session of a node of another database was ended")
 	}
 	living.beat()
+}
+
+// The server session of a forgotten node can end some time after the signal. The
+// candidates are notified when it has ended.
+func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
+	stuck := open(t, b, brief)
+	stuck.take("scheduler")
+	rival := open(t, b)
+	rival.refused("scheduler")
+	stuck.stick()
+	markDeadSoon(t, b, stuck.id)
+	pid := int(stuck.listener.pid)
+	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceValue(func() error { return sandbox.Signal(pid, sandbox.ResumeSignal) })
+	t.Cleanup(func() { _ = resume() })
+	forgotten := make(chan error, 1)
+	go func() { forgotten <- b.Forget(context.Background(), stuck.id) }()
+	eventually(t, b, "SELECT count(*) = 0 FROM {nodes} WHERE id = $1", stuck.id)
+	for rival.wait(200 * time.Millisecond) { // also hears of the death
+	}
+	if !rival.busy("scheduler") {
+		t.Fatal("the stopped session has released its lock")
+	}
+	if err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	for waited := time.Now(); !rival.wait(time.Second); rival.beat() {
+		if time.Since(waited) > patience {
+			t.Fatal("the candidate was not notified after the session had ended")
+		}
+	}
+	rival.take("scheduler")
+	if err := <-forgotten; err != nil {
+		t.Error(err)
+	}
 }

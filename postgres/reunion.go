@@ -9,7 +9,7 @@ import (
 )
 
 // After a restart, a crash or a failover the server has forgotten all locks, and the
-// old leader may not have noticed yet. The next term waits until nobody can trust
+// old leader may not have noticed yet. The next term waits until no node can trust
 // an earlier session: until all nodes have opened new ones, or else for a time that
 // is long enough in any case.
 
@@ -72,7 +72,7 @@ func (s *session) isCopy(row termRow) bool {
 // earlier session, with its last acknowledged heartbeat. On the same timeline it
 // has, because both are durable; after a promotion only if the operator declares
 // that nothing but synchronous standbys is promoted. If the last leader has no row,
-// somebody has deleted rows.
+// an operator has deleted rows.
 func (s *session) isRegistryComplete(row termRow) bool {
 	if !row.clean() && !row.nodeKnown {
 		return false

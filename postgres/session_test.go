@@ -102,7 +102,7 @@ func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", first.id)
 }
 
-func TestWaitReturnsOnNotification(t *testing.T) {
+func TestCanceledWaitKeepsSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -148,7 +148,7 @@ func TestNothingIsSentWithoutTrust(t *testing.T) {
 	}
 }
 
-func TestCloseFreesTheRoles(t *testing.T) {
+func TestCloseAnnouncesDeparture(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)

@@ -82,7 +82,7 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestWallClockJumpEndsTermWithinOneTick$")}, says: "nvariant 1",
 	},
 	{
-		name: "engine: nobody looks at the clocks before the deadline",
+		name: "engine: the clocks are not checked before the deadline",
 		file: "trust.go", from: "t.remaining(tick)", to: "t.remaining(1000*tick)",
 		promise: "1 One leader: work learns within a second that its machine was suspended",
 		tests:   []tests{in(".", "^TestWallClockJumpEndsTermWithinOneTick$")}, says: "nvariant 1",
@@ -101,7 +101,7 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestConfigRejectsInvalidSettings$")},
 	},
 	{
-		name: "engine: the end of trust cancels nothing by itself",
+		name: "engine: the end of trust cancels no context",
 		file: "trust.go", from: "		term.cancel(cause)\n	}\n	if stop != nil {", to: "		_ = term.cancel\n	}\n	if stop != nil {",
 		promise: "1 One leader: contexts end without the engine's mutex",
 		tests:   []tests{in(".", "^TestContextsEndWithoutMutex$|^TestContextsEndWithSessionWithoutMutex$")},
@@ -139,7 +139,7 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestGrantOfLostSessionIsIgnored$")}, says: "nvariant 7",
 	},
 	{
-		name: "engine: an attempt goes on waiting after its session",
+		name: "engine: an attempt stays pending after its session",
 		file: "session_end.go", from: "		e.attempt.pending, e.attempt.fencedSince = false, 0\n", to: "		e.attempt.fencedSince = 0\n",
 		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",
 		tests:   []tests{in(".", "^TestPendingAttemptEndsWithSession$")}, says: "nvariant 7",
@@ -167,13 +167,13 @@ var engineMutants = []mutant{
 	{
 		name: "engine: a term that was given up stays valid",
 		file: "term.go", from: "return !t.ended.Load() && t.session.trust.valid()", to: "return t.session.trust.valid()",
-		promise: "1 One leader: nobody trusts a term that was given up",
+		promise: "1 One leader: no node trusts a term that was given up",
 		tests:   []tests{in(".", "^TestGivenUpTermIsInvalid$")}, says: "nvariant 1",
 	},
 	{
 		name: "engine: a term that was given up has time left",
 		file: "term.go", from: "	if t.ended.Load() {\n		return 0\n	}\n	return t.session.trust.remaining", to: "	if t.ended.Load() && false {\n		return 0\n	}\n	return t.session.trust.remaining",
-		promise: "1 One leader: nobody trusts a term that was given up",
+		promise: "1 One leader: no node trusts a term that was given up",
 		tests:   []tests{in(".", "^TestGivenUpTermIsInvalid$")}, says: "remains valid",
 	},
 	{
@@ -271,7 +271,7 @@ var engineMutants = []mutant{
 	{
 		name: "engine: a notification starts no attempt",
 		file: "session.go", from: "		s.requestsPending = true\n		s.attemptAllNowLocked()\n", to: "		s.requestsPending = true\n		_ = s.attemptAllNowLocked\n",
-		promise: "7 Someone leads: a vacant role is filled at once after a notification",
+		promise: "7 Someone leads: a vacant role is filled immediately after a notification",
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$")},
 	},
 	{
@@ -412,7 +412,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a candidate does not wait until a reservation is over",
-		file: "acquire.go", from: "		a.nextAt = now + result.RetryIn\n", to: "		a.nextAt = now + 10*time.Millisecond\n",
+		file: "acquire.go", from: "min(result.RetryIn, n.cfg.CheckInterval)\n", to: "10*time.Millisecond\n",
 		promise: "during a reservation for another node a candidate tries only after notifications",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "without a notification",
 	},
@@ -421,5 +421,11 @@ var engineMutants = []mutant{
 		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 0 {",
 		promise: "during a reservation for another node a candidate tries once after each notification",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "attempts of a standby",
+	},
+	{
+		name: "engine: a reserved role is tried only after notifications",
+		file: "acquire.go", from: "min(result.RetryIn, n.cfg.CheckInterval)\n", to: "result.RetryIn\n",
+		promise: "7 Someone leads: within the check interval if every notification is lost",
+		tests:   []tests{in(".", "^TestReservedRoleIsTriedAtCheckIntervals$")},
 	},
 }

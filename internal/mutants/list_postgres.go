@@ -295,4 +295,10 @@ var postgresMutants = []mutant{
 		promise: "7 Someone leads: the node that sees a death notifies all candidates",
 		tests:   []tests{in("postgres", "^TestCrashIsNoticedInMilliseconds$")},
 	},
+	{
+		name: "postgres: the roles of a forgotten node are announced before its session has ended",
+		file: "postgres/members.go", from: "if err := notify(); err != nil || !ended {\n", to: "if err := notify(); err != nil || ended {\n",
+		promise: "7 Someone leads: a node that is forgotten frees its roles",
+		tests:   []tests{in("postgres", "^TestForgettingNotifiesAfterEndOfSession$")},
+	},
 }

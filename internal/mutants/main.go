@@ -28,7 +28,7 @@ func main() {
 // command runs the program and returns its exit code.
 func command(ctx context.Context, args []string, out io.Writer) (code int, err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	workers := flags.Int("j", 1, "how many mutants to run at once")
+	workers := flags.Int("j", 1, "how many mutants to run at the same time")
 	list := flags.Bool("list", false, "print the selected mutants and run none")
 	verbose := flags.Bool("v", false, "print the output of the tests that failed, too")
 	flags.Usage = func() {
@@ -81,7 +81,7 @@ func choose(all []mutant, parts []string) []mutant {
 	})
 }
 
-// tryAll tries mutants, several at a time, reports each as it is decided, and
+// tryAll tries mutants, several at a time, reports each outcome immediately, and
 // returns the outcomes in the order of the mutants. When the context ends it
 // returns those that were decided.
 func (r *runner) tryAll(ctx context.Context, all []mutant, workers int, tell func(outcome)) []outcome {

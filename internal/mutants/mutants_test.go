@@ -87,7 +87,7 @@ func TestCheapMutantsAreCaught(t *testing.T) {
 	}
 	defer r.close()
 	for _, name := range []string{
-		"engine: the end of trust cancels nothing by itself",
+		"engine: the end of trust cancels no context",
 		"engine: a lease may be shorter than what a heartbeat needs",
 		"lease: the nil id holds a vacant lease",
 	} {

@@ -97,7 +97,7 @@ func (r *runner) decide(ctx context.Context, m mutant) outcome {
 	return outcome{verdict: survived}
 }
 
-// overlay writes the broken file and what tells the compiler of it.
+// overlay writes the broken file and the overlay file that names it to the compiler.
 func (r *runner) overlay(m mutant, text []byte) (string, error) {
 	folder := filepath.Join(r.scratch, fmt.Sprintf("%x", sha256.Sum256([]byte(m.name)))[:16])
 	if err := os.MkdirAll(folder, 0o755); err != nil {

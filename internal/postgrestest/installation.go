@@ -1,5 +1,5 @@
-// Package postgrestest gives tests an installation on PostgreSQL: a schema of its
-// own on the server that the tests of a package share, backends, and the nodes on
+// Package postgrestest gives tests an installation on PostgreSQL: a separate
+// schema on the server that the tests of a package share, backends, and the nodes on
 // it. All of it ends with the test.
 package postgrestest
 
@@ -59,7 +59,7 @@ func (i *Installation) Migrate(features ...string) {
 	}
 }
 
-// NewBackend returns a backend as a process of its own would have it.
+// NewBackend returns a backend that shares nothing with others, as in a separate process.
 func (i *Installation) NewBackend(changes ...func(*postgres.Config)) *postgres.Backend {
 	i.Helper()
 	config := postgres.Config{Schema: i.Schema}

@@ -222,8 +222,10 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 		return false
 	}
 	failed = s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
-	if result.RetryIn > 0 { // reserved for another node, or left to others: until then only after a notification
-		a.nextAt = now + result.RetryIn
+	if result.RetryIn > 0 {
+		// Reserved for another node, or left to others: no quick retries. The notification
+		// that ends this may be lost.
+		a.nextAt = now + min(result.RetryIn, n.cfg.CheckInterval)
 		return false
 	}
 	return failed
@@ -264,8 +266,8 @@ func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) boo
 }
 
 // backOffLocked schedules the next attempts of the elections whose attempts
-// failed. It calls retry strategies on goroutines of their own, because they
-// are user code; an election whose strategy has not returned makes no attempt.
+// failed. It calls retry strategies on separate goroutines, because they are
+// user code; an election whose strategy has not returned makes no attempt.
 // done is closed when all strategies have returned; it is nil if there are
 // none.
 func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {

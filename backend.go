@@ -104,7 +104,7 @@ type Session interface {
 	// roles are still pending and the others are not held.
 	TryAcquire(requests []AcquireRequest) ([]AcquireResult, error)
 
-	// Heartbeat tells the database that the node is alive and checks that the
+	// Heartbeat reports to the database that the node is alive and checks that the
 	// session still belongs to the node. It reports whether the database may have
 	// requests for this node.
 	Heartbeat(load Load) (requestsPending bool, err error)

@@ -58,7 +58,7 @@ type Config struct {
 	SynchronousFailover bool
 
 	// Retry governs opening a new session after a loss and, for elections
-	// without a strategy of their own, acquiring roles. Default: sessions are
+	// without their own strategy, acquiring roles. Default: sessions are
 	// retried after 100 ms, doubling to 2 s, with jitter, and roles every
 	// CheckInterval.
 	Retry retry.Strategy

@@ -17,7 +17,7 @@ var (
 	ErrLock = sentinel.New(ErrTenure, "lock failed")
 	// ErrShutdown: a shutdown, drain or step-down did not finish in time.
 	ErrShutdown = sentinel.New(ErrTenure, "shutdown failed")
-	// ErrRefused: the backend must not be used as it is, and a retry does not help.
+	// ErrRefused: the backend must not be used, and a retry does not help.
 	// The message says what to change.
 	ErrRefused = sentinel.New(ErrTenure, "refused")
 	// ErrTermEnded: a term has ended. It matches the cause of every term's context.

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// loadSampler calls Config.Load on a goroutine of its own: if the function
+// loadSampler calls Config.Load on a separate goroutine: if the function
 // blocks, one heartbeat waits briefly and later ones not at all.
 type loadSampler struct {
 	mu      sync.Mutex // a leaf: Config.Load is not called under it

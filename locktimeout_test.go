@@ -72,6 +72,19 @@ func TestLockTimeoutBoundsOnlyFencedTransactions(t *testing.T) {
 	})
 }
 
+// answersFirst gives the first attempt a result, and grants the next ones.
+func (c *conn) answersFirst(result tenure.AcquireResult) {
+	c.set(func(c *conn) {
+		asked := 0
+		c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+			if asked++; asked == 1 {
+				return &result
+			}
+			return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
+		}
+	})
+}
+
 // The clock of a machine that is suspended during a pending attempt counts too
 // slowly, so the attempt continues within a RefreshInterval, whatever the
 // server said at first.
@@ -80,15 +93,7 @@ func TestPendingAttemptContinuesWithinRefreshInterval(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
 		defer closeNode(t, node)
-		asked := 0
-		db.last().set(func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
-				if asked++; asked == 1 {
-					return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour}
-				}
-				return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
-			}
-		})
+		db.last().answersFirst(tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour})
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		wantError(t, "Start", e.Start(t.Context()), nil)
 		time.Sleep(node.Timing().RefreshInterval)

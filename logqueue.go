@@ -18,7 +18,7 @@ const (
 	logFlush = 2 * time.Second
 )
 
-// logQueue writes log records, in order, on a goroutine of its own. A handler
+// logQueue writes log records, in order, on a separate goroutine. A handler
 // that is slow, blocks forever or panics delays only the log. The goroutine
 // exists while there are records to write; flush waits for it.
 type logQueue struct {

@@ -65,7 +65,7 @@ type Node struct {
 
 // Open opens a node and returns when its first session is open. It retries as
 // the retry strategy says until ctx ends. It returns an error that matches
-// ErrRefused, without a retry, if the backend must not be used as it is, or
+// ErrRefused, without a retry, if the backend must not be used, or
 // ErrInvalidConfig. Once Open has returned, the end of ctx has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	if d, ok := backend.(interface{ DefaultLease() time.Duration }); ok {

@@ -49,6 +49,23 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 	})
 }
 
+// The target of a reservation can lead and leave while every notification is lost:
+// another candidate tries again within its check interval.
+func TestReservedRoleIsTriedAtCheckIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		db.last().answersFirst(tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: time.Hour})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(node.Timing().CheckInterval)
+		synctest.Wait()
+		want(t, "leads", e.IsLeader(), true)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
+	})
+}
+
 // A role whose target has led and left is led again at once, although the time of its
 // reservation has not passed.
 func TestReservationEndsWithTargetsTerm(t *testing.T) {

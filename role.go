@@ -84,7 +84,7 @@ func (k LockKey) String() string {
 }
 
 // LockKey returns the key of the role's lock in an installation. For a role
-// without a key of its own, it is the first 64 bits, big-endian, of SHA-256
+// without its own key, it is the first 64 bits, big-endian, of SHA-256
 // over the installation's 16 bytes and the name.
 func (r Role) LockKey(installation uuid.UUID) LockKey {
 	switch r.kind {

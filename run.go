@@ -23,7 +23,7 @@ type Work func(ctx context.Context, term *Term) error
 // is free, and returns nil.
 //
 // If work returns during its term, the node gives up the role, so that another
-// candidate acquires it at once. After [Done], Run returns nil. After nil or any
+// candidate acquires it immediately. After [Done], Run returns nil. After nil or any
 // other error, which goes to the error callbacks, this node campaigns again only
 // after a delay that grows with each such term; see [ElectionConfig].WorkRetry.
 //
@@ -152,7 +152,7 @@ func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
 }
 
 // takeTermLocked returns the next term of a run that is still valid, or nil. It
-// records that the work of terms that have ended meanwhile has returned.
+// records that the work of the terms before it, which have ended, has returned.
 func (e *Election) takeTermLocked(r electionRun) *Term {
 	for {
 		select {

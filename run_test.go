@@ -117,8 +117,10 @@ func TestStandbyLeadsWhenWorkFails(t *testing.T) {
 		var failed time.Time
 		failures := 0
 		leading := make(chan struct{})
-		go func() { // ends with ctx
-			_ = first.Run(ctx, func(context.Context, *tenure.Term) error {
+		early, cancelEarly := context.WithTimeout(ctx, time.Hour-time.Second) // or it could lead after the second
+		defer cancelEarly()
+		go func() {
+			_ = first.Run(early, func(context.Context, *tenure.Term) error {
 				close(leading)
 				time.Sleep(time.Second)
 				failures++

@@ -45,8 +45,8 @@ func (c *Clock) Now() clocks.Instant {
 
 func (c *Clock) mono() time.Duration { return time.Duration(c.now.Load()) }
 
-// AfterFunc implements [clocks.Clock]. If d is not positive, f is called at
-// once, on its own goroutine.
+// AfterFunc implements [clocks.Clock]. If d is not positive, f is called
+// immediately, on its own goroutine.
 func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -100,8 +100,8 @@ func (d *Database) Silence(role tenure.Role) (resume func()) {
 // is called with nil: what sessions send, opening a session, looking up leaders,
 // [Database.Fence]. Sessions live on, as on a server that answers with errors, so
 // leaders lead until their trust ends. For a server that is gone, call Revoke
-// too. An err that matches [tenure.ErrRefused] makes [tenure.Open] give up at
-// once.
+// too. An err that matches [tenure.ErrRefused] makes [tenure.Open] return
+// immediately.
 func (d *Database) Fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

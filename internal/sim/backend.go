@@ -210,15 +210,15 @@ func (b *backend) terminateUnlessEnded(why string) {
 	b.server.ring()
 }
 
-// end stops the backend. If tell, a FATAL is sent to the client, before any
-// lock is freed. The caller frees the locks.
-func (b *backend) end(why string, tell bool) {
+// end stops the backend. If notify is set, a FATAL is sent to the client before
+// any lock is freed. The caller frees the locks.
+func (b *backend) end(why string, notify bool) {
 	s := b.server
 	b.ended, b.endedAt = true, s.world.now()
 	b.stopIdleTimer()
 	s.backends = slices.DeleteFunc(s.backends, func(other *backend) bool { return other == b })
 	s.world.log("server", "ends session %d of %s: %s", b.incarnation, b.client.process, why)
-	if tell {
+	if notify {
 		fatal := fmt.Errorf("%w: FATAL: %s", errReset, why)
 		b.down.send(func() { b.client.disconnected(fatal) })
 	}

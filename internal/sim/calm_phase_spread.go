@@ -38,7 +38,7 @@ func (w *World) unfairShare() string {
 	for _, role := range w.roleNames {
 		holder := holders[role]
 		if holder == nil {
-			return fmt.Sprintf("nobody leads %s", role)
+			return fmt.Sprintf("no node leads %s", role)
 		}
 		leads[holder]++
 	}

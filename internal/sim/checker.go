@@ -118,7 +118,7 @@ func (c *checker) check() {
 		}
 		for _, old := range working {
 			if old.term < newest.term && !old.process.paused() && !c.excused(role, old) {
-				c.violate(1, "the work of %s under term %d of %s goes on while %s leads in term %d",
+				c.violate(1, "the work of %s under term %d of %s continues while %s leads in term %d",
 					old.process, old.term, role, newest.process, newest.term)
 			}
 		}

@@ -25,7 +25,7 @@ func (c *checker) drained(role string, claims []claim) {
 			continue
 		}
 		if row := b.row(); row != nil && row.description.Drained {
-			c.violate(serversLead, "%s leads %s, term %d, and has told that it is drained", claim.process, role, claim.term)
+			c.violate(serversLead, "%s leads %s, term %d, and has reported that it is drained", claim.process, role, claim.term)
 		}
 	}
 }

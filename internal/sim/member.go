@@ -128,7 +128,7 @@ func (p *Process) campaign(ctx context.Context, election *tenure.Election, work 
 		err := election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 			return p.lead(ctx, term, work, rnd)
 		})
-		p.log("stands for %s no more: %v", election.Role(), err)
+		p.log("no longer campaigns for %s: %v", election.Role(), err)
 		if errors.Is(err, tenure.ErrClosed) || !p.sleep(p.ctx, time.Second) {
 			return
 		}

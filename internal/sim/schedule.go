@@ -253,7 +253,7 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	defer w.mu.Unlock()
 	for _, role := range w.roleNames {
 		if !led[role] {
-			w.checker.violate(7, "nobody leads %s, %v after all faults ended", role, bound)
+			w.checker.violate(7, "no node leads %s, %v after all faults ended", role, bound)
 		}
 	}
 }

@@ -112,12 +112,19 @@ func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 	if vacancy.polled || v.doubt >= vacancy.until-v.slack() {
 		due += poll
 	}
-	due = max(due, since+max(poll, longestRetry)) + v.slack()
+	again := max(poll, longestRetry)
+	if vacancy.why == silentHolder && v.doubt >= since { // the watch of a node that is back may be blocked
+		again = max(again, v.longestCheck())
+	}
+	due = max(due, since+again) + v.slack()
 	if now > due {
 		v.world.checker.violate(7, "%s has been vacant until %v although %s could lead it since %v and what excused that, %s, ended at %v; %s",
 			role, now, p, since, vacancy.why, vacancy.until, v.world.server.whoHolds(role))
 	}
 }
+
+// silentHolder excuses a vacancy: a session that no node can use keeps the lock.
+const silentHolder = "a session that holds it in silence"
 
 // longestRetry is the longest pause after an attempt that failed; see retry.
 const longestRetry = 2 * time.Second
@@ -254,7 +261,7 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	b := l.holder
 	p := b.client.process
 	if v.isDisturbed(p) || s.backendOf(p.machine) != b {
-		return v.silence(b), "a session that holds it in silence", v.strangerSince(b) > 0
+		return v.silence(b), silentHolder, v.strangerSince(b) > 0
 	}
 	if b.running != nil {
 		return now, "a statement in progress", false

@@ -22,10 +22,12 @@ type site struct {
 	lease  time.Duration
 	began  time.Time
 	nodes  []*children.Child
+
+	tolerated time.Duration // longest overlap that the guarantees allow in the test
 }
 
 // newSite makes an installation. When the test ends, no two nodes may have led at
-// the same time (Invariant 1).
+// the same time (Invariant 1), unless the test tolerates it.
 func newSite(t *testing.T, lease time.Duration) *site {
 	s := &site{T: t, server: pgtest.Shared(t), lease: lease, began: time.Now()}
 	s.schema = s.server.Schema(t)
@@ -37,7 +39,9 @@ func (s *site) checkOverlaps() {
 	for i, a := range s.nodes {
 		for _, b := range s.nodes[:i] {
 			for _, o := range children.Overlaps(a.Leads(), b.Leads()) {
-				s.Errorf("invariant 1: %s and %s led at the same time for %v", a.Name, b.Name, o.Length())
+				if o.Length() > s.tolerated {
+					s.Errorf("invariant 1: %s and %s led at the same time for %v", a.Name, b.Name, o.Length())
+				}
 			}
 		}
 	}

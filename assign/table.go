@@ -18,7 +18,7 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// table is the user's table as it is in the database. It inserts the names and
+// table describes the user's table in the database. It inserts the names and
 // types of its objects into the SQL of this package.
 type table struct {
 	replacer *strings.Replacer
@@ -32,7 +32,7 @@ type column struct {
 	kind               string // kind of the type: "e" is an enumeration
 	notNull            bool
 	readable, writable bool
-	unique             bool // has a unique index of its own
+	unique             bool // has a unique index on this column alone
 }
 
 // readTable reads the table's columns. The error matches
@@ -114,7 +114,7 @@ func (c Config) checkColumns(found map[string]column) error {
 		case need.column == c.Columns.Node && is.notNull:
 			return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
 		case need.column == c.Columns.ID && !is.unique:
-			return invalid("the column %s of %s has no unique index of its own", quoted, name)
+			return invalid("the column %s of %s needs a unique index on this column alone", quoted, name)
 		case !is.readable || need.update && !is.writable:
 			return fmt.Errorf("%w: the database user lacks a privilege on the column %s of %s; see assign.Grants", dberr.ErrPrivilege, quoted, name)
 		}

@@ -13,7 +13,7 @@ import (
 
 // viewPause is the minimum time between two reads of the registry. If reads
 // take long, the pause is longer, up to the check interval, so that they take
-// at most a third of the time and cover many changes at once. A failed read
+// at most a third of the time and each covers many changes. A failed read
 // does not extend the pause: its duration says nothing about the next read.
 const (
 	viewPause   = 2 * time.Millisecond

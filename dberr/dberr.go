@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sentinel"
 )
 
-// Reasons why a database must not be used as it is. All match [tenure.ErrRefused].
+// Reasons why a database must not be used. All match [tenure.ErrRefused].
 var (
 	// ErrPooled: the connection goes through a pooler that shares server sessions
 	// or transactions.

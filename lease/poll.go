@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// pollResult is the row of news and the time until the next lease expires.
+// pollResult is the row of counters and the time until the next lease expires.
 type pollResult struct {
 	vacancies, terms int64
 	nextExpiry       sql.NullInt64 // microseconds from the time of the poll; null if there is no session
@@ -18,7 +18,7 @@ type pollResult struct {
 // recorded yet.
 func (n pollResult) leaseExpired() bool { return n.nextExpiry.Valid && n.nextExpiry.Int64 <= 0 }
 
-// poll reads the row of news.
+// poll reads the row of counters.
 func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
 	err = b.db.Read(ctx, "poll for changes", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, b.queries.poll, func(rows *sql.Rows) error {

@@ -9,7 +9,7 @@ import (
 // queries holds the statements of a backend, in its dialect and with the names of its
 // tables. %s is replaced by a list of parameters.
 //
-// Lock order: rows of sessions, rows of roles by name, the row of news.
+// Lock order: rows of sessions, rows of roles by name, the row of counters.
 type queries struct {
 	names *strings.Replacer
 
@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS {sessions} (
 // A role without a holder is vacant. A role with a holder has a leader if the term has
 // not ended; otherwise it is reserved for a term that may not begin yet. The unique key
 // makes the term a key column. So on PostgreSQL a fenced transaction delays the begin
-// of the next term but not the end of its own.
+// of the next term but not the end of its term.
 const tableRoles = `
 CREATE TABLE IF NOT EXISTS {seats} (
     role {name} NOT NULL PRIMARY KEY,
@@ -111,7 +111,7 @@ CREATE TABLE IF NOT EXISTS {requests} (
     requested_at bigint NOT NULL
 ){table options}`
 
-// The one row of news has counters that increase when something changes. Waiting nodes
+// The table has one row. Its counters increase when something changes; waiting nodes
 // poll them.
 const tableNews = `
 CREATE TABLE IF NOT EXISTS {news} (

@@ -17,7 +17,7 @@ import (
 // When ctx ends, Run resigns, waits until work has returned and the role is free,
 // and returns nil. After [tenure.Done] it returns nil. If ctx ends before the
 // first session is open, it returns why the session could not be opened. An error
-// also matches ErrRefused if the database must not be used as it is, and ErrStopped
+// also matches ErrRefused if the database must not be used, and ErrStopped
 // if the retry strategy gave up. A node that cannot leave within 10 s is cut off.
 func Run(ctx context.Context, db *sql.DB, dialect Dialect, role string, work tenure.Work) error {
 	return RunWith(ctx, db, dialect, tenure.NamedRole(role), RunConfig{}, work)

@@ -105,7 +105,7 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 }
 
 // checkName returns an error if another node with a live lease has the same name. Opening
-// a session locks the row of news, so no other session opens at the same time.
+// a session locks the row of counters, so no other session opens at the same time.
 func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.NodeInfo) error {
 	var nameTaken error
 	err := sqldb.ForEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {

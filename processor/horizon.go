@@ -58,7 +58,7 @@ func (h OpenTransaction) String() string {
 	return fmt.Sprintf("PID %d (%q, user %s, database %s, %s), for %v", h.PID, h.Application, h.User, h.Database, h.State, h.Age.Round(time.Second))
 }
 
-// Server sessions show transaction ids without the epoch; their ages tell how
+// Server sessions show transaction ids without the epoch; their ages show how
 // far they are below the next id. An autovacuum of a single table has no id,
 // and neither does a session that only reads.
 const readHorizon = `

@@ -46,7 +46,7 @@ WITH counter AS (
     FROM events
     GROUP BY writer
     HAVING max(was) > writer OR min(was) <> max(was)
-), told AS (
+), marked AS (
     SELECT was, position, writer > (SELECT max(writer) FROM restores) AS later
     FROM events
 ), compared AS (
@@ -54,7 +54,7 @@ WITH counter AS (
         *,
         row_number() OVER ordered AS number,
         coalesce(position <= lag(position) OVER ordered, false) AS begins
-    FROM told
+    FROM marked
     WINDOW ordered AS (ORDER BY coalesce(later, false), was, position)
 )
 SELECT was, position, later, number, count(*) FILTER (WHERE begins) OVER (ORDER BY number) AS run

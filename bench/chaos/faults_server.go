@@ -29,7 +29,7 @@ func killServer(ctx context.Context, b *bed, _ *member, _ script.Step) (func(con
 	return b.startAgain, "", err
 }
 
-// startAgain starts the server, unless it comes back by itself, and waits until it
+// startAgain starts the server, unless it restarts on its own, and waits until it
 // takes writes. Its old processes can hold its memory for a moment, and a recovery
 // that began on a full disk ends the server although there is room again.
 func (b *bed) startAgain(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (b *bed) signalServer(signal syscall.Signal) {
 	}
 	b.stopped = nil
 	if b.caretaker != nil {
-		_, _ = fmt.Fprintln(b.caretaker, "stopped") // without a caretaker there is nothing to tell
+		_, _ = fmt.Fprintln(b.caretaker, "stopped") // fails if the caretaker has ended
 	}
 }
 

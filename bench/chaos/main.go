@@ -63,7 +63,7 @@ func parse() *command {
 	flag.DurationVar(&c.duration, "duration", 5*time.Minute, "how long the script lasts")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the script") //nolint:gosec // the time is positive
 	flag.IntVar(&c.nodes, "nodes", 5, "number of nodes")
-	flag.IntVar(&c.roles, "roles", 20, "number of roles, besides those of the schedules, the view and the outbox")
+	flag.IntVar(&c.roles, "roles", 20, "number of roles in addition to those of the schedules, the view and the outbox")
 	flag.DurationVar(&c.lease, "lease", 4*time.Second, "the nodes' lease")
 	flag.StringVar(&c.dsn, "dsn", "", "connection string of a superuser of an empty database to use instead of a private server")
 	flag.StringVar(&c.kinds, "kinds", "", "comma-separated kinds of fault; default all that this machine can make")

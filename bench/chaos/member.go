@@ -69,7 +69,7 @@ func (m *member) supervise(name string, process *children.Child) {
 	expected := m.ending || m.name != name
 	m.bed.mu.Unlock()
 	if !expected {
-		m.bed.complain("the process %s ended by itself", name)
+		m.bed.complain("the process %s ended unexpectedly", name)
 	}
 }
 

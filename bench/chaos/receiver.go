@@ -39,7 +39,7 @@ func startReceiver(b *bed) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) close() { _ = r.server.Close() } // nobody waits for its answers
+func (r *receiver) close() { _ = r.server.Close() } // no client waits for its answers
 
 // ServeHTTP records the messages of a request, when they arrive.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {

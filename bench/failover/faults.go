@@ -19,8 +19,8 @@ func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	return outcome{took: at.Sub(begun)}, err
 }
 
-// told makes the leader do something voluntarily; the child says when it began.
-func told(command string) func(context.Context, *bench, *child) (outcome, error) {
+// voluntary makes the leader step down or close; the child reports when it began.
+func voluntary(command string) func(context.Context, *bench, *child) (outcome, error) {
 	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		before := time.Now()
 		if err := leader.Say(command); err != nil {

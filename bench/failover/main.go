@@ -83,7 +83,7 @@ func (b *bench) run(ctx context.Context, only, version string) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("PostgreSQL %s, durable, loopback; 3 nodes in processes of their own; times in ms\n\n", b.server.Installation.Version)
+	fmt.Printf("PostgreSQL %s, durable, loopback; 3 nodes in separate processes; times in ms\n\n", b.server.Installation.Version)
 	fmt.Printf("%-22s %6s %9s %9s %9s %9s %6s %12s %6s %14s  %s\n",
 		"fault", "rounds", "p50", "p99", "max", "bare p50", "ratio", "bare+commit", "ratio", "both trusting", "bound")
 	for _, s := range scenarios {

@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Kinds of reports of a node, besides those of [children.Watch].
+// Kinds of reports of a node, in addition to those of [children.Watch].
 const (
 	ready        = "ready"
 	connected    = "connected"

@@ -60,17 +60,102 @@ func read(path string) (*outcome, error) {
 	return o, err
 }
 
-// writePage puts the results into a page of the documents.
+// writePage puts the longest times of the results into a page of the documents.
 func (o *outcome) writePage(path string) error {
-	return docpage.Update(path, "chaos-patroni", func(string) string { return o.summary() + "\n" + o.table() })
+	return docpage.Update(path, "chaos-patroni", func(string) string { return o.settings() + "\n" + o.findings() + "\n" + o.longest() })
+}
+
+// settings describes the run.
+func (o *outcome) settings() string {
+	return fmt.Sprintf("Last run: %s, %d faults with seed %d. PostgreSQL %s; Patroni with `ttl` %d s, `loop_wait` %d s, `retry_timeout` %d s;\n`Lease` %s, `FailoverWait` %s.\n",
+		o.Date.Format(time.DateOnly), len(o.Rounds), o.Seed, o.PostgreSQL, o.Patroni["ttl"], o.Patroni["loop_wait"], o.Patroni["retry_timeout"], o.Lease, o.FailoverWait)
+}
+
+// findings is a table, in Markdown, of what was found in each mode. Times are in
+// seconds, of the longest case.
+func (o *outcome) findings() string {
+	var text strings.Builder
+	text.WriteString("| mode | terms | acknowledged fenced writes | of these lost | violations | two primaries acknowledge writes | two nodes trust their terms |\n|---|---|---|---|---|---|---|\n")
+	for _, m := range o.modes() {
+		v, judged := o.Verdicts[m.name]
+		var split, bothTrust float64
+		for _, r := range o.Rounds {
+			if r.Mode == m.name {
+				split, bothTrust = max(split, r.Split), max(bothTrust, r.BothTrust)
+			}
+		}
+		counts := "– | – | – | –" // the run was interrupted before its checks
+		if judged {
+			counts = fmt.Sprintf("%d | %d | %d | %d", v.Terms, v.Written, v.Lost, len(v.Violations))
+		}
+		fmt.Fprintf(&text, "| %s | %s | %.1f s | %.1f s |\n", m.name, counts, split/1000, bothTrust/1000)
+	}
+	return text.String()
+}
+
+// longest is a table, in Markdown, of the longest vacancies by kind of fault and
+// mode. In parentheses is how long the wait on the new primary took.
+func (o *outcome) longest() string {
+	inModes := o.modes()
+	var text strings.Builder
+	text.WriteString("| fault | what happens |")
+	for _, m := range inModes {
+		text.WriteString(" " + m.name + " |")
+	}
+	text.WriteString("\n" + strings.Repeat("|---", 2+len(inModes)) + "|\n")
+	for _, k := range kinds {
+		if !slices.ContainsFunc(o.Rounds, func(r round) bool { return r.Kind == k.name }) {
+			continue
+		}
+		fmt.Fprintf(&text, "| `%s` | %s |", k.name, k.does)
+		for _, m := range inModes {
+			text.WriteString(o.cell(m, k) + " |")
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// cell sums up the rounds with a kind of fault in a mode.
+func (o *outcome) cell(m mode, k kind) string {
+	var vacancy, leader float64
+	made, lost, moved := false, false, false
+	for _, r := range o.Rounds {
+		if r.Kind != k.name || r.Mode != m.name {
+			continue
+		}
+		made = true
+		if r.Kept {
+			continue
+		}
+		lost, vacancy = true, max(vacancy, r.Vacancy)
+		if r.Writable > 0 { // or the server took writes all the time
+			moved, leader = true, max(leader, r.Leader)
+		}
+	}
+	switch {
+	case !made:
+		return ""
+	case !lost:
+		return " kept"
+	case !moved:
+		return fmt.Sprintf(" %.1f", vacancy/1000)
+	default:
+		return fmt.Sprintf(" %.1f (%.1f)", vacancy/1000, leader/1000)
+	}
+}
+
+// modes are those of the run.
+func (o *outcome) modes() []mode {
+	return slices.DeleteFunc(slices.Clone(modes), func(m mode) bool {
+		return !slices.ContainsFunc(o.Rounds, func(r round) bool { return r.Mode == m.name })
+	})
 }
 
 // summary describes the run and its findings.
 func (o *outcome) summary() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Last run: %s, %d faults with seed %d. PostgreSQL %s; Patroni with `ttl` %d s, `loop_wait` %d s, `retry_timeout` %d s;\n",
-		o.Date.Format(time.DateOnly), len(o.Rounds), o.Seed, o.PostgreSQL, o.Patroni["ttl"], o.Patroni["loop_wait"], o.Patroni["retry_timeout"])
-	fmt.Fprintf(&text, "`Lease` %s, `FailoverWait` %s.\n\n", o.Lease, o.FailoverWait)
+	text.WriteString(o.settings() + "\n")
 	for _, m := range modes {
 		if v, found := o.Verdicts[m.name]; found {
 			fmt.Fprintf(&text, "- %s: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  overlaps while two primaries acknowledged writes: %d\n",

@@ -142,7 +142,7 @@ func (s *session) fromServer(data []byte) []byte {
 			}
 			s.answered(message)
 		default:
-			known = s.told(message) || known
+			known = s.recordMessage(message) || known
 		}
 	}
 	return append(forward, data...)
@@ -159,9 +159,9 @@ const (
 
 const headerSize = 5
 
-// told records a message from the server and reports whether it changed what is
+// recordMessage records a message from the server and reports whether it changed what is
 // known about the connection.
-func (s *session) told(message []byte) bool {
+func (s *session) recordMessage(message []byte) bool {
 	body := message[headerSize:]
 	switch message[0] {
 	case readyForQuery:

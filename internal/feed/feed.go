@@ -1,5 +1,5 @@
-// Package feed keeps what a server tells its clients as server-sent events, and
-// streams it to each of them. A client that comes back resumes where it was.
+// Package feed keeps the events of a server and streams them to each client as
+// server-sent events. A client that comes back resumes where it was.
 package feed
 
 import (
@@ -235,7 +235,7 @@ func Frame(id, kind string, event any) []byte {
 	return frameOf(id, kind, data)
 }
 
-// frameOf is an event as it is sent. JSON contains no line ends.
+// frameOf encodes an event for sending. JSON contains no line ends.
 func frameOf(id, kind string, data []byte) []byte {
 	data = printable.JSON(data)
 	var frame []byte

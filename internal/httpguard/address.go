@@ -34,8 +34,8 @@ func (p Proxies) Client(r *http.Request) string {
 	return Network(from)
 }
 
-// Network returns an address, with or without a port, as it is counted. An IPv6
-// address counts as its network of 64 bits, because one host can use all of it.
+// Network returns the network that attempts from an address, with or without a port,
+// are counted by. For IPv6 it is the /64, because one host can use all of it.
 func Network(from string) string {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host

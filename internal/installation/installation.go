@@ -14,12 +14,12 @@ import (
 
 // LockKey is the key, a pair, of the advisory lock of an installation: the first
 // eight bytes of the SHA-256 of "tenure installation", the schema and the prefix,
-// each ended by a zero byte. It depends on nothing that is stored, so that those
-// who live under an installation that was removed still hold the lock of the
-// one that would take its place.
+// each ended by a zero byte. It depends on nothing that is stored, so that nodes
+// of an installation that was removed still hold the lock of the one that would
+// take its place.
 //
-// Whoever elects under the installation holds the lock shared. Who creates or
-// removes it, or changes its mode, holds it exclusively.
+// A node of the installation holds the lock shared. A process that creates or
+// removes the installation, or changes its mode, holds it exclusively.
 func LockKey(schema, prefix string) (a, b int32) {
 	sum := sha256.Sum256([]byte("tenure installation\x00" + schema + "\x00" + prefix + "\x00"))
 	return int32(binary.BigEndian.Uint32(sum[:4])), int32(binary.BigEndian.Uint32(sum[4:8]))

@@ -1,5 +1,5 @@
-// Package managed tests elections on servers that belong to somebody else: users
+// Package managed tests elections on servers that a provider manages: users
 // without superuser, settings that a service imposes, TLS, passwords that rotate,
 // restarts for maintenance and full disks. It runs the known settings of managed
-// services on local servers. The results are the table of docs/howto/managed-servers.md.
+// services on local servers. The results are the tables of docs/howto/managed-servers.md.
 package managed

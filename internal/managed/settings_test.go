@@ -14,7 +14,7 @@ import (
 // hostile are limits of a server that would end every session of a node.
 func hostile(server *pgtest.Server) map[string]string {
 	settings := map[string]string{
-		"statement_timeout":                   "200ms",
+		"statement_timeout":                   "1s",
 		"lock_timeout":                        "100ms",
 		"idle_session_timeout":                "300ms",
 		"idle_in_transaction_session_timeout": "200ms",
@@ -22,7 +22,7 @@ func hostile(server *pgtest.Server) map[string]string {
 		"search_path":                         "",
 	}
 	if server == nil || server.Major() >= 17 {
-		settings["transaction_timeout"] = "300ms"
+		settings["transaction_timeout"] = "1500ms"
 	}
 	return settings
 }

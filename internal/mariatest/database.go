@@ -35,8 +35,8 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("mysql://root@%s/%s", s.address(), database)
 }
 
-// Execute runs statements as root, on a connection of their own and without a
-// default database.
+// Execute runs statements as root, on a separate connection without a default
+// database.
 func (s *Server) Execute(t testing.TB, statements string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -1,5 +1,5 @@
 // Package mariatest gives tests real MariaDB servers: one shared by all tests of
-// a package, with a database for each, and servers of their own for tests that
+// a package, with a database for each, and separate servers for tests that
 // stop, pause or break them. The tests bring their own driver.
 //
 // A package that uses it has

@@ -18,7 +18,7 @@ const BinariesVariable = "TENURE_MARIADB_BIN"
 // it.
 var ErrNotInstalled = errors.New("MariaDB is missing")
 
-// usualPlaces are where distributions put the programs, besides those of PATH.
+// usualPlaces are where distributions put the programs outside of PATH.
 var usualPlaces = []string{
 	"/usr/sbin", "/usr/bin", "/usr/libexec", // Debian, Fedora
 	"/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec", // BSD, Homebrew on Intel

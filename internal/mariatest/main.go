@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// kind says how servers are ended by whoever finds them without an owner.
+// kind says how the sandbox ends servers whose owner is gone.
 var kind = sandbox.Kind{
 	Name:     "maria",
 	Accounts: []string{"mysql", "nobody", "daemon"},

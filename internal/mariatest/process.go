@@ -132,13 +132,13 @@ func (s *Server) end(signal os.Signal) error {
 	select {
 	case <-s.process.Done():
 	case <-time.After(timeout):
-		return fmt.Errorf("MariaDB still runs %v after it was told to end (%v)\n%s", timeout, signal, s.Log())
+		return fmt.Errorf("MariaDB still runs %v after the signal to end (%v)\n%s", timeout, signal, s.Log())
 	}
 	s.process, s.paused = nil, false
 	return os.Remove(s.pidPath())
 }
 
-// pause stops the process in its tracks, or lets it go on.
+// pause pauses the process, or resumes it.
 func (s *Server) pause(pause bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ type Options struct {
 
 // Server is a MariaDB server for tests, and its data directory while it is
 // stopped. Its methods may be called from several goroutines; those that take a
-// test fail it at once if they cannot do what they promise.
+// test fail it immediately if they cannot do what they promise.
 type Server struct {
 	Host   string // a loopback address
 	Port   int    // kept over restarts
@@ -40,7 +40,7 @@ type Server struct {
 
 	mu      sync.Mutex // serializes starting, stopping and pausing
 	process *sandbox.Process
-	known   bool // somebody may know the port
+	known   bool // a test may use the port
 	paused  bool
 }
 
@@ -189,7 +189,7 @@ func (s *Server) Pause(t testing.TB) {
 	s.do(t, func(context.Context) error { return s.pause(true) })
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	s.do(t, func(context.Context) error { return s.pause(false) })

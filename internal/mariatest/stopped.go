@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// awaitStopped waits until a signal to stop has reached all threads of a process,
-// where the system tells: until then one may still answer.
+// awaitStopped waits until a signal to stop has reached all threads of a process:
+// until then one may still answer. It returns immediately on systems without /proc.
 func awaitStopped(pid int) error {
 	const every = time.Millisecond
 	ticker := time.NewTicker(every)

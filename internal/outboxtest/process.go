@@ -19,8 +19,8 @@ type process struct {
 }
 
 // spawn starts a child, which is killed with the test. Every report also sends the
-// child to news.
-func spawn(t *testing.T, o order, news chan<- *process) *process {
+// child to reports.
+func spawn(t *testing.T, o order, reports chan<- *process) *process {
 	t.Helper()
 	told, err := json.Marshal(o)
 	if err != nil {
@@ -30,7 +30,7 @@ func spawn(t *testing.T, o order, news chan<- *process) *process {
 	p.Child, err = children.Start(children.Options{
 		Name: o.Name, Env: []string{variable + "=" + string(told)},
 		Note: func(r children.Report) bool {
-			p.note(r, news)
+			p.note(r, reports)
 			return false
 		},
 	})
@@ -41,12 +41,12 @@ func spawn(t *testing.T, o order, news chan<- *process) *process {
 	return p
 }
 
-func (p *process) note(r children.Report, news chan<- *process) {
+func (p *process) note(r children.Report, reports chan<- *process) {
 	p.mu.Lock()
 	p.last = r
 	p.mu.Unlock()
 	select {
-	case news <- p:
+	case reports <- p:
 	default: // no test waits
 	}
 }

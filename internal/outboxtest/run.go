@@ -179,7 +179,7 @@ func (r *runner) publishing(from int64) *process {
 				return p
 			}
 		case <-limit:
-			r.Fatalf("nobody has published in a term from %d on", from)
+			r.Fatalf("no process has published in term %d or later", from)
 		}
 	}
 }

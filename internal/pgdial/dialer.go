@@ -162,7 +162,7 @@ func (o Options) discard(late attempt) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = late.conn.Close(ctx) // nobody uses it
+	_ = late.conn.Close(ctx) // it is not used
 }
 
 // Avoid makes the host of a connection the last one that is tried, until a

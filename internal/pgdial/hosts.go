@@ -33,8 +33,7 @@ func bound(config *pgx.ConnConfig) time.Duration {
 	}
 }
 
-// stagger is how long an attempt goes on alone before the next host is tried
-// beside it.
+// stagger is the delay before the next host is tried in parallel.
 const stagger = 200 * time.Millisecond
 
 // target is one host of a connection string, with its ways to use TLS.

@@ -12,7 +12,7 @@ import (
 // fresh is how long the place of the primary is taken as known.
 const fresh = time.Second
 
-// PreparePool makes a configuration fit for a pool, which connects by itself: each
+// PreparePool prepares the configuration of a pool, which opens connections itself: each
 // of its connections is checked, and gets its settings. The pool must call prepare
 // before it connects: that renews its credentials, and leads it to the primary among
 // several hosts.

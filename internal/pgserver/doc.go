@@ -8,5 +8,5 @@
 // started them, however that ends.
 //
 // PostgreSQL refuses to run as root. A process that is root runs the servers
-// as another account of the machine: postgres if there is one, else nobody.
+// as another account of the machine: postgres if there is one, else the account nobody.
 package pgserver

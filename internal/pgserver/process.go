@@ -23,7 +23,7 @@ type StopMode string
 const (
 	Fast      StopMode = "fast"      // ends all sessions, then shuts down cleanly
 	Immediate StopMode = "immediate" // without a checkpoint: the next start recovers as after a crash
-	Smart     StopMode = "smart"     // waits for the sessions to end by themselves
+	Smart     StopMode = "smart"     // waits until all clients have disconnected
 )
 
 func (m StopMode) signal() (os.Signal, error) {
@@ -74,7 +74,7 @@ func (s *Server) awaitReady(ctx context.Context, p *sandbox.Process) error {
 }
 
 // AwaitReady waits until the running server accepts connections: for use after
-// it was made to restart by itself, for instance by the death of a backend. The
+// a fault made it restart, for instance the death of a backend. The
 // status in its PID file does not show such a restart.
 func (s *Server) AwaitReady(ctx context.Context) error {
 	poll := time.NewTicker(5 * time.Millisecond)

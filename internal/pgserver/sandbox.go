@@ -9,8 +9,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// kind says how servers are ended by whoever finds them without an owner. A
-// server removes its postmaster.pid when it ends.
+// kind says how the sandbox ends servers whose owner is gone. A server removes its postmaster.pid when it ends.
 var kind = sandbox.Kind{
 	Name:     "pg",
 	Accounts: []string{"postgres", "nobody", "daemon"},
@@ -40,7 +39,7 @@ func NewSandbox() (*Sandbox, error) {
 	return box, nil
 }
 
-// Close stops all servers of the sandbox at once, as a crash would, removes
+// Close stops all servers of the sandbox abruptly, as a crash would, removes
 // everything and waits until that is done. It is idempotent.
 func (s *Sandbox) Close() error { return s.close() }
 

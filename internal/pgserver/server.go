@@ -63,7 +63,7 @@ type Server struct {
 	mu       sync.Mutex // serializes starting, stopping and configuring
 	settings map[string]string
 	process  *sandbox.Process // nil while stopped
-	known    bool             // somebody may know the port
+	known    bool             // a caller may use the port
 }
 
 // Start makes a new data directory and starts a server on it. The context
@@ -140,7 +140,7 @@ func (s *Server) Stop(ctx context.Context, mode StopMode) error {
 	return s.stop(ctx, mode)
 }
 
-// Remove stops the server at once and removes everything it wrote.
+// Remove stops the server abruptly and removes everything it wrote.
 func (s *Server) Remove(ctx context.Context) error {
 	if err := s.Stop(ctx, Immediate); err != nil {
 		return err

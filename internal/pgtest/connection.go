@@ -84,7 +84,7 @@ func (s *Server) Database(t testing.TB) string {
 	return s.DSNFor("postgres", name)
 }
 
-// execute runs statements on a connection of its own.
+// execute runs statements on a separate connection.
 func (s *Server) execute(t testing.TB, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

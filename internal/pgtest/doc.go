@@ -1,5 +1,5 @@
 // Package pgtest gives tests real PostgreSQL servers: one shared by all tests of
-// a package, with a schema or a database for each, and servers of their own for
+// a package, with a schema or a database for each, and separate servers for
 // tests that stop, promote or break them.
 //
 // A package that uses it has

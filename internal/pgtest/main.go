@@ -38,7 +38,7 @@ func openSandbox() (*pgserver.Sandbox, error) {
 }
 
 // keepTemplates is the variable with which `make test` has each package, which is a
-// process of its own, keep the data directories that servers start from.
+// separate process, keep the data directories that servers start from.
 const keepTemplates = "TENURE_KEEP_TEMPLATES"
 
 // Main runs the tests of a package, ends the servers they used, and fails if a

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// pgpools says how Pgpool-II is ended by whoever finds it without an owner: its
-// children end with it.
+// pgpools says how the sandbox ends a Pgpool-II whose owner is gone: its children
+// end with it.
 var pgpools = sandbox.Kind{Name: "pgpool", Accounts: relays.Accounts, PIDFile: relays.PIDFile, Signal: "INT", OwnIPC: true}
 
 // PgpoolOptions say how Pgpool-II works.

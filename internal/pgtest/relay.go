@@ -25,7 +25,7 @@ type Relay struct {
 	process *sandbox.Process
 }
 
-// relays says how a relay is ended by whoever finds it without an owner.
+// relays says how the sandbox ends a relay whose owner is gone.
 var relays = sandbox.Kind{Name: "relay", Accounts: []string{"nobody", "daemon"}, PIDFile: "pid", Signal: "KILL"}
 
 // HAProxy runs HAProxy in TCP mode in front of the server. It ends connections that

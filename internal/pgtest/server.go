@@ -18,7 +18,7 @@ type Options = pgserver.Options
 type ReplicaOptions = pgserver.ReplicaOptions
 
 // Server is a PostgreSQL server for tests. Its methods may be called from
-// several goroutines; those that take a test fail it at once if they cannot do
+// several goroutines; those that take a test fail it immediately if they cannot do
 // what they promise.
 type Server struct {
 	Host string
@@ -132,7 +132,7 @@ func (s *Server) Restart(t testing.TB, mode string) {
 	s.do(t, func(ctx context.Context) error { return s.server.Restart(ctx, pgserver.StopMode(mode)) })
 }
 
-// AwaitReady waits until a server that restarts by itself accepts connections.
+// AwaitReady waits until a server that is restarting accepts connections.
 func (s *Server) AwaitReady(t testing.TB) {
 	t.Helper()
 	s.do(t, s.server.AwaitReady)

@@ -14,7 +14,7 @@ import (
 )
 
 // Text returns text as one line in which every character is visible. Invalid
-// UTF-8 is shown byte by byte: \x9b. Text of its own result changes nothing.
+// UTF-8 is shown byte by byte: \x9b. Applying Text twice gives the same result.
 func Text(text string) string { return escape(text, unsafeInLine) }
 
 // Lines is Text for a text of several lines, which may be indented by tabs.

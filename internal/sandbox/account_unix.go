@@ -63,7 +63,7 @@ func checkOwner(folder string) error {
 	return nil
 }
 
-// run makes a command run as the account, in a session of its own, so that an
+// run makes a command run as the account, in a new Unix session, so that an
 // interrupt at the terminal reaches only the process that owns the sandbox.
 func (a *account) run(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -6,8 +6,8 @@ import (
 	"os/exec"
 )
 
-// Caretaker is a shell script that cleans up for this process, in a process of its
-// own, because a process that is killed can clean up nothing. The script reads its
+// Caretaker is a shell script that cleans up for this process, in a separate
+// process, because a process that is killed can clean up nothing. The script reads its
 // standard input: that ends when the owner closes the caretaker or dies.
 type Caretaker struct {
 	command  *exec.Cmd

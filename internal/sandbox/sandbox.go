@@ -46,7 +46,7 @@ type Kind struct {
 	// PIDFile is the path, inside a server's place, of the file whose first line
 	// is the server's process id, and which is gone when the server has ended.
 	PIDFile string
-	// Signal makes a server end at once, as kill names it: "QUIT".
+	// Signal makes a server end immediately, as kill names it: "QUIT".
 	Signal string
 	// OwnIPC says that no process of another server needs the server's System V
 	// shared memory and semaphores. If this process is root on Linux, a server that

@@ -13,8 +13,8 @@ import (
 )
 
 // Elect acquires the lease of a namespace for a candidate if no other candidate
-// holds it, or renews it if the candidate does. It returns the lease as it is
-// afterwards, held by the candidate or by another. Elect also registers the
+// holds it, or renews it if the candidate does. It returns the lease after
+// that, held by the candidate or by another. Elect also registers the
 // candidate, whether it wins or not.
 //
 // If the stored leader is no UUID, Elect changes nothing and returns a

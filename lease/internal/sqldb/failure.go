@@ -135,7 +135,7 @@ func sqliteFailure(err error) Failure {
 }
 
 // sqliteCode returns the primary result code of a SQLite error, or 0. Some drivers
-// keep it in a field, others return it from a method, as a type of their own.
+// keep it in a field, others return it from a method, as their own type.
 func sqliteCode(err error) int {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {

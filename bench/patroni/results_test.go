@@ -1,0 +1,58 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The page shows the longest times of each kind of fault and mode, and what the
+// checks found in the modes that ended.
+func TestPageShowsLongestTimes(t *testing.T) {
+	asynchronous, synchronous := modes[0].name, modes[1].name
+	o := &outcome{
+		Date: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), Seed: 12, PostgreSQL: "15.18", Lease: "4s", FailoverWait: "0s",
+		Patroni: map[string]int{"ttl": 6, "loop_wait": 1, "retry_timeout": 2},
+		Rounds: []round{
+			{Mode: asynchronous, Kind: "kill", Vacancy: 6200, Writable: 1900, Leader: 4400},
+			{Mode: asynchronous, Kind: "kill", Vacancy: 5400, Writable: 1900, Leader: 4700},
+			{Mode: asynchronous, Kind: "split", Vacancy: -1200, Writable: 9100, Leader: 4200, Split: 5400, BothTrust: 1200},
+			{Mode: synchronous, Kind: "cut-standbys", Kept: true},
+			{Mode: synchronous, Kind: "proxy-kill", Vacancy: 6500},
+		},
+		Verdicts: map[string]verdict{asynchronous: {Terms: 17, Written: 5311, Lost: 1214}},
+	}
+	path := filepath.Join(t.TempDir(), "page.md")
+	const begin, end = "<!-- written by make chaos-patroni -->\n", "<!-- end -->\n"
+	if err := os.WriteFile(path, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.writePage(path); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Last run: 2026-11-23, 5 faults with seed 12.",
+		"| asynchronous | 17 | 5311 | 1214 | 0 | 5.4 s | 1.2 s |\n",
+		"| synchronous | – | – | – | – | 0.0 s | 0.0 s |\n",
+		"| fault | what happens | asynchronous | synchronous |\n|---|---|---|---|\n",
+		"| `kill` | SIGKILL of the primary | 6.2 (4.7) | |\n",
+		" | 0.0 (4.2) | |\n",
+		" | kept |\n",
+		" | 6.5 |\n",
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(string(page), "old") {
+		t.Errorf("the page has the text of the last run:\n%s", page)
+	}
+}

@@ -66,7 +66,7 @@ func (l *termWork) tidyOnce(ctx context.Context, set notifiers.Set) error {
 	defer cancel()
 	unheard, err := l.tidy(ctx, set, l.node)
 	if unheard > 0 {
-		l.log.Warn("alerts come and go faster than they can be told; some beginnings and ends were left out", "left_out", unheard)
+		l.log.Warn("alerts begin and end faster than notifications can be sent; some were dropped", "left_out", unheard)
 	}
 	return err
 }

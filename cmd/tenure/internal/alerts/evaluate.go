@@ -21,8 +21,8 @@ const (
 	// lookback is for how long the last value of a series counts, where nothing
 	// says that it has ended.
 	lookback = 5 * time.Minute
-	// maxQuerySamples bounds the memory of one condition: a sample of a series of
-	// its own takes up to 300 bytes.
+	// maxQuerySamples bounds the memory of one condition: a sample takes up to
+	// 300 bytes if it is the only one of its series.
 	maxQuerySamples = 1_000_000
 	// ruleTimeout bounds one rule, and evaluationTimeout all of them, so that there
 	// is time left in the round to write what was found.

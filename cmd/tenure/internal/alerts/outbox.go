@@ -142,7 +142,7 @@ func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay
 	return nil
 }
 
-// makeDue lets everything be tried again now. Nobody must be sending.
+// makeDue makes all unsent notifications due now. No sender may be running.
 func (t tables) makeDue(ctx context.Context) error {
 	if _, err := t.database.Exec(ctx, t.SQL(makeDue)); err != nil {
 		return fmt.Errorf("try again what was not sent: %w", err)

@@ -200,7 +200,7 @@ func (s *sender) refresh(ctx context.Context) {
 	for len(firing) > 0 && ctx.Err() == nil {
 		n := min(len(firing), s.notifier.Batch())
 		if err := s.notifier.Send(ctx, "", firing[:n]); err != nil && ctx.Err() == nil {
-			s.log.Warn("what fires could not be told again", "error", err)
+			s.log.Warn("the alerts that fire could not be sent again", "error", err)
 			return
 		}
 		firing = firing[n:]

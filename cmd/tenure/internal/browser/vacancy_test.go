@@ -18,7 +18,7 @@ func TestVacancyIsShown(t *testing.T) {
 	p := w.open("")
 	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)
 	p.visit("#/role/scheduler")
-	p.shows("goes on")
+	p.shows("continues")
 	// The lane of vacancies is the last one above the axis.
 	const red = `(() => {
 		const canvas = document.querySelector(".timeline canvas"), context = canvas.getContext("2d");
@@ -69,5 +69,5 @@ func TestCurrentTermIsShownBeforeRole(t *testing.T) {
 	const ending = `[...document.querySelectorAll(".list .row")].find((row) => row.innerText.includes("api-1"))?.children[4].innerText`
 	p.await("the term is there", ending+` === "…"`)
 	value[bool](p, `(window.release(), true)`)
-	p.await("the term goes on", ending+`?.includes("goes on")`)
+	p.await("the term goes on", ending+`?.includes("continues")`)
 }

@@ -21,8 +21,8 @@ default.`
 const configCheckLong = `Read a configuration file, report every error on its own line, and list the settings
 that this version does not use.
 
-Exits 0 if there is no error and 2 if there is one. The file is the argument, else
-that of --config, else that of TENURE_CONFIG.`
+Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
+the file that --config or TENURE_CONFIG names.`
 
 const configShowLong = `Print the effective configuration as TOML: each value, including defaults, with its
 origin in a comment. Secrets are masked.

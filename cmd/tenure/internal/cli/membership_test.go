@@ -152,7 +152,7 @@ func TestUniqueNamesRefuseSecondNode(t *testing.T) {
 func TestShutdownDrainsBeforeCommandEnds(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one", "--grace", "2s"), "--", "sh", "-c",
+	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one", "--lease", "1m", "--grace", "9s"), "--", "sh", "-c",
 		`trap 'echo stopping; read line; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)...)
 	if line, _ := one.line(); line != "ready" {
 		t.Fatalf("%q", line)

@@ -18,23 +18,25 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
 )
 
-const rootLong = `Tenure elects leaders on the PostgreSQL you already run: at most one at a time,
-replaced within milliseconds of its death. By leases it does so on SQLite, MySQL
-and MariaDB, and on PostgreSQL behind a pooler (tenure_mode=lease).
+const rootLong = `Tenure elects leaders on the PostgreSQL you already run. A role has at most one
+leader at a time. When the leader crashes, a standby takes over within milliseconds.
+With leases, Tenure also elects on SQLite, MySQL and MariaDB, and on PostgreSQL
+behind a pooler (tenure_mode=lease).
 
-Commands that use a database find it by --dsn, else by TENURE_DSN, PG_DSN or
-DATABASE_URL, else by the file that --config or TENURE_CONFIG names, else by libpq's
-variables (PGHOST, PGSERVICE, ...). The same order applies to most flags: see tenure
+A command finds the database in the first of these that is set: --dsn; TENURE_DSN,
+PG_DSN or DATABASE_URL; the file that --config or TENURE_CONFIG names; libpq's
+variables (PGHOST, PGSERVICE, ...). Most flags have the same order: see tenure
 config.
 
   postgres://USER@HOST/DATABASE          also as key=value pairs; ?tenure_mode=lease behind a pooler
   mysql://USER@HOST:3306/DATABASE        also mariadb://
-  sqlite:PATH                            for the programs of one machine, like --local
+  sqlite:PATH                            for programs on one machine; --local chooses the path
 
 Durations are written 5s, 1m30s or as seconds: 5.0.
 
-Exit codes: 0 done, also after SIGTERM or SIGINT; 1 not acquired; 2 bad input:
-something must be changed; 3 the database cannot be reached or used.`
+Exit codes: 0 done, also after SIGTERM or SIGINT; 1 not acquired, or not done in
+time; 2 something must be changed, such as an argument; 3 the database cannot be
+reached or used.`
 
 // newRoot builds the program's tree of commands.
 func newRoot() *cobra.Command {

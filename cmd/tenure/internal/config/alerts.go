@@ -206,7 +206,7 @@ func (f *File) DoubtfulAlerts() []string {
 	}
 	for _, s := range f.ordered() {
 		if strings.HasPrefix(s.path, notifications) && s.key.secret == whole && s.template == "" {
-			notices = append(notices, fmt.Sprintf("%s:%d: %s is written in the file; take it from the environment or from a file of its own", f.name, s.at.line, s.path))
+			notices = append(notices, fmt.Sprintf("%s:%d: %s is written in the file; take it from the environment or from a separate file", f.name, s.at.line, s.path))
 		}
 	}
 	return notices

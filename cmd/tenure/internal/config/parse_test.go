@@ -123,7 +123,7 @@ url = "https://hooks.example/x"
 		"tenure.toml:23: [alerts.notifications.slack] is not used by this version",
 		"tenure.toml:17: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
 			"for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5",
-		"tenure.toml:22: alerts.notifications.pagerduty.routing_key is written in the file; take it from the environment or from a file of its own",
+		"tenure.toml:22: alerts.notifications.pagerduty.routing_key is written in the file; take it from the environment or from a separate file",
 	}
 	if !reflect.DeepEqual(notices, want) {
 		t.Errorf("notices:\n%s\nwant:\n%s", strings.Join(notices, "\n"), strings.Join(want, "\n"))

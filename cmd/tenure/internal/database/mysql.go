@@ -25,8 +25,8 @@ var mysqlParameters = []string{"ca", "cert", "key", "socket", "tls"}
 // parseMySQL reads mysql://user:password@host:port/database and mariadb://...
 //
 // A row counts as affected if it matched, whether or not it then changed, as on
-// the other databases: with the driver's default a heartbeat that finds its row
-// as it is would look like one that finds no row.
+// the other databases: with the driver's default a heartbeat that changes nothing
+// in its row would look like one that finds no row.
 func parseMySQL(dsn string, login Password) (*Target, error) {
 	address, err := url.Parse(dsn)
 	if err != nil || address.Fragment != "" {

@@ -46,7 +46,7 @@ func parseSQLite(dsn string, login Password) (*Target, error) {
 	case path == "":
 		return nil, invalid("the connection string names no file: sqlite:relative.db or sqlite:///absolute/path.db")
 	case filepath.Base(path) == ":memory:":
-		return nil, invalid("a database in memory cannot elect anybody: each connection would have one of its own; name a file")
+		return nil, invalid("an in-memory database cannot elect a leader: each connection would have a separate one; name a file")
 	case strings.HasPrefix(path, "file:"):
 		return nil, invalid("write the path itself, without file: before it")
 	case strings.ContainsRune(path, 0):

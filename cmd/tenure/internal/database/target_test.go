@@ -94,8 +94,8 @@ func TestRefusals(t *testing.T) {
 		"sqlite://":                 "two slashes",
 		"sqlite://relative.db":      "sqlite:///absolute/path.db or sqlite:relative.db",
 		"sqlite:///":                "", // a directory, as opening it says
-		"sqlite::memory:":           "each connection would have one of its own",
-		"sqlite:///:memory:":        "each connection would have one of its own",
+		"sqlite::memory:":           "each connection would have a separate one",
+		"sqlite:///:memory:":        "each connection would have a separate one",
 		"sqlite:file:x.db":          "without file:",
 		"sqlite:x.db?mode=memory":   `unknown option "mode" for SQLite`,
 		"sqlite:x%zz.db":            "written %25",

@@ -10,7 +10,7 @@ import (
 // becomeSubreaper does nothing: there are no subreapers.
 func becomeSubreaper() error { return nil }
 
-// commandAttributes puts the command into a group of its own.
+// commandAttributes puts the command into a new process group.
 func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func children(int) []int { return nil }

@@ -72,7 +72,7 @@ func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
 		}
 	}
 	if len(to) == 0 {
-		return errors.New("it has nobody to send to: set to")
+		return errors.New("it has no recipients: set to")
 	}
 	client, stop, err := e.connect(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 const sendTimeout = time.Second
 
 // Socket is where the manager listens. It may be used concurrently. A nil Socket
-// is one on which nobody listens.
+// means that there is no manager.
 type Socket struct {
 	conn     *net.UnixConn
 	watchdog time.Duration // within which the manager wants a sign of life; 0: never

@@ -9,13 +9,13 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Profile is what a node tells of itself.
+// Profile is what a node publishes about itself.
 type Profile struct {
 	ID           uuid.UUID          `json:"id"`
 	Name         string             `json:"name"`
 	Hostname     string             `json:"hostname"`
 	Status       tenure.NodeStatus  `json:"status"`
-	StatusBy     string             `json:"status_by"` // who asked for the status, if somebody did
+	StatusBy     string             `json:"status_by"` // requester of the status, if any
 	Drained      bool               `json:"drained"`   // draining, with nothing left to do
 	Roles        []string           `json:"roles"`     // what it is there for
 	Capabilities []string           `json:"capabilities"`
@@ -124,7 +124,7 @@ type RoleLeader struct {
 	Leader *Leader `json:"leader"`
 }
 
-// NodeChange is a node that came, went, or tells something else of itself.
+// NodeChange is a node that joined, left, or changed what it publishes.
 type NodeChange struct {
 	Time   Time    `json:"time"`
 	Change string  `json:"change"` // joined, updated or left

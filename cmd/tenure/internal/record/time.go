@@ -5,8 +5,7 @@ import "time"
 // timeFormat is RFC 3339 with all nine digits of the nanoseconds.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// Time is a time as it is shown in JSON: in UTC, with nanoseconds; null if it is
-// zero.
+// Time is a time in JSON: in UTC, with nanoseconds; null if it is zero.
 type Time time.Time
 
 // MarshalJSON implements json.Marshaler.

@@ -55,7 +55,7 @@ func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 		return found, nil
 	}
 	plan, err := cluster.PlanRebalance(ctx, store)
-	if err != nil && !errors.Is(err, tenure.ErrUnsupported) { // else nobody can share roles
+	if err != nil && !errors.Is(err, tenure.ErrUnsupported) { // else the backend has no shared roles
 		return nil, err
 	}
 	found.Unplaced = plan.Unplaced

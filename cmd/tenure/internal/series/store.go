@@ -65,7 +65,7 @@ type series struct {
 	// Where it is in the store's indexes, so that removing it needs no search.
 	key     string
 	inNamed int
-	node    *node // who measures it; nil if nobody did
+	node    *node // the node that measures it; nil if the store itself does
 	inNode  int
 	inEnded *list.Element // nil unless it has ended
 }

@@ -104,7 +104,7 @@ func choose(w http.ResponseWriter, r *http.Request, node *tenure.Node) (*tenure.
 		return elections[0], true
 	default:
 		refuse(w, http.StatusBadRequest, codeRoleNeeded,
-			"the node stands for several roles; name one with ?role=: "+listed(elections))
+			"the node campaigns for several roles; name one with ?role=: "+listed(elections))
 		return nil, false
 	}
 }

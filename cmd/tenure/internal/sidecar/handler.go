@@ -89,8 +89,8 @@ func (h *Handler) newMember(node *tenure.Node, joined *cluster.Member, name stri
 	return m
 }
 
-// New returns a handler without a node. Call Close when it is not needed any
-// more; [Serve] does.
+// New returns a handler without a node. Call Close when it is no longer
+// needed; [Serve] does.
 func New(config Config) *Handler {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -144,7 +144,7 @@ func (h *Handler) Publish(event record.Event) {
 
 func (h *Handler) publish(to *feed.Feed, kind string, event any) {
 	if err := to.Publish(kind, event); err != nil {
-		h.config.Logger.Error("an event cannot be told", "error", err)
+		h.config.Logger.Error("an event cannot be published", "error", err)
 	}
 }
 

@@ -128,7 +128,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.config.Logger.Warn("stepping down failed", "role", election.Role().Name(), "error", err)
 		refuse(w, http.StatusServiceUnavailable, codeSessionLost,
-			"the session was lost meanwhile: the term has ended, and the role is free within one lease")
+			"the session was lost during the step-down: the term has ended, and the role is vacant within one lease")
 	}
 }
 

@@ -38,12 +38,12 @@ func Start(next io.Writer, most int) (*Tail, error) {
 // File is what is to be written to.
 func (t *Tail) File() *os.File { return t.write }
 
-// follow reads until nobody can write any more, or a deadline.
+// follow reads until all writers have closed the pipe, or until a deadline.
 func (t *Tail) follow() {
 	for buffer := make([]byte, 4096); ; {
 		n, err := t.read.Read(buffer)
 		t.keep(buffer[:n])
-		_, _ = t.next.Write(buffer[:n]) // a command does not fail because nobody takes its words
+		_, _ = t.next.Write(buffer[:n]) // a command must not fail because its output cannot be written
 		if err != nil {
 			return
 		}

@@ -16,9 +16,9 @@ import (
 
 const alertsLong = `Show, check, try out and export alerts.
 
-Alerts are [[alerts]] of the configuration file: a condition in PromQL over the
-metrics of all nodes, and whom to notify. A process that serves writes them to
-the database, and the leader of metrics-aggregator evaluates them.`
+An alert is an [[alerts]] table of the configuration file: a condition, in PromQL
+over the metrics of all nodes, and the notifiers to use. tenure serve writes the
+alerts to the database, and the leader of metrics-aggregator evaluates them.`
 
 // New returns the command "tenure alerts".
 func New(out *console.Output) *cobra.Command {
@@ -27,9 +27,10 @@ func New(out *console.Output) *cobra.Command {
 }
 
 const alertsListLong = `List the alerts in the database with their states: inactive, pending (the condition
-holds, but not yet for long enough) or firing. SERIES is the number of series of the
-condition; TO SEND is the number of notifications that wait to be sent or retried,
-and of those that could not be sent. Pending and firing series and problems follow.`
+holds, but not yet for long enough) or firing. SERIES counts the series of the
+condition. TO SEND counts the notifications that wait to be sent or retried, and
+those that could not be sent. Pending and firing series, and problems, follow the
+table.`
 
 // alertsListCommand lists the alerts of the database with their states.
 type alertsListCommand struct {
@@ -156,7 +157,7 @@ func alertRow(s alerts.Status) []string {
 	if s.PendingNotifications > 0 || s.FailedNotifications > 0 {
 		unsent = strconv.Itoa(s.PendingNotifications)
 		if s.FailedNotifications > 0 {
-			unsent += ", " + strconv.Itoa(s.FailedNotifications) + "not sent"
+			unsent += ", " + strconv.Itoa(s.FailedNotifications) + " not sent"
 		}
 	}
 	return []string{

@@ -16,14 +16,13 @@ import (
 )
 
 const alertsCheckLong = `Check the alerts of a configuration file. Errors are reported with line and column:
-invalid PromQL, templates and labels, and notifiers that are not configured.
-Warnings are about conditions that probably do not mean what they seem to: a rate,
-which is per second, compared with a number of events; a counter that stays above a
-number once it has passed it; series that are gone when the alert should fire; and
-metrics that do not exist.
+invalid PromQL, templates and labels, and notifiers that are not configured. Warnings
+name conditions that are probably mistakes: a rate, which is per second, compared
+with a number of events; a counter that stays above a number once it has passed it;
+series that are gone when the alert should fire; and metrics that do not exist.
 
-Exits 0 if there is no error and 2 if there is one. The file is the argument, else
-that of --config, else that of TENURE_CONFIG.`
+Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
+the file that --config or TENURE_CONFIG names.`
 
 func newAlertsCheck(out *console.Output) *cobra.Command {
 	return &cobra.Command{
@@ -77,12 +76,12 @@ func namedFile(cmd *cobra.Command, args []string) (file *config.File, path strin
 	return c.File, c.Path, nil
 }
 
-const alertsExportLong = `Write the alerts as a rule file for Prometheus: those of the configuration file if
-one is named, else those in the database.
+const alertsExportLong = `Write the alerts as a rule file for Prometheus: the alerts of the configuration file
+if one is named, else those in the database.
 
-There, Alertmanager routes the notifications: the label "notify" contains the
-addresses, separated by commas. Let Prometheus scrape /metrics/cluster too, since
-some conditions need its series with the value 0.`
+Alertmanager then routes the notifications: the label "notify" has the addresses,
+separated by commas. Let Prometheus also scrape /metrics/cluster, since some
+conditions need its series with the value 0.`
 
 // alertsExportCommand writes alerts as a rule file for Prometheus.
 type alertsExportCommand struct {

@@ -16,10 +16,10 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
-const alertsTestLong = `Send a test notification that an alert fires, and immediately that it has ended.
-NAME is a notifier of the configuration file, with a target if it takes one
-(slack:#ops), or an alert of the file, which tests all of its notifiers. The
-database is neither needed nor changed.
+const alertsTestLong = `Send a test notification that an alert fires, and then one that it has ended. NAME is
+a notifier of the configuration file, with a target if it takes one (slack:#ops).
+NAME can also be an alert of the file, which tests all of its notifiers. The command
+uses no database.
 
 Exits 0 if all notifications were acknowledged, and 1 if not.`
 

@@ -23,20 +23,20 @@ const clusterStatusLong = `Show the nodes of the cluster, including dead ones, a
 ID is the beginning of the id, long enough to be unique. ROLES lists the roles that
 the node leads, each with a star, and its node roles. STATUS is "joining", "active",
 "draining", "drained" (with nothing left to do) or "dead". A node that has been
-silent for longer than its lease is shown as dead, even if no other node has
-noticed. LOAD is the mean of CPU and memory usage. Shared roles that no live node
-may lead are listed with the reason.
+silent for longer than its lease is shown as dead, even if no other node has noticed.
+LOAD is the mean of CPU and memory usage. Shared roles that no live node may lead are
+listed with the reason.
 
-With --watch it shows them again after every change, until a signal: in place on a
-terminal, else one after another, and with -o json as one object per line. Values
-that change all the time, such as load and uptime, count as changes only on a
-terminal.
+With --watch the command shows them again after every change, until a signal. On a
+terminal it redraws them in place; elsewhere it prints them again, with -o json as
+one object per line. Values that change all the time, such as load and uptime, count
+as changes only on a terminal.
 
 The command only reads. The exit code is 0 whatever the status of the nodes.`
 
 // New returns the command "tenure cluster".
 func New(out *console.Output) *cobra.Command {
-	return console.Group("cluster", "Look at the cluster", clusterLong, newClusterStatus(out))
+	return console.Group("cluster", "Show the nodes and leaders of the cluster", clusterLong, newClusterStatus(out))
 }
 
 // clusterStatusCommand shows the nodes of a cluster.
@@ -64,7 +64,7 @@ func newClusterStatus(out *console.Output) *cobra.Command {
 	c.log.Register(flags, "warn")
 	flags.StringVar(&c.name, "cluster-name", service.DefaultClusterName, "the cluster's display name")
 	flags.BoolVar(&c.watch, "watch", false, "show the nodes again after every change, until a signal")
-	flags.Var(&c.check, "check-interval", "with --watch: time between polls without a notification")
+	flags.Var(&c.check, "check-interval", "with --watch: time between polls if no notification arrives")
 	return cmd
 }
 

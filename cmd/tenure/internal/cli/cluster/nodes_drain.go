@@ -19,14 +19,14 @@ import (
 )
 
 const nodeDrainLong = `Drain a node, from any machine, and wait until it is drained: it refuses new work,
-finishes work in flight, and releases the roles that it leads; its process
-continues. tenure node undrain reverses this.
+finishes work in flight, and releases the roles that it leads. Its process keeps
+running. tenure node undrain reverses this.
 
 With --to the roles are handed over to that node, else standbys take them over.
 Draining the only active node is refused with exit code 2, unless --force is given:
 its roles would have no leader. If the node is not drained after --timeout, the exit
-code is 1 and the output says what is left; the node keeps draining. The exit code
-is also 1 if the node dies or is undrained. Several operators can drain the same
+code is 1, the output lists the remaining work, and the node keeps draining. The exit
+code is also 1 if the node dies or is undrained. Several operators can drain the same
 node.
 
 With -o json each step is one object per line.`

@@ -17,8 +17,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const nodeForgetLong = `Remove a dead node from the registry, or with --dead all nodes that died longer ago
-than --older-than. Joining nodes do this on their own after a day.
+const nodeForgetLong = `Remove a dead node from the registry. With --dead, remove all nodes that died longer
+ago than --older-than. Nodes that join remove those that died more than a day ago.
 
 A live node is refused with exit code 2: stop it, or drain it. Term numbers do not
 change.`

@@ -19,15 +19,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const rebalanceLong = `Plan how the roles that nodes share should move so that every node leads its fair
-share and, as far as that is fair, the roles that prefer it by label or name. After
-confirmation, request the handovers from the leaders.
+const rebalanceLong = `Plan how shared roles should move so that every node leads its fair share. Where
+several placements are fair, a role goes to a node that it prefers by label or name.
+After confirmation, request the handovers from the leaders.
 
-When nodes join and leave, nodes move only the roles that must move; this command
+When a node joins or leaves, nodes move only the roles that must move; this command
 makes the other moves.
 
 The plan is shown first. Then the command asks for confirmation; without a terminal,
-use --yes, or --dry-run to only see the plan. The leaders finish their work in
+use --yes, or --dry-run to only see the plan. The leaders first finish their work in
 flight. If not all roles have moved after --timeout, the exit code is 1; moves that
 were requested continue. With -o json the first line is the plan, and each following
 line is a step.`

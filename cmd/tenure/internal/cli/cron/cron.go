@@ -14,9 +14,9 @@ import (
 
 const cronLong = `Show and change schedules, and run commands on schedules.
 
-The database knows a schedule once a leader has run it: a program with package cron,
-or tenure cron run with the [[cron]] tables of a configuration file. Each tick runs
-once, on the leader.`
+Schedules come from Go programs with package cron, and from the [[cron]] tables of a
+configuration file with tenure cron run. A schedule is in the database once a leader
+has run it. The leader runs its ticks.`
 
 // New returns the command "tenure cron".
 func New(out *console.Output) *cobra.Command {

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronNextLong = `Print the next ticks of a schedule by the database's clock, or with --expr those of
-an expression, without a database. They are in RFC 3339, in the schedule's time
-zone, without jitter; a paused schedule has none.`
+const cronNextLong = `Print the next ticks of a schedule, by the database's clock. With --expr, print those
+of an expression, without a database. Ticks are printed in RFC 3339, in the
+schedule's time zone and without jitter. A paused schedule has none.`
 
 // cronNextCommand prints future ticks.
 type cronNextCommand struct {
@@ -63,7 +63,7 @@ func newCronNext(out *console.Output) *cobra.Command {
 	c.database.Register(flags)
 	flags.StringVar(&c.expression, "expr", "", "a cron expression, instead of a schedule")
 	flags.StringVar(&c.zone, "tz", "UTC", "with --expr: the time zone, by its name in the IANA database")
-	flags.StringVar(&c.from, "from", "", "with --expr: the ticks after this time, in RFC 3339; default now")
+	flags.StringVar(&c.from, "from", "", "with --expr: print ticks after this time, in RFC 3339; default now")
 	flags.VarP(&c.count, "count", "n", "number of ticks")
 	return cmd
 }

@@ -21,18 +21,19 @@ const cronRunLong = `Campaign for a role and, while this node leads it, run the 
 tables of the configuration file, each at its ticks. Start it on several machines
 with the same file: each tick runs on one of them.
 
-As with tenure run, a command and all its descendants are dead before its term can
-end. When its timeout has passed, the command has --grace to end, and is then
-killed. When the term is stopping, running commands may continue until
---stop-timeout has passed; they are asked to end --grace before that. An interrupted
-run is abandoned, or repeated by the next leader if its policy is at-least-once.
+As with tenure run, a command and all its descendants are killed before its term can
+end. When its timeout has passed, the command has --grace to end, and is then killed.
+When the term is stopping, running commands may continue for --stop-timeout; they are
+asked to end when --grace of it is left. An interrupted run is abandoned, or repeated
+by the next leader if its policy is at-least-once.
 
 The environment of a command contains TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC
 3339), TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
 TENURE_REQUESTED_BY if an operator requested the run, and TENURE_ROLE, TENURE_TERM
-(the fencing token), TENURE_NODE and TENURE_NODE_NAME. It has no input; its output
-and errors are this program's. If its exit code is not 0 the run has failed, and the
-last lines of its errors are stored with it.
+(the fencing token), TENURE_NODE and TENURE_NODE_NAME. Its standard input is empty;
+its standard output and standard error are those of this program. If its exit code is
+not 0, the run has failed, and the last lines of its standard error are stored with
+the run.
 
 The role is "scheduler" unless --role or --key names another.`
 
@@ -61,7 +62,7 @@ func (c *cronRunCommand) register(flags *pflag.FlagSet) {
 	c.Listen.Register(flags)
 	c.Flags.Register(flags)
 	c.Node.Log.SetDefault(flags, "info")
-	flags.Var(&c.missedAfter, "missed-after", "how late a tick may run normally; catch_up applies to older ticks")
+	flags.Var(&c.missedAfter, "missed-after", "how late a tick may still run as usual; catch_up applies to older ticks")
 }
 
 // role returns the role to campaign for.
@@ -141,7 +142,7 @@ func (c *cronRunCommand) serve(ctx context.Context, scheduler *cron.Scheduler, p
 	defer cancel(nil)
 	scheduler.Election().OnEvent(func(event tenure.Event) {
 		lead.LogEvent(p.Node.Logger(), event)
-		server.Tell(service.NewEventRecord(p.Node, event))
+		server.Publish(service.NewEventRecord(p.Node, event))
 		if event.Kind == tenure.EventAcquireFailed && errors.Is(event.Err, tenure.ErrKeyMismatch) {
 			cancel(event.Err)
 		}

@@ -12,15 +12,16 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const doctorLong = `Connect, and report line by line what would prevent elections here and how to fix
-it. The command opens a session up to its first heartbeat and closes it again; other
-nodes do not notice.
+const doctorLong = `Connect, and report what would prevent elections here, one finding per line, and how
+to fix it. The command opens a session, sends one heartbeat and closes the session;
+other nodes do not notice.
 
 With --roles it checks whether the lock table of PostgreSQL has room for this number
 of roles, instead of for the existing ones, and prints the value that
 max_locks_per_transaction needs.
 
-The exit code is 0 if a node could take part, even with warnings, and 3 if not.`
+The exit code is 0 if a node could take part in elections, even with warnings, and 3
+if not.`
 
 // doctorCommand examines a database.
 type doctorCommand struct {

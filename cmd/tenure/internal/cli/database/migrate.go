@@ -15,19 +15,20 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const migrateLong = `Create the schema, or bring an older one up to date: the tables of elections and
-of the cluster, and with --feature those of other features.
+const migrateLong = `Create or update the schema: the tables of elections and of the cluster, and with
+--feature those of other features.
 
-Unless a program runs with --manual-migrations, its nodes create the former, and
-the first use of a feature creates its tables. tenure migrate status lists the
-features. Any number of processes may migrate at once.`
+Programs without --manual-migrations need no such command: their nodes create the
+tables of elections and of the cluster, and the first use of a feature creates its
+tables. tenure migrate status lists the features. Any number of processes may migrate
+at the same time.`
 
 const migrateDownLong = `Undo migrations until the schema has the version given by --to.
 
 Version 0 removes everything. No node may be running: if one is, the command
 lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`
 
-const featureHelp = "also the tables of this feature and of those that it needs, or of all; can be given more than once"
+const featureHelp = "also create the tables of this feature and of those that it needs, or of all; repeatable"
 
 // migrateTimeout limits a migration: it changes only small tables, but may wait for
 // another process that migrates.
@@ -71,11 +72,11 @@ func newMigratePrint(c *migrateCommand) *cobra.Command {
 	var features []string
 	cmd := &cobra.Command{
 		Use: "print", Short: "Print SQL that creates the schema from nothing", Args: console.NoArgs,
-		Long: "Print SQL that creates the tables of elections and of the cluster from nothing; with\n" +
-			"--feature, SQL that creates those of the feature unless they are there.",
+		Long: "Print SQL that creates the tables of elections and of the cluster from nothing. With\n" +
+			"--feature, print SQL that creates the missing tables of the feature.",
 		RunE: func(*cobra.Command, []string) error { return c.printSQL(features) },
 	}
-	cmd.Flags().StringSliceVar(&features, "feature", nil, "the tables of this feature instead and of those that it needs; core or all print both; can be given more than once")
+	cmd.Flags().StringSliceVar(&features, "feature", nil, "print only the tables of this feature and of those that it needs; core adds those of elections and of the cluster; all prints everything; repeatable")
 	return cmd
 }
 

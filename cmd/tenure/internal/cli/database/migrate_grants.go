@@ -13,14 +13,14 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const migrateGrantsLong = `Print the GRANT statements for a database user under which nodes run and which
-does not own the schema; with --application, --work or --compaction those of
-another user, or those that such a node's user needs besides. They are not
-executed.
+const migrateGrantsLong = `Print the GRANT statements for a database user that does not own the schema. They are
+not executed.
 
---work and --compaction are about the tables of features: of those that are in the
-database, or of those that --feature names. A user of tenure serve needs all: those
-of a node, and --work --compaction.`
+Without other flags, they are what a node needs. With --application, they are for a
+program that fences its transactions but runs no node. With --work or --compaction,
+they are what the user of a node needs in addition, on the tables of features: the
+features in the database, or those that --feature names. The user of tenure serve
+needs those of a node, and --work --compaction.`
 
 const migrateGrantsExample = `  tenure migrate grants --user app
   tenure migrate grants --user app --work --compaction | psql

@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const migrateStatusLong = `Print the features, with the version of each one's tables in the database and the
-newest version that this program makes. A feature without tables was never used.`
+const migrateStatusLong = `Print the features, each with the version of its tables in the database and the
+newest version that this program creates. A feature without tables was never used.`
 
 // StatusRecord is the state of all features as printed.
 type StatusRecord struct {

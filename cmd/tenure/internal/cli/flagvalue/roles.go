@@ -27,8 +27,8 @@ func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
 	f.flags = flags
 	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a specific 64-bit lock key; repeatable")
 	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; repeatable")
-	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first")
-	flags.StringVar(&f.key2, "key2", "", "the second of the pair")
+	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first key")
+	flags.StringVar(&f.key2, "key2", "", "with --key1: the second key")
 }
 
 // Roles returns the roles that the flags name, possibly none.

@@ -33,7 +33,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.restart = RestartOnFailure
 	flags.Var(&f.restart, "restart", "restart the command within a term after it ends on its own: never, on-failure or always")
 	f.maxRestarts = flagvalue.Number{Value: defaultRestarts, Most: mostRestarts}
-	flags.Var(&f.maxRestarts, "max-restarts", "resign if the command has to be restarted more often than this in a row; a run of a minute starts the count again")
+	flags.Var(&f.maxRestarts, "max-restarts", "resign instead of restarting the command more than this many times in a row; a run of a minute resets the count")
 	f.health.register(flags)
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code instead of waiting if another node leads")
@@ -44,7 +44,7 @@ func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.grace.AllowZero = true
 	flags.Var(&f.grace, "grace", "how long a command may take to end when asked to; default 1s, or less with a short lease")
-	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN, and DATABASE_URL and the variables of libpq as they are")
+	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN, and keep DATABASE_URL and the variables of libpq in its environment")
 }
 
 // Unused rejects the flags if there is no command.

@@ -32,7 +32,7 @@ the address of its machine. --to-port is the port of the leader's program. With
 While the role has no leader, or the leader accepts no connection, clients wait for
 at most --wait. When the leader's term ends, its connections are reset.
 
-With --http each request is forwarded on its own, and clients keep their connections
+With --http each request is forwarded separately, and clients keep their connections
 when the leader changes. A request is never sent twice: if the connection to the
 leader breaks before the answer, the client gets 502.
 

@@ -16,15 +16,16 @@ import (
 )
 
 const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of
-the end, and how long the role was vacant before. With --nodes it shows the status
-changes of nodes and their requesters instead, and with --days daily totals in UTC,
-which remain after rows have been rolled up: of roles, nodes, schedules or metrics.
+the end, and how long the role was vacant before. With --nodes, show the status
+changes of nodes and their requesters instead. With --days, show daily totals in UTC
+of roles, nodes, schedules or metrics; they remain after rows have been rolled up.
 
 ENDED is empty while the term continues. REASON is resigned, stepped_down,
 handed_over or shutdown if the leader ended the term; crashed or lease_expired if
-other nodes found it ended, and then ENDED is when they did, or two leases after its
-last heartbeat if no node was there; or server_changed. VACANT is "-" if it is not
-known: before a role's first term, and after a server change.
+another node detected the end; or server_changed. After a crash or an expired lease,
+ENDED is when the end was detected, or two leases after the last heartbeat if no node
+was there to detect it. VACANT is "-" if it is not known: before a role's first term,
+and after a server change.
 
 For a node, STATUS and BEFORE are equal if it returned in a new session before any
 node found it dead.`
@@ -55,9 +56,9 @@ func NewHistory(out *console.Output) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.role.Register(flags)
-	flags.StringVar(&c.node, "node", "", "show only this node, also one that has left: its name, its id, or the beginning of its id")
-	flags.Var(&c.since, "since", "show what ended after this: a time, or an age")
-	flags.Var(&c.until, "until", "show what began before this: a time, or an age")
+	flags.StringVar(&c.node, "node", "", "show only this node, by its name, its id or the beginning of its id; it may have left")
+	flags.Var(&c.since, "since", "show what ended after this: a time in RFC 3339, or an age such as 24h")
+	flags.Var(&c.until, "until", "show what began before this: a time in RFC 3339, or an age such as 24h")
 	flags.IntVarP(&c.limit, "limit", "n", 100, "maximum number of lines")
 	flags.BoolVar(&c.nodes, "nodes", false, "show the status changes of nodes")
 	flags.StringVar(&c.days, "days", "", "show daily totals: of roles, nodes, schedules or metrics")

@@ -41,10 +41,10 @@ func NewObserve(out *console.Output) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
-	c.roles.Register(flags, "follow")
+	c.roles.Register(flags, "watch")
 	c.database.Register(flags)
 	c.log.Register(flags, "warn")
-	flags.Var(&c.check, "check-interval", "time between polls without a notification")
+	flags.Var(&c.check, "check-interval", "time between polls if no notification arrives")
 	return cmd
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const retireLong = `Mark a role as retired, for example after it was renamed: it is no longer shown as
-vacant, and no alert misses its leader.
+vacant, and no alert fires because it has no leader.
 
 Its history and its term numbers remain. If a node leads it again, it is a normal
 role. A role with a leader is refused with exit code 2: first stop its candidates.`

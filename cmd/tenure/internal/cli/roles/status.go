@@ -19,14 +19,14 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-const statusLong = `Show the leader of each role, from the records of the elections and from the
-server's lock table. Leases have no locks: for them only the records are shown.
+const statusLong = `Show the leader of each role, from the records of the elections and from the server's
+lock table. Leases have no locks: for them only the records are shown.
 
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
-Roles given by key are shown whether Tenure knows them or not, with every program
-that holds the lock. STATE is "leads"; "waits" for a node that has the lock but
-whose term has not begun; "foreign" for a program other than Tenure; or "vacant".
-The exit code is 0 even if there is no leader.
+A role given by key is shown even if Tenure does not know it, with every program that
+holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose term
+has not begun; "foreign" for a program other than Tenure; or "vacant". The exit code
+is 0 even if there is no leader.
 
 The command only reads. Details of other users' sessions that the database user may
 not see are shown as "-".`

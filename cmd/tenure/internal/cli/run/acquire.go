@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ func NewAcquire(out *console.Output) *cobra.Command {
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
-	c.roles.Register(cmd.Flags(), "take")
+	c.roles.Register(cmd.Flags(), "acquire")
 	c.node.Register(cmd.Flags(), "error")
 	cmd.Flags().BoolVar(&c.hold, "hold", false, "hold the role until a signal")
 	return cmd
@@ -63,7 +64,12 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
+		lost := make(chan struct{})
+		printed := sync.OnceFunc(func() { close(lost) })
 		election.OnEvent(func(event tenure.Event) {
+			if event.Kind == tenure.EventLost {
+				defer printed()
+			}
 			switch event.Kind {
 			case tenure.EventAcquired, tenure.EventReleased, tenure.EventLost, tenure.EventAcquireFailed:
 				record := service.NewEventRecord(node, event)
@@ -72,11 +78,13 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 				}
 			}
 		})
-		return c.attempt(ctx, election)
+		return c.attempt(ctx, election, lost)
 	})
 }
 
-func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election) error {
+// attempt acquires a role once and, with --hold, holds it until its term ends. lost
+// is closed when the loss of the term has been printed.
+func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election, lost <-chan struct{}) error {
 	term, err := election.TryAcquire(ctx)
 	switch {
 	case errors.Is(err, tenure.ErrHeld):
@@ -92,10 +100,18 @@ func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election)
 	case <-term.Context().Done():
 	}
 	if cause := context.Cause(term.Context()); !errors.Is(cause, tenure.ErrResigned) {
+		// The context ends before the event. A node that closes in between reports a stop.
+		select {
+		case <-lost:
+		case <-time.After(lossTimeout):
+		}
 		return fmt.Errorf("%s was lost: %w", election.Role(), cause)
 	}
 	return nil
 }
+
+// lossTimeout bounds the wait for the event of a loss: standard output may block.
+const lossTimeout = 5 * time.Second
 
 // holder names the leader of a role that could not be acquired.
 func holder(ctx context.Context, election *tenure.Election) string {

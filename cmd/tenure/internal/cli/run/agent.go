@@ -11,10 +11,10 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 )
 
-const agentLong = `Hold two connections to the database for all nodes of this host, which campaign
-over a Unix socket: tenure run --agent PATH, or package agent in Go.
+const agentLong = `Hold two connections to the database for all nodes of this host. The nodes campaign
+through a Unix socket: with tenure run --agent PATH, or with package agent in Go.
 
-Use it where more processes campaign than the database has connections for. A role
+Use an agent if more processes campaign than the database has connections for. A role
 is released within milliseconds when its process dies. When the agent stops or cannot
 reach the database, the terms of all its nodes end before other hosts take over.
 

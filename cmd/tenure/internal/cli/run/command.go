@@ -74,7 +74,7 @@ func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config 
 	var failure error
 	election.OnEvent(func(event tenure.Event) {
 		lead.LogEvent(l.log, event)
-		l.server.Tell(service.NewEventRecord(node, event))
+		l.server.Publish(service.NewEventRecord(node, event))
 		switch event.Kind {
 		case tenure.EventAcquired:
 			decided, failure = true, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 )
 
-const healthLong = `Send a request to a node's HTTP server, that of --listen, and exit 0 if it answers
-200, else 1.
+const healthLong = `Send a request to the HTTP server that a node runs with --listen. Exit 0 if it
+answers 200, else 1.
 
 Use it for the health checks of containers whose image has no other HTTP client.`
 

@@ -20,23 +20,24 @@ const runLong = `Campaign for one or more roles and print each event until a sig
 command, run it while this node leads.
 
 With -- COMMAND there is one role, and the command runs while this node leads it.
-Before the term can end, the command and all its descendants are dead. When the term
-is stopping, and on SIGTERM or SIGINT, they first have --grace to end. The command
-has TENURE_ROLE, TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in
-its environment; its input, output and errors are this program's. Events are logged
-on standard error. If the command ends on its own, its exit code is this program's,
-unless --restart restarts it.
+Before the term can end, the command and all its descendants are killed;
+docs/howto/run-a-command.md lists the exceptions. When the term is stopping, and on
+SIGTERM or SIGINT, they first have --grace to end. The command has TENURE_ROLE,
+TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environment.
+Its standard input, output and error are those of this program, which logs events on
+standard error. If the command ends on its own and --restart does not restart it,
+this program exits with its exit code.
 
 Without a command:
 
 On SIGTERM or SIGINT the roles are released and the program exits 0. If the database
-cannot be reached, the program retries until a signal. If the database cannot be
-used as it is (a pooler, a missing privilege, a newer schema), the program exits
+cannot be reached, the program retries until a signal. If the database cannot be used
+(because of a pooler, a missing privilege or a newer schema), the program exits
 immediately.
 
 With --no-auto-reacquire the node does not campaign again after it lost a role or
-stepped down. When it campaigns for no role any more, the program exits 0, or 3 if an
-attempt failed for another reason than that another node leads.
+stepped down. When it no longer campaigns for any role, the program exits 0, or 3 if
+an attempt failed for any reason except that another node leads.
 
 With -o json each event is one object per line, with time, event (state_change with
 from and to, acquired, lost, released, acquire_failed, error, stopped), role, term,
@@ -102,7 +103,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	election := c.ElectionConfig()
 	return c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
 		return campaign(ctx, p.Node, roles, election, func(record service.EventRecord) {
-			server.Tell(record)
+			server.Publish(record)
 			if err := c.out.Print(record, record.Text()); err != nil {
 				config.Logger.Error("an event could not be printed", "error", err)
 			}

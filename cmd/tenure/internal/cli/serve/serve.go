@@ -27,19 +27,19 @@ import (
 )
 
 const serveLong = `Serve the dashboard at /, the HTTP API at /v1, and metrics at /metrics and
-/metrics/cluster, and maintain the cluster's data: evaluate the [[alerts]] of the
-configuration file and send notifications, as the leader of the role
-metrics-aggregator, and roll up the history, as the leader of log-compactor. Start it
-on two machines: both serve, and one of them does the maintenance.
+/metrics/cluster. Also maintain the cluster's data: the leader of the role
+metrics-aggregator evaluates the [[alerts]] of the configuration file and sends
+notifications, and the leader of log-compactor rolls up the history. Start the
+command on two machines: both serve, and one leader does each of these jobs.
 
---listen accepts connections only from this machine unless it names an address. All
-clients that can connect may view, unless --login-required, which leaves only
-/healthz, /readyz and /leader open. Actions need the token of --token-file, a user
-and password of --password-file, or a user that a reverse proxy names (--user-header,
+Without an address, --listen accepts connections only from this machine. All clients
+that can connect may view; with --login-required, only /healthz, /readyz and /leader
+are open without a login. Actions need the token of --token-file, a user and password
+of --password-file, or a user that a reverse proxy names (--user-header,
 --trusted-proxy).
 
-/metrics/cluster has the metrics of all nodes while metrics-aggregator has a leader,
-from the samples that nodes write: those that run with --listen, and programs with
+While metrics-aggregator has a leader, /metrics/cluster has the metrics of all nodes
+that write samples: those that run with --listen, and programs with
 metrics.NewReporter.`
 
 // defaultServe is the dashboard's default address.
@@ -218,8 +218,8 @@ func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
 	})
 }
 
-// authentication says who may view and act. Nobody may act without a token, a
-// password, or a proxy that names users.
+// authentication returns who may view and act. Acting needs a token, a password,
+// or a proxy that names users.
 func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, password func(user, password string) bool) dashboard.Authentication {
 	who := dashboard.Authentication{Password: password, UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
 	if server.Token != nil {

@@ -24,7 +24,7 @@ type leavingFlags struct {
 func (f *leavingFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.drain, "drain-timeout", "how long work in flight may take when the node drains or leaves; default 30s")
 	flags.Var(&f.poll, "drain-poll-interval", "ignored; accepted for compatibility (the node reacts as soon as in-flight work ends)")
-	flags.Var(&f.force, "force-after", "limit for leaving, after which the session is closed; default the drain timeout plus the stop timeout plus two leases")
+	flags.Var(&f.force, "force-after", "how long leaving may take before the session is closed; default the drain timeout plus the stop timeout plus two leases")
 }
 
 // config returns the current settings.

@@ -136,8 +136,8 @@ func (s *HTTPServer) attach(p *Participant, cluster string) {
 	}
 }
 
-// Tell sends an event to the clients.
-func (s *HTTPServer) Tell(event EventRecord) {
+// Publish sends an event to the clients.
+func (s *HTTPServer) Publish(event EventRecord) {
 	if s != nil {
 		s.handler.Publish(event.eventFields)
 	}

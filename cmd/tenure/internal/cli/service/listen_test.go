@@ -79,7 +79,7 @@ func TestNothingIsServedWithoutListen(t *testing.T) {
 		t.Fatalf("%v, %v", server, err)
 	}
 	server.attach(nil, "")
-	server.Tell(EventRecord{})
+	server.Publish(EventRecord{})
 	server.close()
 }
 
@@ -134,7 +134,7 @@ func TestListenServesHealthBeforeLeading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	election.OnEvent(func(event tenure.Event) { server.Tell(NewEventRecord(node, event)) })
+	election.OnEvent(func(event tenure.Event) { server.Publish(NewEventRecord(node, event)) })
 	if err := election.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ than --timeout, the exit code is 1; the processor stays paused.`
 
 const processorResumeLong = `Resume a paused processor.`
 
-const processorRetryLong = `Retry a processor immediately whose handler failed. A failed processor becomes
-active; a pause stays.`
+const processorRetryLong = `Make a processor whose handler failed retry immediately. A failed processor becomes
+active; a paused one stays paused.`
 
 // processorChange is a command that changes one processor and then prints its
 // status.

@@ -13,14 +13,15 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorLagLong = `Show how far processors are behind their logs, and what holds the horizon.
+const processorLagLong = `Show how far processors are behind their logs, and which transaction holds the
+horizon.
 
-BEHIND is how many events wait, counted by the leader within the last 5 s among the
-next 10,000 rows of the log; a + says that there are more. HELD is how many of them
-wait for older transactions to end, anywhere in the database cluster: the processor
-works correctly, and no event is lost. The transaction that holds the horizon is
-named with its PID, for pg_terminate_backend, or with its name, for ROLLBACK PREPARED.
-WAITING is how long the oldest event has waited.`
+BEHIND is the number of events that wait. The leader counts them every 5 s, among the
+next 10,000 rows of the log; a + means that more follow. HELD is how many of these
+events wait for older transactions to end, anywhere in the database cluster: the
+processor works correctly, and no event is lost. The transaction that holds the
+horizon is named with its PID, for pg_terminate_backend, or with its name, for
+ROLLBACK PREPARED. WAITING is how long the oldest event has waited.`
 
 func newProcessorLag(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{

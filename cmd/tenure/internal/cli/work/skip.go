@@ -22,7 +22,8 @@ command asks for confirmation; without a terminal, use --yes.`
 const processorRepairLong = `Repair the log of a processor, and the cursors of all processors on it, after a
 restore into another database cluster: the transaction ids of the old one are
 meaningless there, and processors refuse to use them. The events get ids of this
-cluster in the same order; exactly the events that were not handled remain.
+cluster, in the same order. Events that were handled stay handled, and all others
+wait.
 
 Stop all writers first. The database user must own the table of the log, which is
 rewritten. The command asks for confirmation; without a terminal, use --yes.`
@@ -39,7 +40,7 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 		Use: "skip PROCESSOR [--at PLACE]", Short: "Skip the failing event", Long: processorSkipLong,
 		Example: "  tenure processor skip mails --at 742:1031\n  tenure processor skip mails --yes",
 	}
-	cmd.Flags().Var(&at, "at", "the event to skip, as tenure processor show prints it: TRANSACTION:POSITION; default whichever fails now")
+	cmd.Flags().Var(&at, "at", "the event to skip, as tenure processor show prints it: TRANSACTION:POSITION; default the event that fails now")
 	return processorOnce(out, cmd, "Skip the event that %s fails at?", func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		place, err := skip(ctx, processors, name, at.place, by)
 		if err != nil {

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
+MODULES := . adapters/gocron outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -54,11 +54,12 @@ test-all: prerequisites release-check ## all tests and release-check, the confor
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
 
-lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
+lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet, golangci-lint and the words to avoid
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
 	@cd internal/release && $(GO) run . tidy
 	@$(MAKE) --no-print-directory vet
 	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
+	@$(GO) test -run TestTextsAvoidListedWords ./internal/layout
 
 vet: ## go vet in all modules; the library and the program also for Windows and macOS
 	@$(call in-modules,$(GO) vet ./...)

@@ -133,7 +133,7 @@ func (t *tree) setRequirement(m goModule, version string) (bool, error) {
 	}
 	for _, replace := range file.Replace {
 		if ours(replace.Old.Path) {
-			return false, fmt.Errorf("%s replaces %s: nobody could install it", m.file("go.mod"), replace.Old.Path)
+			return false, fmt.Errorf("%s replaces %s: users could not install the module", m.file("go.mod"), replace.Old.Path)
 		}
 	}
 	requires := false

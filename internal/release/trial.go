@@ -57,8 +57,8 @@ func newInstallTrial(ctx context.Context, t *tree, version string) (*trial, erro
 	return p, nil
 }
 
-// newTidyTrial has the module cache of the machine, which keeps what `go mod tidy`
-// downloads, and so a version of its own, which is removed from there.
+// newTidyTrial uses the module cache of the machine, which keeps what `go mod tidy`
+// downloads. Its modules have a unique version, which is removed from the cache.
 func newTidyTrial(ctx context.Context, t *tree) (*trial, error) {
 	m, err := readMachine(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Authentication configures how visitors authenticate. Several ways can be enabled at
-// the same time. Without any, everybody may view and nobody may act.
+// the same time. Without any, all visitors may view and none may act.
 type Authentication struct {
 	// Token returns the user of a token, which visitors enter on the page and
 	// programs send as Authorization: Bearer TOKEN. It is called for every request,

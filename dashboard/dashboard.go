@@ -33,7 +33,7 @@ type Config struct {
 	Alerts func(context.Context) ([]Alert, error)
 
 	// Authentication configures how visitors authenticate. With the zero value,
-	// everybody may view and nobody may act.
+	// all visitors may view and none may act.
 	Authentication Authentication
 
 	// With ReadOnly, no user may act.

@@ -14,7 +14,7 @@
 // server-sent events. The exception is the timeline of a role, whose history is read
 // when a visitor first opens it, and kept.
 //
-// Without [Config.Authentication] everybody may view and nobody may act. With it,
+// Without [Config.Authentication] all visitors may view and none may act. With it,
 // actions need a user, are protected from other sites' pages, and are recorded with the
 // user's name.
 package dashboard

@@ -77,7 +77,7 @@ func (p *snapshot) order(by string) func(a, b string) int {
 	}
 }
 
-// role returns a role as it is now.
+// role returns the current state of a role.
 func (p *snapshot) role(name string) (roleRecord, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -52,7 +52,7 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 	case pauseProcessor, pauseSchedule:
 		message, done = quoted(what.Name)+" is paused.", true
 	default:
-		message, done = quoted(what.Name)+" goes on.", true
+		message, done = quoted(what.Name)+" is resumed.", true
 	}
 	return message, done, p.changed
 }

@@ -15,7 +15,7 @@ const (
 	dead   = "dead"
 )
 
-// roleRecord is a role as it is now.
+// roleRecord is the current state of a role.
 type roleRecord struct {
 	Name     string     `json:"name"`
 	State    string     `json:"state"` // led, silent or vacant
@@ -36,7 +36,7 @@ type roleRecord struct {
 	PreviousBy     string `json:"previous_by,omitempty"`
 }
 
-// nodeRecord is a node as it is now.
+// nodeRecord is the current state of a node.
 type nodeRecord struct {
 	ID        uuid.UUID         `json:"id"`
 	Name      string            `json:"name"`
@@ -108,7 +108,7 @@ type changeRecord struct {
 	More   bool          `json:"more,omitempty"` // too many changes to publish: read again
 
 	missing bool // the row of a role's last term has gone
-	rewound bool // published terms do not exist in the database as it is now
+	rewound bool // published terms no longer exist in the database
 }
 
 // Bounds on what is published to all viewers. A page that needs more reads it.

@@ -136,8 +136,8 @@ func (t *timelines) makeRoom() {
 	}
 }
 
-// clear removes all timelines: they contain terms that do not exist in the database as
-// it is now.
+// clear removes all timelines: they contain terms that no longer exist in the
+// database.
 func (t *timelines) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

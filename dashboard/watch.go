@@ -73,7 +73,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 func (d *Dashboard) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.config.Backend.Listen(ctx, d.notify); err != nil {
-			d.log.Debug("the dashboard cannot listen for news", "error", err)
+			d.log.Debug("the dashboard cannot listen for notifications", "error", err)
 		}
 		if !sleep(ctx, nodesInterval) {
 			return

@@ -96,7 +96,7 @@ export function handOver(role) {
     const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id }, `${called(node.name)} (${called(node.host)})`)));
     if (!nodes.length) {
       return confirm({
-        title: "Nobody to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
+        title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
         text: `No other node is active. ${called(role.node_name)} can step down; it will lead again if no other node does.`,
       });
     }

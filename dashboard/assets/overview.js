@@ -37,7 +37,7 @@ export default function overview(page) {
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", tenureOf(r))] },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", tenureOf(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },

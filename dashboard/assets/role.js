@@ -16,7 +16,7 @@ export default function role(page, called) {
   const line = timeline(called);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
   const terms = list({
-    label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "Nobody has led this role yet.",
+    label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "No node has led this role yet.",
     columns: [
       { title: "Term", width: "minmax(8rem, 0.6fr)", narrow: "3.8rem", cell: (t) => h("span", { class: "figure", title: String(t.term) }, h("span", { class: "wide" }, String(t.term)), h("span", { class: "narrow" }, shortTerm(t.term))) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
@@ -38,7 +38,7 @@ export default function role(page, called) {
 
   function ending(term) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
-    if (!term.ended && current.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
+    if (!term.ended && current.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "continues");
     const text = reason(term.reason);
     return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
   }
@@ -50,7 +50,7 @@ export default function role(page, called) {
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     become(story.firstChild, h("span", {}, summary(current)));
     become(facts.firstChild, figures([
-      ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
+      ["Leader", current.state === "vacant" ? "none" : name(current.node_name), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
       [current.state === "vacant" ? "Vacant for" : "Tenure", current.ended ? long(since(current.ended)) : tenureOf(current)],
       ["Trust", trustCell(current)],

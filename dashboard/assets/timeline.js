@@ -96,7 +96,7 @@ export function timeline(role) {
     gutter = width < 560 ? 84 : 148;
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
     drawAxis(c, x, width, height, color);
-    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"]; // a node may have the same name
+    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "no leader"]; // a node may have the same name
     names.forEach((called, i) => {
       const y = 4 + i * lane;
       c.fillStyle = color("--line");
@@ -125,7 +125,7 @@ export function timeline(role) {
     const last = ended ?? now();
     if (vacant !== null && began - vacant * 1000 < to() && began > from()) {
       drawVacancy(c, x(began - vacant * 1000), x(began), vacantY, color);
-      boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `Nobody led for ${duration(vacant)}\nuntil ${moment(began)}` });
+      boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `No node led for ${duration(vacant)}\nuntil ${moment(began)}` });
     }
     if (last < from() || began > to()) return;
     const own = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = own < 0 ? lanes.length : own;

@@ -5,8 +5,8 @@ const (
 	warning  = "warning"
 )
 
-// alerts are what an operator should hear of before users do. Each stands for
-// one thing that can go wrong, and resolves by itself.
+// alerts report faults to an operator before users notice them. Each is about one
+// fault and resolves automatically.
 var alerts = []rule{
 	{
 		alert: "TenureNobodyLeads", lasting: "30s", severity: critical,
@@ -60,7 +60,7 @@ var alerts = []rule{
 		alert: "TenureNoStandby", lasting: "5m", severity: warning,
 		expression: `status:@cluster_nodes:max{status="active"} < 2`,
 		summary:    "One node alone is active",
-		advice:     "Nobody takes over if it dies.",
+		advice:     "No standby takes over if it dies.",
 	},
 	{
 		alert: "TenureCallbackHangs", lasting: "1m", severity: warning,
@@ -89,8 +89,8 @@ var alerts = []rule{
 	{
 		alert: "TenureProcessorNotLed", lasting: "1m", severity: warning,
 		expression: `max by (processor) (@processor_led) == 0`,
-		summary:    "Nobody runs the processor {{ $labels.processor }}",
-		advice:     "No living node leads its role. See whether one stands for it: tenure status.",
+		summary:    "No node runs the processor {{ $labels.processor }}",
+		advice:     "No living node leads its role. See whether one campaigns for it: tenure status.",
 	},
 	{
 		alert: "TenureScheduleFails", severity: warning,
@@ -102,12 +102,12 @@ var alerts = []rule{
 		alert: "TenureScheduleMissed", severity: warning,
 		expression: `max by (schedule) (delta(@cron_missed_ticks[1h])) > 0`,
 		summary:    "Ticks of the schedule {{ $labels.schedule }} were missed",
-		advice:     "Nobody led when they were due. See which: tenure cron history.",
+		advice:     "No node led when they were due. See which: tenure cron history.",
 	},
 	{
 		alert: "TenureScheduleNotLed", lasting: "5m", severity: warning,
 		expression: `max by (schedule) (@cron_loaded) == 0 and max by (schedule) (@cron_paused) == 0`,
-		summary:    "Nobody runs the schedule {{ $labels.schedule }}",
+		summary:    "No node runs the schedule {{ $labels.schedule }}",
 		advice:     "No leader knows it: its ticks are missed. See which role it belongs to, and who leads that: tenure cron list, tenure status.",
 	},
 	{

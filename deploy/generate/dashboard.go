@@ -109,7 +109,7 @@ type target struct {
 // chosen is the source of data that people choose at the top of the page.
 var chosen = &datasource{"prometheus", "${datasource}"}
 
-// prefixVariable stands for the prefix of the metrics.
+// prefixVariable is the variable for the prefix of the metrics.
 const prefixVariable = "${prefix}"
 
 // about are the groups of metrics, by the first word of their names.

@@ -91,7 +91,7 @@ func (g *grid) panelOf(d metrics.Definition) panel {
 	return p
 }
 
-// isOfAll reports whether every process tells the same of a metric.
+// isOfAll reports whether every process reports the same value of a metric.
 func isOfAll(d metrics.Definition) bool {
 	word, _, _ := strings.Cut(d.Name, "_")
 	return slices.Contains([]string{"cluster", "processor", "cron", "work"}, word)

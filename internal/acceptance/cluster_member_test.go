@@ -52,7 +52,7 @@ func (f *fleet) settle(name string) *resident {
 		checks.add(candidate)
 		r.group.Go(func() {
 			if err := election.Run(r.life, f.work); err != nil && r.life.Err() == nil {
-				f.t.Errorf("%s stands for %s no more: %v", name, election.Role(), err)
+				f.t.Errorf("%s no longer campaigns for %s: %v", name, election.Role(), err)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ var layers = [][]string{
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},
 	{"retention"},
-	{"cmd/tenure", "deploy", "bench", "examples"},
+	{"cmd/tenure", "deploy", "bench", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
@@ -152,28 +152,31 @@ func isStandard(path string) bool {
 func readSources(t *testing.T) []source {
 	t.Helper()
 	var sources []source
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			ignored := strings.HasPrefix(entry.Name(), ".") && path != root || slices.Contains([]string{"testdata", "bin", "tmp"}, entry.Name())
-			if ignored {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if filepath.Ext(path) != ".go" {
-			return nil
-		}
+	walk(t, ".go", func(path string) error {
 		s, err := read(path)
 		sources = append(sources, s)
 		return err
 	})
+	return sources
+}
+
+// walk calls read for every file of the repository that has the extension.
+func walk(t *testing.T, extension string, read func(path string) error) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "tmp", "node_modules"}, entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != extension:
+			return nil
+		}
+		return read(path)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sources
 }
 
 func read(path string) (source, error) {

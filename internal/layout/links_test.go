@@ -2,7 +2,6 @@ package layout
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -31,16 +30,7 @@ type pages map[string]string
 func readPages(t *testing.T) pages {
 	t.Helper()
 	found := pages{}
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "tmp", "node_modules"}, entry.Name()) {
-			return fs.SkipDir
-		}
-		if filepath.Ext(file) != ".md" {
-			return nil
-		}
+	walk(t, ".md", func(file string) error {
 		name, err := filepath.Rel(root, file)
 		if err != nil {
 			return err
@@ -49,9 +39,6 @@ func readPages(t *testing.T) pages {
 		found[filepath.ToSlash(name)] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return found
 }
 

@@ -1,0 +1,170 @@
+package layout
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// avoidedWords are words that make a reader stop, with what to write instead.
+var avoidedWords = []struct{ words, instead string }{
+	{`meanwhile`, "when it happens"},
+	{`besides`, "in addition to, beside"},
+	{`nobody|somebody|whoever`, "the party: no node, an operator, the caller"},
+	{`(go|goes|went) on`, "continue, take over"},
+	{`any more`, "no longer"},
+	{`for so long`, "for that time"},
+	{`of (its|their|his|your|our) own`, "its own, separate"},
+	{`by (itself|themselves)`, "automatically, on its own"},
+	{`as it is`, "unchanged"},
+	{`stand(s|ing)? for`, "represent, campaign for"},
+	{`tell|tells|told`, "report, notify, show, distinguish"},
+	{`at once`, "immediately, at the same time"},
+	{`news`, "notification"},
+}
+
+// allowedWords are uses of those words that every reader understands, and names.
+var allowedWords = regexp.MustCompile(`(?i)\bmany [a-z ]{0,40}at once\b|\baccount nobody\b|\{news\}`)
+
+// avoided finds the avoided words. A phrase can be spread over two lines.
+var avoided = func() (found []*regexp.Regexp) {
+	for _, a := range avoidedWords {
+		found = append(found, regexp.MustCompile(`(?i)\b(?:`+strings.ReplaceAll(a.words, " ", `\s+`)+`)\b`))
+	}
+	return found
+}()
+
+// prose is text that people read, and the line where it begins.
+type prose struct {
+	line int
+	text string
+}
+
+// faults lists the avoided words in the prose, outside of code.
+func (p prose) faults(file string) []string {
+	text := blank(allowedWords, blank(codeSpan, blank(codeBlock, p.text)))
+	var found []string
+	for i, pattern := range avoided {
+		for _, at := range pattern.FindAllStringIndex(text, -1) {
+			line := p.line + strings.Count(text[:at[0]], "\n")
+			found = append(found, fmt.Sprintf("%s:%d: %q: write %s", file, line, text[at[0]:at[1]], avoidedWords[i].instead))
+		}
+	}
+	return found
+}
+
+// blank removes what a pattern matches, except line ends.
+func blank(pattern *regexp.Regexp, text string) string {
+	return pattern.ReplaceAllStringFunc(text, func(match string) string {
+		return strings.Repeat("\n", strings.Count(match, "\n"))
+	})
+}
+
+// proseOf returns the comments of a Go file, and its literals of several words.
+func proseOf(t *testing.T, code string) []prose {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", code, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []prose
+	for _, comment := range file.Comments {
+		found = append(found, prose{files.Position(comment.Pos()).Line, comment.Text()})
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if isMutation(n) {
+			return false
+		}
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING && strings.Contains(literal.Value, " ") {
+			text := strings.ReplaceAll(literal.Value[1:len(literal.Value)-1], `\n`, "  ")
+			found = append(found, prose{files.Position(literal.Pos()).Line, text})
+		}
+		return true
+	})
+	return found
+}
+
+// isMutation reports whether a node is code that a mutant replaces or inserts.
+func isMutation(n ast.Node) bool {
+	pair, ok := n.(*ast.KeyValueExpr)
+	if !ok {
+		return false
+	}
+	key, ok := pair.Key.(*ast.Ident)
+	return ok && (key.Name == "from" || key.Name == "to")
+}
+
+func TestTextsAvoidListedWords(t *testing.T) {
+	var found []string
+	for name, page := range readPages(t) {
+		found = append(found, prose{1, page}.faults(name)...)
+	}
+	read := 0
+	for _, s := range readSources(t) {
+		if s.isTest() {
+			continue
+		}
+		name := filepath.Join(s.folder, s.name)
+		for _, p := range proseOf(t, readPage(t, name)) {
+			read++
+			found = append(found, p.faults(name)...)
+		}
+	}
+	if read < 1000 {
+		t.Fatalf("only %d comments and literals were found: the test looks in the wrong place", read)
+	}
+	slices.Sort(found)
+	for _, fault := range found {
+		t.Error(fault)
+	}
+}
+
+func TestAvoidedWordsAreFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		page string
+		want string // empty if there is no fault
+	}{
+		"word":                   {"a\n\nb, meanwhile\n", `a.md:3: "meanwhile": write when it happens`},
+		"first word":             {"Nobody leads.", `a.md:1: "Nobody": write the party: no node, an operator, the caller`},
+		"phrase on two lines":    {"it goes\non", "a.md:1: \"goes\\non\": write continue, take over"},
+		"part of a word":         {"newsletter, ongoing, foretold", ""},
+		"code":                   {"the table `…news`\n\n```sh\ntell it\n```\n", ""},
+		"after code":             {"```sh\nx\n```\n\nnews\n", `a.md:5: "news": write notification`},
+		"allowed phrase":         {"many roles at once", ""},
+		"phrase like it":         {"Many roles. It stops at once", `a.md:1: "at once": write immediately, at the same time`},
+		"placeholder of a table": {"SELECT version FROM {news}", ""},
+	} {
+		got := strings.Join(prose{1, test.page}.faults("a.md"), "; ")
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	for name, test := range map[string]struct {
+		code string
+		want string
+	}{
+		"comment":            {"// It goes\n// on.\n", "\"goes\\non\""},
+		"comment in a block": {"/* as it is */\n", `"as it is"`},
+		"literal":            {"var a = \"one\\ntold twice\"\n", `"told"`},
+		"raw literal":        {"var a = `one\n told`\n", `"told"`},
+		"name":               {"var told = \"told\"\n", ""},
+		"code of a mutant":   {"var a = b{from: \"if told {\", to: \"if told || c {\"}\n", ""},
+		"name of a mutant":   {"var a = b{name: \"is told\", from: \"if told {\"}\n", `"told"`},
+		"directive":          {"//go:generate tell it\n", ""},
+	} {
+		var found []string
+		for _, p := range proseOf(t, "package a\n\n"+test.code) {
+			found = append(found, p.faults("a.go")...)
+		}
+		if got := strings.Join(found, "; "); !strings.Contains(got, test.want) || (test.want == "") != (got == "") || len(found) > 1 {
+			t.Errorf("%s: got %q, want one fault %q", name, got, test.want)
+		}
+	}
+}

@@ -15,6 +15,12 @@ var guardianMutants = []mutant{
 		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
 	},
 	{
+		name: "guardian: children of an orphan that has ended are not listed",
+		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "	return len(orphans) == 0 && len(", to: "	return len(",
+		promise: "4 Work ends first: no process of a killed guardian is missed",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrphansAreListedUntilThereAreNone$")},
+	},
+	{
 		name: "guardian: orphans are not adopted by the supervisor",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)", to: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)",
 		promise: "4 Work ends first: no descendant escapes",

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Processes that were forked during a kill are killed by the next one.
@@ -38,6 +40,29 @@ func TestKillRepeatsForForkedProcesses(t *testing.T) {
 		_ = child.Process.Kill()
 		<-ended
 	}
+}
+
+// An orphan can hand its children to this process between the list of orphans and
+// its end: after an orphan was found, the list is read again.
+func TestOrphansAreListedUntilThereAreNone(t *testing.T) {
+	foreign := children(os.Getpid())
+	orphan := exec.Command("/bin/sleep", "3600")
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := orphan.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, orphan.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if killOrphans(foreign) {
+		t.Error("invariant 4: no processes are left, although an orphan had children until it ended")
+	}
+	if !killOrphans(foreign) {
+		t.Error("the orphan was not waited for")
+	}
+	_ = orphan.Process.Release()
 }
 
 // A stopped command receives the request to end.

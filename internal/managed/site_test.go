@@ -187,18 +187,20 @@ func (s *site) exercise() (leader *node, term *tenure.Term, nodes []*node) {
 	s.write(next)
 
 	s.endSession(leader)
-	s.await("the end of the term", func() bool { return !next.Valid() }) // nobody tells the node at that instant
 	leader, term = s.nextTerm(next.Number(), nodes...)
 	s.write(term)
 	return leader, term, nodes
 }
 
-// endSession ends a node's session on the server.
+// endSession ends a node's session on the server and waits until a leader has
+// noticed: the next term may begin before that.
 func (s *site) endSession(n *node) {
 	s.Helper()
+	held := n.election.Term()
 	if !s.truth("SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE application_name = $1", "tenure "+n.Name()+" session") {
 		s.Fatalf("%s has no session", n.Name())
 	}
+	s.await("the end of its term", func() bool { return held == nil || !held.Valid() })
 }
 
 func (s *site) hasSession(n *node) bool {

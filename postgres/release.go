@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -117,6 +118,7 @@ func (s *session) releaseInSteps(all resignation) error {
 
 // forgetReleased removes held roles whose locks are free.
 func (s *session) forgetReleased(heldRoles []*heldRole) {
+	s.freedAt = time.Now()
 	s.table.add(-len(heldRoles))
 	for _, h := range heldRoles {
 		delete(s.heldRoles, h.role.Name())

@@ -206,7 +206,8 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 }
 
 // headStart is how long a watch that detected a death waits for its own node to try
-// the roles before it notifies the others, whose attempts would slow that down.
+// the roles before it notifies the others, whose attempts would slow that down, and
+// how long a node that has released roles waits before it leaves.
 const headStart = 5 * time.Millisecond
 
 // waitForMember waits until another node may have joined.

@@ -35,6 +35,9 @@ REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/interna
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8
 
+# Runs tests with their temporary files in memory, if there is room; what the compiler writes stays on the disk.
+in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint vet fmt tidy build manual docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
@@ -47,10 +50,10 @@ demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, 
 
 test: ## the tests to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
-	TENURE_KEEP_TEMPLATES=1 $(GO) test -short -parallel $(PARALLEL) -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
+	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -parallel $(PARALLEL) -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
 
 test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
-	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
+	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
 

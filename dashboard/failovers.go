@@ -18,6 +18,7 @@ type failoverRecord struct {
 	Previous string    `json:"previous"` // the previous leader, if known
 	Reason   string    `json:"reason"`   // why its term ended, if known
 	Vacant   float64   `json:"vacant_seconds"`
+	Silent   *float64  `json:"silent_seconds"` // since the last sign of life of the previous leader; null if unknown
 }
 
 // failoversRecord is the content of the page on failovers.
@@ -45,7 +46,7 @@ const (
 func failoverOf(before, t history.Term) failoverRecord {
 	return failoverRecord{
 		At: t.Began, Role: t.Role, Term: t.Term, NodeName: t.NodeName, Previous: before.NodeName, Reason: string(before.Reason),
-		Vacant: seconds(t.PrecedingVacancy),
+		Vacant: seconds(t.PrecedingVacancy), Silent: known(t.PrecedingSilence),
 	}
 }
 

@@ -40,7 +40,7 @@ type nodeName struct {
 // since 1970; the end is 0 while the term is open.
 type span struct {
 	term, began, ended int64
-	vacant             float32 // seconds, negative if unknown
+	vacant, silent     float32 // seconds, negative if unknown
 	reason, by         int32   // index in texts
 	node               int32   // index in nodes
 }
@@ -64,7 +64,7 @@ func (l *timeline) add(t history.Term) {
 		l.nodes = append(l.nodes, nodeName{t.Node, t.NodeName})
 	}
 	s := span{
-		term: t.Term, began: t.Began.UnixMicro(), vacant: float32(t.PrecedingVacancy.Seconds()),
+		term: t.Term, began: t.Began.UnixMicro(), vacant: float32(t.PrecedingVacancy.Seconds()), silent: float32(t.PrecedingSilence.Seconds()),
 		reason: l.text(string(t.Reason)), by: l.text(t.By), node: node,
 	}
 	if !t.Ended.IsZero() {
@@ -163,6 +163,7 @@ type termRecord struct {
 	Reason   string     `json:"reason"`
 	By       string     `json:"by,omitempty"`
 	Vacant   *float64   `json:"vacant_seconds"`
+	Silent   *float64   `json:"silent_seconds"`
 }
 
 // page returns some terms, the newest first, and how many there are.
@@ -180,11 +181,17 @@ func (l *timeline) page(offset, limit int) ([]termRecord, int) {
 			at := time.UnixMicro(s.ended).UTC()
 			r.Ended = &at
 		}
-		if s.vacant >= 0 {
-			vacant := math.Round(float64(s.vacant)*1e6) / 1e6
-			r.Vacant = &vacant
-		}
+		r.Vacant, r.Silent = rounded(s.vacant), rounded(s.silent)
 		records = append(records, r)
 	}
 	return records, len(l.spans)
+}
+
+// rounded returns seconds in whole microseconds, or nil for a negative number.
+func rounded(seconds float32) *float64 {
+	if seconds < 0 {
+		return nil
+	}
+	value := math.Round(float64(seconds)*1e6) / 1e6
+	return &value
 }

@@ -55,15 +55,21 @@ type Term struct {
 	Incarnation int32 // zero with leases
 	Began       time.Time
 	// Ended is zero while the term lasts. If the node crashed or fell silent, it
-	// is when that was noticed, but with sessions at most two leases after the
+	// is when the first other node noticed that the lock was free, but with sessions at most two leases after the
 	// node's last heartbeat, and with leases when its lease expired.
 	Ended  time.Time
 	Reason tenure.EndReason // empty while the term lasts
 	By     string           // the requester of the end, if any; empty with leases
-	// PrecedingVacancy is for how long the role had no leader when the term began,
-	// or negative if that is not known: it was the first term, or the server had
-	// changed.
+	// PrecedingVacancy is for how long the role had no leader when the term began:
+	// from the end of the previous term. It is negative if that is not known: it was
+	// the first term, or the server had changed.
 	PrecedingVacancy time.Duration
+	// PrecedingSilence is for how long the role was without a sign of life of a leader
+	// when the term began: from the last heartbeat of the previous leader, or from the
+	// end of its term if it ended the term. After a freeze it is what the role was
+	// without; after a crash it includes up to one refresh interval in which the leader
+	// was alive. It is negative if that is not known.
+	PrecedingSilence time.Duration
 	// Retired is when the role was retired after this term, or zero.
 	Retired time.Time
 }

@@ -172,16 +172,16 @@ func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []strin
 
 // closeTerms records the end of the terms whose sessions have ended.
 func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []*roleRow, locked map[string]*roleRow) error {
-	type end struct{ holder, at int64 }
+	type end struct{ holder, at, seen int64 }
 	ends := map[end][]string{}
 	for _, t := range available {
 		if _, ok := locked[t.role]; ok && t.leftOpen() {
-			e := end{t.holder.Int64, termEnd(t)}
+			e := end{t.holder.Int64, termEnd(t), lastSeen(t)}
 			ends[e] = append(ends[e], t.role)
 		}
 	}
 	for e, roles := range ends {
-		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(history.EndLeaseExpired), e.holder)
+		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(history.EndLeaseExpired), e.seen, e.holder)
 		if err != nil {
 			return err
 		}
@@ -195,6 +195,15 @@ func termEnd(t *roleRow) int64 {
 		return t.sessionEndedAt.Int64
 	}
 	return t.now // the row of the session has been removed
+}
+
+// lastSeen returns when the leader of a role last sent a heartbeat in its term, or -1
+// if the row of its session has been removed.
+func lastSeen(t *roleRow) int64 {
+	if !t.lastHeartbeat.Valid {
+		return -1
+	}
+	return max(t.lastHeartbeat.Int64, t.beganAt.Int64)
 }
 
 // begin begins the terms of roles whose rows are locked.
@@ -249,7 +258,7 @@ func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow)
 			ctx, cancel := s.withTimeout(s.options.Timing.FenceTimeout)
 			defer cancel()
 			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on sqldb.Querier) error {
-				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(history.EndLeaseExpired), t.holder.Int64, t.role)
+				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(history.EndLeaseExpired), lastSeen(t), t.holder.Int64, t.role)
 			})
 			if err != nil && s.ctx.Err() == nil {
 				s.log.Warn("transactions of the last term delay the next one", "role", t.role, "error", err)

@@ -19,7 +19,7 @@ import (
 const historyQuery = `
 SELECT *
 FROM (
-    SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
+    SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us
     FROM {history}
     WHERE ? = 0
     UNION ALL
@@ -34,7 +34,8 @@ FROM (
             WHEN t.ended_at IS NOT NULL THEN t.end_reason
             WHEN s.ended_at IS NOT NULL OR s.expires_at <= {now} THEN 'lease_expired'
         END,
-        t.vacant_us
+        t.vacant_us,
+        t.silent_us
     FROM {seats} t
     LEFT JOIN {sessions} s ON s.incarnation = t.holder
     WHERE t.term > 0
@@ -64,28 +65,34 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 		records = nil
 		return sqldb.ForEach(ctx, on, b.queries.history, func(rows *sql.Rows) error {
 			var (
-				r             history.Term
-				node          string
-				began         int64
-				ended, vacant sql.NullInt64
-				reason        sql.NullString
+				r                     history.Term
+				node                  string
+				began                 int64
+				ended, vacant, silent sql.NullInt64
+				reason                sql.NullString
 			)
-			if err := rows.Scan(&r.Role, &r.Term, &node, &r.NodeName, &began, &ended, &reason, &vacant); err != nil {
+			if err := rows.Scan(&r.Role, &r.Term, &node, &r.NodeName, &began, &ended, &reason, &vacant, &silent); err != nil {
 				return err
 			}
 			r.Node, _ = uuid.Parse(node) // the zero value if a stranger wrote it
-			r.Began, r.Reason, r.PrecedingVacancy = time.UnixMicro(began), tenure.EndReason(reason.String), -1
+			r.Began, r.Reason = time.UnixMicro(began), tenure.EndReason(reason.String)
+			r.PrecedingVacancy, r.PrecedingSilence = orUnknown(vacant), orUnknown(silent)
 			if ended.Valid {
 				r.Ended = time.UnixMicro(ended.Int64)
-			}
-			if vacant.Valid && vacant.Int64 >= 0 {
-				r.PrecedingVacancy = microseconds(vacant.Int64)
 			}
 			records = append(records, r)
 			return nil
 		}, latest, query.Role, query.Role, query.Node, query.Node, idPattern(query), since, until, query.Rows())
 	})
 	return records, err
+}
+
+// orUnknown returns a duration in microseconds, or -1 for a null.
+func orUnknown(us sql.NullInt64) time.Duration {
+	if !us.Valid || us.Int64 < 0 {
+		return -1
+	}
+	return microseconds(us.Int64)
 }
 
 // idPattern returns the pattern of SQL for the ids that a query selects, which is

@@ -77,6 +77,8 @@ CREATE TABLE IF NOT EXISTS {seats} (
     ended_at bigint,
     end_reason varchar(32),
     vacant_us bigint,
+    silent_us bigint,
+    last_seen bigint, -- the last heartbeat in a term that its node did not end
     ready_at bigint,
     reserved_for varchar(36),
     reserved_until bigint,
@@ -96,6 +98,7 @@ CREATE TABLE IF NOT EXISTS {history} (
     ended_at bigint NOT NULL,
     end_reason varchar(32) NOT NULL,
     vacant_us bigint,
+    silent_us bigint,
     PRIMARY KEY (role, term)
 ){table options}`
 
@@ -219,6 +222,7 @@ SELECT
     t.began_at,
     t.vacant_us,
     s.node_id,
+    s.last_heartbeat,
     s.expires_at,
     s.ended_at,
     {now}
@@ -238,11 +242,11 @@ WHERE id = 1`),
 		lockRoles: sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
 		closeTerms: sql(`
 UPDATE {seats}
-SET ended_at = ?, end_reason = ?
+SET ended_at = ?, end_reason = ?, last_seen = ?
 WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
 		archiveTerms: sql(`
-{insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us)
-SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
+{insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us)
+SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us
 FROM {seats}
 WHERE term > 0 AND role IN %s
 {unless there}`),
@@ -254,6 +258,8 @@ UPDATE {seats}
 SET
     term = {greatest}(term + 1, {clock number}),
     vacant_us = CASE WHEN ended_at = 0 THEN -1 ELSE {now} - ended_at END,
+    silent_us = CASE WHEN ended_at = 0 OR last_seen < 0 THEN -1 ELSE {now} - COALESCE(last_seen, ended_at) END,
+    last_seen = NULL,
     holder = ?,
     node_id = ?,
     node_name = ?,
@@ -345,7 +351,7 @@ WHERE own.incarnation = ? AND own.node_id = ?`)
 		// transactions of the term, only for sessions that acquire the role.
 		q.closeSkipped = sql(`
 UPDATE {seats}
-SET ended_at = ?, end_reason = ?
+SET ended_at = ?, end_reason = ?, last_seen = ?
 WHERE role IN (
     SELECT role FROM {seats}
     WHERE ended_at IS NULL AND holder = ? AND role = ?
@@ -357,7 +363,7 @@ WHERE role IN (
 	} else {
 		q.closeSkipped = sql(`
 UPDATE {seats}
-SET ended_at = ?, end_reason = ?
+SET ended_at = ?, end_reason = ?, last_seen = ?
 WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	}
 	for _, table := range []string{tableSessions, tableRoles, tableHistory, tableRequests, tableNews} {
@@ -377,7 +383,7 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 var columnsOfTables = []string{
 	`SELECT incarnation, node_name, labels, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
 	`SELECT lock_key, holder, ready_at, reserved_until FROM {seats} WHERE 1 = 0`,
-	`SELECT node_name, began_at, end_reason, vacant_us FROM {history} WHERE 1 = 0`,
+	`SELECT node_name, began_at, end_reason, vacant_us, silent_us FROM {history} WHERE 1 = 0`,
 	`SELECT kind, holder, requested_by, requested_at FROM {requests} WHERE 1 = 0`,
 }
 

@@ -31,6 +31,7 @@ type roleRow struct {
 
 	// From the row of the holder's session; null if the session was closed.
 	node           sql.NullString
+	lastHeartbeat  sql.NullInt64
 	expiresAt      sql.NullInt64
 	sessionEndedAt sql.NullInt64
 
@@ -150,11 +151,9 @@ func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (r
 }
 
 func grantedResult(term, previous, beganAt int64, vacant sql.NullInt64) tenure.AcquireResult {
-	result := tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), PrecedingVacancy: -1}
-	if vacant.Valid && vacant.Int64 >= 0 {
-		result.PrecedingVacancy = microseconds(vacant.Int64)
+	return tenure.AcquireResult{
+		Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), PrecedingVacancy: orUnknown(vacant),
 	}
-	return result
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
@@ -219,7 +218,7 @@ func (s *session) readRoles(ctx context.Context, roles []string) (map[string]*ro
 			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				r := &roleRow{}
 				err := rows.Scan(&r.role, &r.key, &r.term, &r.holder, &r.endedAt, &r.readyAt, &r.reservedFor, &r.reservedUntil,
-					&r.beganAt, &r.vacant, &r.node, &r.expiresAt, &r.sessionEndedAt, &r.now)
+					&r.beganAt, &r.vacant, &r.node, &r.lastHeartbeat, &r.expiresAt, &r.sessionEndedAt, &r.now)
 				byRole[r.role] = r
 				return err
 			}, args...)

@@ -16,7 +16,7 @@ const readHistory = `
 SELECT *
 FROM (
     SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms,
-        NULL::timestamptz AS retired_at
+        silent_ms, NULL::timestamptz AS retired_at
     FROM {history}
     WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
@@ -29,6 +29,7 @@ FROM (
         END),
         t.ended_by,
         t.vacant_ms,
+        t.silent_ms,
         t.retired_at
     FROM {terms} t
     LEFT JOIN (
@@ -67,21 +68,26 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 		var (
 			r              history.Term
 			ended, retired *time.Time
-			vacant         *float64
+			vacant, silent *float64
 		)
-		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &retired)
+		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &silent, &retired)
 		if ended != nil {
 			r.Ended = *ended
 		}
 		if retired != nil {
 			r.Retired = *retired
 		}
-		r.PrecedingVacancy = -1
-		if vacant != nil {
-			r.PrecedingVacancy = fromMilliseconds(*vacant)
-		}
+		r.PrecedingVacancy, r.PrecedingSilence = orUnknown(vacant), orUnknown(silent)
 		return r, err
 	}, query.Role, node, orNull(query.Since), orNull(query.Until), query.Rows(), query.Latest, matching)
+}
+
+// orUnknown returns a duration in milliseconds, or -1 for a null.
+func orUnknown(ms *float64) time.Duration {
+	if ms == nil {
+		return -1
+	}
+	return fromMilliseconds(*ms)
 }
 
 // NodeHistory returns the changes of the nodes' statuses, the latest first.

@@ -38,11 +38,11 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 		t.Fatalf("%+v, %v; want two terms", records, err)
 	}
 	if r := records[0]; r.Term != second.Term || r.Node != other.id || r.Reason != history.EndCrashed || r.By != "" ||
-		r.Ended.Sub(began) > patience || r.PrecedingVacancy < 0 {
+		r.Ended.Sub(began) > patience || r.PrecedingVacancy < 0 || r.PrecedingSilence != r.PrecedingVacancy {
 		t.Errorf("no leader after one that crashed: %+v", r)
 	}
 	if r := records[1]; r.Term != first.Term || r.Node != p.id || r.Reason != history.EndSteppedDown || r.By != "alice" ||
-		r.Ended.Before(r.Began) || r.PrecedingVacancy >= 0 {
+		r.Ended.Before(r.Began) || r.PrecedingVacancy >= 0 || r.PrecedingSilence >= 0 {
 		t.Errorf("a term whose leader was asked to end it: %+v", r)
 	}
 
@@ -77,6 +77,43 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 		if err != nil || !slices.Equal(terms, c.want) {
 			t.Errorf("%s: terms %v, %v; want %v", name, terms, err, c.want)
 		}
+	}
+}
+
+// A term whose leader crashed ends when the first other node noticed that, and not when
+// the next term begins; and it is recorded for how long the role was silent.
+func TestCrashEndsTermWhenNoticed(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]time.Duration{"in one statement": 0, "in steps": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			p := open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
+			other := open(t, b)
+			other.take("scheduler")
+			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '1 hour'")
+			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 seconds' WHERE id = $1", other.id)
+			seen := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", other.id)
+			noticed := p.deaths.add(other.incarnation, seen.Add(time.Second))
+			other.Abort()
+			next := p.win("scheduler")
+
+			records, err := b.History(context.Background(), history.Query{})
+			if err != nil || len(records) != 2 {
+				t.Fatalf("%+v, %v; want two terms", records, err)
+			}
+			now, before := records[0], records[1]
+			if before.Reason != history.EndCrashed || !before.Ended.Equal(noticed) {
+				t.Errorf("the term ended at %v (%s), want %v", before.Ended, before.Reason, noticed)
+			}
+			if vacant := now.Began.Sub(noticed); (now.PrecedingVacancy-vacant).Abs() > time.Microsecond || now.PrecedingVacancy != next.PrecedingVacancy {
+				t.Errorf("the vacancy is %v and %v for the leader, want %v", now.PrecedingVacancy, next.PrecedingVacancy, vacant)
+			}
+			if silent := now.Began.Sub(seen); (now.PrecedingSilence - silent).Abs() > time.Microsecond {
+				t.Errorf("the silence is %v, want %v", now.PrecedingSilence, silent)
+			}
+			eventually(t, b, "SELECT status = 'dead' AND died_at = $2 FROM {nodes} WHERE id = $1", other.id, noticed)
+		})
 	}
 }
 

@@ -97,6 +97,7 @@ WITH earlier AS MATERIALIZED (
 )
 UPDATE {terms} t
 SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, c.gone_at, NULL)),
+    last_seen = {last_sign}(c.last_heartbeat, t.acquired_at),
     end_reason = CASE
         WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($5::text, $6::text) THEN 'server_changed'
         WHEN c.lease_until <= c.gone_at THEN 'lease_expired'

@@ -258,6 +258,7 @@ SELECT id FROM gone ORDER BY id`
 	closeTermsOfGone = `, closed AS (
     UPDATE {terms} t
     SET ended_at = {term_end}(gone.last_heartbeat, gone.lease_ms, gone.died_at, NULL),
+        last_seen = {last_sign}(gone.last_heartbeat, t.acquired_at),
         end_reason = CASE
             WHEN gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' <= gone.died_at THEN 'lease_expired'
             ELSE 'crashed'

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -109,15 +110,17 @@ WITH durability AS MATERIALIZED (
     SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
-    SET ended_at = {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, clock_timestamp()),
+    SET ended_at = {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), clock_timestamp()),
+        last_seen = {last_sign}(n.last_heartbeat, t.acquired_at),
         end_reason = CASE
             WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
-            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, clock_timestamp())
+            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, d.since, clock_timestamp())
             THEN 'lease_expired'
             ELSE 'crashed'
         END
     FROM previous p
-    LEFT JOIN {nodes} n ON n.id = p.node_id AND n.incarnation = p.incarnation,
+    LEFT JOIN {nodes} n ON n.id = p.node_id AND n.incarnation = p.incarnation
+    LEFT JOIN unnest($5::int[], $6::timestamptz[]) AS d(session, since) ON d.session = p.incarnation,
         unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
     WHERE t.role = p.role AND p.role = c.role AND p.lock_key = c.lock_key AND p.ended_at IS NULL AND p.term > 0
     RETURNING t.role, t.end_reason
@@ -150,7 +153,7 @@ FROM {nodes}`,
 
 	stmtTake: `
 SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(left_ms, 0)
-FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 
 	// A complete resignation. The rows are written before a lock is released, since
 	// the unlocking reads how many were written: a successor that finds the lock free
@@ -339,6 +342,7 @@ var (
 	noNumbers = []int64{}
 	noPairs   = []int32{}
 	noNodes   = []uuid.UUID{}
+	noTimes   = []time.Time{}
 )
 
 // sessionWarmUp and watchWarmUp are what a failover runs, in its order. The
@@ -346,12 +350,12 @@ var (
 // reads the catalogs.
 var (
 	sessionWarmUp = []execution{
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes}},
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
-		{stmtClose, []any{noTexts, noTexts, "", ""}},
+		{stmtClose, []any{noTexts, noTexts, "", "", noPairs, noTimes}},
 		{stmtReunion, []any{"", ""}},
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
@@ -361,7 +365,7 @@ var (
 		{stmtLeading, []any{noTexts}},
 	}
 	watchWarmUp = []execution{
-		{stmtDead, []any{0, ""}},
+		{stmtDead, []any{0, "", time.Time{}}},
 	}
 )
 

@@ -3,12 +3,12 @@ package postgres
 // watchStatements are those of the watch connection.
 var watchStatements = map[statement]string{
 	stmtWatch: `
-SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5, $6)`,
+SELECT event, coalesce(died, 0), membership, clock_timestamp() FROM {watch}($1, $2, $3, $4, $5, $6)`,
 	stmtDead: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), dead AS (
-    UPDATE {nodes} n SET status = 'dead', died_at = clock_timestamp() FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
+    UPDATE {nodes} n SET status = 'dead', died_at = $3 FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
     RETURNING n.id, n.name
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id

@@ -123,7 +123,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		}
 		switch found.event {
 		case "died":
-			err = w.recordDeath(conn, found.incarnation)
+			err = w.recordDeath(conn, found.incarnation, found.at)
 		case "silent":
 			err = w.reap(conn)
 		case "alone":
@@ -151,6 +151,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 type finding struct {
 	event       string
 	incarnation int32
+	at          time.Time // when the call ended, by the database's clock
 }
 
 // call waits in the database for something to happen to the predecessor.
@@ -166,7 +167,7 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
-		return rows.Scan(&found.event, &found.incarnation, &membership)
+		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
 		w.seen = membership
@@ -174,10 +175,11 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	return found, err
 }
 
-// recordDeath marks a node dead. It wakes this node's session first, so that the
-// session need not wait for the server's notification.
-func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
+// recordDeath marks a node dead as of when that was noticed. It wakes this node's
+// session first, so that the session need not wait for the server's notification.
+func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed time.Time) error {
 	s := w.session
+	noticed = s.deaths.add(incarnation, noticed) // before the session is woken
 	head := time.NewTimer(headStart)
 	defer head.Stop()
 	select {
@@ -188,6 +190,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	channel := s.backend.names.channel()
 	if incarnation == w.staleSession.incarnation { // this node has another session now
 		w.staleSession = staleSession{}
+		s.deaths.recorded(incarnation)
 		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
 	}
 	var name string
@@ -195,10 +198,11 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	err := w.bounded(conn, callTimeout, stmtDead, func(rows pgx.Rows) error {
 		found = true
 		return rows.Scan(&name, nil)
-	}, incarnation, channel)
+	}, incarnation, channel, noticed)
 	if err != nil {
 		return err
 	}
+	s.deaths.recorded(incarnation)
 	if found {
 		w.log.Info("a node died", "dead_node", name, "incarnation", incarnation)
 	}

@@ -37,6 +37,7 @@ type session struct {
 
 	listener     *connListener
 	watch        *watch
+	deaths       deaths        // noticed by the watch
 	staleSession staleSession  // as it was when the session joined
 	silence      *silenceTimer // of the watch connection; made before it
 	table        lockTable

@@ -43,6 +43,7 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 		roles[i], keys[i] = w.role.Name(), w.key.String()
 	}
 	found := make(map[string]termRow, len(got))
+	dead, deadSince := s.deaths.arguments()
 	err := s.query(stmtClose, func(rows pgx.Rows) error {
 		var (
 			r           termRow
@@ -55,7 +56,7 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 		r.reservation = fromMilliseconds(reservation)
 		found[role] = r
 		return err
-	}, roles, keys, s.server.lineage(), s.server.epoch())
+	}, roles, keys, s.server.lineage(), s.server.epoch(), dead, deadSince)
 	return found, err
 }
 
@@ -113,6 +114,7 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 			keys[i] = &all[i].key.Key
 		}
 	}
+	dead, deadSince := s.deaths.arguments()
 	return s.query(stmtTake, func(rows pgx.Rows) error {
 		var (
 			role         string
@@ -133,7 +135,7 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		each(role, attempt)
 		return nil
 	}, roles, keys, firsts, seconds, yieldTerms, yieldFor, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0)
+		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince)
 }
 
 func fromMilliseconds(ms float64) time.Duration {

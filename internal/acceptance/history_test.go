@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -30,6 +31,7 @@ type observer struct {
 	ended chan struct{}
 	since time.Time // the first look
 	holds []hold
+	gaps  []children.Interval // between two looks that were far apart: the machine was busy
 }
 
 // holdersOfRole is written for both forms of a key: N and A:B.
@@ -77,6 +79,8 @@ func (o *observer) run(ctx context.Context, conn *pgx.Conn, key string) {
 		}
 		if o.since.IsZero() {
 			o.since = at
+		} else if at.Sub(last) > 5*every {
+			o.gaps = append(o.gaps, children.Interval{From: last, To: at})
 		}
 		n := len(o.holds)
 		if n > 0 && o.holds[n-1].gone.IsZero() {

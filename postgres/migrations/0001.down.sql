@@ -1,10 +1,11 @@
-DROP FUNCTION {take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean);
+DROP FUNCTION {take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[]);
 DROP FUNCTION {watch}(integer, integer, integer, bigint, integer, integer);
 DROP VIEW {autoscaling};
 DROP VIEW {leaders};
 DROP TABLE {spreads};
 DROP TABLE {requests};
 DROP TABLE {history};
+DROP FUNCTION {last_sign}(timestamptz, timestamptz);
 DROP FUNCTION {term_end}(timestamptz, integer, timestamptz, timestamptz);
 DROP TABLE {terms};
 DROP FUNCTION {keep_terms}();

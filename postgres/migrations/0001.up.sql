@@ -73,7 +73,7 @@ CREATE INDEX "{prefix}nodes_ring" ON {nodes} (incarnation) WHERE status <> 'dead
 COMMENT ON TABLE {nodes} IS 'Processes that take part in elections.';
 COMMENT ON COLUMN {nodes}.incarnation IS 'The session of the node; its advisory lock (two integers, the second is this number) is held as long as that session lives.';
 COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';
-COMMENT ON COLUMN {nodes}.died_at IS 'When the node was found dead; by then it had been for milliseconds, or for its lease if it fell silent.';
+COMMENT ON COLUMN {nodes}.died_at IS 'When the first node noticed that the session of this node had ended; by then it had been silent for milliseconds, or for its lease.';
 COMMENT ON COLUMN {nodes}.server_epoch IS 'With server_lineage, the life of the server in which the session was opened.';
 COMMENT ON COLUMN {nodes}.trust_until IS 'Until when another process with the id of this node may still trust a session, at the latest; see the manual page on failover.';
 COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
@@ -93,6 +93,8 @@ CREATE TABLE {terms} (
     end_reason text,
     ended_by text NOT NULL DEFAULT '',
     vacant_ms double precision,
+    silent_ms double precision,
+    last_seen timestamptz,
     server_lineage text,
     server_epoch text,
     reserved_for uuid,
@@ -107,6 +109,9 @@ CREATE TABLE {terms} (
 COMMENT ON TABLE {terms} IS 'The last term of each role. Rows must not be deleted: terms must only grow.';
 COMMENT ON INDEX {schema}."{prefix}terms_role_term_key" IS 'Do not drop: it makes term a key column, so that a transaction that holds FOR KEY SHARE on the row keeps the next term from beginning. Without it fencing protects nothing.';
 COMMENT ON COLUMN {terms}.ended_by IS 'Who asked for the end of the term; empty if no one did.';
+COMMENT ON COLUMN {terms}.vacant_ms IS 'How long the role had no leader before the term: from the end of the previous term to the begin of this one.';
+COMMENT ON COLUMN {terms}.silent_ms IS 'How long the role was without a sign of life of a leader before the term: from the last heartbeat of the previous leader, or from the end of its term if it ended the term, to the begin of this one.';
+COMMENT ON COLUMN {terms}.last_seen IS 'The last heartbeat of the leader in a term that it did not end, known once another session has closed the term.';
 COMMENT ON COLUMN {terms}.retired_at IS 'When the role was retired: no node is meant to lead it. Its next term ends that.';
 COMMENT ON COLUMN {terms}.fence IS 'Never written. UPDATE on this column alone is the privilege that lets an application lock the row to fence its transactions.';
 
@@ -149,6 +154,13 @@ RETURNS timestamptz
 LANGUAGE sql STABLE
 RETURN least(coalesce(died_at, noticed_at), last_heartbeat + lease_ms * interval '2 milliseconds');
 
+-- The last sign of life of a leader in its term: its last heartbeat, or the begin of
+-- the term if that was later. Null if the heartbeat is not known.
+CREATE FUNCTION {last_sign}(last_heartbeat timestamptz, acquired_at timestamptz)
+RETURNS timestamptz
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN last_heartbeat IS NOT NULL THEN greatest(last_heartbeat, acquired_at) END;
+
 CREATE TABLE {history} (
     role text NOT NULL,
     term bigint NOT NULL,
@@ -160,6 +172,7 @@ CREATE TABLE {history} (
     end_reason text,
     ended_by text NOT NULL DEFAULT '',
     vacant_ms double precision,
+    silent_ms double precision,
     PRIMARY KEY (role, term)
 );
 

@@ -8,6 +8,10 @@
 -- function is called in a loop, once for each key: in a query, the planner may call it
 -- more or fewer times than it returns rows.
 --
+-- The watch of this node may have noticed deaths that it has not recorded yet:
+-- dead_sessions and dead_since name them. The term of a dead node ends when its death
+-- was noticed, which is when its lock was free.
+--
 -- The number is at least the time, so that it grows although the row may not be the
 -- one that the last leader saw. That makes the commit need no flush: a crash that
 -- loses it also loses what was fenced with the number, the next term waits for this
@@ -28,6 +32,8 @@ CREATE FUNCTION {take}(
     examined boolean, -- the session holds the locks, and has read the rows
     is_new boolean, -- the server has not lost its locks since the tables were made
     settling boolean,
+    dead_sessions integer[],
+    dead_since timestamptz[],
     OUT taken text,
     OUT number bigint,
     OUT last_number bigint,
@@ -79,13 +85,19 @@ BEGIN
         SELECT
             t.*,
             now,
-            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, now)) AS over_at,
+            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), now)) AS over_at,
             coalesce(t.end_reason, CASE
-                WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'
+                WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, d.since, now) THEN 'lease_expired'
                 ELSE 'crashed'
-            END) AS reason
+            END) AS reason,
+            CASE
+                WHEN t.ended_at IS NULL THEN {last_sign}(n.last_heartbeat, t.acquired_at)
+                WHEN t.end_reason IN ('crashed', 'lease_expired', 'server_changed') THEN t.last_seen
+                ELSE t.ended_at
+            END AS seen_at
         FROM {terms} t
         LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+        LEFT JOIN unnest(dead_sessions, dead_since) AS d(session, since) ON t.ended_at IS NULL AND d.session = t.incarnation
         CROSS JOIN clock_timestamp() now
         WHERE t.role = ANY (held)
             AND (examined
@@ -97,8 +109,9 @@ BEGIN
         FOR UPDATE OF t SKIP LOCKED
     ), recorded AS (
         INSERT INTO {history}
-            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
-        SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.vacant_ms
+            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms, silent_ms)
+        SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.vacant_ms,
+            p.silent_ms
         FROM previous p
         WHERE p.term > 0
         ON CONFLICT DO NOTHING
@@ -117,6 +130,10 @@ BEGIN
                 WHEN p.term > 0 AND p.reason <> 'server_changed'
                 THEN 1000 * extract(epoch FROM greatest(p.now, p.over_at) - p.over_at)
             END,
+            silent_ms = CASE
+                WHEN p.term > 0 THEN 1000 * extract(epoch FROM greatest(p.now, p.over_at) - p.seen_at)
+            END,
+            last_seen = NULL,
             server_lineage = lineage,
             server_epoch = epoch,
             reserved_for = NULL,

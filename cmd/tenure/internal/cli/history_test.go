@@ -42,7 +42,7 @@ func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 	} {
 		got := seen.Terms[i]
 		if got.Role != "billing" || i > 0 && got.Term >= seen.Terms[i-1].Term || got.NodeName != want.NodeName || got.Reason != want.Reason ||
-			time.Time(got.Ended).IsZero() != (i == 0) || (got.Vacant == nil) != (i == 2) {
+			time.Time(got.Ended).IsZero() != (i == 0) || (got.Vacant == nil) != (i == 2) || (got.Silent == nil) != (i == 2) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
@@ -23,7 +24,8 @@ func TestBackendKilledLeaderIsReplacedAfterItsLease(t *testing.T) {
 		c := newCluster(t, k)
 		leader := c.spawn(childStands, "leader")
 		last := leader.await("leads")
-		standby := c.join("standby").campaign(backendRole)
+		node := c.join("standby")
+		standby := node.campaign(backendRole)
 		c.awaitHeartbeat()
 		leader.signal(syscall.SIGKILL)
 		killed := time.Now()
@@ -45,6 +47,10 @@ func TestBackendKilledLeaderIsReplacedAfterItsLease(t *testing.T) {
 		}
 		if vacant := next.PrecedingVacancy(); vacant < 0 || vacant > slack {
 			t.Errorf("the vacancy was %v; want 0 to %v, because a vacancy begins when the lease expires", vacant, slack)
+		}
+		terms, err := node.backend.History(soon(t), history.Query{Latest: true})
+		if err != nil || len(terms) != 1 || (terms[0].PrecedingSilence-terms[0].PrecedingVacancy-c.config.Lease).Abs() > time.Millisecond {
+			t.Errorf("%+v, %v; want a silence of the vacancy of %v and the lease of %v", terms, err, next.PrecedingVacancy(), c.config.Lease)
 		}
 	})
 }

@@ -16,16 +16,21 @@ import (
 )
 
 const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of
-the end, and how long the role was vacant before. With --nodes, show the status
+the end, and how long the role was vacant and silent before. With --nodes, show the status
 changes of nodes and their requesters instead. With --days, show daily totals in UTC
 of roles, nodes, schedules or metrics; they remain after rows have been rolled up.
 
 ENDED is empty while the term continues. REASON is resigned, stepped_down,
 handed_over or shutdown if the leader ended the term; crashed or lease_expired if
 another node detected the end; or server_changed. After a crash or an expired lease,
-ENDED is when the end was detected, or two leases after the last heartbeat if no node
-was there to detect it. VACANT is "-" if it is not known: before a role's first term,
-and after a server change.
+ENDED is when the first other node detected that the role's lock was free, or two
+leases after the last heartbeat if no node was there to detect it.
+
+VACANT is the time from the end of the previous term to the begin of this one. SILENT
+is the time from the last heartbeat of the previous leader, or from the end of its
+term if it ended the term. After a freeze, SILENT is what the role was without; after
+a crash it includes up to one refresh interval in which the leader was alive. Each is
+"-" if it is not known: before a role's first term, and VACANT after a server change.
 
 For a node, STATUS and BEFORE are equal if it returned in a new session before any
 node found it dead.`
@@ -83,6 +88,7 @@ type TermRecord struct {
 	Reason   string            `json:"end_reason"`
 	By       string            `json:"ended_by"`
 	Vacant   *float64          `json:"vacant_ms"` // before the term; null if unknown
+	Silent   *float64          `json:"silent_ms"` // before the term; null if unknown
 }
 
 // NodeHistoryRecord lists status changes of nodes as printed.
@@ -143,18 +149,16 @@ func (c *historyCommand) run(ctx context.Context) error {
 
 func (c *historyCommand) printTerms(terms []history.Term) error {
 	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
-	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
+	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT", "SILENT"}}
 	now := time.Now()
 	for i, t := range terms {
 		r := TermRecord{
 			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: console.Timestamp(t.Began), Ended: console.Timestamp(t.Ended),
 			Reason: string(t.Reason), By: t.By,
 		}
-		vacant := "-"
-		if t.PrecedingVacancy >= 0 {
-			ms := float64(t.PrecedingVacancy) / float64(time.Millisecond)
-			r.Vacant, vacant = &ms, t.PrecedingVacancy.Round(100*time.Microsecond).String()
-		}
+		var vacant, silent string
+		r.Vacant, vacant = orDash(t.PrecedingVacancy)
+		r.Silent, silent = orDash(t.PrecedingSilence)
 		record.Terms[i] = r
 		lasted := now.Sub(t.Began)
 		if !t.Ended.IsZero() {
@@ -162,10 +166,20 @@ func (c *historyCommand) printTerms(terms []history.Term) error {
 		}
 		rows = append(rows, []string{
 			t.Role, strconv.FormatInt(t.Term, 10), t.NodeName, console.ShortTime(t.Began), console.ShortTime(t.Ended),
-			lasted.Round(time.Millisecond).String(), console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant,
+			lasted.Round(time.Millisecond).String(), console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant, silent,
 		})
 	}
 	return c.out.PrintTable(record, rows)
+}
+
+// orDash returns a duration in milliseconds and as text, or nil and a dash if it is
+// negative.
+func orDash(d time.Duration) (ms *float64, text string) {
+	if d < 0 {
+		return nil, "-"
+	}
+	value := float64(d) / float64(time.Millisecond)
+	return &value, d.Round(100 * time.Microsecond).String()
 }
 
 func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backend, query history.Query) error {

@@ -85,6 +85,17 @@ type NodeChange struct {
 	By          string // the requester, if any
 }
 
+// Outage is a time in which no node reached the database: the server was down, or the
+// network to it, or all nodes were frozen. The database cannot distinguish these cases.
+type Outage struct {
+	Began time.Time // the last heartbeat of any node before
+	Ended time.Time // when the first session opened afterwards
+	// ServerChanged reports whether the server had lost its locks: it restarted, or
+	// another one took over.
+	ServerChanged bool
+	Roles         []string // those that stood still: their terms ended with it; ordered
+}
+
 // RoleStatus is who holds a role: by the records, and with sessions also by the
 // server's lock table.
 type RoleStatus struct {

@@ -191,3 +191,32 @@ func (o *observed) busy(f observedFault) time.Duration {
 	}
 	return longest
 }
+
+// The time in which a server was down is recorded as an outage, from the last heartbeat
+// to the first session, with the role that stood still.
+func TestOutageOfServerIsRecorded(t *testing.T) {
+	t.Parallel()
+	server, c := newServer(t, pgtest.Options{})
+	first := c.join("first")
+	term := first.leads()
+	c.join("second")
+	down := time.Now()
+	server.Restart(t, "immediate")
+	up := time.Now()
+	ended(t, term)
+	eventually(t, server.Conn(t), "SELECT term > $2 AND ended_at IS NULL FROM "+c.quoted("terms")+" WHERE role = $1", role, term.Number())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	outages, err := first.backend.Outages(ctx, history.Query{})
+	cancel()
+	if err != nil || len(outages) != 1 {
+		t.Fatalf("%+v, %v; want one outage", outages, err)
+	}
+	o := outages[0]
+	if o.Began.Before(down.Add(-lease/3-agreed)) || o.Began.After(up) || o.Ended.Before(down) || o.Ended.After(up.Add(recovery+slack)) {
+		t.Errorf("an outage from %v to %v; the server was down from %v to %v", o.Began, o.Ended, down, up)
+	}
+	if !o.ServerChanged || !slices.Equal(o.Roles, []string{role}) {
+		t.Errorf("%+v; want that %s stood still because the server changed", o, role)
+	}
+	t.Logf("the server was down for at most %v, and an outage of %v is recorded", up.Sub(down), o.Ended.Sub(o.Began))
+}

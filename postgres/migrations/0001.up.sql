@@ -190,7 +190,8 @@ CREATE TABLE {node_history} (
     incarnation integer NOT NULL,
     status text NOT NULL,
     previous text NOT NULL,
-    changed_by text NOT NULL DEFAULT ''
+    changed_by text NOT NULL DEFAULT '',
+    outage_since timestamptz
 );
 
 CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
@@ -198,26 +199,50 @@ CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
 COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
 COMMENT ON COLUMN {node_history}.changed_by IS 'The requester of the change; empty if there is none.';
 
+COMMENT ON COLUMN {node_history}.outage_since IS 'The last heartbeat of any node before this session, if no node reached the database from then on until this session opened.';
+
 -- Under its owner's rights: a user that may write a node's row need not be able to
 -- write its history. A death and another session have no requester: the row then
 -- still has the requester of the previous status.
+--
+-- A session ends an outage if it is the first one on a server that has lost its locks,
+-- or if its node comes back to a server that has heard of no node for longer than their
+-- leases.
 CREATE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $tenure_function$
+DECLARE
+    is_back constant boolean := TG_OP = 'UPDATE';
+    silent_since timestamptz;
 BEGIN
+    IF TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND NEW.incarnation <> OLD.incarnation THEN
+        SELECT max(n.last_heartbeat)
+        INTO silent_since
+        FROM (
+            SELECT o.last_heartbeat, o.lease_ms, o.server_lineage, o.server_epoch
+            FROM {nodes} o
+            WHERE o.id <> NEW.id AND o.status <> 'dead'
+            UNION ALL
+            SELECT OLD.last_heartbeat, OLD.lease_ms, OLD.server_lineage, OLD.server_epoch
+            WHERE is_back AND OLD.status <> 'dead'
+        ) n
+        HAVING bool_and((n.server_lineage, n.server_epoch) <> (NEW.server_lineage, NEW.server_epoch))
+            OR is_back AND bool_and(n.last_heartbeat + n.lease_ms * interval '1 millisecond' < NEW.last_heartbeat);
+    END IF;
     IF TG_OP = 'DELETE' THEN
         IF OLD.status <> 'dead' THEN
             INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
             VALUES (clock_timestamp(), OLD.id, OLD.name, OLD.incarnation, 'left', OLD.status);
         END IF;
     ELSE
-        INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by)
+        INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by, outage_since)
         VALUES (
             clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
             CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
-            CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END
+            CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END,
+            silent_since
         );
     END IF;
     RETURN NULL;

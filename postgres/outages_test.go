@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/history"
+)
+
+// The session that ends a time in which no node reached the database records when that
+// began, with the roles that stood still.
+func TestOutageIsRecordedByFirstSession(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		restarted bool // the server, in the meantime
+		another   bool // node opens the first session
+		want      bool
+	}{
+		"a node comes back":                        {want: true},
+		"a node comes back to a restarted server":  {restarted: true, want: true},
+		"a new node joins on a restarted server":   {restarted: true, another: true, want: true},
+		"a new node joins where the last one died": {another: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			p := open(t, b)
+			p.take("scheduler")
+			p.take("reports")
+			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
+			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 hour'")
+			seen := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes}")
+			if c.restarted {
+				exec(t, b, "UPDATE {nodes} SET server_epoch = 'earlier'")
+				exec(t, b, "UPDATE {terms} SET server_epoch = 'earlier'")
+			}
+			p.Abort()
+			eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", p.space, p.incarnation)
+			open(t, b, func(o *peerOptions) {
+				if !c.another {
+					o.id = p.id
+				}
+			})
+			open(t, b) // not the first one
+			outages, err := b.Outages(context.Background(), history.Query{})
+			if err != nil || len(outages) != map[bool]int{true: 1}[c.want] {
+				t.Fatalf("%+v, %v; want an outage: %t", outages, err, c.want)
+			}
+			if !c.want {
+				return
+			}
+			o := outages[0]
+			if lasted := o.Ended.Sub(o.Began); !o.Began.Equal(seen) || lasted < time.Hour || lasted > time.Hour+patience {
+				t.Errorf("from %v to %v; want an hour from %v", o.Began, o.Ended, seen)
+			}
+			if want := []string{"reports", "scheduler"}; !slices.Equal(o.Roles, want) {
+				t.Errorf("%q stood still, want %q", o.Roles, want)
+			}
+			if changed := c.restarted && !c.another; o.ServerChanged != changed { // a new node closes no terms when it joins
+				t.Errorf("the server has changed: %t, want %t", o.ServerChanged, changed)
+			}
+			if later, err := b.Outages(context.Background(), history.Query{Since: o.Ended.Add(time.Microsecond)}); err != nil || len(later) != 0 {
+				t.Errorf("%+v, %v; want no outage after the end of the only one", later, err)
+			}
+		})
+	}
+}

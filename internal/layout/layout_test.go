@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"dberr", "doctor", "history", "internal/singlerole"},
 	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
-	{"internal/features", "internal/leaderwatch"},
+	{"internal/features", "internal/leaderwatch", "internal/incident"},
 	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest"},
 	{"cluster", "cron", "processor", "leaderhttp"},
 	{"eventstore", "outbox", "view", "assign"},

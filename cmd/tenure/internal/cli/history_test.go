@@ -59,6 +59,7 @@ func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 		t.Errorf("%+v; want them to end in death", changes.Changes)
 	}
 	checkDays(t, place)
+	checkIncidents(t, place)
 	invoke(t, place.with("node", "forget", "two")...).want(t, console.ExitDone)
 	seen = roles.TermHistoryRecord{}
 	invoke(t, place.with("history", "--node", "two", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen)
@@ -68,6 +69,30 @@ func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 	text := invoke(t, place.with("history", "--role", "billing=42", "--node", "one", "-n", "1")...).want(t, console.ExitDone).stdout
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "billing") {
 		t.Errorf("%s", text)
+	}
+}
+
+// checkIncidents checks that the crash of a node and the move of its role are one
+// incident.
+func checkIncidents(t *testing.T, place place) {
+	t.Helper()
+	var seen roles.IncidentHistoryRecord
+	invoke(t, place.with("history", "--incidents", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen)
+	if n := len(seen.Incidents); n != 2 || seen.Incidents[0].Kind != "crash" || seen.Incidents[1].Kind != "change" {
+		t.Fatalf("%+v; want a crash after a step-down", seen.Incidents)
+	}
+	crash := seen.Incidents[0]
+	if len(crash.Moves) != 1 || crash.Moves[0].From != "two" || crash.Moves[0].To != "one" || crash.Moves[0].Vacant == nil || time.Time(crash.Ended).IsZero() {
+		t.Errorf("%+v; want the move of the role from two to one", crash)
+	}
+	text := invoke(t, place.with("history", "--incidents")...).want(t, console.ExitDone).stdout
+	if !strings.Contains(text, "two crashed at ") || !strings.Contains(text, "Its role billing moved to one within ") {
+		t.Errorf("%s", text)
+	}
+	var outages roles.OutageHistoryRecord
+	invoke(t, place.with("history", "--outages", "-o", "json")...).want(t, console.ExitDone).decode(t, &outages)
+	if outages.Outages == nil || len(outages.Outages) > 0 {
+		t.Errorf("%+v; want an empty list of outages", outages.Outages)
 	}
 }
 
@@ -110,6 +135,9 @@ func TestHistoryRejectsBadInput(t *testing.T) {
 		"--since yesterday":                   "a time is written like",
 		"--since 1h --until 2h":               "--until is before --since",
 		"--nodes --role billing":              "exclude each other",
+		"--outages --incidents":               "exclude each other",
+		"--incidents --nodes":                 "omit --nodes",
+		"--outages --days roles":              "omit --nodes, --node, --role and --days",
 		"--role=":                             "the name is empty",
 		"--role key:1:x=99999999999999999999": "out of range",
 		"--days weeks":                        "there are roles, nodes",

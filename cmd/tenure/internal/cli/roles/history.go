@@ -16,9 +16,11 @@ import (
 )
 
 const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of
-the end, and how long the role was vacant and silent before. With --nodes, show the status
-changes of nodes and their requesters instead. With --days, show daily totals in UTC
-of roles, nodes, schedules or metrics; they remain after rows have been rolled up.
+the end, and how long the role was vacant and silent before. With --nodes, show the
+status changes of nodes and their requesters instead. With --outages, show the times in
+which no node reached the database. With --incidents, show the changes that belong
+together as one, with a sentence. With --days, show daily totals in UTC of roles, nodes,
+schedules or metrics; they remain after rows have been rolled up.
 
 ENDED is empty while the term continues. REASON is resigned, stepped_down,
 handed_over or shutdown if the leader ended the term; crashed or lease_expired if
@@ -32,11 +34,17 @@ term if it ended the term. After a freeze, SILENT is what the role was without; 
 a crash it includes up to one refresh interval in which the leader was alive. Each is
 "-" if it is not known: before a role's first term, and VACANT after a server change.
 
+An outage begins with the last heartbeat of any node and ends when the first session
+opens afterwards. ROLES is how many roles stood still. CAUSE is server_changed if the
+server restarted or another one took over, else unreachable.
+
 For a node, STATUS and BEFORE are equal if it returned in a new session before any
 node found it dead.`
 
 const historyExample = `  tenure history --role scheduler --since 24h
   tenure history --nodes --node api-1 -o json
+  tenure history --incidents --since 1h
+  tenure history --outages --since 168h
   tenure history --days roles --since 2160h
   tenure history --days metrics --name tenure_leader_losses_total`
 
@@ -50,6 +58,8 @@ type historyCommand struct {
 	since, until flagvalue.Moment
 	limit        int
 	nodes        bool
+	outages      bool
+	incidents    bool
 }
 
 // NewHistory returns the command "tenure history".
@@ -66,6 +76,8 @@ func NewHistory(out *console.Output) *cobra.Command {
 	flags.Var(&c.until, "until", "show what began before this: a time in RFC 3339, or an age such as 24h")
 	flags.IntVarP(&c.limit, "limit", "n", 100, "maximum number of lines")
 	flags.BoolVar(&c.nodes, "nodes", false, "show the status changes of nodes")
+	flags.BoolVar(&c.outages, "outages", false, "show the times in which no node reached the database")
+	flags.BoolVar(&c.incidents, "incidents", false, "show the changes that belong together as one")
 	flags.StringVar(&c.days, "days", "", "show daily totals: of roles, nodes, schedules or metrics")
 	flags.StringVar(&c.name, "name", "", "with --days: show only this role, schedule or metric")
 	c.database.Register(flags)
@@ -112,6 +124,9 @@ func (c *historyCommand) run(ctx context.Context) error {
 	case c.nodes && c.role.Given():
 		return console.Usage("--role and --nodes exclude each other: terms have roles, node changes do not")
 	}
+	if err := c.checkWhole(); err != nil {
+		return err
+	}
 	if err := c.checkDays(); err != nil {
 		return err
 	}
@@ -127,12 +142,18 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if c.days != "" {
 		return c.printDays(ctx, now)
 	}
-	if c.nodes {
+	if c.nodes || c.outages || c.incidents {
 		backend, err := c.database.Registry(ctx)
 		if err != nil {
 			return err
 		}
 		defer backend.Close()
+		switch {
+		case c.outages:
+			return c.printOutages(ctx, backend, query)
+		case c.incidents:
+			return c.printIncidents(ctx, backend, query)
+		}
 		return c.printNodes(ctx, backend, query)
 	}
 	backend, err := c.database.Open(ctx, false)

@@ -1,0 +1,136 @@
+// Package incident groups recorded changes of roles and nodes that belong together, such
+// as the death of a node and the moves of its roles, and describes each group in a
+// sentence. It is pure: it reads no clock and no database.
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/history"
+)
+
+// Kind is what happened.
+type Kind string
+
+// The kinds of incidents.
+const (
+	Crash      Kind = "crash"      // a node ended without leaving
+	Silence    Kind = "silence"    // a node sent no heartbeat until its lease expired
+	Outage     Kind = "outage"     // no node reached the database
+	Restart    Kind = "restart"    // the server lost its locks, but no outage is recorded
+	Drain      Kind = "drain"      // a node was drained
+	Shutdown   Kind = "shutdown"   // a node or its elections stopped
+	Deployment Kind = "deployment" // several nodes were replaced one after another
+	Rebalance  Kind = "rebalance"  // nodes handed roles over without a request
+	Change     Kind = "change"     // a leader gave up a role, or was asked to
+)
+
+// Changes are the records to group, each in any order.
+type Changes struct {
+	Terms   []history.Term
+	Nodes   []history.NodeChange
+	Outages []history.Outage
+}
+
+// Move is the end of a term and the next term of the role.
+type Move struct {
+	From history.Term
+	To   history.Term // its number is 0 while no node leads the role
+}
+
+// Incident is a group of changes with one cause.
+type Incident struct {
+	Kind  Kind
+	Began time.Time // the cause: as of the last heartbeat if nodes fell silent
+	Ended time.Time // when all roles were led again, or zero
+	Nodes []Node    // that it is about, in the order of their changes
+	By    string    // the requester, if any
+	Moves []Move    // in the order of the ends
+
+	Outage *history.Outage // of the kind Outage
+}
+
+// Node is a node of an incident.
+type Node struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// How far changes of one incident may be apart.
+const (
+	window     = 10 * time.Second // the ends of the terms of one node
+	deployment = 2 * time.Minute  // the stops of two nodes of one deployment
+)
+
+// Group returns the incidents that the changes belong to, the latest first.
+func Group(changes Changes) []Incident {
+	g := newGrouping(changes)
+	for _, o := range changes.Outages {
+		g.addOutage(o)
+	}
+	for _, m := range movesOf(changes.Terms) {
+		g.addMove(m)
+	}
+	for _, n := range g.nodes {
+		g.addNode(n)
+	}
+	incidents := g.mergeDeployments()
+	for i := range incidents {
+		incidents[i].finish()
+	}
+	slices.SortStableFunc(incidents, func(a, b Incident) int { return b.Began.Compare(a.Began) })
+	return incidents
+}
+
+// movesOf returns the moves of all roles, in the order of the ends.
+func movesOf(terms []history.Term) []Move {
+	byRole := map[string][]history.Term{}
+	for _, t := range terms {
+		byRole[t.Role] = append(byRole[t.Role], t)
+	}
+	var moves []Move
+	for _, of := range byRole {
+		slices.SortFunc(of, func(a, b history.Term) int { return a.Began.Compare(b.Began) })
+		for i, t := range of {
+			if t.Ended.IsZero() {
+				continue
+			}
+			m := Move{From: t}
+			if i+1 < len(of) {
+				m.To = of[i+1]
+			}
+			moves = append(moves, m)
+		}
+	}
+	slices.SortFunc(moves, func(a, b Move) int {
+		return cmp.Or(a.From.Ended.Compare(b.From.Ended), strings.Compare(a.From.Role, b.From.Role))
+	})
+	return moves
+}
+
+// finish sets when the incident ended, and when it began if nodes had been silent.
+func (i *Incident) finish() {
+	led := true
+	for _, m := range i.Moves {
+		if i.Kind == Silence && m.To.Term > 0 && m.To.PrecedingSilence >= 0 {
+			if seen := m.To.Began.Add(-m.To.PrecedingSilence); seen.Before(i.Began) {
+				i.Began = seen
+			}
+		}
+		led = led && (m.To.Term > 0 || !m.From.Retired.IsZero())
+		if m.To.Term > 0 && m.To.Began.After(i.Ended) {
+			i.Ended = m.To.Began
+		}
+	}
+	switch {
+	case !led:
+		i.Ended = time.Time{}
+	case i.Ended.IsZero():
+		i.Ended = i.Began
+	}
+}

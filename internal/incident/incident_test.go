@@ -1,0 +1,149 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
+)
+
+// midnight is when the stories of these tests begin.
+var midnight = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return midnight.Add(d) }
+
+// story builds the records of a cluster.
+type story struct {
+	changes Changes
+	number  int64
+}
+
+func (s *story) node(name string) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(name)) }
+
+// led adds a term; ended is negative while it lasts.
+func (s *story) led(role, node string, began, ended time.Duration, reason tenure.EndReason, by string) {
+	s.number++
+	t := history.Term{
+		Role: role, Term: s.number, Node: s.node(node), NodeName: node, Began: at(began), Reason: reason, By: by,
+		PrecedingVacancy: -1, PrecedingSilence: -1,
+	}
+	if ended >= 0 {
+		t.Ended = at(ended)
+	}
+	s.changes.Terms = append(s.changes.Terms, t)
+}
+
+func (s *story) became(node, status, previous, by string, when time.Duration) {
+	s.changes.Nodes = append(s.changes.Nodes, history.NodeChange{
+		At: at(when), Node: s.node(node), NodeName: node, Status: status, Previous: previous, By: by,
+	})
+}
+
+// moves adds roles whose terms on a node end, and continue on others in turn.
+func (s *story) moves(roles int, from string, ended, began time.Duration, reason tenure.EndReason, to ...string) {
+	for i := range roles {
+		role := fmt.Sprintf("%s-%02d", from, i)
+		s.led(role, from, 0, ended, reason, "")
+		if len(to) > 0 {
+			s.led(role, to[i%len(to)], began, -1, "", "")
+		}
+	}
+}
+
+const open = -time.Nanosecond
+
+func TestGroupDescribesWhatHappened(t *testing.T) {
+	t.Parallel()
+	const when = 3*time.Hour + 12*time.Minute + 7*time.Second
+	for name, c := range map[string]struct {
+		tell func(*story)
+		want []string // the latest first
+	}{
+		"nothing": {func(s *story) { s.led("billing", "api-1", 0, open, "", "") }, nil},
+		"a crash": {func(s *story) {
+			s.moves(30, "api-1", when, when+41*time.Millisecond, history.EndCrashed, "api-2", "api-3", "api-2", "api-2", "api-3")
+			s.became("api-1", "dead", "active", "", when+time.Millisecond)
+		}, []string{"crash: api-1 crashed at 03:12:07. Its 30 roles moved to api-2 (18) and api-3 (12) within 41 ms."}},
+		"a crash of a node without roles": {func(s *story) {
+			s.became("api-1", "dead", "active", "", when)
+		}, []string{"crash: api-1 crashed at 03:12:07."}},
+		"a crash that leaves a role": {func(s *story) {
+			s.moves(1, "api-1", when, 0, history.EndCrashed)
+		}, []string{"crash: api-1 crashed at 03:12:07. Its role api-1-00 has no leader."}},
+		"a freeze": {func(s *story) {
+			s.moves(2, "api-1", when, when+17*time.Millisecond, history.EndLeaseExpired, "api-2")
+			for i := range s.changes.Terms {
+				if s.changes.Terms[i].NodeName == "api-2" {
+					s.changes.Terms[i].PrecedingSilence = 9417 * time.Millisecond
+				}
+			}
+		}, []string{"silence: api-1 fell silent at 03:11:57. Its 2 roles moved to api-2 within 9.4 s."}},
+		"an outage": {func(s *story) {
+			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 38*time.Second), ServerChanged: true, Roles: []string{"api-1-00", "api-2-00"}}}
+			for _, node := range []string{"api-1", "api-2"} {
+				s.moves(1, node, when+time.Second, when+39*time.Second, history.EndServerChanged, "api-2")
+				s.became(node, "active", "active", "", when+38*time.Second)
+			}
+		}, []string{"outage: No node reached the database from 03:12:07 to 03:12:45 (38.0 s); the server lost its locks. 2 roles stood still for up to 39.0 s."}},
+		"a drain": {func(s *story) {
+			s.became("api-1", "draining", "active", "alice", when-time.Second)
+			s.moves(3, "api-1", when, when+5*time.Millisecond, history.EndHandedOver, "api-2")
+			s.became("api-1", "left", "draining", "", when+time.Second)
+		}, []string{"drain: api-1 was drained at 03:12:07, asked by alice. Its 3 roles moved to api-2 within 5 ms."}},
+		"a rebalance": {func(s *story) {
+			s.moves(2, "api-1", when, when+time.Millisecond, history.EndHandedOver, "api-3")
+			s.moves(2, "api-2", when+time.Second, when+time.Second+time.Millisecond, history.EndHandedOver, "api-3")
+		}, []string{"rebalance: api-1 and api-2 handed over 4 roles at 03:12:07 to api-3."}},
+		"a rolling deployment": {func(s *story) {
+			for i, stop := range []time.Duration{when, when + 30*time.Second, when + 60*time.Second} {
+				from := fmt.Sprintf("old-%d", i+1)
+				s.became(fmt.Sprintf("new-%d", i+1), "active", "", "", stop-time.Second)
+				s.moves(1, from, stop, stop+7*time.Millisecond, history.EndShutdown, fmt.Sprintf("new-%d", i+1))
+				s.became(from, "left", "active", "", stop+time.Second)
+			}
+		}, []string{"deployment: 3 nodes were replaced from 03:12:07 to 03:13:07: old-1, old-2 and old-3. Their 3 roles moved to new-1 (1), new-2 (1) and new-3 (1) within 7 ms."}},
+		"a step-down": {func(s *story) {
+			s.led("billing", "api-1", 0, when, history.EndSteppedDown, "bob")
+			s.led("billing", "api-2", when+2*time.Millisecond, open, "", "")
+		}, []string{"change: api-1 stepped down from billing at 03:12:07, asked by bob. It moved to api-2 within 2 ms."}},
+		"two crashes": {func(s *story) {
+			s.moves(1, "api-1", when, when+time.Millisecond, history.EndCrashed, "api-2")
+			s.moves(1, "api-3", when+time.Hour, when+time.Hour+time.Millisecond, history.EndCrashed, "api-2")
+		}, []string{
+			"crash: api-3 crashed at 04:12:07. Its role api-3-00 moved to api-2 within 1 ms.",
+			"crash: api-1 crashed at 03:12:07. Its role api-1-00 moved to api-2 within 1 ms.",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &story{}
+			c.tell(s)
+			var got []string
+			for _, i := range Group(s.changes) {
+				got = append(got, fmt.Sprintf("%s: %s", i.Kind, i.Sentence(time.UTC)))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// An incident lasts while one of its roles has no leader.
+func TestIncidentLastsUntilRolesAreLed(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	s.moves(2, "api-1", time.Hour, time.Hour+time.Second, history.EndCrashed, "api-2")
+	if i := Group(s.changes)[0]; !i.Ended.Equal(at(time.Hour + time.Second)) {
+		t.Errorf("all roles are led: it ended at %v", i.Ended)
+	}
+	s.led("orphan", "api-1", 0, time.Hour, history.EndCrashed, "")
+	if i := Group(s.changes)[0]; !i.Ended.IsZero() || len(i.Moves) != 3 {
+		t.Errorf("a role has no leader: %d moves, ended at %v", len(i.Moves), i.Ended)
+	}
+}

@@ -1,0 +1,193 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/history"
+)
+
+// Sentence describes the incident. Times are shown in the given location.
+func (i Incident) Sentence(in *time.Location) string {
+	at := func(t time.Time) string { return t.In(in).Format(time.TimeOnly) }
+	switch i.Kind {
+	case Crash:
+		return fmt.Sprintf("%s crashed at %s.%s", i.names(), at(i.Began), i.moved("Its"))
+	case Silence:
+		return fmt.Sprintf("%s fell silent at %s.%s", i.names(), at(i.Began), i.moved("Its"))
+	case Outage:
+		o, server := i.Outage, ""
+		if o.ServerChanged {
+			server = "; the server lost its locks"
+		}
+		return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", at(o.Began), at(o.Ended), brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
+	case Restart:
+		return fmt.Sprintf("The database server restarted at %s or another one took over.%s", at(i.Began), i.stoodStill())
+	case Drain:
+		return fmt.Sprintf("%s was drained at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
+	case Shutdown:
+		return fmt.Sprintf("%s stopped at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
+	case Deployment:
+		return fmt.Sprintf("%d nodes were replaced from %s to %s: %s.%s", len(i.Nodes), at(i.Began), at(i.lastEnd()), i.names(), i.moved("Their"))
+	case Rebalance:
+		return fmt.Sprintf("%s handed over %s at %s%s.", i.names(), count(len(i.Moves), "role"), at(i.Began), i.to())
+	default:
+		return i.change(at(i.Began))
+	}
+}
+
+// change describes the move of one role.
+func (i Incident) change(at string) string {
+	m := i.Moves[0]
+	verb := "gave up"
+	switch m.From.Reason {
+	case history.EndSteppedDown:
+		verb = "stepped down from"
+	case history.EndHandedOver:
+		verb = "handed over"
+	}
+	return fmt.Sprintf("%s %s %s at %s%s.%s", i.names(), verb, m.From.Role, at, i.requester(), i.moved("It"))
+}
+
+func (i Incident) requester() string {
+	if i.By == "" {
+		return ""
+	}
+	return ", asked by " + i.By
+}
+
+// names lists up to three nodes.
+func (i Incident) names() string {
+	const most = 3
+	var names []string
+	for _, n := range i.Nodes[:min(most, len(i.Nodes))] {
+		names = append(names, n.Name)
+	}
+	if more := len(i.Nodes) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return joined(names)
+}
+
+// joined lists names in a sentence.
+func joined(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// moved is a sentence on the roles, after a space: whose is "Its", "Their" or, for a
+// single role that was named before, "It".
+func (i Incident) moved(whose string) string {
+	total, vacant := len(i.Moves), i.vacant()
+	if total == 0 {
+		return ""
+	}
+	subject := fmt.Sprintf("%s %s", whose, count(total, "role"))
+	switch {
+	case whose == "It":
+		subject = whose
+	case total == 1:
+		subject = fmt.Sprintf("%s role %s", whose, i.Moves[0].From.Role)
+	}
+	if vacant == total {
+		return fmt.Sprintf(" %s %s no leader.", subject, map[bool]string{true: "has", false: "have"}[total == 1])
+	}
+	text := fmt.Sprintf(" %s moved%s within %s.", subject, i.to(), brief(i.took()))
+	if vacant > 0 {
+		text = fmt.Sprintf(" Of %s, %d moved%s within %s, and %d have no leader.",
+			strings.ToLower(subject[:1])+subject[1:], total-vacant, i.to(), brief(i.took()), vacant)
+	}
+	return text
+}
+
+// stoodStill is a sentence on the roles of an outage, after a space.
+func (i Incident) stoodStill() string {
+	if len(i.Moves) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" %s stood still", count(len(i.Moves), "role"))
+	if vacant := i.vacant(); vacant > 0 {
+		return fmt.Sprintf("%s, and %d have no leader.", text, vacant)
+	}
+	return fmt.Sprintf("%s for up to %s.", text, brief(i.took()))
+}
+
+func (i Incident) vacant() (n int) {
+	for _, m := range i.Moves {
+		if m.To.Term == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// took is the time from the cause until the last role was led again, or in a deployment
+// the longest time that one role took.
+func (i Incident) took() (took time.Duration) {
+	for _, m := range i.Moves {
+		from := i.Began
+		if i.Kind == Deployment {
+			from = m.From.Ended
+		}
+		if m.To.Term > 0 {
+			took = max(took, m.To.Began.Sub(from))
+		}
+	}
+	return took
+}
+
+// to lists the nodes that lead the roles now, after a space, those with most roles
+// first, with the number of roles if there are several.
+func (i Incident) to() string {
+	counts := map[string]int{}
+	for _, m := range i.Moves {
+		if m.To.Term > 0 {
+			counts[m.To.NodeName]++
+		}
+	}
+	var names []string
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > 1 {
+		for n, name := range names {
+			names[n] = fmt.Sprintf("%s (%d)", name, counts[name])
+		}
+	}
+	const most = 4
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return " to " + joined(names)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// brief is a duration with about three digits.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
+	}
+}

@@ -41,3 +41,11 @@ var (
 	// removed or changed.
 	ErrInstallationInUse = sentinel.New(ErrDatabase, "the installation is in use")
 )
+
+// Reasons why a role cannot be changed. Both match [tenure.ErrTenure].
+var (
+	// ErrHasLeader: the operation needs a vacant role.
+	ErrHasLeader = sentinel.New(tenure.ErrTenure, "the role has a leader")
+	// ErrUnknownRole: no node has ever been a candidate for the role.
+	ErrUnknownRole = sentinel.New(tenure.ErrTenure, "no node has ever been a candidate for the role")
+)

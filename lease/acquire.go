@@ -56,8 +56,8 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 			case !ok:
 				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
 				continue
-			case now.term != t.term || now.holder != t.holder:
-				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster
+			case now.term != t.term || now.holder != t.holder || now.key != t.key:
+				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster, or the key has changed
 				continue
 			}
 			if ready := s.readyAt(t, at); ready > at.now {
@@ -162,7 +162,7 @@ func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []strin
 	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockRoles, roles, nil, func(statement string, args []any) error {
 		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			t := &roleRow{}
-			err := rows.Scan(&t.role, &t.term, &t.holder)
+			err := rows.Scan(&t.role, &t.key, &t.term, &t.holder)
 			locked[t.role] = t
 			return err
 		}, args...)

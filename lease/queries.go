@@ -31,6 +31,7 @@ type queries struct {
 	leaders, roles, nodes, history                      string
 	oldTerms, pruneTerm                                 string
 	holder, countLiveNode, namesakes, request           string
+	lockKey, rekey                                      string
 	takeRequests, dropRequests, fence                   string
 	lockSessions, liveNodes                             string
 }
@@ -239,7 +240,7 @@ SELECT
 FROM {news}
 WHERE id = 1`),
 		setServer: sql(`UPDATE {news} SET server = ?, server_since = {now} WHERE id = 1 AND server = ?`),
-		lockRoles: sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
+		lockRoles: sql(`SELECT role, lock_key, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
 		closeTerms: sql(`
 UPDATE {seats}
 SET ended_at = ?, end_reason = ?, last_seen = ?
@@ -312,6 +313,15 @@ SELECT t.term, t.holder
 FROM {seats} t
 JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.role = ? AND t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`),
+		lockKey: sql(`
+SELECT
+    t.lock_key,
+    CASE WHEN s.ended_at IS NULL AND s.expires_at > {now} THEN s.node_name ELSE '' END,
+    COALESCE((SELECT max(o.role) FROM {seats} o WHERE o.lock_key = ? AND o.role <> t.role), '')
+FROM {seats} t
+LEFT JOIN {sessions} s ON s.incarnation = t.holder
+WHERE t.role = ?`),
+		rekey: sql(`UPDATE {seats} SET lock_key = ? WHERE role = ?`),
 		countLiveNode: sql(`
 SELECT count(*)
 FROM {sessions}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -123,7 +124,7 @@ func keyOf(role tenure.Role) string { return role.LockKey(uuid.Nil).String() }
 func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (result tenure.AcquireResult, ok bool) {
 	switch {
 	case row.key != keyOf(request.Role):
-		return failedResult(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, request.Role, row.key, keyOf(request.Role))), false
+		return failedResult(installation.KeyMismatch(request.Role, row.key, uuid.Nil)), false
 	case row.holder.Valid && row.holder.Int64 == s.incarnation && !row.endedAt.Valid:
 		// The term began although its commit was not acknowledged. If this session did
 		// not try to begin it, the server has lost the end of the term.

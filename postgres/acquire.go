@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 // heldRole is a role whose lock this session holds.
@@ -205,7 +206,7 @@ func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) (
 		}
 		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
 			delete(s.known, w.role.Name()) // read it again the next time
-			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: s.errKeyMismatch(w, recorded)}
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: installation.KeyMismatch(w.role, recorded, s.installation)}
 			continue
 		}
 		fitting = append(fitting, w)

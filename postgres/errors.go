@@ -24,6 +24,7 @@ const (
 	codeNoSuchStatement       = "26000"
 	codeReadOnlyTransaction   = "25006"
 	codePrerequisite          = "55000" // as a migration raises it
+	codeObjectInUse           = "55006" // as the trigger on the rows of roles raises it
 	codeDuplicateTable        = "42P07" // also an index, a view or a sequence
 	codeDuplicateObject       = "42710" // also a type
 	codeDuplicateFunction     = "42723"
@@ -37,10 +38,6 @@ var (
 	// ErrLockTableFull: the server's lock table has no room for more roles. It
 	// matches tenure.ErrLock.
 	ErrLockTableFull = sentinel.New(tenure.ErrLock, "the server's lock table is full")
-	// ErrHasLeader: the operation needs a vacant role.
-	ErrHasLeader = sentinel.New(tenure.ErrTenure, "the role has a leader")
-	// ErrUnknownRole: no node has ever been a candidate for the role.
-	ErrUnknownRole = sentinel.New(tenure.ErrTenure, "no node has ever been a candidate for the role")
 )
 
 // lost reports the end of a session whose connection has failed.

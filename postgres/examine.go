@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 // examineAll examines the rows of roles whose locks are held and whose terms did
@@ -52,7 +53,8 @@ func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (u
 			skipped = append(skipped, w)
 			continue
 		case row.key != w.key.String():
-			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: s.errKeyMismatch(w, row.key)}
+			delete(s.known, w.role.Name()) // the key has changed since it was read
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: installation.KeyMismatch(w.role, row.key, s.installation)}
 		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
 			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservation}
 		default:

@@ -82,7 +82,7 @@ func TestReplacedInstallationEndsSessions(t *testing.T) {
 	}
 }
 
-// While a session is open, no other session can give a role another lock key or
+// While a session leads, no other session can give the role another lock key or
 // delete its row: after that, a node with another key could lead beside the
 // leader.
 func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
@@ -90,12 +90,14 @@ func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	b := newBackend(t)
 	p := open(t, b)
 	p.take("scheduler")
-	changes := []string{
-		`UPDATE {terms} SET lock_key = '7'`, `DELETE FROM {terms}`, `TRUNCATE {terms}`,
+	changes := map[string]string{
+		`UPDATE {terms} SET lock_key = '7'`: "holds the lock",
+		`DELETE FROM {terms}`:               "nodes live",
+		`TRUNCATE {terms}`:                  "nodes live",
 	}
 	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
-	for _, change := range changes {
-		if _, err := conn.Exec(context.Background(), b.names.sql(change)); err == nil || !strings.Contains(err.Error(), "nodes live") {
+	for change, reason := range changes {
+		if _, err := conn.Exec(context.Background(), b.names.sql(change)); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v; want it refused", change, err)
 		}
 	}
@@ -103,7 +105,7 @@ func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range changes {
+	for change := range changes {
 		exec(t, b, change)
 	}
 	open(t, b).take("scheduler")

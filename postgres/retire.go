@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // The number shows whether a term has begun in the meantime, which the update waits
@@ -32,8 +33,8 @@ SELECT seen.leader, EXISTS (SELECT FROM retired) FROM seen`
 // fires because it has no leader. Its terms and their numbers stay, and if a node
 // leads the role again, it is a role like any other. by is the requester.
 //
-// Retire returns an error that matches ErrHasLeader if a node leads the role, and
-// ErrUnknownRole if no node has ever been a candidate for it here.
+// Retire returns an error that matches dberr.ErrHasLeader if a node leads the role, and
+// dberr.ErrUnknownRole if no node has ever been a candidate for it here.
 func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	if err := tenure.NamedRole(role).Validate(); err != nil {
 		return err
@@ -53,11 +54,11 @@ func (b *Backend) Retire(ctx context.Context, role, by string) error {
 		case err != nil || retired:
 			return err
 		case !known:
-			return fmt.Errorf("%w: %s", ErrUnknownRole, role)
+			return fmt.Errorf("%w: %s", dberr.ErrUnknownRole, role)
 		case leader == "":
-			return fmt.Errorf("%w: a term of %s has just begun", ErrHasLeader, role)
+			return fmt.Errorf("%w: a term of %s has just begun", dberr.ErrHasLeader, role)
 		default:
-			return fmt.Errorf("%w: %s leads %s; stop its candidates first", ErrHasLeader, leader, role)
+			return fmt.Errorf("%w: %s leads %s; stop its candidates first", dberr.ErrHasLeader, leader, role)
 		}
 	})
 }

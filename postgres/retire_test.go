@@ -22,7 +22,7 @@ func TestRetiredRoleIsHiddenUntilItIsLed(t *testing.T) {
 	p := open(t, b)
 	first := p.take("scheduler")
 	p.take("other")
-	for role, want := range map[string]error{"scheduler": ErrHasLeader, "unheard-of": ErrUnknownRole, "": tenure.ErrInvalidRole} {
+	for role, want := range map[string]error{"scheduler": dberr.ErrHasLeader, "unheard-of": dberr.ErrUnknownRole, "": tenure.ErrInvalidRole} {
 		if err := b.Retire(ctx, role, "anna"); !errors.Is(err, want) {
 			t.Errorf("%q: %v; want %v", role, err, want)
 		}
@@ -90,7 +90,7 @@ func TestRetireSparesTermThatBegins(t *testing.T) {
 	if _, err := conn.Exec(ctx, `COMMIT`); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, ErrHasLeader) {
+	if err := <-done; !errors.Is(err, dberr.ErrHasLeader) {
 		t.Errorf("got %v", err)
 	}
 }

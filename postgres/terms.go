@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -149,27 +148,4 @@ func errRowMissing(role tenure.Role) error {
 func errKeyTaken(role tenure.Role, key, owner string) error {
 	return fmt.Errorf("%w: %s cannot have the key %s, which is that of the role %s: two roles with one key would be two names for one lock; use that role, or another key",
 		tenure.ErrKeyMismatch, role, key, owner)
-}
-
-// errKeyMismatch explains how to use the recorded key: derived from the name, or
-// given.
-func (s *session) errKeyMismatch(w lockRequest, recorded string) error {
-	name := w.role.Name()
-	flag, call := shellWord(name+"="+recorded), fmt.Sprintf("NamedRole(%q).WithKey(%s)", name, recorded)
-	if tenure.NamedRole(name).LockKey(s.installation).String() == recorded {
-		flag, call = shellWord(name), fmt.Sprintf("NamedRole(%q)", name)
-	}
-	return fmt.Errorf("%w: %s has the key %s in the database and %s here: use the first on every node, with --role %s, or in Go with %s",
-		tenure.ErrKeyMismatch, w.role, recorded, w.key, flag, call)
-}
-
-// shellWord quotes a word for a shell if it must be.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=.,:/@+", r)
-	}
-	if strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

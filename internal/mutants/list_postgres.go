@@ -64,10 +64,16 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$|^TestHistoryListsEveryTermOnce$|^TestSession/a_release_wakes_candidates$")},
 	},
 	{
-		name: "postgres: a key that differs from the recorded one is used",
-		file: "postgres/acquire.go", from: "found && recorded != w.key.String() {", to: "found && recorded == \"\" {",
-		promise: "1 One leader: one name has one key",
-		tests:   []tests{in("postgres", "^TestSession/another_key_for_the_same_name_is_rejected$")},
+		name: "postgres: a term begins under a key that is no longer the recorded one",
+		file: "postgres/migrations/0001_functions.up.sql", from: "ON t.role = h.role AND t.lock_key = h.lock_key", to: "ON t.role = h.role",
+		promise: "1 One leader: one name has one key, also while it changes",
+		tests:   []tests{in("postgres", "^TestCandidateWithOldKeyCannotLead$")},
+	},
+	{
+		name: "postgres: the key of a role changes while a session holds its lock",
+		file: "postgres/migrations/0001.up.sql", from: "                free := free AND CASE\n", to: "                free := free OR CASE\n",
+		promise: "1 One leader: a new key needs the old lock and the new one",
+		tests:   []tests{in("postgres", "^TestRekeyIsRefused$|^TestRoleRowCannotBeChangedDuringSessions$")},
 	},
 
 	// Heartbeats.

@@ -116,23 +116,45 @@ COMMENT ON COLUMN {terms}.retired_at IS 'When the role was retired: no node is m
 COMMENT ON COLUMN {terms}.fence IS 'Never written. UPDATE on this column alone is the privilege that lets an application lock the row to fence its transactions.';
 
 -- The row of a role holds its lock key and the number of its last term. Sessions
--- know the key, so a row that is deleted or gets another key while they live
--- would be two locks for one role: it needs the lock of the installation, which
--- every session shares. A session that has just ended may still hold it.
+-- know the number, so a row that is deleted while they live would repeat numbers: it
+-- needs the lock of the installation, which every session shares. A session that has
+-- just ended may still hold it. Another lock key is another lock for one role: it needs
+-- both locks, which a leader, and a node whose term is about to begin, would hold. A
+-- session that still knows the old key begins no term, since its row has another.
 CREATE FUNCTION {keep_terms}() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $tenure_function$
+DECLARE
+    free boolean;
+    key text;
 BEGIN
     FOR attempt IN 1..20 LOOP
-        IF pg_try_advisory_xact_lock({installation:key}) THEN
+        free := true;
+        IF TG_OP = 'UPDATE' THEN
+            FOREACH key IN ARRAY ARRAY[old.lock_key, new.lock_key] LOOP
+                free := free AND CASE
+                    WHEN key LIKE '%:%' THEN pg_try_advisory_xact_lock(split_part(key, ':', 1)::integer, split_part(key, ':', 2)::integer)
+                    ELSE pg_try_advisory_xact_lock(key::bigint)
+                END;
+            END LOOP;
+        ELSE
+            free := pg_try_advisory_xact_lock({installation:key});
+        END IF;
+        IF free THEN
             RETURN CASE TG_OP WHEN 'DELETE' THEN old ELSE new END;
         END IF;
         PERFORM pg_sleep(0.05);
     END LOOP;
+    IF TG_OP = 'UPDATE' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_in_use',
+            MESSAGE = format('a session holds the lock of the role "%s", or the one that it would get: it must keep its lock key', old.role),
+            HINT = 'Stop the candidates of the role first.';
+    END IF;
     RAISE EXCEPTION USING
         ERRCODE = 'object_in_use',
-        MESSAGE = 'nodes live under this installation: the row of a role must stay, and keep its lock key',
+        MESSAGE = 'nodes live under this installation: the row of a role must stay',
         HINT = 'End all nodes first.';
 END
 $tenure_function$;

@@ -6,7 +6,8 @@
 -- deadlocks. If the rows were not examined, it also does not begin where it may have
 -- to wait: on another server, after the time to settle, for another node. The lock
 -- function is called in a loop, once for each key: in a query, the planner may call it
--- more or fewer times than it returns rows.
+-- more or fewer times than it returns rows. A term begins only if the role still has
+-- the key that was locked: the key may have changed since the session read it.
 --
 -- The watch of this node may have noticed deaths that it has not recorded yet:
 -- dead_sessions and dead_since name them. The term of a dead node ends when its death
@@ -48,10 +49,14 @@ AS $tenure_function$
 DECLARE
     wanted record;
     held text[] := '{}';
+    held_keys text[] := '{}';
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF examined THEN
         held := roles;
+        SELECT array_agg(coalesce(k.key::text, k.first || ':' || k.second) ORDER BY k.place)
+        INTO held_keys
+        FROM unnest(keys, firsts, seconds) WITH ORDINALITY AS k(key, first, second, place);
     ELSE
         FOR wanted IN
             SELECT w.*, (
@@ -74,6 +79,7 @@ BEGIN
                 ELSE pg_try_advisory_lock(wanted.first, wanted.second)
             END) THEN
                 held := held || wanted.role;
+                held_keys := held_keys || coalesce(wanted.key::text, wanted.first || ':' || wanted.second);
             END IF;
         END LOOP;
         IF held = '{}' THEN
@@ -95,16 +101,16 @@ BEGIN
                 WHEN t.end_reason IN ('crashed', 'lease_expired', 'server_changed') THEN t.last_seen
                 ELSE t.ended_at
             END AS seen_at
-        FROM {terms} t
+        FROM unnest(held, held_keys) AS h(role, lock_key)
+        JOIN {terms} t ON t.role = h.role AND t.lock_key = h.lock_key
         LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
         LEFT JOIN unnest(dead_sessions, dead_since) AS d(session, since) ON t.ended_at IS NULL AND d.session = t.incarnation
         CROSS JOIN clock_timestamp() now
-        WHERE t.role = ANY (held)
-            AND (examined
-                OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= clock_timestamp())
-                AND (t.term = 0 AND is_new
-                    OR t.server_lineage = lineage AND t.server_epoch = epoch
-                    AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
+        WHERE examined
+            OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= clock_timestamp())
+            AND (t.term = 0 AND is_new
+                OR t.server_lineage = lineage AND t.server_epoch = epoch
+                AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed')))
         ORDER BY t.role
         FOR UPDATE OF t SKIP LOCKED
     ), recorded AS (

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
@@ -260,5 +261,50 @@ func TestBackendLeavingIsAnnounced(t *testing.T) {
 			t.Errorf("Invariant 7: waiting for a session that has left: changed %t, error %v; want a change", changed, err)
 		}
 		rival.want("the role of a session that has left", "r", tenure.OutcomeGranted)
+	})
+}
+
+// A session that has read the old key of a role does not lead it after the key has
+// changed, and a session with the new key does.
+func TestBackendKeyThatChangesIsCompared(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		source := k.source(t)
+		pool, reading := k.whileReading(t, source, "lock_key")
+		slow := takerOn(t, k, source, pool, uuid.New())
+		other := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		first := other.want("a free role", "r", tenure.OutcomeGranted)
+		slow.want("a role that is held", "r", tenure.OutcomeHeld)
+		backend := newBackend(t, other.db, k.dialect, lease.Config{})
+		keyed := tenure.NamedRole("r").WithKey(7)
+		if _, _, err := backend.Rekey(t.Context(), keyed); !errors.Is(err, dberr.ErrHasLeader) {
+			t.Errorf("while a session leads: %v; want ErrHasLeader", err)
+		}
+		if err := other.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: history.EndResigned}}); err != nil {
+			t.Fatal(err)
+		}
+		rekey := func() {
+			if before, after, err := backend.Rekey(t.Context(), keyed); err != nil || after != "7" || before == after {
+				t.Errorf("%q, %q, %v", before, after, err)
+			}
+		}
+		reading.Store(&rekey)
+		slow.want("a role whose key changed in between", "r", tenure.OutcomeHeld)
+		slow.want("a role with another key", "r", tenure.OutcomeFailed)
+		results, err := other.TryAcquire([]tenure.AcquireRequest{{Role: keyed}})
+		if err != nil || results[0].Outcome != tenure.OutcomeGranted || results[0].Term <= first.Term {
+			t.Errorf("with the new key: %+v, %v; want a term after %d", results, err, first.Term)
+		}
+		second := other.want("another free role", "s", tenure.OutcomeGranted)
+		if err := other.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("s"), Term: second.Term, Reason: history.EndResigned}}); err != nil {
+			t.Fatal(err)
+		}
+		for role, want := range map[tenure.Role]error{
+			tenure.NamedRole("unheard-of"): dberr.ErrUnknownRole, tenure.NamedRole("s").WithKey(7): tenure.ErrKeyMismatch,
+		} {
+			if _, _, err := backend.Rekey(t.Context(), role); !errors.Is(err, want) {
+				t.Errorf("%s: %v; want %v", role, err, want)
+			}
+		}
 	})
 }

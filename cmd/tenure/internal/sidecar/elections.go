@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/rolespec"
 )
 
 // electionRecord is a node's candidacy for one role.
@@ -109,14 +110,15 @@ func choose(w http.ResponseWriter, r *http.Request, node *tenure.Node) (*tenure.
 	}
 }
 
-// find returns the node's election for a role.
+// find returns the node's election for a role, of which only the name is used.
 func find(w http.ResponseWriter, node *tenure.Node, role string) (*tenure.Election, bool) {
-	if err := tenure.NamedRole(role).Validate(); err != nil {
+	wanted, err := rolespec.Parse(role)
+	if err != nil {
 		refuse(w, http.StatusBadRequest, codeInvalidRole, err.Error())
 		return nil, false
 	}
 	for _, election := range node.Elections() {
-		if election.Role().Name() == role {
+		if election.Role().Name() == wanted.Name() {
 			return election, true
 		}
 	}

@@ -150,7 +150,7 @@ func TestLeadersAreReadFromDatabase(t *testing.T) {
 		if r := call(t, h, "GET", "/v1/leaders", "").want(t, 200); r.body != "{\"leaders\":[]}\n" {
 			t.Errorf("no node leads: %s", r.body)
 		}
-		names := []string{"..", "/", "a/b", "b", "日本%"}
+		names := []string{"..", "/", "a/b", "b", "key:1:2", "日本%"}
 		two := campaign(t, db, "two", nil, names...)
 		for _, name := range names {
 			elected(t, two, name)
@@ -167,6 +167,12 @@ func TestLeadersAreReadFromDatabase(t *testing.T) {
 				t.Errorf("%+v has not %+v", all, one)
 			}
 		}
+		for written, role := range map[string]string{"b=0x7": "b", "pair:1,2": "key:1:2", "key:0x1:2": "key:1:2"} {
+			if one := decode[roleRecord](t, call(t, h, "GET", "/v1/leaders/"+written, "").want(t, 200).body); one.Role != role {
+				t.Errorf("%s: %+v", written, one)
+			}
+		}
+		call(t, h, "GET", "/v1/leaders/b=99999999999999999999", "").refused(t, 400, codeInvalidRole)
 		call(t, h, "GET", "/v1/leaders/none", "").refused(t, 404, codeNoLeader)
 		call(t, h, "GET", "/v1/leaders/"+strings.Repeat("x", 256), "").refused(t, 400, codeInvalidRole)
 		call(t, h, "GET", "/v1/leaders/%ff", "").refused(t, 400, codeInvalidRole)

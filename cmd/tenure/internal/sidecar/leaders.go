@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/rolespec"
 )
 
 type roleRecord = record.RoleLeader
@@ -26,11 +27,12 @@ func (h *Handler) leaders(w http.ResponseWriter, r *http.Request) {
 
 // leader serves the leader of a role.
 func (h *Handler) leader(w http.ResponseWriter, r *http.Request) {
-	role := r.PathValue("role")
-	if err := tenure.NamedRole(role).Validate(); err != nil {
+	wanted, err := rolespec.Parse(r.PathValue("role"))
+	if err != nil {
 		refuse(w, http.StatusBadRequest, codeInvalidRole, err.Error())
 		return
 	}
+	role := wanted.Name()
 	found, ok := h.lookUp(w, r)
 	if !ok {
 		return

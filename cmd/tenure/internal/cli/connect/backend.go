@@ -25,6 +25,7 @@ type Backend interface {
 	Nodes(ctx context.Context) ([]tenure.NodeInfo, error)
 	Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error)
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
+	Rekey(ctx context.Context, role tenure.Role) (before, after string, err error)
 	Diagnose(ctx context.Context) []doctor.Finding
 	SchemaVersion(ctx context.Context) (int, error)
 	Close()

@@ -3,13 +3,12 @@ package flagvalue
 import (
 	"errors"
 	"math"
-	"regexp"
-	"strconv"
 
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/rolespec"
 )
 
 // RoleFlags are the flags that name roles: by name, by one 64-bit key, or by a
@@ -25,7 +24,7 @@ type RoleFlags struct {
 // Register adds the flags. doing says what the command does with the roles.
 func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
 	f.flags = flags
-	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a specific 64-bit lock key; repeatable")
+	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+": NAME, NAME=KEY with a 64-bit lock key, key:N or pair:A,B; repeatable")
 	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; repeatable")
 	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first key")
 	flags.StringVar(&f.key2, "key2", "", "with --key1: the second key")
@@ -39,14 +38,14 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 	}
 	var roles []tenure.Role
 	for _, name := range f.names {
-		role, err := parseRole(name)
+		role, err := rolespec.Parse(name)
 		if err != nil {
 			return nil, err
 		}
 		roles = append(roles, role)
 	}
 	for _, text := range f.keys {
-		key, err := parseKey("--key", text, math.MinInt64, math.MaxInt64)
+		key, err := rolespec.ParseKey("--key", text, math.MinInt64, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}
@@ -56,10 +55,10 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 		if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
 			return nil, console.Usage("--key1 and --key2 must be used together")
 		}
-		key1, err1 := parseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
-		key2, err2 := parseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
+		key1, err1 := rolespec.ParseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
+		key2, err2 := rolespec.ParseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
 		if err := errors.Join(err1, err2); err != nil {
-			return nil, console.Usage("%w", err)
+			return nil, err
 		}
 		roles = append(roles, tenure.KeyPairRole(int32(key1), int32(key2)))
 	}
@@ -104,7 +103,7 @@ type RoleFilter struct {
 // Register adds the flag.
 func (f *RoleFilter) Register(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.text, "role", "", "show the terms of this role only: NAME or NAME=KEY")
+	flags.StringVar(&f.text, "role", "", "show the terms of this role only: NAME, NAME=KEY, key:N or pair:A,B")
 }
 
 // Given reports whether the flag was given.
@@ -115,54 +114,6 @@ func (f *RoleFilter) Name() (string, error) {
 	if !f.Given() {
 		return "", nil
 	}
-	role, err := parseRole(f.text)
+	role, err := rolespec.Parse(f.text)
 	return role.Name(), err
-}
-
-// keyedName matches a name with an explicit lock key.
-var keyedName = regexp.MustCompile(`^(.+)=(-?[0-9]+|0[xX][0-9a-fA-F]+)$`)
-
-var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
-
-// parseRole returns the role with this name. The names key:N and key:A:B denote
-// the roles with these keys, as everywhere: with another lock, a role of such a
-// name could have a second leader. NAME=KEY is the role NAME with this lock
-// key.
-func parseRole(name string) (tenure.Role, error) {
-	if match := keyedName.FindStringSubmatch(name); len(match) > 0 && !keyName.MatchString(match[1]) {
-		key, err := parseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
-		role := tenure.NamedRole(match[1]).WithKey(key)
-		return role, errors.Join(err, role.Validate())
-	}
-	match := keyName.FindStringSubmatch(name)
-	if match == nil {
-		role := tenure.NamedRole(name)
-		return role, role.Validate()
-	}
-	if match[2] == "" {
-		key, err := parseKey("the role "+name, match[1], math.MinInt64, math.MaxInt64)
-		return tenure.KeyRole(key), err
-	}
-	key1, err1 := parseKey("the role "+name, match[1], math.MinInt32, math.MaxInt32)
-	key2, err2 := parseKey("the role "+name, match[2], math.MinInt32, math.MaxInt32)
-	if err := errors.Join(err1, err2); err != nil {
-		return tenure.Role{}, console.Usage("%w", err)
-	}
-	return tenure.KeyPairRole(int32(key1), int32(key2)), nil
-}
-
-// parseKey parses an integer, decimal or hexadecimal with 0x.
-func parseKey(what, text string, least, most int64) (int64, error) {
-	base, digits := 10, text
-	if len(text) > 2 && (text[:2] == "0x" || text[:2] == "0X") {
-		base, digits = 16, text[2:]
-	}
-	key, err := strconv.ParseInt(digits, base, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, console.Usage("%s is not an integer: %q", what, text)
-	}
-	if err != nil || key < least || key > most {
-		return 0, console.Usage("%s is out of range: %s; it must be between %d and %d", what, text, least, most)
-	}
-	return key, nil
 }

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -62,23 +64,28 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 	backend := opened.(*postgres.Backend)
 	err = backend.Retire(cmd.Context(), role.Name(), connect.WhoAsks())
 	switch {
-	case errors.Is(err, postgres.ErrUnknownRole):
-		known, lookErr := backend.Holders(cmd.Context())
-		if lookErr != nil {
-			return lookErr
-		}
-		var names []string
-		for _, holder := range known {
-			names = append(names, holder.Role)
-		}
-		if meant := nearest.Of(role.Name(), names); meant != "" {
-			return console.Usage("%w; did you mean %q?", err, meant)
-		}
-		return console.Usage("%w", err)
-	case errors.Is(err, postgres.ErrHasLeader):
+	case errors.Is(err, dberr.ErrUnknownRole):
+		return unknownRole(cmd.Context(), backend, role.Name(), err)
+	case errors.Is(err, dberr.ErrHasLeader):
 		return console.Usage("%w", err)
 	case err != nil:
 		return err
 	}
 	return c.out.Print(retiredRecord{role.Name()}, role.Name()+" is retired")
+}
+
+// unknownRole is the error for a role that the database does not know.
+func unknownRole(ctx context.Context, backend connect.Backend, role string, cause error) error {
+	known, err := backend.Holders(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, holder := range known {
+		names = append(names, holder.Role)
+	}
+	if meant := nearest.Of(role, names); meant != "" {
+		return console.Usage("%w; did you mean %q?", cause, meant)
+	}
+	return console.Usage("%w", cause)
 }

@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+)
+
+const (
+	// A fenced transaction of the last term keeps the row locked; the wait for it is
+	// bounded.
+	limitRekey  = `SELECT set_config('lock_timeout', '2s', true)`
+	readRoleKey = `
+SELECT
+    t.lock_key,
+    coalesce((SELECT l.node_name FROM {leaders} l WHERE l.role = t.role AND l.lease_until > clock_timestamp()), '')
+FROM {terms} t
+WHERE t.role = $1
+FOR NO KEY UPDATE OF t`
+	readKeyOwner = `SELECT role FROM {terms} WHERE lock_key = $1 AND role <> $2`
+	// The trigger of the table acquires the locks of both keys until the commit, so
+	// no session holds either and none acquires it in the meantime.
+	writeRoleKey = `UPDATE {terms} SET lock_key = $2 WHERE role = $1`
+)
+
+// Rekey makes the lock key of role the recorded one of its name, and returns the
+// recorded keys before and after it, as N or A:B. The role must have no leader. The numbers of its terms
+// continue. Nodes may run: a candidate that uses another key than the recorded one
+// gets ErrKeyMismatch, whatever it read before.
+//
+// Rekey returns an error that matches dberr.ErrHasLeader if a node leads the role or
+// is about to, or if a session holds one of the two locks; dberr.ErrUnknownRole if
+// no node has ever been a candidate for the role here; and tenure.ErrKeyMismatch if
+// another role has the key.
+func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after string, err error) {
+	if err := role.Validate(); err != nil {
+		return "", "", err
+	}
+	err = b.reader.ask(ctx, "change the key of a role", func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+			before, after, err = b.rekey(ctx, tx, role)
+			return err
+		})
+	})
+	return before, after, err
+}
+
+func (b *Backend) rekey(ctx context.Context, tx pgx.Tx, role tenure.Role) (before, after string, err error) {
+	var (
+		id     uuid.UUID
+		leader string
+	)
+	if _, err := tx.Exec(ctx, limitRekey); err != nil {
+		return "", "", err
+	}
+	if err := tx.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&id); err != nil {
+		return "", "", err
+	}
+	key := role.LockKey(id).String()
+	err = tx.QueryRow(ctx, b.names.sql(readRoleKey), role.Name()).Scan(&before, &leader)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return "", "", fmt.Errorf("%w: %s", dberr.ErrUnknownRole, role)
+	case err != nil:
+		return "", "", rekeyError(role, err)
+	case before == key:
+		return before, key, nil
+	case leader != "":
+		return "", "", fmt.Errorf("%w: %s leads %s; stop its candidates first", dberr.ErrHasLeader, leader, role)
+	}
+	var owner string
+	switch err := tx.QueryRow(ctx, b.names.sql(readKeyOwner), key, role.Name()).Scan(&owner); {
+	case err == nil:
+		return "", "", errKeyTaken(role, key, owner)
+	case !errors.Is(err, pgx.ErrNoRows):
+		return "", "", err
+	}
+	_, err = tx.Exec(ctx, b.names.sql(writeRoleKey), role.Name(), key)
+	return before, key, rekeyError(role, err)
+}
+
+// rekeyError explains what keeps the row, or one of the locks.
+func rekeyError(role tenure.Role, err error) error {
+	switch {
+	case hasCode(err, codeObjectInUse):
+		return fmt.Errorf("%w: a session holds the lock of the old or of the new key of %s; tenure status shows it", dberr.ErrHasLeader, role)
+	case hasCode(err, codeLockNotAvailable):
+		return fmt.Errorf("%w: a transaction has locked the row of %s; retry when it has ended", dberr.ErrBusy, role)
+	}
+	return err
+}

@@ -85,11 +85,7 @@ func columnWidths(rows [][]string) []int {
 // narrow reduces the widest columns until a line fits, or no column can be
 // reduced.
 func narrow(columns []int, width int) {
-	line := len(columnGap) * (len(columns) - 1)
-	for _, column := range columns {
-		line += column
-	}
-	for ; line > width; line-- {
+	for line := tableWidth(columns); line > width; line-- {
 		widest := 0
 		for i := range columns {
 			if columns[i] > columns[widest] {
@@ -109,6 +105,39 @@ func cut(text string, most int) string {
 		return text
 	}
 	return string([]rune(text)[:most-1]) + cutMark
+}
+
+// Cut truncates a line to the width of a terminal.
+func Cut(line string, width int) string {
+	if width == Unlimited {
+		return line
+	}
+	return cut(line, width)
+}
+
+// Fitting removes the last columns of a table that exceeds the width, but keeps the
+// first ones.
+func Fitting(rows [][]string, width, keep int) [][]string {
+	if width == Unlimited {
+		return rows
+	}
+	columns := columnWidths(printableCells(rows))
+	for ; len(columns) > keep && tableWidth(columns) > width; columns = columns[:len(columns)-1] {
+	}
+	fitting := make([][]string, len(rows))
+	for i, row := range rows {
+		fitting[i] = row[:min(len(row), len(columns))]
+	}
+	return fitting
+}
+
+// tableWidth is the width of a table with these columns.
+func tableWidth(columns []int) int {
+	width := len(columnGap) * (len(columns) - 1)
+	for _, column := range columns {
+		width += column
+	}
+	return width
 }
 
 // shortestProse is the width below which sentences are not wrapped, since very

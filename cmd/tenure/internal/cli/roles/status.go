@@ -28,6 +28,10 @@ holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose
 has not begun; "foreign" for a program other than Tenure; or "vacant". The exit code
 is 0 even if there is no leader.
 
+With --watch it shows the roles again after every change, until a signal; at a
+terminal in the same place, with the time of the read. While the database does not
+answer, it shows the last state with its age. With -o json it prints one line per change.
+
 The command only reads. Details of other users' sessions that the database user may
 not see are shown as "-".`
 
@@ -36,20 +40,23 @@ type statusCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
 	roles    flagvalue.RoleFlags
+	watch    bool
 }
 
 // NewStatus returns the command "tenure status".
 func NewStatus(out *console.Output) *cobra.Command {
 	c := &statusCommand{out: out}
 	cmd := &cobra.Command{
-		Use:   "status [--role NAME]...",
-		Short: "Show the leader of each role",
-		Long:  statusLong,
-		Args:  console.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		Use:     "status [--role NAME]...",
+		Short:   "Show the leader of each role",
+		Long:    statusLong,
+		Example: "  tenure status --role billing\n  tenure status --watch",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.roles.Register(cmd.Flags(), "show")
 	c.database.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&c.watch, "watch", false, "show the roles again after every change, until a signal")
 	return cmd
 }
 
@@ -95,25 +102,44 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer backend.Close()
+	if c.watch {
+		return c.follow(ctx, backend, roles)
+	}
+	shown, err := c.read(ctx, backend, roles)
+	if err != nil {
+		return err
+	}
+	return c.out.PrintTable(shown.record, shown.rows)
+}
+
+// status is what the command shows.
+type status struct {
+	record StatusRecord
+	rows   [][]string
+}
+
+func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles []tenure.Role) (status, error) {
 	holders, err := backend.Holders(ctx, roles...)
 	if err == nil && len(holders) == 0 {
 		err = c.requireSchema(ctx, backend)
 	}
 	if err != nil {
-		return err
+		return status{}, err
 	}
-	record := StatusRecord{Roles: []roleRecord{}}
-	rows := [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}}
+	s := status{
+		record: StatusRecord{Roles: []roleRecord{}},
+		rows:   [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}},
+	}
 	_, byLeases := backend.(connect.Leases)
 	for _, holder := range holders {
 		role := newRoleRecord(holder)
 		if byLeases {
 			role.Key = nil
 		}
-		record.Roles = append(record.Roles, role)
-		rows = append(rows, role.rows(holder.Leader)...)
+		s.record.Roles = append(s.record.Roles, role)
+		s.rows = append(s.rows, role.rows(holder.Leader)...)
 	}
-	return c.out.PrintTable(record, rows)
+	return s, nil
 }
 
 // requireSchema returns an error if the schema does not exist.

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+)
+
+// The command prints the roles after every change, and ends gracefully.
+func TestStatusWatch(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--name", "one")
+	one.await("acquired")
+	watch := launch(t, place.with("status", "--watch", "-o", "json")...)
+	await := func(leader string) {
+		t.Helper()
+		for {
+			line, ok := watch.line()
+			if !ok {
+				t.Fatalf("the watch ended: %s", watch.log())
+			}
+			var shown roles.StatusRecord
+			result{stdout: line}.decode(t, &shown)
+			if len(shown.Roles) != 1 {
+				t.Fatalf("%+v", shown)
+			}
+			led := shown.Roles[0].Leader
+			if led == nil && leader == "" || led != nil && led.NodeName == leader {
+				return
+			}
+		}
+	}
+	await("one")
+	one.signal(syscall.SIGTERM)
+	one.exit()
+	await("")
+	place.run(t, "--role", "billing", "--name", "two").await("acquired")
+	await("two")
+	watch.signal(syscall.SIGINT)
+	if code := watch.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, watch.log())
+	}
+}
+
+// Text shows the time of the read.
+func TestStatusWatchText(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "one").await("acquired")
+	watch := launch(t, place.with("status", "--watch")...)
+	first, _ := watch.line()
+	header, _ := watch.line()
+	row, ok := watch.line()
+	if !ok || !strings.HasPrefix(first, "as of ") || !strings.HasPrefix(header, "ROLE ") || !strings.HasPrefix(row, "billing  leads ") {
+		t.Errorf("%q, %q, %q", first, header, row)
+	}
+	watch.signal(syscall.SIGINT)
+	if code := watch.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, watch.log())
+	}
+}

@@ -1,0 +1,140 @@
+// Package live reads something again whenever it may have changed, for commands that
+// show it until a signal.
+package live
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Source is what is read.
+type Source[T any] struct {
+	Read func(context.Context) (T, error)
+	// Listen calls wake when it has begun to listen and whenever the value may have
+	// changed, until ctx ends or it cannot continue. It may be nil.
+	Listen func(ctx context.Context, wake func()) error
+}
+
+// Reading is the latest value, and why there is no newer one.
+type Reading[T any] struct {
+	Value T
+	At    time.Time // when the read began; zero if none has succeeded
+	Err   error     // of the latest read; nil if it succeeded
+}
+
+// The times between two reads, and the bound on each.
+const (
+	pause       = 100 * time.Millisecond // at least, so that changes that come together are read together
+	pollPeriod  = time.Second            // without notifications
+	quietPeriod = 5 * time.Second        // with notifications, of which one can be lost
+	readTimeout = 5 * time.Second
+)
+
+// Follow calls show after each read, and each second while reads fail. It returns nil
+// when ctx ends, the error of the first read if that fails, and an error of show. All
+// its goroutines have ended then.
+func Follow[T any](ctx context.Context, source Source[T], show func(Reading[T]) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &follower[T]{source: source, readings: make(chan Reading[T]), woken: make(chan struct{}, 1)}
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { f.read(ctx) })
+	if source.Listen != nil {
+		group.Go(func() { f.listen(ctx) })
+	}
+	ticker := time.NewTicker(pollPeriod)
+	defer ticker.Stop()
+	var last Reading[T]
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if last.Err == nil && time.Since(last.At) < quietPeriod+pollPeriod {
+				continue
+			}
+		case reading := <-f.readings:
+			if reading.Err != nil {
+				reading.Value, reading.At = last.Value, last.At
+			}
+			last = reading
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case last.At.IsZero() && last.Err != nil:
+			return last.Err
+		case last.At.IsZero():
+			continue
+		}
+		if err := show(last); err != nil {
+			return err
+		}
+	}
+}
+
+// follower is the state of Follow that its goroutines share.
+type follower[T any] struct {
+	source    Source[T]
+	readings  chan Reading[T]
+	woken     chan struct{}
+	listening atomic.Bool
+}
+
+// read reads until ctx ends.
+func (f *follower[T]) read(ctx context.Context) {
+	for {
+		at := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, readTimeout)
+		value, err := f.source.Read(bounded)
+		cancel()
+		select {
+		case f.readings <- Reading[T]{Value: value, At: at, Err: err}:
+		case <-ctx.Done():
+			return
+		}
+		if !sleep(ctx, pause, nil) {
+			return
+		}
+		period := pollPeriod
+		if err == nil && f.listening.Load() {
+			period = quietPeriod
+		}
+		if !sleep(ctx, period-time.Since(at), f.woken) {
+			return
+		}
+	}
+}
+
+// listen forwards notifications until ctx ends, and begins again when listening fails.
+func (f *follower[T]) listen(ctx context.Context) {
+	for {
+		_ = f.source.Listen(ctx, func() { // reads report a database that does not answer
+			f.listening.Store(true)
+			select {
+			case f.woken <- struct{}{}:
+			default:
+			}
+		})
+		f.listening.Store(false)
+		if !sleep(ctx, pollPeriod, nil) {
+			return
+		}
+	}
+}
+
+// sleep waits for d, or until woken. It returns false if ctx ends.
+func sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-woken:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}

@@ -164,7 +164,9 @@ SELECT
     p.held,
     coalesce(1000 * extract(epoch FROM
         CASE WHEN led.led AND p.updated_at > p.measured_at THEN p.measured_at ELSE clock_timestamp() END - p.waiting_since
-    ), 0)::double precision
+    ), 0)::double precision,
+    CASE WHEN led.led AND p.behind = 0 THEN clock_timestamp() ELSE coalesce(p.measured_at, p.updated_at) END,
+    clock_timestamp()
 FROM {processors} p
 CROSS JOIN LATERAL (
     SELECT EXISTS (

@@ -26,6 +26,11 @@ type Lag struct {
 	// OldestWait is how long the oldest of them has waited since it occurred,
 	// or 0.
 	OldestWait time.Duration
+	// AsOf is when the leader measured the lag, by the database's clock, and Age how
+	// long before the read that was. A leader measures every 5 s while events wait,
+	// and otherwise reads them as they come.
+	AsOf time.Time
+	Age  time.Duration
 }
 
 // Lag returns the lag of the named processors, or of all if there are no names,
@@ -44,8 +49,12 @@ func (m *Admin) Lag(ctx context.Context, names ...string) ([]Lag, error) {
 }
 
 func scanLag(row pgx.CollectableRow) (l Lag, err error) {
-	var waiting float64
-	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.Truncated, &l.BlockedByHorizon, &waiting)
+	var (
+		waiting float64
+		now     time.Time
+	)
+	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.Truncated, &l.BlockedByHorizon, &waiting, &l.AsOf, &now)
+	l.Age = max(0, now.Sub(l.AsOf))
 	l.OldestWait = max(0, time.Duration(waiting*float64(time.Millisecond)))
 	return l, err
 }

@@ -186,8 +186,7 @@ SET replay = false,
     failed_at = clock_timestamp()
 WHERE id = $1 AND replay`
 
-	// Writes only changes. If the row has changed otherwise, the time of the
-	// measurement is written too.
+	// While events wait, the time of each measurement is written; otherwise only changes.
 	recordLag = `
 UPDATE {processors}
 SET behind = $3,
@@ -198,8 +197,8 @@ SET behind = $3,
 WHERE name = $1
     AND term = $2
     AND role = $7
-    AND ((behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz)
-        OR $3 > 0 AND (measured_at IS NULL OR measured_at < updated_at))`
+    AND ($3 > 0
+        OR (behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz))`
 
 	// Records whether a batch may be in flight.
 	setBusy = `UPDATE {processors} SET busy = $2 AND status = 'active' WHERE name = $1 AND term = $3 AND role = $4`

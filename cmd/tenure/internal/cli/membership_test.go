@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,6 +69,26 @@ func TestRunWritesDescription(t *testing.T) {
 		t.Errorf("%+v", told)
 	}
 	place.awaitCluster(t, "a measured load", func(c record.Cluster) bool { return nodeNamed(t, c, "told").MemoryUsage > 0 })
+}
+
+// A node publishes the port of --listen, unless it is given another one.
+func TestListenPublishesPort(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "a", "--name", "listens", "--listen", "127.0.0.1:0").await("acquired")
+	place.run(t, "--role", "b", "--name", "given", "--listen", "127.0.0.1:0", "--http-port", "8080").await("acquired")
+	seen := place.cluster(t)
+	if port := nodeNamed(t, seen, "given").HTTPPort; port != 8080 {
+		t.Errorf("with --http-port: %d", port)
+	}
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/healthz", nodeNamed(t, seen, "listens").HTTPPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("status %d", response.StatusCode)
+	}
 }
 
 // No node campaigns before the third has joined; then all nodes continue,

@@ -233,6 +233,9 @@ func TestProcessorLagNamesOldTransaction(t *testing.T) {
 	if l := lags.Processors[0]; l.Processor != "counts" || !l.Led || l.Behind != 2 || l.More || l.WaitingSeconds <= 0 {
 		t.Errorf("%+v", l)
 	}
+	if age := time.Since(time.Time(lags.Processors[0].AsOf)); age > 15*time.Second || age < -time.Second { // measured every 5 s
+		t.Errorf("the lag is %v old", age)
+	}
 	if h := lags.Horizon; len(h.Holders) == 0 || h.Holders[0].PID != pid || h.AgeSeconds <= 0 || h.Holders[0].State != "idle in transaction" {
 		t.Errorf("%+v", h)
 	}

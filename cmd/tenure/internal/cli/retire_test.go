@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,5 +48,44 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 	place.run(t, "--role", "billing", "--name", "two").await("acquired")
 	if shown() != 1 {
 		t.Error("a role that is led again is not shown")
+	}
+}
+
+// A pattern retires the vacant roles that match it, after a list and a confirmation.
+func TestRetireByPattern(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("acquire", "--role", "worker-1", "--role", "worker-2", "--role", "worker", "--role", "other")...).want(t, console.ExitDone)
+	place.run(t, "--role", "worker-3").await("acquired")
+	for arguments, want := range map[string]string{
+		"--match worker-*":             "use --yes",
+		"--match= --yes":               "--match is empty",
+		"--match a --role b":           "not both",
+		"--role other --yes":           "require --match",
+		"--match worker-* --dry-run=x": "invalid",
+	} {
+		got := invoke(t, place.with(append([]string{"retire"}, strings.Fields(arguments)...)...)...).want(t, console.ExitUsage)
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: %q; want it to say %q", arguments, got.stderr, want)
+		}
+	}
+	listed := invoke(t, place.with("retire", "--match", "worker-?", "--dry-run")...).want(t, console.ExitDone)
+	if want := "worker-1 would be retired\nworker-2 would be retired\nworker-3 has a leader and stays\n"; listed.stdout != want {
+		t.Errorf("dry run: %q; want %q", listed.stdout, want)
+	}
+	var done roles.RetiredRecord
+	invoke(t, place.with("retire", "--match", "worker-*", "--yes", "-o", "json")...).want(t, console.ExitDone).decode(t, &done)
+	if done.DryRun || !slices.Equal(done.Retired, []string{"worker-1", "worker-2"}) || !slices.Equal(done.Led, []string{"worker-3"}) {
+		t.Errorf("%+v", done)
+	}
+	var left []string
+	for _, role := range place.status(t).Roles {
+		left = append(left, role.Role)
+	}
+	if !slices.Equal(left, []string{"other", "worker", "worker-3"}) {
+		t.Errorf("left: %q", left)
+	}
+	if again := invoke(t, place.with("retire", "--match", "worker-1", "--yes")...).want(t, console.ExitDone); again.stdout != "no role matches worker-1\n" {
+		t.Errorf("again: %q", again.stdout)
 	}
 }

@@ -165,7 +165,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		{"status"}, {"step-down", "--role", "billing"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"serve", "--listen", ":0"},
 		{"cron", "list"}, {"cron", "history", "nightly"}, {"cron", "trigger", "nightly"}, {"cron", "pause", "nightly"}, {"cron", "changes"},
 		{"processor", "list"}, {"processor", "lag"}, {"processor", "pause", "orders"}, {"processor", "rewind", "orders", "--to", "start", "--yes"}, {"processor", "changes"},
-		{"alerts", "list"}, {"alerts", "export"},
+		{"alerts", "list"}, {"alerts", "export"}, {"status", "--watch"}, {"role", "rekey", "billing=7", "--yes"}, {"retire", "--match", "*", "--yes"},
 	} {
 		got := invoke(t, place.with(args...)...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, "version 1000") || !strings.Contains(got.stderr, "newer release") || got.stdout != "" && args[0] != "serve" || strings.Count(got.stderr, "\n") != 1 {

@@ -97,7 +97,7 @@ var nodeKeys = []key{
 	{path: "node.capabilities", kind: texts, flag: "capability", variables: []string{"TENURE_NODE_CAPABILITIES"}, note: "none"},
 	{path: "node.labels", kind: texts, flag: "label", variables: []string{"TENURE_NODE_LABELS"}, check: labels, note: "none"},
 	{path: "node.address", kind: text, flag: "address", variables: []string{"TENURE_NODE_ADDRESS"}, note: "this machine's address"},
-	{path: "node.http_port", kind: integer, flag: "http-port", variables: []string{"TENURE_NODE_HTTP_PORT"}, check: between(int64(0), 65535), note: "none"},
+	{path: "node.http_port", kind: integer, flag: "http-port", variables: []string{"TENURE_NODE_HTTP_PORT"}, check: between(int64(0), 65535), note: "the port of --listen, or none"},
 	{path: "node.grpc_port", kind: integer, flag: "grpc-port", variables: []string{"TENURE_NODE_GRPC_PORT"}, check: between(int64(0), 65535), note: "none"},
 }
 

@@ -18,40 +18,62 @@ const retireLong = `Mark a role as retired, for example after it was renamed: it
 vacant, and no alert fires because it has no leader.
 
 Its history and its term numbers remain. If a node leads it again, it is a normal
-role. A role with a leader is refused with exit code 2: first stop its candidates.`
+role. A role with a leader is refused with exit code 2: first stop its candidates.
 
-// retireCommand marks a role as retired.
+With --match it retires every vacant role whose name matches a pattern, in which *
+stands for any characters and ? for one. It lists them and asks for confirmation
+first; with --dry-run it only lists them. Roles with a leader stay.`
+
+// retireCommand marks roles as retired.
 type retireCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
 	roles    flagvalue.RoleFlags
+	match    string
+	dryRun   bool
+	yes      bool
 }
 
 // NewRetire returns the command "tenure retire".
 func NewRetire(out *console.Output) *cobra.Command {
 	c := &retireCommand{out: out}
 	cmd := &cobra.Command{
-		Use:     "retire --role NAME",
-		Short:   "Mark a role as retired",
+		Use:     "retire --role NAME | --match PATTERN",
+		Short:   "Mark roles as retired",
 		Long:    retireLong,
-		Example: "  tenure retire --role billing-old",
+		Example: "  tenure retire --role billing-old\n  tenure retire --match 'worker-*' --dry-run",
 		Args:    console.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.roles.Register(cmd.Flags(), "retire")
 	c.database.Register(cmd.Flags())
+	cmd.Flags().StringVar(&c.match, "match", "", "retire the vacant roles whose names match this pattern, with * and ?")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "with --match: only list the roles")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "with --match: proceed without confirmation")
 	return cmd
 }
 
-// retiredRecord is the printed result.
+// retiredRecord is the printed result for one role.
 type retiredRecord struct {
 	Retired string `json:"retired"`
 }
 
 func (c *retireCommand) run(cmd *cobra.Command) error {
-	role, err := c.roles.Single()
-	if err != nil {
+	matching := cmd.Flags().Changed("match")
+	roles, err := c.roles.Roles()
+	switch {
+	case err != nil:
 		return err
+	case matching && len(roles) > 0:
+		return console.Usage("name a role or use --match, not both")
+	case matching && c.match == "":
+		return console.Usage("--match is empty")
+	case !matching && (c.dryRun || c.yes):
+		return console.Usage("--dry-run and --yes require --match")
+	case !matching:
+		if _, err := c.roles.Single(); err != nil {
+			return err
+		}
 	}
 	if err := c.database.RequireSessions(cmd.CommandPath()); err != nil {
 		return err
@@ -62,6 +84,10 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 	}
 	defer opened.Close()
 	backend := opened.(*postgres.Backend)
+	if matching {
+		return c.retireMatching(cmd, backend)
+	}
+	role := roles[0]
 	err = backend.Retire(cmd.Context(), role.Name(), connect.WhoAsks())
 	switch {
 	case errors.Is(err, dberr.ErrUnknownRole):

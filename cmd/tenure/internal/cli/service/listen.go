@@ -122,6 +122,15 @@ func (s *HTTPServer) URL() string {
 	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
+// port returns the port that the server is bound to.
+func (s *HTTPServer) port() int {
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0
+	}
+	return address.Port
+}
+
 // attach connects the server to its node, once, with the cluster's name.
 func (s *HTTPServer) attach(p *Participant, cluster string) {
 	if s == nil {

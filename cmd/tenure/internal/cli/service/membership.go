@@ -62,7 +62,7 @@ func (f *MembershipFlags) Register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; repeatable")
 	flags.StringArrayVar(&f.Roles, "node-role", nil, "a node role; repeatable; default gateway, function, worker and scheduler")
 	flags.StringVar(&f.address, "address", "", "address where other nodes reach this node; default this machine's address")
-	flags.Var(&f.httpPort, "http-port", "port where this node serves HTTP, published in the registry; default none")
+	flags.Var(&f.httpPort, "http-port", "port where this node serves HTTP, published in the registry; default the port of --listen, if given")
 	flags.Var(&f.grpcPort, "grpc-port", "port where this node serves gRPC, published in the registry; default none")
 }
 
@@ -111,6 +111,13 @@ func (f *MembershipFlags) config() (cluster.Config, error) {
 		joined.Roles = append(joined.Roles, cluster.NodeRole(role))
 	}
 	return joined, nil
+}
+
+// listening publishes the port of --listen unless --http-port names another.
+func (f *MembershipFlags) listening(server *HTTPServer) {
+	if server != nil && !f.flags.Changed("http-port") {
+		f.httpPort.Value = server.port()
+	}
 }
 
 // DefaultClusterName is the name of a cluster without a name.

@@ -51,6 +51,7 @@ func (f *Flags) Run(ctx context.Context, config tenure.Config, task Task) error 
 			return err
 		}
 	}
+	f.Member.listening(server)
 	live := f.Member.leaving.live()
 	maps.Copy(live, task.Live)
 	err = f.Node.run(ctx, config, f.Member.join, live, func(ctx context.Context, p *Participant) error {

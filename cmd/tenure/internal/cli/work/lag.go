@@ -21,7 +21,8 @@ next 10,000 rows of the log; a + means that more follow. HELD is how many of the
 events wait for older transactions to end, anywhere in the database cluster: the
 processor works correctly, and no event is lost. The transaction that holds the
 horizon is named with its PID, for pg_terminate_backend, or with its name, for
-ROLLBACK PREPARED. WAITING is how long the oldest event has waited.`
+ROLLBACK PREPARED. WAITING is how long the oldest event has waited. AS OF is when the
+leader measured that; a processor without a leader shows the last measurement.`
 
 func newProcessorLag(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
@@ -47,12 +48,13 @@ type LagsRecord struct {
 }
 
 type lagRecord struct {
-	Processor      string  `json:"processor"`
-	Led            bool    `json:"led"`
-	Behind         int64   `json:"behind"`
-	More           bool    `json:"more"`
-	Held           int64   `json:"held"`
-	WaitingSeconds float64 `json:"waiting_seconds"`
+	Processor      string            `json:"processor"`
+	Led            bool              `json:"led"`
+	Behind         int64             `json:"behind"`
+	More           bool              `json:"more"`
+	Held           int64             `json:"held"`
+	WaitingSeconds float64           `json:"waiting_seconds"`
+	AsOf           console.Timestamp `json:"as_of"`
 }
 
 // horizonRecord is the horizon of the database cluster; only the first holder
@@ -81,7 +83,9 @@ func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
 		Horizon:    horizonRecord{horizon.Transaction, horizon.Age().Seconds(), []holderRecord{}},
 	}
 	for _, l := range lags {
-		all.Processors = append(all.Processors, lagRecord{l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds()})
+		all.Processors = append(all.Processors, lagRecord{
+			l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), console.Timestamp(l.AsOf),
+		})
 	}
 	for _, h := range horizon.Holders {
 		all.Horizon.Holders = append(all.Horizon.Holders, holderRecord{
@@ -92,7 +96,7 @@ func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
 }
 
 func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string {
-	rows := [][]string{{"PROCESSOR", "LED", "BEHIND", "HELD", "WAITING"}}
+	rows := [][]string{{"PROCESSOR", "LED", "BEHIND", "HELD", "WAITING", "AS OF"}}
 	for _, l := range lags {
 		led, more := "no", ""
 		if l.Led {
@@ -101,7 +105,10 @@ func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string 
 		if l.Truncated {
 			more = "+"
 		}
-		rows = append(rows, []string{console.Flatten(l.Name), led, console.Count(l.Behind) + more, console.Count(l.BlockedByHorizon), l.OldestWait.Round(time.Millisecond).String()})
+		rows = append(rows, []string{
+			console.Flatten(l.Name), led, console.Count(l.Behind) + more, console.Count(l.BlockedByHorizon),
+			l.OldestWait.Round(time.Millisecond).String(), asOf(l),
+		})
 	}
 	var text strings.Builder
 	text.WriteString(console.Table(rows, width))
@@ -114,4 +121,13 @@ func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string 
 		text.WriteString("after it: " + strconv.Itoa(others) + " more: see -o json\n")
 	}
 	return text.String()
+}
+
+// asOf returns when the lag was measured, and its age.
+func asOf(l processor.Lag) string {
+	at := l.AsOf.Local().Format(time.DateTime)
+	if l.Age < time.Second {
+		return at
+	}
+	return fmt.Sprintf("%s, %s ago", at, l.Age.Round(time.Second))
 }

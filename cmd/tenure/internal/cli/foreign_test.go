@@ -153,7 +153,7 @@ func printingRuns(p place) []printingRun {
 		try("rebalance", "--dry-run"), try("migrate", "version"),
 		{args: p.with("observe", "--check-interval", "100ms"), shows: true, endless: true},
 		try("status", "--role", evil), try("step-down", "--role", evil, "--timeout", "1s"), try("retire", "--role", evil, "--yes"), try("retire", "--match", "*", "--dry-run"),
-		try("role", "rekey", evil, "--yes"), {args: p.with("status", "--watch"), shows: true, endless: true},
+		try("role", "rekey", evil, "--yes"), try("top"), {args: p.with("status", "--watch"), shows: true, endless: true},
 		try("acquire", "--role", "evil"), try("step-down", "--role", "evil", "--to", evil, "--timeout", "1s"),
 		try("node", "show", evil), try("node", "drain", evil, "--timeout", "1s"), try("node", "undrain", evil), try("node", "forget", evil, "--yes"),
 		try("cron", "pause", evil), try("cron", "resume", evil), try("cron", "trigger", evil),

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/run"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/serve"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/top"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/work"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
 )
@@ -65,7 +66,7 @@ func newRoot() *cobra.Command {
 	configuration.Register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usage("%w", err) })
 	root.AddCommand(
-		run.New(out), run.NewAcquire(out), run.NewAgent(), roles.NewStatus(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out), roles.NewRole(out, completeRoles),
+		run.New(out), run.NewAcquire(out), run.NewAgent(), roles.NewStatus(out), top.New(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out), roles.NewRole(out, completeRoles),
 		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
 		serve.New(out), roles.NewHistory(out), alerts.New(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), newVersion(out),
 		newConfig(out, root), run.NewHealth(out), newManual(root),

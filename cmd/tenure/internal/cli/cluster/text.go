@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -60,7 +59,7 @@ func nodeRows(found *roster.Roster) [][]string {
 		}
 		rows = append(rows, []string{
 			short(m.ID), console.Flatten(m.Name), console.OrDash(console.Flatten(m.Host)), statusText(m), console.OrDash(rolesColumn(m.Roles, found.Leads(m.ID))),
-			load, shortDuration(record.Uptime(m)), console.OrDash(console.Flatten(m.Version)),
+			load, console.ShortDuration(record.Uptime(m)), console.OrDash(console.Flatten(m.Version)),
 		})
 	}
 	return rows
@@ -146,8 +145,8 @@ func nodeText(m tenure.Member, leads []string) string {
 		{"spreads", pairs(spreads)},
 		{"version", m.Version},
 		{"started", console.ShortTime(m.StartedAt)},
-		{"uptime", shortDuration(record.Uptime(m))},
-		{"last heartbeat", fmt.Sprintf("%s, %s ago", console.ShortTime(m.LastHeartbeat), shortDuration(m.SilentFor))},
+		{"uptime", console.ShortDuration(record.Uptime(m))},
+		{"last heartbeat", fmt.Sprintf("%s, %s ago", console.ShortTime(m.LastHeartbeat), console.ShortDuration(m.SilentFor))},
 		{"lease", m.Lease.String()},
 		{"load", fmt.Sprintf("%.0f%% (CPU %.1f%%, memory %.1f%%)", 100*m.Mean(), m.CPU, m.Memory)},
 		{"work", fmt.Sprintf("%d connections, %d jobs, %d in flight", m.Connections, m.Jobs, m.InFlight)},
@@ -170,21 +169,6 @@ func addressText(m tenure.Member) string {
 		}
 	}
 	return strings.TrimSpace(text)
-}
-
-// shortDuration formats a duration in its two largest units: 3d4h, 5m2s.
-func shortDuration(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch d = d.Truncate(time.Second); {
-	case d >= day:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
-	default:
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
 }
 
 // nodeLabel identifies a node in a sentence.

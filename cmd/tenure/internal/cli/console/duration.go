@@ -1,0 +1,21 @@
+package console
+
+import (
+	"fmt"
+	"time"
+)
+
+// ShortDuration formats a duration with its two largest units, at most to the second.
+func ShortDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = d.Truncate(time.Second); {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}

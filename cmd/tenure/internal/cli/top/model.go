@@ -1,0 +1,164 @@
+package top
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
+)
+
+// The lists in which a row can be selected.
+const (
+	roleList = iota
+	nodeList
+	lists
+)
+
+// maxEvents is how many changes are kept.
+const maxEvents = 200
+
+// model is the state of the screen. Only the goroutine that draws uses it.
+type model struct {
+	reading  live.Reading[snapshot]
+	events   []event // oldest first
+	list     int
+	selected [lists]string // a role, and the id of a node
+	asking   *question
+	message  string
+}
+
+// question is a change that waits for its confirmation.
+type question struct {
+	text    string
+	request tenure.Request
+}
+
+// take takes over a reading.
+func (m *model) take(reading live.Reading[snapshot]) {
+	if !m.reading.At.IsZero() && reading.At.After(m.reading.At) {
+		m.events = append(m.events, changes(m.reading.Value, reading.Value, reading.At)...)
+		m.events = m.events[max(0, len(m.events)-maxEvents):]
+	}
+	m.reading = reading
+}
+
+// ids lists what can be selected in a list.
+func (m *model) ids(list int) []string {
+	var all []string
+	if list == roleList {
+		for _, r := range m.reading.Value.roles {
+			all = append(all, r.last.Role)
+		}
+		return all
+	}
+	for _, member := range m.reading.Value.members {
+		all = append(all, member.ID.String())
+	}
+	return all
+}
+
+// index returns the place of the selected row; the first one if there is none.
+func (m *model) index(list int) int {
+	for i, id := range m.ids(list) {
+		if id == m.selected[list] {
+			return i
+		}
+	}
+	return 0
+}
+
+// move selects another row of the present list.
+func (m *model) move(by int) {
+	if ids := m.ids(m.list); len(ids) > 0 {
+		m.selected[m.list] = ids[min(max(0, m.index(m.list)+by), len(ids)-1)]
+	}
+}
+
+// press applies a key. It returns a request that was confirmed, and whether to quit.
+func (m *model) press(k key) (confirmed *question, quit bool) {
+	if m.asking != nil {
+		asked := m.asking
+		m.asking, m.message = nil, "canceled"
+		switch k {
+		case 'y', 'Y':
+			m.message = asked.text + " …"
+			return asked, false
+		case keyInterrupt:
+			return nil, true
+		}
+		return nil, false
+	}
+	m.message = ""
+	switch k {
+	case 'q', 'Q', keyInterrupt:
+		return nil, true
+	case keyTab:
+		m.list = (m.list + 1) % lists
+	case keyUp, 'k':
+		m.move(-1)
+	case keyDown, 'j':
+		m.move(1)
+	case 's':
+		m.askStepDown()
+	case 'd', 'u':
+		m.askDrain(k == 'u')
+	}
+	return nil, false
+}
+
+// askStepDown asks whether the leader of the selected role is to step down.
+func (m *model) askStepDown() {
+	roles := m.reading.Value.roles
+	if m.list != roleList || len(roles) == 0 {
+		m.message = "select a role first, with tab and the arrows"
+		return
+	}
+	r := roles[m.index(roleList)]
+	name := console.Flatten(r.last.Role)
+	if r.leader == nil {
+		m.message = name + " has no leader"
+		return
+	}
+	m.asking = &question{
+		text:    fmt.Sprintf("step down %s from %s", console.Flatten(r.leader.NodeName), name),
+		request: tenure.Request{Kind: tenure.RequestStepDown, Role: r.last.Role, By: connect.WhoAsks()},
+	}
+}
+
+// askDrain asks whether the selected node is to be drained, or undrained.
+func (m *model) askDrain(undrain bool) {
+	members := m.reading.Value.members
+	switch {
+	case !m.reading.Value.drains:
+		m.message = "this database has no registry of nodes, so they cannot be drained"
+		return
+	case m.list != nodeList || len(members) == 0:
+		m.message = "select a node first, with tab and the arrows"
+		return
+	}
+	member := members[m.index(nodeList)]
+	kind, verb := tenure.RequestDrain, "drain"
+	if undrain {
+		kind, verb = tenure.RequestUndrain, "undrain"
+	}
+	if member.Status == tenure.StatusDead {
+		m.message = console.Flatten(member.Name) + " is dead"
+		return
+	}
+	m.asking = &question{
+		text:    fmt.Sprintf("%s %s", verb, console.Flatten(member.Name)),
+		request: tenure.Request{Kind: kind, Node: member.ID, By: connect.WhoAsks()},
+	}
+}
+
+// done shows the result of a request.
+func (m *model) done(asked *question, err error) {
+	m.message = asked.text + ": requested"
+	if err != nil {
+		m.message = asked.text + ": " + console.OneLine(err)
+	}
+	m.events = append(m.events, event{time.Now(), m.message, err != nil})
+}

@@ -1,0 +1,90 @@
+package top
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// maxRoles is how many roles are read.
+const maxRoles = 10_000
+
+// role is the last term of a role, and its leader if that still leads.
+type role struct {
+	last   history.Term
+	leader *tenure.Leader
+}
+
+// snapshot is what the database said once.
+type snapshot struct {
+	roles   []role          // by name
+	members []tenure.Member // by name; those alive first
+	leads   map[string]int  // the number of roles that a node leads, by its id
+	drains  bool            // there is a registry of nodes, which can be drained
+}
+
+// read reads the roles and the nodes.
+func read(ctx context.Context, backend connect.Backend) (snapshot, error) {
+	terms, err := backend.History(ctx, history.Query{Latest: true, Limit: maxRoles})
+	if err != nil {
+		return snapshot{}, err
+	}
+	members, leaders, err := readNodes(ctx, backend)
+	if err != nil {
+		return snapshot{}, err
+	}
+	_, drains := backend.(*postgres.Backend)
+	s := snapshot{members: members, leads: map[string]int{}, drains: drains}
+	byRole := map[string]*tenure.Leader{}
+	for i, leader := range leaders {
+		byRole[leader.Role] = &leaders[i]
+		s.leads[leader.NodeID.String()]++
+	}
+	for _, term := range terms {
+		if term.Retired.IsZero() {
+			s.roles = append(s.roles, role{term, byRole[term.Role]})
+		}
+	}
+	slices.SortFunc(s.roles, func(a, b role) int { return cmp.Compare(a.last.Role, b.last.Role) })
+	slices.SortStableFunc(s.members, func(a, b tenure.Member) int {
+		return cmp.Or(cmp.Compare(deadness(a), deadness(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return s, nil
+}
+
+func deadness(m tenure.Member) int {
+	if m.Status == tenure.StatusDead {
+		return 1
+	}
+	return 0
+}
+
+// readNodes reads the nodes and the leaders. A database without a registry knows only
+// the names of nodes.
+func readNodes(ctx context.Context, backend connect.Backend) ([]tenure.Member, []tenure.Leader, error) {
+	if source, ok := backend.(roster.Source); ok {
+		found, err := roster.Read(ctx, source)
+		if err != nil {
+			return nil, nil, err
+		}
+		return found.Members, found.Leaders, nil
+	}
+	nodes, err := backend.Nodes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var members []tenure.Member
+	for _, node := range nodes {
+		m := tenure.Member{NodeInfo: node}
+		m.Status = tenure.StatusActive
+		members = append(members, m)
+	}
+	leaders, err := backend.Leaders(ctx)
+	return members, leaders, err
+}

@@ -1,0 +1,187 @@
+package top
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
+	"github.com/exactly-one/tenure/history"
+)
+
+var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func member(name string, status tenure.NodeStatus) tenure.Member {
+	m := tenure.Member{NodeInfo: tenure.NodeInfo{ID: uuid.NewSHA1(uuid.Nil, []byte(name)), Name: name, Host: "host"}, StartedAt: start}
+	m.Status, m.LastHeartbeat = status, start.Add(time.Minute)
+	return m
+}
+
+// led is a role that a node leads, or that no node leads if it has no name.
+func led(name, by string, term int64) role {
+	r := role{last: history.Term{Role: name, Term: term, PrecedingVacancy: 12 * time.Millisecond}}
+	if by == "" {
+		r.last.Ended, r.last.Reason = start, history.EndCrashed
+		return r
+	}
+	r.leader = &tenure.Leader{Role: name, Term: term, NodeName: by, AcquiredAt: start, ReadAt: start, ValidFor: 10 * time.Second}
+	return r
+}
+
+func reading(after time.Duration, s snapshot) live.Reading[snapshot] {
+	return live.Reading[snapshot]{Value: s, At: start.Add(after)}
+}
+
+// texts are the texts of changes.
+func texts(events []event) (all []string) {
+	for _, e := range events {
+		all = append(all, e.text)
+	}
+	return all
+}
+
+// A failover, the loss of a leader and what becomes of nodes are changes; a new
+// heartbeat is none.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	before := snapshot{
+		roles:   []role{led("a", "one", 1), led("b", "one", 2), led("c", "one", 3)},
+		members: []tenure.Member{member("one", tenure.StatusActive), member("two", tenure.StatusActive), member("three", tenure.StatusActive)},
+	}
+	after := snapshot{
+		roles:   []role{led("a", "two", 9), led("b", "", 2), led("c", "one", 3)},
+		members: []tenure.Member{member("one", tenure.StatusDead), member("two", tenure.StatusDraining), member("four", tenure.StatusJoining)},
+	}
+	want := []string{
+		"two leads a, term 9, after one, vacant for 12ms",
+		"b has no leader: the term of one ended, crashed",
+		"node one is dead, was active", "node two is draining, was active", "node four is here: joining", "node three has left",
+	}
+	if got := texts(changes(before, after, start)); !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+	if got := changes(after, after, start); len(got) > 0 {
+		t.Errorf("without a change: %q", texts(got))
+	}
+}
+
+// A change is requested only after a confirmation.
+func TestChangeNeedsConfirmation(t *testing.T) {
+	t.Parallel()
+	m := &model{}
+	m.take(reading(0, snapshot{
+		roles: []role{led("a", "one", 1), led("b", "", 2)}, members: []tenure.Member{member("one", tenure.StatusActive), member("two", tenure.StatusDead)}, drains: true,
+	}))
+	press := func(keys ...key) (confirmed *question) {
+		t.Helper()
+		for _, k := range keys {
+			asked, quit := m.press(k)
+			if quit {
+				t.Fatal("it quits")
+			}
+			if asked != nil {
+				confirmed = asked
+			}
+		}
+		return confirmed
+	}
+	for name, keys := range map[string][]key{
+		"s n": {'s', 'n'}, "s other": {'s', keyOther}, "vacant": {keyDown, 's', 'y', keyUp}, "not a node": {'d', 'y'}, "dead": {keyTab, keyDown, 'd', 'y', keyUp, keyTab},
+	} {
+		if asked := press(keys...); asked != nil {
+			t.Errorf("%s: %+v", name, asked.request)
+		}
+	}
+	if asked := press('s', 'y'); asked == nil || asked.request.Kind != tenure.RequestStepDown || asked.request.Role != "a" || asked.request.By == "" {
+		t.Errorf("step down: %+v", asked)
+	}
+	if asked := press(keyTab, 'd', 'y'); asked == nil || asked.request.Kind != tenure.RequestDrain || asked.request.Node != member("one", "").ID || asked.request.Force {
+		t.Errorf("drain: %+v", asked)
+	}
+	if asked := press('u', 'y'); asked == nil || asked.request.Kind != tenure.RequestUndrain {
+		t.Errorf("undrain: %+v", asked)
+	}
+	for _, k := range []key{'q', keyInterrupt} {
+		if _, quit := m.press(k); !quit {
+			t.Errorf("%d does not quit", k)
+		}
+	}
+}
+
+// The selected role stays selected when others appear before it.
+func TestSelectionFollowsRole(t *testing.T) {
+	t.Parallel()
+	m := &model{}
+	m.take(reading(0, snapshot{roles: []role{led("b", "one", 1), led("c", "one", 2)}}))
+	m.press(keyDown)
+	m.take(reading(time.Second, snapshot{roles: []role{led("a", "one", 3), led("b", "one", 1), led("c", "one", 2)}}))
+	if m.press('s'); m.asking == nil || m.asking.request.Role != "c" {
+		t.Errorf("%+v; want a question about c", m.asking)
+	}
+}
+
+// The screen fits its size, prints nothing that a terminal would obey, and has colors
+// only if they are wanted.
+func TestRender(t *testing.T) {
+	t.Parallel()
+	m := &model{}
+	s := snapshot{members: []tenure.Member{member("one", tenure.StatusActive), member("\x1b[31mevil", tenure.StatusDead)}}
+	for _, name := range []string{"billing", "evil\x1b]0;title\a", strings.Repeat("long", 30), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
+		s.roles = append(s.roles, led(name, "one", 1_795_453_092_539))
+	}
+	s.roles = append(s.roles, led("vacant", "", 7))
+	m.take(reading(0, s))
+	m.selected[roleList] = "vacant"
+	m.reading.Err = errors.New("no route\x1b[2J to host")
+	m.events = changes(snapshot{}, s, start)
+	for _, size := range [][2]int{{80, 24}, {80, 12}, {120, 60}, {80, 3}, {80, 1}} {
+		for _, colors := range []bool{false, true} {
+			v := view{size[0], size[1], colors, start.Add(3 * time.Second)}
+			lines := v.render(m)
+			if len(lines) > max(1, v.height) {
+				t.Errorf("%v: %d lines", size, len(lines))
+			}
+			text := strings.Join(lines, "\n")
+			if !colors && strings.Contains(text, "\x1b") || colors && v.height > 3 && !strings.Contains(text, "\x1b[31m") {
+				t.Errorf("%v, colors %v: %q", size, colors, text)
+			}
+			for _, line := range lines {
+				if n := utf8.RuneCountInString(line); !colors && n > v.width {
+					t.Errorf("%v: %d characters in %q", size, n, line)
+				}
+			}
+			if strings.ContainsAny(text, "\a") || strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[2J") {
+				t.Errorf("%v: a foreign sequence in %q", size, text)
+			}
+			if v.height >= 12 && (!strings.Contains(text, ">  vacant") || !strings.Contains(text, "CHANGES") || !strings.Contains(text, help)) {
+				t.Errorf("%v: the selected role, the changes or the help are missing:\n%s", size, text)
+			}
+		}
+	}
+	if title := (view{width: 200, height: 24, now: start}).render(m)[0]; !strings.Contains(title, "ago): the database does not answer") || !strings.Contains(title, "roles 18, vacant 1  nodes 2, dead 1") {
+		t.Errorf("title: %q", title)
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]key{
+		"s":               {'s'},
+		"\x1b[A\x1bOBj\t": {keyUp, keyDown, 'j', keyTab},
+		"\x1b":            {keyOther},
+		"\x1b[5~":         {keyOther},
+		"sy\x03":          {'s', 'y', keyInterrupt},
+		"é\xff":           {'é', '\uFFFD'},
+		"":                nil,
+	} {
+		if got := parse(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v; want %v", text, got, want)
+		}
+	}
+}

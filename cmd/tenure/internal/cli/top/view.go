@@ -1,0 +1,161 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/printable"
+)
+
+const help = "up/down select  tab roles/nodes  s step down  d drain  u undrain  q quit"
+
+// style is how a line looks on a terminal with colors.
+type style string
+
+const (
+	plain    style = ""
+	bold     style = "1"
+	bad      style = "31"
+	warning  style = "33"
+	selected style = "7"
+)
+
+// view draws the model.
+type view struct {
+	width, height int
+	colors        bool
+	now           time.Time
+}
+
+// render returns the lines of the screen, at most as many as its height.
+func (v view) render(m *model) []string {
+	room := max(0, v.height-2) // the title and the last line
+	nodes := min(len(m.reading.Value.members)+1, max(2, room/3))
+	roleRows := min(len(m.reading.Value.roles)+1, max(2, room-nodes-max(3, room/4)))
+	lines := []string{v.paint(bold, v.title(m))}
+	lines = append(lines, v.roles(m, roleRows)...)
+	lines = append(lines, v.nodes(m, nodes)...)
+	lines = append(lines, v.changes(m, room-roleRows-nodes)...)
+	for len(lines) < v.height-1 {
+		lines = append(lines, "")
+	}
+	return append(lines[:min(len(lines), max(0, v.height-1))], v.footer(m))
+}
+
+func (v view) title(m *model) string {
+	vacant, dead := 0, 0
+	for _, r := range m.reading.Value.roles {
+		if r.leader == nil {
+			vacant++
+		}
+	}
+	for _, member := range m.reading.Value.members {
+		dead += deadness(member)
+	}
+	return fmt.Sprintf("tenure top  roles %d, vacant %d  nodes %d, dead %d  %s", len(m.reading.Value.roles), vacant,
+		len(m.reading.Value.members), dead, roles.AsOf(m.reading.At, m.reading.Err))
+}
+
+// roles returns at most n lines about roles.
+func (v view) roles(m *model, n int) []string {
+	rows := [][]string{{" ", "ROLE", "LEADER", "TERM", "FOR", "LEASE"}}
+	styles := []style{bold}
+	for _, r := range m.reading.Value.roles {
+		row, look := []string{" ", console.Flatten(r.last.Role), "-", "-", "-", "-"}, bad
+		if r.leader != nil {
+			left := r.leader.ValidFor - v.now.Sub(r.leader.ReadAt)
+			copy(row[2:], []string{
+				console.Flatten(r.leader.NodeName), strconv.FormatInt(r.leader.Term, 10),
+				console.ShortDuration(max(0, v.now.Sub(r.leader.AcquiredAt))), max(0, left).Round(100 * time.Millisecond).String(),
+			})
+			look = plain
+		} else if !r.last.Ended.IsZero() {
+			row[2], row[4] = "vacant, "+string(r.last.Reason), console.ShortDuration(max(0, v.now.Sub(r.last.Ended)))
+		}
+		rows, styles = append(rows, row), append(styles, look)
+	}
+	return v.list(m, roleList, rows, styles, n)
+}
+
+// nodes returns at most n lines about nodes.
+func (v view) nodes(m *model, n int) []string {
+	rows := [][]string{{" ", "NODE", "STATUS", "LEADS", "UPTIME", "HOST", "ID"}}
+	styles := []style{bold}
+	for _, member := range m.reading.Value.members {
+		look := plain
+		switch member.Status {
+		case tenure.StatusDead:
+			look = bad
+		case tenure.StatusDraining, tenure.StatusJoining:
+			look = warning
+		}
+		uptime := "-"
+		if !member.StartedAt.IsZero() {
+			uptime = console.ShortDuration(record.Uptime(member))
+		}
+		rows = append(rows, []string{
+			" ", console.Flatten(member.Name), statusText(member), strconv.Itoa(m.reading.Value.leads[member.ID.String()]),
+			uptime, console.OrDash(console.Flatten(member.Host)), member.ID.String()[:8],
+		})
+		styles = append(styles, look)
+	}
+	return v.list(m, nodeList, rows, styles, n)
+}
+
+// list returns the header and the rows around the selected one, n lines at most.
+func (v view) list(m *model, list int, rows [][]string, styles []style, n int) []string {
+	chosen := m.index(list) + 1
+	if m.list == list && chosen < len(rows) {
+		rows[chosen][0], styles[chosen] = ">", selected
+	}
+	first := max(1, min(chosen-(n-1)/2, len(rows)-(n-1)))
+	var lines []string
+	table := strings.Split(strings.TrimSuffix(console.Table(rows, v.width), "\n"), "\n")
+	for i, line := range table {
+		if i == 0 || i >= first && i < first+n-1 {
+			lines = append(lines, v.paint(styles[i], line))
+		}
+	}
+	return lines
+}
+
+// changes returns the latest changes, n lines at most.
+func (v view) changes(m *model, n int) []string {
+	if n < 2 {
+		return nil
+	}
+	lines := []string{v.paint(bold, "  CHANGES")}
+	for _, e := range m.events[max(0, len(m.events)-(n-1)):] {
+		look := plain
+		if e.bad {
+			look = bad
+		}
+		lines = append(lines, v.paint(look, "  "+e.at.Local().Format("15:04:05.000")+"  "+e.text))
+	}
+	return lines
+}
+
+func (v view) footer(m *model) string {
+	switch {
+	case m.asking != nil:
+		return v.paint(warning, m.asking.text+"? y to confirm, any other key to cancel")
+	case m.message != "":
+		return v.paint(plain, m.message)
+	}
+	return v.paint(plain, help)
+}
+
+// paint cuts a line to the width, makes it printable, and gives it a style.
+func (v view) paint(look style, line string) string {
+	line = console.Cut(printable.Text(line), v.width)
+	if !v.colors || look == plain {
+		return line
+	}
+	return "\x1b[" + string(look) + "m" + line + "\x1b[0m"
+}

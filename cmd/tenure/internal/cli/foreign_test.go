@@ -184,6 +184,7 @@ var printsNothingForeign = map[string]string{
 	"tenure help":                  "help",
 	"tenure cluster":               "help",
 	"tenure node":                  "help",
+	"tenure role":                  "help",
 	"tenure cron":                  "help",
 	"tenure processor":             "help",
 	"tenure alerts":                "help",

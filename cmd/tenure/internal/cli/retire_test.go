@@ -55,7 +55,9 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 func TestRetireByPattern(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	invoke(t, place.with("acquire", "--role", "worker-1", "--role", "worker-2", "--role", "worker", "--role", "other")...).want(t, console.ExitDone)
+	for _, role := range []string{"worker-1", "worker-2", "worker", "other"} {
+		invoke(t, place.with("acquire", "--role", role)...).want(t, console.ExitDone)
+	}
 	place.run(t, "--role", "worker-3").await("acquired")
 	for arguments, want := range map[string]string{
 		"--match worker-*":             "use --yes",

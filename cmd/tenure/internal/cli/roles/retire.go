@@ -20,9 +20,9 @@ vacant, and no alert fires because it has no leader.
 Its history and its term numbers remain. If a node leads it again, it is a normal
 role. A role with a leader is refused with exit code 2: first stop its candidates.
 
-With --match it retires every vacant role whose name matches a pattern, in which *
-stands for any characters and ? for one. It lists them and asks for confirmation
-first; with --dry-run it only lists them. Roles with a leader stay.`
+With --match it retires every vacant role whose name matches a pattern: * matches any
+characters and ? matches one. It lists them and asks for confirmation first; with
+--dry-run it only lists them. Roles with a leader stay.`
 
 // retireCommand marks roles as retired.
 type retireCommand struct {

@@ -32,7 +32,7 @@ func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after st
 func (b *Backend) rekey(ctx context.Context, on sqldb.Querier, role tenure.Role) (before, after string, err error) {
 	// A session that acquires the role locks its row too, and compares the key after that.
 	err = sqldb.InLists(b.db.Dialect, b.queries.waitForRows, []string{role.Name()}, nil, func(query string, args []any) error {
-		return sqldb.Exec(ctx, on, query, args...)
+		return sqldb.ForEach(ctx, on, query, func(*sql.Rows) error { return nil }, args...)
 	})
 	if err != nil {
 		return "", "", err

@@ -22,7 +22,7 @@ var commandLayers = [][]string{
 	{"connect"},
 	{"service"},
 	{"lead"},
-	{"alerts", "cluster", "cron", "database", "demo", "proxy", "roles", "run", "serve", "work"},
+	{"alerts", "cluster", "cron", "database", "demo", "proxy", "roles", "run", "serve", "top", "work"},
 	{"."},
 }
 

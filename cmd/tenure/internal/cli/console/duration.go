@@ -19,3 +19,12 @@ func ShortDuration(d time.Duration) string {
 		return fmt.Sprintf("%ds", d/time.Second)
 	}
 }
+
+// AsOf is the line about the age of what is shown, and about why it is not newer.
+func AsOf(at time.Time, failure error) string {
+	line := "as of " + at.Format(time.TimeOnly)
+	if failure != nil {
+		line += fmt.Sprintf(" (%s ago): the database does not answer: %s", time.Since(at).Round(time.Second), OneLine(failure))
+	}
+	return line
+}

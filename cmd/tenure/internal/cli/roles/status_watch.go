@@ -2,8 +2,6 @@ package roles
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
@@ -22,7 +20,7 @@ func (c *statusCommand) follow(ctx context.Context, backend connect.Backend, rol
 	last := ""
 	return live.Follow(ctx, source, func(reading live.Reading[status]) error {
 		text := func(width int) string {
-			return console.Cut(AsOf(reading.At, reading.Err), width) + "\n" + console.Table(console.Fitting(reading.Value.rows, width, termColumnsEnd), width)
+			return console.Cut(console.AsOf(reading.At, reading.Err), width) + "\n" + console.Table(console.Fitting(reading.Value.rows, width, termColumnsEnd), width)
 		}
 		if screen != nil {
 			return screen.Draw(text)
@@ -43,15 +41,6 @@ func (c *statusCommand) follow(ctx context.Context, backend connect.Backend, rol
 // termColumnsEnd is the number of columns about the term, which a narrow terminal shows
 // alone.
 const termColumnsEnd = 6
-
-// AsOf is the line about the age of what is shown, and about why it is not newer.
-func AsOf(at time.Time, failure error) string {
-	line := "as of " + at.Format(time.TimeOnly)
-	if failure != nil {
-		line += fmt.Sprintf(" (%s ago): the database does not answer: %s", time.Since(at).Round(time.Second), console.OneLine(failure))
-	}
-	return line
-}
 
 // settled returns a text that changes with everything about roles except what changes
 // all the time.

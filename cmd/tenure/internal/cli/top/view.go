@@ -8,7 +8,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/internal/printable"
 )
@@ -59,7 +58,7 @@ func (v view) title(m *model) string {
 		dead += deadness(member)
 	}
 	return fmt.Sprintf("tenure top  roles %d, vacant %d  nodes %d, dead %d  %s", len(m.reading.Value.roles), vacant,
-		len(m.reading.Value.members), dead, roles.AsOf(m.reading.At, m.reading.Err))
+		len(m.reading.Value.members), dead, console.AsOf(m.reading.At, m.reading.Err))
 }
 
 // roles returns at most n lines about roles.

@@ -46,12 +46,14 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 		if e.term != nil || a.inFlight || a.unlocking || !e.mayCampaignLocked() {
 			continue
 		}
-		if at := max(a.nextAt, a.notBefore); at > now {
+		if at := a.dueAt(); at > now {
 			next = min(next, at)
 		} else {
 			due = append(due, e)
 		}
 	}
+	due, more := s.node.admitLocked(due, now)
+	next = min(next, more)
 	slices.SortFunc(due, func(a, b *Election) int { return strings.Compare(a.role.Name(), b.role.Name()) })
 	due = due[:min(len(due), maxBatch)]
 	for _, e := range due {
@@ -356,6 +358,7 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 		n.counters.vacancies.add(t.precedingVacancy)
 	}
 	e.current.Store(t)
+	e.wakeGroupLocked()
 	if e.State() == Reconnecting {
 		e.stepLocked(fsm.ReacquireSucceeded, t, nil)
 	} else {

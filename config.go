@@ -104,6 +104,15 @@ type ElectionConfig struct {
 	// candidate has all of them, the role has no leader. Every node should require
 	// the same.
 	Requires map[string]string
+	// Group and GroupLimit limit the roles that a node leads: it campaigns for at
+	// most GroupLimit roles of the elections with the same Group. While it leads or
+	// acquires so many, until the work has returned, the other elections of the group
+	// wait without an attempt. A node whose work returned during its term (see
+	// WorkRetry) keeps the room of that role until it campaigns again, and counts such
+	// terms of all roles of the group together. All elections of a group have the same
+	// GroupLimit. Default: no group and no limit.
+	Group      string
+	GroupLimit int
 	// NoReacquire stops the election after a loss or a step-down instead of
 	// campaigning again.
 	NoReacquire bool

@@ -46,6 +46,7 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 			targets[e] = to(e.role.Name())
 		}
 	}
+	n.dropFullTargets(ctx, targets)
 	if err := n.stepDownAll(ctx, elections, targets); err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type Election struct {
 	role Role
 	cfg  ElectionConfig
 
+	group *group // the elections that share a limit with this one, or nil
+
 	current atomic.Pointer[Term] // the term that this node trusts, or nil
 	state   atomic.Uint32        // written under Node.mu
 
@@ -286,7 +288,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 		case e.State() == Stopped:
 			failed = e.stopErrorLocked()
 		default:
-			failed = e.ineligibleLocked()
+			failed = cmp.Or(e.ineligibleLocked(), e.withoutRoomLocked())
 		}
 		return term != nil || failed != nil
 	})
@@ -317,8 +319,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 
 // HandOver steps down and reserves the role for the node target for one
 // CheckInterval. If the target does not acquire the role in that time, any
-// candidate can. If the target is this node or uuid.Nil, the error matches
-// ErrInvalidConfig and the term continues.
+// candidate can. If the target is this node or uuid.Nil, or leads GroupLimit roles
+// of the election's group, the error matches ErrInvalidConfig and the term continues.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
 }
@@ -363,7 +365,11 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	n := e.node
 	if why.reason == endreason.HandedOver {
-		if err := n.validateTarget(why.target); err != nil {
+		err := n.validateTarget(why.target)
+		if err == nil {
+			err = e.validateRoom(ctx, why.target)
+		}
+		if err != nil {
 			return fmt.Errorf("hand over %s: %w", e.role, err)
 		}
 	}

@@ -73,6 +73,8 @@
 //   - No deadline closes the connection of a session that may hold a lock, and a session
 //     whose trust has ended sends nothing: both would move the server's own deadline.
 //   - A heartbeat follows the begin of a term whose record a crash of the database could undo.
+//   - A node holds, asks for or works for at most GroupLimit roles of a group: dueLocked
+//     admits no other election while usesRoomLocked is true for so many.
 //   - A role is retried immediately after a notification, otherwise every CheckInterval or
 //     as the retry strategy says (Invariant 7).
 

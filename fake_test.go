@@ -25,6 +25,7 @@ type database struct {
 	reserved map[string]reservation
 	sessions []*conn     // newest last
 	prepare  func(*conn) // called for each new session
+	silent   bool        // notifications are lost
 }
 
 // reservation keeps a role for one node.
@@ -104,6 +105,9 @@ func (d *database) Request(_ context.Context, request tenure.Request) error {
 
 // notifyLocked wakes every session.
 func (d *database) notifyLocked() {
+	if d.silent {
+		return
+	}
 	for _, c := range d.sessions {
 		select {
 		case c.notified <- struct{}{}:

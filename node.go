@@ -48,6 +48,7 @@ type Node struct {
 	// Guarded by mu.
 	elections       map[string]*Election
 	followers       map[*Election]struct{} // elections that are started
+	groups          map[string]*group      // of elections that share a limit
 	session         *session               // the current session, or nil
 	outage          bool                   // the elections have been notified that opening sessions fails
 	lastIncarnation int64                  // of the last session that was opened
@@ -77,7 +78,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
-		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, subscribers: map[chan struct{}]struct{}{},
+		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, groups: map[string]*group{}, subscribers: map[chan struct{}]struct{}{},
 		retryNow: make(chan struct{}, 1), abandonWork: make(chan struct{}),
 		description: cfg.Description.clone(), descriptionVersion: 1, counters: newCounters(),
 	}
@@ -143,6 +144,9 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 		return nil, fmt.Errorf("%w: %s", ErrDuplicateRole, role)
 	}
 	e := &Election{node: n, role: role, cfg: cfg}
+	if err := n.joinGroupLocked(e); err != nil {
+		return nil, err
+	}
 	n.elections[role.Name()] = e
 	return e, nil
 }

@@ -44,6 +44,7 @@ func (s *session) dropRoleLocked(r release) {
 			e.term = nil
 		}
 		close(r.term.released)
+		e.leaveRoomLocked()
 		s.checkIdleLocked()
 		s.node.wakeSessionLocked()
 	}

@@ -43,13 +43,23 @@ func (s *session) handleRequests() error {
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if err != nil {
 		n.log.Warn("reading requests failed", "error", err)
 		return nil
 	}
+	accepted := requests[:0]
 	for _, r := range requests {
+		if err := s.endTrust(s.validateRequest(r)); errors.Is(err, ErrSessionLost) {
+			return err
+		} else if err != nil {
+			n.log.Warn("refusing a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target, "error", err)
+			continue
+		}
+		accepted = append(accepted, r)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range accepted {
 		if r.Kind == RequestDrain || r.Kind == RequestUndrain {
 			n.handleNodeRequestLocked(r)
 			continue

@@ -42,9 +42,9 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 			return err
 		}
 		early, failed := e.lead(term, work)
-		failures.add(term, early, failed)
+		failure := e.countFailure(&failures, term, early, failed)
 		if early {
-			e.stayBehind(run, failures.Failure)
+			e.stayBehind(run, failure)
 		}
 	}
 }
@@ -74,6 +74,20 @@ func (f *workFailures) add(term *Term, early bool, err error) {
 		f.since = term.beganAt
 	}
 	f.Elapsed, f.LastError = now-f.since, err
+}
+
+// countFailure counts a term that has ended for work, among the terms of the group if
+// the election has one: otherwise a node whose work fails would begin a new series
+// with every role.
+func (e *Election) countFailure(own *workFailures, term *Term, early bool, err error) retry.Failure {
+	if e.group == nil {
+		own.add(term, early, err)
+		return own.Failure
+	}
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.group.failures.add(term, early, err)
+	return e.group.failures.Failure
 }
 
 var errWorkReturned = errors.New("work returned during its term")

@@ -32,6 +32,9 @@ type attempt struct {
 	err           error          // of the last failed attempt
 }
 
+// dueAt returns when the next attempt is due, on the monotonic clock.
+func (a *attempt) dueAt() time.Duration { return max(a.nextAt, a.notBefore) }
+
 // updateCause records a database error and reports whether its root cause is
 // new. Attempts that fail for the same cause emit one event.
 func (a *attempt) updateCause(err error) bool {
@@ -156,6 +159,9 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 func (e *Election) cleanUpLocked() {
 	delete(e.node.followers, e)
 	e.node.unlockPendingLocked(e)
+	if e.group != nil {
+		e.node.wakeSessionLocked() // it may have left room to another election of the group
+	}
 	e.clearReconnectLocked()
 	e.mode, e.steppingDown = modeNone, false
 	if e.detachContext != nil {

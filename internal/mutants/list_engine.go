@@ -428,4 +428,48 @@ var engineMutants = []mutant{
 		promise: "7 Someone leads: within the check interval if every notification is lost",
 		tests:   []tests{in(".", "^TestReservedRoleIsTriedAtCheckIntervals$")},
 	},
+
+	// Groups.
+	{
+		name: "engine: a node asks for more roles of a group than the limit permits",
+		file: "group.go", from: "		if room > 0 {\n			admitted", to: "		if true {\n			admitted",
+		promise: "a node leads at most GroupLimit roles of a group",
+		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupUnderRandomFaults$")},
+	},
+	{
+		name: "engine: one call asks for more roles of a group than there is room",
+		file: "group.go", from: "		rooms[g] = room - 1\n", to: "		rooms[g] = room\n",
+		promise: "a node leads at most GroupLimit roles of a group",
+		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupUnderRandomFaults$")},
+	},
+	{
+		name: "engine: work that still runs uses no room in its group",
+		file: "group.go", from: "	return e.term != nil || state == Reconnecting ||", to: "	return e.term != nil && !e.term.ended.Load() || state == Reconnecting ||",
+		promise: "a node works for at most GroupLimit roles of a group",
+		tests:   []tests{in(".", "^TestGroupCountsRunningWork$")},
+	},
+	{
+		name: "engine: a pending attempt uses no room in its group",
+		file: "group.go", from: "	return e.attempt.mayHoldLock() || e.keeps", to: "	return e.keeps",
+		promise: "a node leads at most GroupLimit roles of a group",
+		tests:   []tests{in(".", "^TestGroupCountsPendingAttempt$")},
+	},
+	{
+		name: "engine: a node whose work failed campaigns for the other roles of the group",
+		file: "group.go", from: " || state != Stopped && e.attempt.notBefore > now\n", to: "\n",
+		promise: "a node whose work failed leaves the roles of the group to other candidates",
+		tests:   []tests{in(".", "^TestGroupStaysBehindAfterFailedWork$")},
+	},
+	{
+		name: "engine: a node that left a role of a group waits before it tries the others",
+		file: "group.go", from: "other.attempt.nextAt = min(other.attempt.nextAt, now)", to: "other.attempt.nextAt = max(other.attempt.nextAt, now)",
+		promise: "7 Someone leads: a vacant role of a group is led while a node has room",
+		tests:   []tests{in(".", "^TestGroupUsesRoomWithoutNotification$")},
+	},
+	{
+		name: "engine: a role is handed over to a node without room",
+		file: "group.go", from: "	if err == nil && led[target] >= e.group.limit {", to: "	if err == nil && led[target] > e.group.limit {",
+		promise: "7 Someone leads: a role of a group is reserved for no node that cannot lead it",
+		tests:   []tests{in(".", "^TestGroupRefusesHandOverWithoutRoom$")},
+	},
 }

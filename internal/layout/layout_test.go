@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/schema"},
 	{"internal/features", "internal/leaderwatch", "internal/incident"},
 	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest"},
-	{"cluster", "cron", "processor", "leaderhttp"},
+	{"cluster", "cron", "processor", "leaderhttp", "slots"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},

@@ -151,6 +151,8 @@ var runKeys = []key{
 	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "1s, or less with a short lease"},
 	{path: "run.restart", kind: text, flag: "restart", command: "run", check: oneOf("never", "on-failure", "always"), fallback: "on-failure"},
 	{path: "run.max_restarts", kind: integer, flag: "max-restarts", command: "run", check: between(int64(0), 1_000_000), fallback: int64(5)},
+	{path: "run.slots", kind: integer, flag: "slots", command: "run", check: between(int64(1), 100), note: "none: one leader"},
+	{path: "run.slots_per_node", kind: integer, flag: "slots-per-node", command: "run", check: between(int64(1), 100), fallback: int64(1)},
 	{path: "run.health_command", kind: text, secret: whole, flag: "health-command", command: "run", note: "none: nothing is checked"},
 	{path: "run.health_every", kind: duration, flag: "health-every", command: "run", check: between(shortest, longest), note: "10s"},
 	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},

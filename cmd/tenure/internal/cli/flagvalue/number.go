@@ -6,15 +6,16 @@ import (
 	"strconv"
 )
 
-// Number is a flag for an integer from 0 to a maximum.
-type Number struct{ Value, Most int }
+// Number is a flag for an integer from a minimum to a maximum. The value that is not
+// given may be less.
+type Number struct{ Value, Least, Most int }
 
 // Set implements pflag.Value.
 func (n *Number) Set(s string) error {
 	value, err := strconv.Atoi(s)
 	switch {
-	case errors.Is(err, strconv.ErrRange), err == nil && (value < 0 || value > n.Most):
-		return fmt.Errorf("it must be between 0 and %d", n.Most)
+	case errors.Is(err, strconv.ErrRange), err == nil && (value < n.Least || value > n.Most):
+		return fmt.Errorf("it must be between %d and %d", n.Least, n.Most)
 	case err != nil:
 		return errors.New("it must be an integer")
 	}

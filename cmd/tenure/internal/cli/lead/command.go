@@ -23,6 +23,7 @@ type CommandFlags struct {
 	once         bool
 	noLeaderExit string
 	maxRestarts  flagvalue.Number
+	slots        slotFlags
 	health       healthFlags
 	passDSN      bool
 }
@@ -34,6 +35,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.restart, "restart", "restart the command within a term after it ends on its own: never, on-failure or always")
 	f.maxRestarts = flagvalue.Number{Value: defaultRestarts, Most: mostRestarts}
 	flags.Var(&f.maxRestarts, "max-restarts", "resign instead of restarting the command more than this many times in a row; a run of a minute resets the count")
+	f.slots.register(flags)
 	f.health.register(flags)
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code instead of waiting if another node leads")
@@ -49,7 +51,7 @@ func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 
 // Unused rejects the flags if there is no command.
 func (f *CommandFlags) Unused() error {
-	for _, name := range []string{"grace", "restart", "max-restarts", "health-command", "health-every", "once", "no-leader-exit", "pass-dsn"} {
+	for _, name := range []string{"grace", "restart", "max-restarts", "slots", "slots-per-node", "health-command", "health-every", "once", "no-leader-exit", "pass-dsn"} {
 		if f.flags.Changed(name) {
 			return console.Usage("--%s requires a command: tenure run --role NAME --%s ... -- COMMAND", name, name)
 		}
@@ -72,6 +74,7 @@ type Plan struct {
 	Args         []string
 	Restart      RestartPolicy
 	MaxRestarts  int
+	Slots        Slots
 	Health       Health
 	Once         bool
 	NoLeaderExit *int
@@ -94,6 +97,12 @@ func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 		return p, err
 	case p.Once && f.flags.Changed("restart") && p.Restart != RestartNever:
 		return p, console.Usage("--once and --restart %s contradict each other", p.Restart)
+	}
+	if p.Slots, err = f.slots.plan(f.flags); err != nil {
+		return p, err
+	}
+	if p.Once && p.Slots.PerNode > 1 {
+		return p, console.Usage("--once runs one command: use it with --slots-per-node 1")
 	}
 	if p.Health, err = f.health.plan(f.flags); err != nil {
 		return p, err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
@@ -33,13 +32,17 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
+	if err := plan.Slots.Validate(roles[0]); err != nil {
+		return err
+	}
 	config.StopTimeout = plan.StopTimeout(config)
 	environment, err := c.Environment()
 	if err != nil {
 		return err
 	}
-	leading := &commandRunner{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx}
-	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
+	leading := &commandRunner{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx, result: &result{}}
+	// A command in the background cannot read from a terminal, and several commands cannot share an input.
+	if plan.Slots.PerNode == 1 && !term.IsTerminal(int(os.Stdin.Fd())) {
 		leading.stdin = os.Stdin
 	}
 	signals, stop := forwardedSignals(settings.Of(cmd.Flags()).File != nil)
@@ -51,11 +54,11 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 		leading.server = server
 		return leading.campaign(ctx, p.Node, election)
 	}})
-	if leading.result != nil {
+	if result := leading.result.get(); result != nil {
 		if err != nil {
 			config.Logger.Warn("leaving the election failed", "error", console.OneLine(err))
 		}
-		return leading.result
+		return result
 	}
 	return err
 }
@@ -63,44 +66,23 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 // campaign campaigns until ctx ends, the node leaves, or the command has ended
 // for good.
 func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
-	election, err := node.ElectionWith(l.role, config)
+	elections, run, err := l.elections(node, config)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.node = node
-	var decided bool // callbacks are called one at a time
-	var failure error
-	election.OnEvent(func(event tenure.Event) {
-		lead.LogEvent(l.log, event)
-		l.server.Publish(service.NewEventRecord(node, event))
-		switch event.Kind {
-		case tenure.EventAcquired:
-			decided, failure = true, nil
-		case tenure.EventAcquireFailed:
-			if errors.Is(event.Err, tenure.ErrNotActive) {
-				return // the node waits for the minimum of nodes, or drains
-			}
-			failure = event.Err
-			switch {
-			case errors.Is(failure, tenure.ErrKeyMismatch): // retrying does not help
-				cancel(failure)
-			case errors.Is(failure, tenure.ErrHeld) && !decided && l.plan.NoLeaderExit != nil:
-				cancel(console.ExitWith(*l.plan.NoLeaderExit, nil))
-			}
-		case tenure.EventStopped:
-			if l.ctx.Err() == nil && failure != nil && !errors.Is(failure, tenure.ErrHeld) {
-				cancel(failure)
-			}
-		}
-	})
-	err = election.Run(ctx, l.lead)
+	seen := observed{runner: l, cancel: cancel, of: len(elections)}
+	for _, election := range elections {
+		seen.follow(election)
+	}
+	err = run(ctx)
 	switch cause := context.Cause(ctx); {
 	case l.ctx.Err() != nil && errors.Is(err, tenure.ErrStopped):
 		return nil // the node left because this program was asked to end
-	case l.result == nil && l.ctx.Err() == nil && cause != nil:
-		l.result = cause
+	case l.ctx.Err() == nil && cause != nil:
+		l.result.set(cause)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -16,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 )
 
-// commandRunner runs a command in every term of a role.
+// commandRunner runs a command in every term of a role or of a slot.
 type commandRunner struct {
 	plan        lead.Plan
 	role        tenure.Role
@@ -27,14 +28,35 @@ type commandRunner struct {
 	server      *service.HTTPServer
 	signals     <-chan os.Signal
 	ctx         context.Context // ends when this program is asked to end
-	result      error           // this program's result, unless it was asked to end
+	result      *result         // this program's, unless it was asked to end
+}
+
+// result is the result of this program. The first one counts: with slots, several
+// commands may run.
+type result struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (r *result) set(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *result) get() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
 }
 
 // lead runs the command in one term. It returns when none of its processes is
 // running, so that the role is not released before (Invariant 4: work ends
 // first).
 func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
-	log := l.log.With("role", l.role.Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
+	log := l.log.With("role", term.Role().Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
 	pause := lead.RestartPause{}
 	for l.plan.AwaitTrust(term) {
 		l.dropSignals()
@@ -59,7 +81,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 			log.Info("the command has ended", "exit_code", end.Code)
 		}
 		if l.plan.Once || !l.plan.Restart.Again(end.Code) {
-			l.result = console.ExitWith(end.Code, err)
+			l.result.set(console.ExitWith(end.Code, err))
 			return tenure.Done
 		}
 		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
@@ -88,7 +110,7 @@ func (l *commandRunner) unhealthy(err error) error {
 	if !l.plan.Once && l.plan.Restart != lead.RestartNever {
 		return err
 	}
-	l.result = console.ExitWith(console.ExitNotAcquired, err)
+	l.result.set(console.ExitWith(console.ExitNotAcquired, err))
 	return tenure.Done
 }
 
@@ -101,7 +123,7 @@ func (l *commandRunner) interrupted(ctx context.Context) error {
 	if cause == nil {
 		cause = tenure.ErrSteppedDown
 	}
-	l.result = console.NotAcquired("the term ended before the command did: %w", cause)
+	l.result.set(console.NotAcquired("the term ended before the command did: %w", cause))
 	return tenure.Done
 }
 

@@ -19,11 +19,14 @@ import (
 const runLong = `Campaign for one or more roles and print each event until a signal, or, with a
 command, run it while this node leads.
 
-With -- COMMAND there is one role, and the command runs while this node leads it.
+With -- COMMAND there is one role, and the command runs while this node leads it. With
+--slots N the role has up to N leaders, each in a slot: a role with the name NAME/1 to
+NAME/N, which the other commands show. Each leader runs its own command.
 Before the term can end, the command and all its descendants are killed;
 docs/howto/run-a-command.md lists the exceptions. When the term is stopping, and on
 SIGTERM or SIGINT, they first have --grace to end. The command has TENURE_ROLE,
-TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environment.
+TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environment,
+with --slots also TENURE_SLOT, the number of its slot.
 Its standard input, output and error are those of this program, which logs events on
 standard error. If the command ends on its own and --restart does not restart it,
 this program exits with its exit code.
@@ -58,7 +61,8 @@ func New(out *console.Output) *cobra.Command {
 		Short: "Campaign for roles and print each event, or run a command while leading",
 		Long:  runLong,
 		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json\n" +
-			"  tenure run --role reports -- ./reports --port 8080\n  tenure run --role backup --once --no-leader-exit 0 -- ./backup.sh",
+			"  tenure run --role reports -- ./reports --port 8080\n  tenure run --role backup --once --no-leader-exit 0 -- ./backup.sh\n" +
+			"  tenure run --role worker --slots 3 -- ./worker",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case dash == 0 && len(args) == 0:

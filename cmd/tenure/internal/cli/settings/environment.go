@@ -4,13 +4,14 @@ package settings
 const (
 	RoleVariable     = "TENURE_ROLE"
 	TermVariable     = "TENURE_TERM"
+	SlotVariable     = "TENURE_SLOT"
 	NodeVariable     = "TENURE_NODE"
 	NodeNameVariable = "TENURE_NODE_NAME"
 	DSNVariable      = "TENURE_DSN"
 )
 
 // CommandVariables are all variables of commands, including scheduled ones.
-var CommandVariables = append([]string{RoleVariable, TermVariable, NodeVariable, NodeNameVariable, DSNVariable}, scheduleVariables...)
+var CommandVariables = append([]string{RoleVariable, TermVariable, SlotVariable, NodeVariable, NodeNameVariable, DSNVariable}, scheduleVariables...)
 
 // The additional environment variables of a command on a schedule.
 const (

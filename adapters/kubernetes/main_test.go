@@ -1,0 +1,16 @@
+package kubernetes_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(childVariable); dsn != "" {
+		runChild(dsn)
+		return
+	}
+	pgtest.Main(m)
+}

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/kubernetes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
+MODULES := . adapters/gocron adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -24,8 +24,8 @@ ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
-# What `make test` runs: one command for all modules that are released keeps the processors busy, and the packages
-# that take longest begin first. The other modules test the files to deploy with and the tool for releases.
+# What `make test` runs: one command for the recipes and all modules that are released keeps the processors busy, and
+# the packages that take longest begin first. The other modules test the files to deploy with and the tool for releases.
 SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . bench/chaos deploy/validate internal/release,$(MODULES))))
 LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
 

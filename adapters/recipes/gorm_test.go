@@ -1,0 +1,58 @@
+package recipes
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	gormpostgres "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+func inGORMTx(ctx context.Context, db *gorm.DB, term *tenure.Term, fn func(tx *gorm.DB) error) error {
+	return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		pool := tx.Statement.ConnPool
+		if prepared, ok := pool.(*gorm.PreparedStmtTX); ok { // with gorm.Config.PrepareStmt
+			pool = prepared.Tx
+		}
+		sqlTx, ok := pool.(*sql.Tx)
+		if !ok {
+			return errors.New("this GORM connection has no *sql.Tx to fence")
+		}
+		return postgres.FenceSQL(ctx, sqlTx, term)
+	})
+}
+
+type gormAccount struct {
+	ID   int64
+	Name string
+}
+
+func (gormAccount) TableName() string { return "accounts" }
+
+func TestGORM(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]*gorm.Config{"plain": {}, "prepared": {PrepareStmt: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInstallation(t)
+			db, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: i.db}), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
+				return inGORMTx(ctx, db, term, func(tx *gorm.DB) error {
+					nested := tx.Transaction(func(tx *gorm.DB) error { return tx.Create(&gormAccount{Name: name}).Error })
+					return errors.Join(nested, then())
+				})
+			})
+		})
+	}
+}

@@ -104,6 +104,10 @@ func TestRecordFollowsTheTerm(t *testing.T) {
 	if second := expect(t, lock, lock.Identity()); second.LeaderTransitions <= first.LeaderTransitions {
 		t.Errorf("transitions %d, then %d; want more", first.LeaderTransitions, second.LeaderTransitions)
 	}
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	expect(t, other, "")
 }
 
 func expect(t *testing.T, lock *tenurekubernetes.Lock, holder string) resourcelock.LeaderElectionRecord {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	gormpostgres "gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -37,9 +38,13 @@ type gormAccount struct {
 
 func (gormAccount) TableName() string { return "accounts" }
 
+// neverEvicted makes GORM keep its statements. With another time,
+// GORM starts a goroutine that never ends.
+const neverEvicted = 10 * 365 * 24 * time.Hour
+
 func TestGORM(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]*gorm.Config{"plain": {}, "prepared": {PrepareStmt: true}} {
+	for name, config := range map[string]*gorm.Config{"plain": {}, "prepared": {PrepareStmt: true, PrepareStmtTTL: neverEvicted}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := newInstallation(t)

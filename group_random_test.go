@@ -43,7 +43,7 @@ func runRandomGroup(t *testing.T, random *rand.Rand) {
 	var nodes [][]*tenure.Election
 	for range 4 {
 		node := open(t, db, func(c *tenure.Config) { c.StopTimeout = 100 * time.Millisecond })
-		defer closeNode(t, node)
+		t.Cleanup(func() { closeNode(t, node) })
 		var grace time.Duration
 		if random.IntN(2) == 0 {
 			grace = time.Second

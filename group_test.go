@@ -145,7 +145,7 @@ func TestGroupFreedRoleIsTaken(t *testing.T) {
 		var conns []*conn
 		for range 4 {
 			node := open(t, db)
-			defer closeNode(t, node)
+			t.Cleanup(func() { closeNode(t, node) })
 			conns = append(conns, db.last())
 			slots := slotElections(t, node, 3, 1)
 			startAll(t, slots)
@@ -303,7 +303,7 @@ func refusesHandOverWithoutRoom(t *testing.T, db *database, backend tenure.Backe
 	var slots [][]*tenure.Election
 	for i := range 3 {
 		node := open(t, backend)
-		defer closeNode(t, node)
+		t.Cleanup(func() { closeNode(t, node) })
 		if i > 0 { // only the leader of s/1 reads requests
 			db.last().set(func(c *conn) { c.onRequests = func() error { return errors.New("not for this node") } })
 		}

@@ -163,7 +163,7 @@ func TestReleaseWaitsForWork(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		leaderelection.RunOrDie(lock.Context(ctx), electorConfig(lock, lock.Lead(func(ctx context.Context, term *tenure.Term) {
+		leaderelection.RunOrDie(lock.Context(ctx), electorConfig(lock, lock.Lead(func(_ context.Context, term *tenure.Term) {
 			began <- term
 			<-term.Context().Done() // the elector's ends before
 			<-finish

@@ -39,9 +39,9 @@ func newInstallation(t testing.TB) *installation {
 	return i
 }
 
-func (i *installation) exec(sql string) {
+func (i *installation) exec(statement string) {
 	i.Helper()
-	if _, err := i.pool.Exec(i.Context(), sql); err != nil {
+	if _, err := i.pool.Exec(i.Context(), statement); err != nil {
 		i.Fatal(err)
 	}
 }

@@ -44,7 +44,7 @@ func Parse(text string) (tenure.Role, error) {
 		key, err := ParseKey("the role "+text, match[1], math.MinInt64, math.MaxInt64)
 		return tenure.KeyRole(key), err
 	}
-	if match := keyed.FindStringSubmatch(text); match != nil && !single.MatchString(match[1]) && !pair.MatchString(match[1]) {
+	if match := keyed.FindStringSubmatch(text); len(match) > 0 && !single.MatchString(match[1]) && !pair.MatchString(match[1]) {
 		key, err := ParseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
 		role := tenure.NamedRole(match[1]).WithKey(key)
 		return role, firstOf(err, role.Validate())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -39,7 +40,7 @@ func (l *commandRunner) runSlots(ctx context.Context, set *slots.Set) error {
 		runner := *l
 		copies[i] = make(chan os.Signal, cap(l.signals))
 		runner.signals = copies[i]
-		runner.environment = append(l.environment[:len(l.environment):len(l.environment)], settings.SlotVariable+"="+strconv.Itoa(i+1))
+		runner.environment = slices.Concat(l.environment, []string{settings.SlotVariable + "=" + strconv.Itoa(i+1)})
 		runners[i] = &runner
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -97,9 +98,9 @@ func parse(text string) []key {
 		case text[0] == '\x1b': // another sequence, or the key itself
 			return append(keys, keyOther)
 		default:
-			r := []rune(text)[0]
-			keys, text = append(keys, key(r)), strings.TrimPrefix(text, string(r))
-			if r == '\uFFFD' {
+			r, size := utf8.DecodeRuneInString(text)
+			keys, text = append(keys, key(r)), text[size:]
+			if r == utf8.RuneError {
 				return keys
 			}
 		}

@@ -132,7 +132,14 @@ func (s *site) signal(c *children.Child, signal os.Signal) {
 	}
 }
 
-func (s *site) stop(c *children.Child) { s.signal(c, syscall.SIGSTOP) }
+// stop stops a process. A stopped leader must notice nothing that happens after this.
+func (s *site) stop(c *children.Child) {
+	s.Helper()
+	if err := c.Stop(); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func (s *site) cont(c *children.Child) { s.signal(c, syscall.SIGCONT) }
 
 func names(prefix string, n int) (all []string) {

@@ -203,7 +203,7 @@ func TestStaleLeaderCannotWriteForwardedRequest(t *testing.T) {
 		held <- status
 	}()
 	f.await(stale, "held")
-	if err := stale.Signal(syscall.SIGSTOP); err != nil {
+	if err := stale.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if status := <-held; status != http.StatusBadGateway {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // patience bounds every wait for a report.
@@ -173,6 +175,15 @@ func (c *Child) EndInput() error { return c.stdin.Close() }
 
 // Signal sends a signal to the child.
 func (c *Child) Signal(signal os.Signal) error { return c.process.Process.Signal(signal) }
+
+// Stop stops the child until it is continued or killed. On Linux, no thread of it runs
+// when Stop returns.
+func (c *Child) Stop() error {
+	if err := c.Signal(sandbox.PauseSignal); err != nil {
+		return err
+	}
+	return awaitStop(c.PID())
+}
 
 // PID returns the child's process id.
 func (c *Child) PID() int { return c.process.Process.Pid }

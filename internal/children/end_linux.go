@@ -1,7 +1,0 @@
-package children
-
-import "syscall"
-
-func endsWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-}

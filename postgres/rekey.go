@@ -21,18 +21,25 @@ SELECT
     t.lock_key,
     coalesce((SELECT l.node_name FROM {leaders} l WHERE l.role = t.role AND l.lease_until > clock_timestamp()), '')
 FROM {terms} t
-WHERE t.role = $1
-FOR NO KEY UPDATE OF t`
+WHERE t.role = $1`
+	// The locks are acquired before the row: a candidate that holds one of them waits for
+	// the row, and ends sessions that keep it waiting.
+	lockRoleKeys = `
+SELECT bool_and(CASE
+    WHEN key LIKE '%:%' THEN pg_try_advisory_xact_lock(split_part(key, ':', 1)::integer, split_part(key, ':', 2)::integer)
+    ELSE pg_try_advisory_xact_lock(key::bigint)
+END)
+FROM unnest($1::text[]) key`
+	lockRoleRow  = `SELECT lock_key = $2 FROM {terms} WHERE role = $1 FOR NO KEY UPDATE`
 	readKeyOwner = `SELECT role FROM {terms} WHERE lock_key = $1 AND role <> $2`
-	// The trigger of the table acquires the locks of both keys until the commit, so
-	// no session holds either and none acquires it in the meantime.
+	// The trigger of the table acquires the locks of both keys again.
 	writeRoleKey = `UPDATE {terms} SET lock_key = $2 WHERE role = $1`
 )
 
 // Rekey makes the lock key of role the recorded one of its name, and returns the
-// recorded keys before and after it, as N or A:B. The role must have no leader. The numbers of its terms
-// continue. Nodes may run: a candidate that uses another key than the recorded one
-// gets ErrKeyMismatch, whatever it read before.
+// recorded keys before and after it, as N or A:B. The role must have no leader. The
+// numbers of its terms continue. Nodes may run: a candidate that uses another key than
+// the recorded one gets ErrKeyMismatch, whatever it read before.
 //
 // Rekey returns an error that matches dberr.ErrHasLeader if a node leads the role or
 // is about to, or if a session holds one of the two locks; dberr.ErrUnknownRole if
@@ -81,17 +88,43 @@ func (b *Backend) rekey(ctx context.Context, tx pgx.Tx, role tenure.Role) (befor
 	case !errors.Is(err, pgx.ErrNoRows):
 		return "", "", err
 	}
+	if err := b.lockForRekey(ctx, tx, role, before, key); err != nil {
+		return "", "", err
+	}
 	_, err = tx.Exec(ctx, b.names.sql(writeRoleKey), role.Name(), key)
 	return before, key, rekeyError(role, err)
+}
+
+// lockForRekey acquires the locks of both keys and the row of the role until the commit.
+// So no session holds either lock, and none begins a term in the meantime.
+func (b *Backend) lockForRekey(ctx context.Context, tx pgx.Tx, role tenure.Role, before, after string) error {
+	var free, unchanged bool
+	if err := tx.QueryRow(ctx, lockRoleKeys, []string{before, after}).Scan(&free); err != nil {
+		return err
+	}
+	if !free {
+		return errRoleLocked(role)
+	}
+	if err := tx.QueryRow(ctx, b.names.sql(lockRoleRow), role.Name(), before).Scan(&unchanged); err != nil {
+		return rekeyError(role, err)
+	}
+	if !unchanged {
+		return fmt.Errorf("%w: the key of %s has just changed; retry", dberr.ErrBusy, role)
+	}
+	return nil
 }
 
 // rekeyError explains what keeps the row, or one of the locks.
 func rekeyError(role tenure.Role, err error) error {
 	switch {
 	case hasCode(err, codeObjectInUse):
-		return fmt.Errorf("%w: a session holds the lock of the old or of the new key of %s; tenure status shows it", dberr.ErrHasLeader, role)
+		return errRoleLocked(role)
 	case hasCode(err, codeLockNotAvailable):
 		return fmt.Errorf("%w: a transaction has locked the row of %s; retry when it has ended", dberr.ErrBusy, role)
 	}
 	return err
+}
+
+func errRoleLocked(role tenure.Role) error {
+	return fmt.Errorf("%w: a session holds the lock of the old or of the new key of %s; tenure status shows it", dberr.ErrHasLeader, role)
 }

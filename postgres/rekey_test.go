@@ -8,12 +8,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
+
+// patient makes a lease long: these sessions send few heartbeats, or none.
+func patient(o *peerOptions) { o.timing.Lease = time.Minute }
 
 // tryWith makes one attempt for a role with its own key.
 func (p *peer) tryWith(role tenure.Role) tenure.AcquireResult {
@@ -31,7 +35,7 @@ func TestCandidateWithOldKeyCannotLead(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := t.Context()
-	leader, candidate, other := open(t, b), open(t, b), open(t, b)
+	leader, candidate, other := open(t, b, patient), open(t, b, patient), open(t, b, patient)
 	key := rand.Int64() // tests share a database
 	named, keyed := tenure.NamedRole("scheduler"), tenure.NamedRole("scheduler").WithKey(key)
 	first := leader.take("scheduler")
@@ -74,7 +78,7 @@ func TestRekeyIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := t.Context()
-	p := open(t, b)
+	p := open(t, b, patient)
 	for _, role := range []string{"scheduler", "other"} {
 		p.take(role)
 		p.release(role, history.EndResigned)
@@ -118,7 +122,7 @@ func TestRekeyNeverMakesTwoLeaders(t *testing.T) {
 	b := newBackend(t)
 	named := tenure.NamedRole("scheduler")
 	roles := []tenure.Role{named, named.WithKey(rand.Int64())}
-	peers := []*peer{open(t, b), open(t, b)}
+	peers := []*peer{open(t, b, patient), open(t, b, patient)}
 	peers[0].take("scheduler")
 	peers[0].release("scheduler", history.EndResigned)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -131,7 +135,12 @@ func TestRekeyNeverMakesTwoLeaders(t *testing.T) {
 	for i, p := range peers {
 		group.Go(func() { // exits when ctx ends
 			for ctx.Err() == nil {
-				attempts, err := p.TryAcquire([]tenure.AcquireRequest{{Role: roles[i]}})
+				<-time.After(rand.N(50 * time.Millisecond)) // the key changes while no node leads
+				_, err := p.Heartbeat(tenure.Load{})        // otherwise the other one ends the session
+				var attempts []tenure.AcquireResult
+				if err == nil {
+					attempts, err = p.TryAcquire([]tenure.AcquireRequest{{Role: roles[i]}})
+				}
 				if err != nil {
 					t.Error(err)
 					return
@@ -151,7 +160,7 @@ func TestRekeyNeverMakesTwoLeaders(t *testing.T) {
 			}
 		})
 	}
-	for n := 0; (n < 40 || terms[0].Load() == 0 || terms[1].Load() == 0) && ctx.Err() == nil; n++ {
+	for n := 0; (n < 20 || terms[0].Load() == 0 || terms[1].Load() == 0) && ctx.Err() == nil; n++ {
 		if _, _, err := b.Rekey(ctx, roles[n%2]); err != nil && !errors.Is(err, dberr.ErrHasLeader) && ctx.Err() == nil {
 			t.Error(err)
 		}

@@ -91,6 +91,8 @@ var withoutKey = map[string]string{
 	"node":            "as since",
 	"nodes":           "as since",
 	"days":            "as since",
+	"incidents":       "as since",
+	"outages":         "as since",
 	"alert-interval":  "how often serve evaluates all [[alerts]] alike",
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }

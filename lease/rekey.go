@@ -11,9 +11,9 @@ import (
 )
 
 // Rekey makes the lock key of role the recorded one of its name, and returns the
-// recorded keys before and after it, as N or A:B. The role must have no leader. The row of a role, not its key,
-// decides who leads, so nodes may run: a candidate that uses another key than the
-// recorded one gets ErrKeyMismatch.
+// recorded keys before and after it, as N or A:B. The role must have no leader. The row
+// of a role, not its key, decides which node leads, so nodes may run: a candidate that
+// uses another key than the recorded one gets ErrKeyMismatch.
 //
 // Rekey returns an error that matches dberr.ErrHasLeader if a node leads the role or
 // is about to, dberr.ErrUnknownRole if no node has ever been a candidate for the role

@@ -62,14 +62,13 @@ func (p *peer) tryAsNode(role string, notified bool) bool {
 // markDeadSoon waits until a node's lease is over and marks it as dead.
 func markDeadSoon(t *testing.T, b *Backend, id uuid.UUID) {
 	t.Helper()
-	for {
-		dead, err := b.MarkDead(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(dead) == 1 && dead[0] == id {
-			return
-		}
+	eventually(t, b, "SELECT last_heartbeat < clock_timestamp() - lease_ms * interval '1 millisecond' FROM {nodes} WHERE id = $1", id)
+	dead, err := b.MarkDead(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dead) != 1 || dead[0] != id {
+		t.Fatalf("marked as dead: %v, want %v", dead, id)
 	}
 }
 

@@ -24,15 +24,16 @@ ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
-# What `make test` runs: one command for the recipes and all modules that are released keeps the processors busy, and
-# the packages that take longest begin first. The other modules test the files to deploy with and the tool for releases.
-SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . bench/chaos deploy/validate internal/release,$(MODULES))))
+# What `make test` runs: the library and the program, in one command, which keeps the processors busy; the packages that
+# take longest begin first. It links without debugging information, which takes the linker less time.
+SHIPPED := ./... ./cmd/tenure/...
 LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
 
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
-# Most tests wait for a server, not for a processor.
+# Most tests wait for a server, not for a processor: more packages, and more tests of one, than there are processors.
+PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 PARALLEL ?= 8
 
 # Runs tests with their temporary files in memory, if there is room; what the compiler writes stays on the disk.
@@ -48,9 +49,9 @@ help: ## print this list
 demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
 	$(BIN)/tenure demo $(ARGS)
 
-test: ## the tests to run before a commit, in minutes, on a real PostgreSQL
+test: ## the tests of the library and the program to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
-	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -parallel $(PARALLEL) -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
+	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
 
 test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)

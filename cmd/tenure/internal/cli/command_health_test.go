@@ -127,7 +127,7 @@ func TestStuckHealthCommandEndsWithTerm(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
 			place := newPlace(t)
-			node := launch(t, place.guarded(`trap 'echo asked; exit' TERM; echo steady; while :; do sleep 0.01; done`,
+			node := launch(t, place.guarded(`trap 'echo asked; exit' TERM; echo steady; while :; do sleep 0.1; done`,
 				"--health-command", stuck(folder), "--health-every", "1s")...)
 			node.want("steady")
 			standby := place.standby(t)

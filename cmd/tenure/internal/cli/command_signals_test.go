@@ -10,7 +10,7 @@ import (
 // Other signals are passed on to the command only.
 func TestCommandGetsSignals(t *testing.T) {
 	t.Parallel()
-	script := `for s in HUP QUIT USR1 USR2; do trap "echo $s" $s; done; echo ready; while :; do sleep 0.01; done`
+	script := `for s in HUP QUIT USR1 USR2; do trap "echo $s" $s; done; echo ready; while :; do sleep 0.1; done`
 	node := launch(t, newPlace(t).guarded(script)...)
 	node.want("ready")
 	for _, signal := range []struct {

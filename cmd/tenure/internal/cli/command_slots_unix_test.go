@@ -51,7 +51,7 @@ func TestNodeRunsSeveralSlots(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	script := `cd ` + folder + `; trap 'echo usr; mkdir first 2>/dev/null && exit 7' USR1; trap 'echo ended; exit 9' TERM
-		echo slot $TENURE_SLOT; while :; do sleep 0.01; done`
+		echo slot $TENURE_SLOT; while :; do sleep 0.1; done`
 	node := launch(t, newPlace(t).guarded(script, "--slots", "3", "--slots-per-node", "2", "--restart", "never")...)
 	one, _ := node.line()
 	two, _ := node.line()

@@ -81,7 +81,7 @@ func TestTerminationSignalIsPassedOn(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			script := `trap 'echo terminated; exit 9' TERM; trap 'echo interrupt; exit 9' INT; echo ready; while :; do sleep 0.01; done`
+			script := `trap 'echo terminated; exit 9' TERM; trap 'echo interrupt; exit 9' INT; echo ready; while :; do sleep 0.1; done`
 			node := launch(t, newPlace(t).guarded(script)...)
 			node.want("ready")
 			node.signal(signal)
@@ -174,7 +174,7 @@ func TestNoLeaderExitCode(t *testing.T) {
 func TestStepDownMovesCommand(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	script := `trap 'echo stopping; exit' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
+	script := `trap 'echo stopping; exit' TERM; echo term $TENURE_TERM; while :; do sleep 0.1; done`
 	first := launch(t, place.guarded(script)...)
 	led := first.wantTerm(0)
 	second := launch(t, place.guarded(script)...)
@@ -189,7 +189,7 @@ func TestStepDownMovesCommand(t *testing.T) {
 // not.
 func TestLostCommandIsKilled(t *testing.T) {
 	t.Parallel()
-	script := `trap 'echo asked' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
+	script := `trap 'echo asked' TERM; echo term $TENURE_TERM; while :; do sleep 0.1; done`
 	t.Run("again", func(t *testing.T) {
 		t.Parallel()
 		place := newPlace(t)

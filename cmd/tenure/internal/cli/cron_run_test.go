@@ -71,10 +71,11 @@ func (p place) awaitRun(t *testing.T, schedule string, id int64) cron.RunRecord 
 	return found
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition holds. Most conditions run a command, which
+// costs a connection.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
+	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	limit := time.After(patience)
 	for !holds() {
@@ -96,9 +97,9 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 		`name = "good"`+"\n"+never+"\ntimezone = \"Asia/Tokyo\"\n"+
 			`command = "echo $TENURE_SCHEDULE $TENURE_ATTEMPT $TENURE_RUN $TENURE_REQUESTED_BY $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME $${TENURE_DSN-none} $TENURE_SCHEDULED_FOR"`,
 		`name = "bad"`+"\n"+never+"\n"+`command = ["sh", "-c", "seq 500 >&2; echo oh no >&2; exit 7"]`,
-		`name = "slow"`+"\n"+never+"\ntimeout = \"2s\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.01; done"`,
+		`name = "slow"`+"\n"+never+"\ntimeout = \"2s\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.1; done"`,
 		`name = "stubborn"`+"\n"+never+"\ntimeout = \"2s\"\n"+
-			`command = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > `+folder+`/pid; while :; do sleep 0.01; done' & wait; while :; do sleep 1; done"`,
+			`command = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > `+folder+`/pid; while :; do sleep 0.1; done' & wait; while :; do sleep 1; done"`,
 		`name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $${TENURE_REQUESTED_BY-nobody} >> `+folder+`/ticks"`,
 	)
 	node := cronNode(t, path, "api-1", "--grace", "300ms")

@@ -175,7 +175,7 @@ func TestShutdownDrainsBeforeCommandEnds(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one", "--lease", "1m", "--grace", "9s"), "--", "sh", "-c",
-		`trap 'echo stopping; read line; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)...)
+		`trap 'echo stopping; read line; exit 0' TERM; echo ready; while :; do sleep 0.1; done`)...)
 	if line, _ := one.line(); line != "ready" {
 		t.Fatalf("%q", line)
 	}

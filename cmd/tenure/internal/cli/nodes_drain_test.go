@@ -107,7 +107,7 @@ func TestDrainedCommandRunsAgainAfterUndrain(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one"), "--", "sh", "-c",
-		`trap 'echo stopping; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)...)
+		`trap 'echo stopping; exit 0' TERM; echo ready; while :; do sleep 0.1; done`)...)
 	expect := func(want string) {
 		t.Helper()
 		if line, _ := one.line(); line != want {

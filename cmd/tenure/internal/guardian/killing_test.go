@@ -67,7 +67,7 @@ func TestOrphansAreListedUntilThereAreNone(t *testing.T) {
 
 // A stopped command receives the request to end.
 func TestStoppedCommandIsSignaled(t *testing.T) {
-	r := begin(t, newTerm(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.1; done`,
 		func(c *Command) { c.Grace = 10 * time.Second })
 	r.file("ready")
 	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

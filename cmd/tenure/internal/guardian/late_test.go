@@ -76,7 +76,7 @@ func (s *pausedTerm) Remaining() time.Duration {
 func TestGroupIsSignaledOnce(t *testing.T) {
 	r := begin(t, newTerm(t, time.Hour), `trap 'while ! [ -s asked ]; do sleep 0.01; done; exit 5' TERM
 		sh -c 'trap "echo 1 >> asked" TERM; echo 1 > ready; while ! [ -s asked ]; do sleep 0.01; done; for i in $(seq 100); do sleep 0.01; done' &
-		while :; do sleep 0.01; done`,
+		while :; do sleep 0.1; done`,
 		func(c *Command) { c.Grace = patience })
 	r.file("ready")
 	close(r.term.stopping)

@@ -224,7 +224,7 @@ func parentOf(pid int) (int, error) {
 // before trust ends. The lead is the time that a busy machine has for killing.
 func TestCommandIsKilledBeforeTrustEnds(t *testing.T) {
 	const grace, lead = 13 * time.Second, 10 * time.Second
-	r := begin(t, newTerm(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.1; done`,
 		func(c *Command) { c.Grace, c.Lead = grace, lead })
 	r.file("ready")
 	r.term.renew(grace + time.Second)
@@ -271,7 +271,7 @@ func TestExitCodesOfCommandsAreReported(t *testing.T) {
 		"failure": {`exit 77`, End{Code: 77}},
 		"signal":  {`kill -SEGV $$`, End{Code: 128 + int(syscall.SIGSEGV)}},
 		"leaves something behind": {
-			`setsid sh -c 'trap "echo 1 > asked; exit" TERM; echo $$ > left; while :; do sleep 0.01; done' & while ! [ -s left ]; do sleep 0.01; done; exit 3`,
+			`setsid sh -c 'trap "echo 1 > asked; exit" TERM; echo $$ > left; while :; do sleep 0.1; done' & while ! [ -s left ]; do sleep 0.01; done; exit 3`,
 			End{Code: 3},
 		},
 	} {
@@ -289,7 +289,7 @@ func TestExitCodesOfCommandsAreReported(t *testing.T) {
 // A command that ends on request has its grace period, gets the chosen signal,
 // and gets it once.
 func TestCommandEndsGracefully(t *testing.T) {
-	r := begin(t, newTerm(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.1; done`,
 		func(c *Command) {
 			c.Grace = patience
 			c.StopSignal = func() syscall.Signal { return syscall.SIGUSR1 } // never ignored, as SIGINT may be
@@ -302,7 +302,7 @@ func TestCommandEndsGracefully(t *testing.T) {
 // Signals reach the command's group.
 func TestSignalsAreForwarded(t *testing.T) {
 	signals := make(chan os.Signal)
-	r := begin(t, newTerm(t, time.Hour), `trap 'exit 8' USR1; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'exit 8' USR1; echo 1 > ready; while :; do sleep 0.1; done`,
 		func(c *Command) { c.Signals = signals })
 	r.file("ready")
 	signals <- syscall.SIGUSR1

@@ -64,7 +64,7 @@ func left(t *testing.T, temporary string) (files []os.DirEntry, pids []int) {
 func awaitNothingLeft(t *testing.T, temporary string) {
 	t.Helper()
 	limit := time.After(patience)
-	look := time.NewTicker(20 * time.Millisecond)
+	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for {
 		files, pids := left(t, temporary)

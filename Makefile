@@ -14,8 +14,9 @@ in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$
 
 # Run the tests of every module, and say at the end in which modules some failed.
 test-modules = failed=; for module in $(MODULES); do \
-		echo "[$$module] go test $(1) ./..."; \
-		(cd $$module && $(GO) test $(1) -timeout 20m $(ARGS) ./...) || failed="$$failed $$module"; \
+		case $$module in .) first='$(LONGEST)' ;; cmd/tenure) first='$(LONGEST_OF_PROGRAM)' ;; *) first= ;; esac; \
+		echo "[$$module] go test $(1) $$first ./..."; \
+		(cd $$module && $(GO) test $(1) -ldflags=-w -timeout 20m $(ARGS) $$first ./...) || failed="$$failed $$module"; \
 	done; \
 	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
 
@@ -24,10 +25,9 @@ ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
-# What `make test` runs: the library and the program, in one command, which keeps the processors busy; the packages that
-# take longest begin first. It links without debugging information, which takes the linker less time.
-SHIPPED := ./... ./cmd/tenure/...
-LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
+# The packages whose tests take longest begin first, so that no processor is idle while the last ones run.
+LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./internal/pgdial ./cluster
+LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
 
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
@@ -49,9 +49,12 @@ help: ## print this list
 demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
 	$(BIN)/tenure demo $(ARGS)
 
+# One command for the library and the program keeps the processors busy. It links without debugging information, which
+# takes the linker less time.
 test: ## the tests of the library and the program to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
-	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
+	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
+		$(LONGEST) $(patsubst ./%,./cmd/tenure/%,$(LONGEST_OF_PROGRAM)) ./... ./cmd/tenure/...
 
 test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)

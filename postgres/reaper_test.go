@@ -215,13 +215,13 @@ func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
 	rival := open(t, b)
 	rival.refused("scheduler")
 	stuck.stick()
-	markDeadSoon(t, b, stuck.id)
 	pid := int(stuck.listener.pid)
 	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
 		t.Fatal(err)
 	}
 	resume := sync.OnceValue(func() error { return sandbox.Signal(pid, sandbox.ResumeSignal) })
 	t.Cleanup(func() { _ = resume() })
+	markDeadSoon(t, b, stuck.id)
 	forgotten := make(chan error, 1)
 	go func() { forgotten <- b.Forget(context.Background(), stuck.id) }()
 	eventually(t, b, "SELECT count(*) = 0 FROM {nodes} WHERE id = $1", stuck.id)

@@ -225,10 +225,16 @@ func (p *process) next() (e event, ok bool) {
 	return e, true
 }
 
+// longPatience bounds a wait during which the process prints other events.
+const longPatience = 4 * patience
+
 // await waits for an event of a kind and drops those before.
 func (p *process) await(kind string) event {
 	p.t.Helper()
-	for {
+	for limit := time.Now().Add(longPatience); ; {
+		if time.Now().After(limit) {
+			p.t.Fatalf("no %q within %v; standard error:\n%s", kind, longPatience, p.log())
+		}
 		e, ok := p.next()
 		if !ok {
 			p.t.Fatalf("ended without %q; standard error:\n%s", kind, p.log())

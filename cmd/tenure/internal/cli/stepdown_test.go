@@ -136,6 +136,7 @@ func TestStepDownOfOwnNodeEndsItsTermOnly(t *testing.T) {
 	first := place.run(t, "--role", "billing", "--name", "one")
 	led := first.await("acquired").term()
 	second := place.run(t, "--role", "billing", "--name", "two")
+	second.await("acquire_failed")
 	stepDown := func(name string, code int) result {
 		t.Helper()
 		return invokeWith(t, []string{"TENURE_NODE_NAME=" + name}, place.with("step-down", "--role", "billing", "--own")...).want(t, code)

@@ -167,7 +167,7 @@ func walk(t *testing.T, extension string, read func(path string) error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "tmp", "node_modules"}, entry.Name()):
+		case entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "dist", "tmp", "node_modules"}, entry.Name()):
 			return filepath.SkipDir
 		case entry.IsDir() || filepath.Ext(path) != extension:
 			return nil

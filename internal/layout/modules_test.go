@@ -76,7 +76,7 @@ func filesNamed(t *testing.T, name string) []string {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "tmp"}, entry.Name()) {
+		if entry.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "dist", "tmp"}, entry.Name()) {
 			return fs.SkipDir
 		}
 		if entry.Name() == name {

@@ -37,3 +37,18 @@ func checkChangelog(text, version string) error {
 	}
 	return nil
 }
+
+// changelogSection returns what a changelog has under the heading of a version.
+func changelogSection(text, version string) string {
+	var section strings.Builder
+	inside := false
+	for line := range strings.Lines(text) {
+		switch heading := releaseHeading.FindStringSubmatch(strings.TrimRight(line, "\r\n")); {
+		case heading != nil:
+			inside = heading[1] == strings.TrimPrefix(version, "v")
+		case inside:
+			section.WriteString(line)
+		}
+	}
+	return section.String()
+}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/release/pack"
 )
 
 const changelog = `# Changelog
@@ -28,6 +30,7 @@ func newRepository(t *testing.T) string {
 		"go.sum":       "",
 		"tenure.go":    "// Package tenure is a library.\npackage tenure\n\n// Name is exported.\nconst Name = \"tenure\"\n",
 		"LICENSE":      "Free.\n",
+		"README.md":    "# Tenure\n\n[Deploy](docs/deploy.md)\n",
 		"CHANGELOG.md": changelog,
 		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./metrics/tracing\n\t./outbox/kafka\n)\n\n" +
 			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n",
@@ -37,16 +40,32 @@ func newRepository(t *testing.T) string {
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 
 	"github.com/exactly-one/tenure"
 )
 
 func main() {
-	build, _ := debug.ReadBuildInfo()
-	fmt.Println(tenure.Name, build.Main.Version)
+	switch os.Args[1] {
+	case "completion":
+		fmt.Println("complete", os.Args[2])
+	case "manual":
+		if os.Mkdir(os.Args[2], 0o700) != nil || os.WriteFile(os.Args[2]+"/tenure.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o600) != nil {
+			os.Exit(1)
+		}
+	default:
+		build, _ := debug.ReadBuildInfo()
+		fmt.Println(tenure.Name, build.Main.Version)
+	}
 }
 `,
+		"cmd/tenure/main_test.go":        "package main\n",
+		"deploy/systemd/tenure@.service": "[Service]\nExecStart=/usr/local/bin/tenure run\n",
+		"deploy/docker/Dockerfile":       "FROM scratch\n",
+		"deploy/docker/go.work":          "go 1.26\n\nuse (\n\t../..\n\t../../cmd/tenure\n)\n\nreplace " + library + " v0.0.9 => ../..\n",
+		".dockerignore":                  ".git\ndeploy\n!deploy/docker/go.work\noutbox\nmetrics\n**/*_test.go\n**/*.md\n",
+		".gitignore":                     "/dist/\n/tmp/\n",
 		"internal/release/testdata/user/main.go": `package main
 
 import (
@@ -78,6 +97,20 @@ func main() { fmt.Println(tenure.Name, tracing.Name, kafka.Name) }
 	}
 	commit(t, root)
 	return root
+}
+
+// hostOnly are the platforms that tests build for: all of them take minutes.
+var hostOnly = []pack.Target{host}
+
+// dryRun is the release of a version that changes no file of a repository.
+func dryRun(root, version string) release {
+	return release{root: root, version: version, targets: hostOnly}
+}
+
+// tagRepository releases a version in a repository.
+func tagRepository(t *testing.T, root, version string) error {
+	t.Helper()
+	return release{root: root, version: version, commit: true, targets: hostOnly}.tag(t.Context(), &strings.Builder{})
 }
 
 // put writes a file of a repository.

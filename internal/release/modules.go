@@ -162,10 +162,10 @@ func (t *tree) setRequirement(m goModule, version string) (bool, error) {
 // repository.
 func checkVersion(version string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
-		return fmt.Errorf("%q is not a version such as v0.1.0", version)
+		return usagef("%q is not a version such as v0.1.0", version)
 	}
 	if major := semver.Major(version); major != "v0" && major != "v1" {
-		return fmt.Errorf("%s would need module paths that end in /%s", version, major)
+		return usagef("%s would need module paths that end in /%s", version, major)
 	}
 	return nil
 }

@@ -8,46 +8,68 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
+
+	"github.com/exactly-one/tenure/internal/release/pack"
 )
 
+// release is the version of all modules that is to be published.
+type release struct {
+	root    string
+	version string
+	commit  bool // change files, commit and tag
+	targets []pack.Target
+}
+
 // tag releases all modules at one version. It sets the version of the library that
-// the other modules require, checks that they can be installed, commits, and tags
-// every module. Without commit it only prints what it would do. It pushes nothing.
-func tag(ctx context.Context, out io.Writer, root, version string, commit bool) error {
-	if err := checkVersion(version); err != nil {
-		return err
-	}
-	t, err := committedTree(ctx, root)
+// the other modules require, makes the files to publish, commits, and tags every
+// module. Without commit it changes no file of the repository, and makes the files
+// to publish. It pushes nothing.
+func (r release) tag(ctx context.Context, out io.Writer) error {
+	t, tags, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	changelog, err := t.read("CHANGELOG.md")
-	if err != nil {
-		return err
+	plan(out, t, tags, r.version)
+	if r.commit {
+		if err := checkTree(ctx, out, t, r.version); err != nil {
+			return err
+		}
 	}
-	if err := checkChangelog(string(changelog), version); err != nil {
-		return err
+	if err := r.makeDist(ctx, out, t); err != nil {
+		return fmt.Errorf("%s: %w", distFolder, err)
 	}
-	tags, err := newTags(ctx, t, version)
-	if err != nil {
-		return err
-	}
-	if err := t.setVersion(version); err != nil {
-		return err
-	}
-	plan(out, t, tags, version)
-	if !commit {
-		fmt.Fprintf(out, "Nothing was changed. To do it: make release VERSION=%s ARGS=-commit\n", version)
+	if !r.commit {
+		fmt.Fprintf(out, "Only %s was changed. To commit and tag: make release VERSION=%s ARGS=-commit\n", distFolder, r.version)
 		return nil
 	}
-	if err := checkTree(ctx, out, t, version); err != nil {
-		return err
-	}
-	if err := commitAndTag(ctx, t, tags, version); err != nil {
+	if err := commitAndTag(ctx, t, tags, r.version); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Done. Nothing was pushed. To publish: git push --atomic origin HEAD %s\n", strings.Join(tags, " "))
 	return nil
+}
+
+// prepare returns the committed files with the version set in them, and the tags.
+func (r release) prepare(ctx context.Context) (*tree, []string, error) {
+	if err := checkVersion(r.version); err != nil {
+		return nil, nil, err
+	}
+	t, err := committedTree(ctx, r.root)
+	if err != nil {
+		return nil, nil, err
+	}
+	changelog, err := t.read("CHANGELOG.md")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkChangelog(string(changelog), r.version); err != nil {
+		return nil, nil, err
+	}
+	tags, err := newTags(ctx, t, r.version)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, tags, t.setVersion(r.version)
 }
 
 // newTags are the tags of a version. None may exist, and no higher version.

@@ -13,10 +13,10 @@ func TestTagIsDryByDefault(t *testing.T) {
 	root := newRepository(t)
 	before := inGit(t, root, "rev-parse", "HEAD")
 	var out strings.Builder
-	if err := run(t.Context(), &out, []string{"tag", "-root", root, "-version", "v0.1.0"}); err != nil {
+	if err := dryRun(root, "v0.1.0").tag(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"set the version in outbox/kafka/go.mod", "tag outbox/kafka/v0.1.0", "Nothing was changed"} {
+	for _, want := range []string{"set the version in outbox/kafka/go.mod", "tag outbox/kafka/v0.1.0", "Only dist was changed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, out.String())
 		}
@@ -32,7 +32,7 @@ func TestTagIsDryByDefault(t *testing.T) {
 func TestTagSetsAllVersionsInOneCommit(t *testing.T) {
 	t.Parallel()
 	root := newRepository(t)
-	if err := tag(t.Context(), &strings.Builder{}, root, "v0.1.0", true); err != nil {
+	if err := tagRepository(t, root, "v0.1.0"); err != nil {
 		t.Fatal(err)
 	}
 	want := "cmd/tenure/v0.1.0\nmetrics/tracing/v0.1.0\noutbox/kafka/v0.1.0\nv0.1.0"
@@ -135,7 +135,7 @@ func TestTagIsRefused(t *testing.T) {
 				test.prepare(t, root)
 			}
 			before := inGit(t, root, "rev-parse", "HEAD") + inGit(t, root, "tag")
-			err := tag(t.Context(), &strings.Builder{}, root, test.version, true)
+			err := tagRepository(t, root, test.version)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v; want one with %q", err, test.want)
 			}

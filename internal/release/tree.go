@@ -29,7 +29,7 @@ func readTree(root string) (*tree, error) {
 			return err
 		}
 		name := filepath.ToSlash(relative)
-		if slices.Contains([]string{".git", "bin", "tmp", "cmd/tenure/tenure"}, name) {
+		if slices.Contains([]string{".git", "bin", "dist", "tmp", "cmd/tenure/tenure"}, name) {
 			if entry.IsDir() {
 				return fs.SkipDir
 			}

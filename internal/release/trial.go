@@ -47,7 +47,7 @@ func newInstallTrial(ctx context.Context, t *tree, version string) (*trial, erro
 		return nil, err
 	}
 	p.environment = m.with([]string{p.proxy(), m.downloads()},
-		"GOMODCACHE="+filepath.Join(p.folder, "modules"), "GOBIN="+filepath.Join(p.folder, "bin"),
+		"GOMODCACHE="+p.modules(), "GOBIN="+filepath.Join(p.folder, "bin"),
 		// What is downloaded was checked when the go.sum files got it, and the
 		// checksum database cannot know the trial.
 		"GOSUMDB=off",
@@ -80,6 +80,9 @@ func newTidyTrial(ctx context.Context, t *tree) (*trial, error) {
 }
 
 func (p *trial) proxy() string { return filepath.Join(p.folder, "proxy") }
+
+// modules is the module cache of an installation.
+func (p *trial) modules() string { return filepath.Join(p.folder, "modules") }
 
 // run runs a command in a folder with the trial's environment.
 func (p *trial) run(ctx context.Context, folder string, words ...string) (string, error) {

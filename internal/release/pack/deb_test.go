@@ -3,6 +3,7 @@ package pack
 import (
 	"bytes"
 	"crypto/md5"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -165,22 +166,44 @@ func TestDebIsReadByDpkg(t *testing.T) {
 	}
 }
 
+// An upgrade restarts no service; before the program is removed, its services end.
 // A system that is installed in a folder has no systemd that runs.
-func TestScriptsOfDebRunInAFolder(t *testing.T) {
-	for name, script := range map[string]string{"postinst configure": postinst, "prerm remove": prerm, "postrm remove": postrm} {
-		_, step, _ := strings.Cut(name, " ")
+func TestScriptsOfDeb(t *testing.T) {
+	const reload = "--system daemon-reload\n"
+	for name, test := range map[string]struct {
+		script, step string
+		inFolder     bool
+		want         string // the arguments of systemctl
+	}{
+		"installation":           {script: postinst, step: "configure", want: reload},
+		"failed upgrade":         {script: postinst, step: "abort-upgrade"},
+		"upgrade":                {script: prerm, step: "upgrade"},
+		"removal":                {script: prerm, step: "remove", want: "stop tenure@*.service\n"},
+		"after an upgrade":       {script: postrm, step: "upgrade"},
+		"after a removal":        {script: postrm, step: "remove", want: reload},
+		"installation in a root": {script: postinst, step: "configure", inFolder: true},
+		"removal in a root":      {script: prerm, step: "remove", inFolder: true},
+	} {
 		folder := t.TempDir()
-		fake := "#!/bin/sh\ntouch " + folder + "/called\n"
+		fake := "#!/bin/sh\necho \"$@\" >>" + folder + "/called\nexit 1\n"
 		if err := os.WriteFile(filepath.Join(folder, "systemctl"), []byte(fake), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		shell := exec.CommandContext(t.Context(), "sh", "-c", script, "script", step)
-		shell.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "DPKG_ROOT=" + folder}
+		script := strings.Replace(test.script, "/run/systemd/system", folder, 1)
+		shell := exec.CommandContext(t.Context(), "sh", "-c", script, "script", test.step)
+		shell.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+		if test.inFolder {
+			shell.Env = append(shell.Env, "DPKG_ROOT="+folder)
+		}
 		if out, err := shell.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
-		if _, err := os.Stat(filepath.Join(folder, "called")); err == nil {
-			t.Errorf("%s calls the systemctl of this machine", name)
+		called, err := os.ReadFile(filepath.Join(folder, "called"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if string(called) != test.want {
+			t.Errorf("%s: it calls systemctl with %q; want %q", name, called, test.want)
 		}
 	}
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/exactly-one/tenure/internal/release/pack"
+)
+
+// host is the platform of this machine, whose program can run here.
+var host = pack.Target{OS: runtime.GOOS, Arch: runtime.GOARCH}
+
+// parseTargets reads a list of platforms; an empty one names all of a release.
+func parseTargets(list string) ([]pack.Target, error) {
+	if list == "" {
+		return pack.Targets, nil
+	}
+	var targets []pack.Target
+	for name := range strings.SplitSeq(list, ",") {
+		system, arch, _ := strings.Cut(name, "/")
+		target := pack.Target{OS: system, Arch: arch}
+		if !slices.Contains(pack.Targets, target) {
+			return nil, usagef("%q is no platform of a release: use some of %v", name, pack.Targets)
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// program is the program for one platform.
+type program struct {
+	path    string
+	content []byte
+	build   *debug.BuildInfo
+}
+
+// buildProgram installs the published version of the program for a platform.
+func (p *trial) buildProgram(ctx context.Context, target pack.Target) (program, error) {
+	folder := filepath.Join(p.folder, "programs", target.OS+"_"+target.Arch)
+	// Programs of other platforms are not installed into GOBIN.
+	environment := append(slices.Clip(p.environment), "GOOS="+target.OS, "GOARCH="+target.Arch, "GOBIN=", "GOPATH="+folder)
+	if _, err := output(ctx, p.folder, environment, "go", "install", "-ldflags=-s -w", library+"/cmd/tenure@"+p.version); err != nil {
+		return program{}, err
+	}
+	path := filepath.Join(folder, "bin", target.Program())
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = filepath.Join(folder, "bin", target.OS+"_"+target.Arch, target.Program())
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return program{}, err
+	}
+	build, err := buildinfo.ReadFile(path)
+	return program{path, content, build}, err
+}

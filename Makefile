@@ -121,11 +121,11 @@ mutants: prerequisites ## break the code line by line and see that tests fail; b
 release-check: ## install the program and build a user's program from this folder, as if VERSION were published
 	@cd internal/release && $(GO) run . check -version=$(VERSION)
 
-release: ## what a release of VERSION=v0.1.0 would do; ARGS=-commit does it
+release: ## the files of a release of VERSION=v0.1.0 in dist/, and what else it would do; ARGS=-commit does it
 	@cd internal/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
 
 clean: ## remove what was built
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist
 
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that

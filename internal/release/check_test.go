@@ -41,3 +41,26 @@ func TestCheckFindsFaults(t *testing.T) {
 		})
 	}
 }
+
+// Modules are packed from the folder: what a release made would become a part of
+// the library.
+func TestFilesThatWereMadeAreNotPacked(t *testing.T) {
+	t.Parallel()
+	root := newRepository(t)
+	made := []string{"dist/notes.md", "tmp/x", "bin/tenure"}
+	for _, name := range made {
+		put(t, root, name, "made\n")
+	}
+	files, err := readTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range made {
+		if files.has(name) {
+			t.Errorf("%s is a file of the library", name)
+		}
+	}
+	if !files.has("tenure.go") {
+		t.Error("tenure.go is no file of the library")
+	}
+}

@@ -69,7 +69,8 @@ func (r release) prepare(ctx context.Context) (*tree, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return t, tags, t.setVersion(r.version)
+	err = t.setVersion(r.version)
+	return t, tags, err
 }
 
 // newTags are the tags of a version. None may exist, and no higher version.

@@ -96,8 +96,8 @@ func readAr(t *testing.T, content []byte) []File {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if time := strings.TrimSpace(header[16:28]); time != strconv.FormatInt(made.Unix(), 10) {
-			t.Errorf("the time of a member is %s; want %d", time, made.Unix())
+		if modified := strings.TrimSpace(header[16:28]); modified != strconv.FormatInt(made.Unix(), 10) {
+			t.Errorf("the time of a member is %s; want %d", modified, made.Unix())
 		}
 		if mode := strings.TrimSpace(header[40:48]); mode != "100644" {
 			t.Errorf("the mode of a member is %s; want 100644", mode)

@@ -48,11 +48,8 @@ func (w *watch) limit() time.Duration {
 func (w *watch) lookOutside(conn *pgx.Conn) error {
 	o := &w.outside
 	known := !o.due.IsZero()
-	held, left, err := w.deadHeld(conn)
+	held, left, err := w.readOutside(conn)
 	if err != nil {
-		return err
-	}
-	if err := w.findStrangers(conn); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -79,46 +76,45 @@ func (w *watch) lookOutside(conn *pgx.Conn) error {
 	return nil
 }
 
-// deadHeld reports whether the server still keeps the session of a node that was
-// marked as dead, and how long the watch must wait before it ends the first one.
-func (w *watch) deadHeld(conn *pgx.Conn) (held bool, left time.Duration, err error) {
-	s := w.session
+// readOutside reports whether the server still keeps the session of a node that was
+// marked as dead, and how long the watch must wait before it ends the first one. If it
+// is time, it also looks for sessions without a row.
+func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err error) {
+	s, o := w.session, &w.outside
+	name, found := stmtDeadHeld, map[int32]time.Time(nil)
+	now := time.Now()
+	if !now.Before(o.count) || len(o.strangers) > 0 {
+		o.count = now.Add(s.backend.config.WatchPeriod)
+		name, found = stmtOutside, map[int32]time.Time{}
+	}
 	var ms float64
-	err = w.bounded(conn, callTimeout, stmtDeadHeld, func(rows pgx.Rows) error {
-		return rows.Scan(&ms, &held)
+	err = w.bounded(conn, callTimeout, name, func(rows pgx.Rows) error {
+		if found == nil {
+			return rows.Scan(&ms, &held)
+		}
+		var (
+			incarnation int32 // 0 for none
+			lease       int64
+		)
+		err := rows.Scan(&ms, &held, &incarnation, &lease)
+		if err == nil && incarnation != 0 {
+			found[incarnation] = w.strangerDue(incarnation, fromMilliseconds(float64(lease)), now)
+		}
+		return err
 	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space)
+	if err == nil && found != nil {
+		o.strangers = found
+	}
 	return held, fromMilliseconds(ms), err
 }
 
-// findStrangers looks for sessions without a row.
-func (w *watch) findStrangers(conn *pgx.Conn) error {
-	s, o := w.session, &w.outside
-	now := time.Now()
-	if now.Before(o.count) && len(o.strangers) == 0 {
-		return nil
+// strangerDue returns when a session without a row may be ended.
+func (w *watch) strangerDue(incarnation int32, lease time.Duration, now time.Time) time.Time {
+	if due, known := w.outside.strangers[incarnation]; known {
+		return due
 	}
-	o.count = now.Add(s.backend.config.WatchPeriod)
-	found := map[int32]time.Time{}
-	err := w.bounded(conn, callTimeout, stmtStrangers, func(rows pgx.Rows) error {
-		var (
-			incarnation int32
-			lease       int64
-		)
-		if err := rows.Scan(&incarnation, &lease); err != nil {
-			return err
-		}
-		due, known := o.strangers[incarnation]
-		if !known {
-			longest := max(time.Duration(lease)*time.Millisecond, s.opening.Timing.Lease) + s.opening.Timing.Margin
-			due = now.Add(max(longest, strangerGrace))
-		}
-		found[incarnation] = due
-		return nil
-	}, s.space)
-	if err == nil {
-		o.strangers = found
-	}
-	return err
+	timing := w.session.opening.Timing
+	return now.Add(max(max(lease, timing.Lease)+timing.Margin, strangerGrace))
 }
 
 // announceVacant makes this node and the others try to acquire roles.

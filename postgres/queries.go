@@ -47,8 +47,8 @@ const (
 	stmtNext         statement = "next_membership"
 	stmtStaleSession statement = "end_stale_session"
 
-	stmtDeadHeld  statement = "dead_held"
-	stmtStrangers statement = "strangers"
+	stmtDeadHeld statement = "dead_held"
+	stmtOutside  statement = "outside"
 )
 
 // The session that holds the node lock of an incarnation is the node's session: no

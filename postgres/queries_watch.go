@@ -22,25 +22,35 @@ SELECT nextval({membership:regclass})`,
 SELECT l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
 WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <> pg_backend_pid()`,
-	// Nodes that were marked as dead while their sessions continued, and for how long
-	// the watch must not end those sessions. It does not read pg_locks, which stops the
-	// lock table for a moment.
-	stmtDeadHeld: `
-SELECT coalesce(min(1000 * extract(epoch FROM
-    n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0),
-    count(*) > 0
-FROM {nodes} n
-WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`,
-	// Sessions whose nodes have no row, and the longest lease that they may have.
-	stmtStrangers: `
-SELECT l.objid::bigint::int,
-    coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0)
-FROM pg_locks l
-WHERE ` + nodeLocksOf + ` = $1::int::oid
-    AND l.objid <> 0
-    AND l.pid <> pg_backend_pid()
-    AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`,
+	stmtDeadHeld: readDeadHeld,
+	// Both in one statement: most calls of the watch need both.
+	stmtOutside: `
+SELECT d.left_ms, d.held, coalesce(s.incarnation, 0), coalesce(s.lease_ms, 0)
+FROM (` + readDeadHeld + `) d
+LEFT JOIN (` + readOutsideRing + `) s ON true`,
 	stmtMoved:  sessionStatements[stmtMoved],
 	stmtNotify: sessionStatements[stmtNotify],
 	stmtReap:   sessionStatements[stmtReap],
 }
+
+const (
+	// Nodes that were marked as dead while their sessions continued, and for how long
+	// the watch must not end those sessions. It does not read pg_locks, which stops the
+	// lock table for a moment.
+	readDeadHeld = `
+SELECT coalesce(min(1000 * extract(epoch FROM
+    n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0) AS left_ms,
+    count(*) > 0 AS held
+FROM {nodes} n
+WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`
+
+	// Sessions whose nodes have no row, and the longest lease that they may have.
+	readOutsideRing = `
+SELECT l.objid::bigint::int AS incarnation,
+    coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0) AS lease_ms
+FROM pg_locks l
+WHERE ` + nodeLocksOf + ` = $3::int::oid
+    AND l.objid <> 0
+    AND l.pid <> pg_backend_pid()
+    AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`
+)

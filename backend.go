@@ -69,7 +69,7 @@ type SessionOptions struct {
 
 	// NodesChanged, if set, must be called when the registry of nodes may have
 	// changed without making a role vacant; otherwise Wait returns. It does not
-	// block.
+	// block and may be called from any goroutine.
 	NodesChanged func()
 }
 

@@ -24,6 +24,7 @@ type watch struct {
 	seen         int64 // the membership that the last call saw
 	staleSession staleSession
 	outside      outside
+	reportedAt   time.Time // when reportNodesAgain last reported
 	down         atomic.Bool
 
 	stop     chan struct{}
@@ -103,6 +104,7 @@ func (w *watch) run(conn *pgx.Conn) {
 		var err error
 		if conn, err = w.reconnect(); err != nil {
 			w.log.Debug("opening a new watch connection failed", "error", err)
+			w.reportNodesAgain()
 			delay = min(2*delay, longest)
 			continue
 		}
@@ -125,6 +127,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		case "died":
 			err = w.recordDeath(conn, found.incarnation, found.at)
 		case "silent":
+			w.reportNodesAgain() // the session may not end, and no death be reported
 			err = w.reap(conn)
 		case "alone":
 			w.waitForMember()
@@ -170,6 +173,7 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
+		w.reportMissedMove(membership)
 		w.seen = membership
 	}
 	return found, err

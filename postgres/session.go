@@ -75,7 +75,8 @@ type connListener struct {
 	warnings []string // on the statement in progress; of the session's goroutine
 	moved    chan struct{}
 
-	nodesAwaited atomic.Bool // a term waits for nodes to come back
+	received     atomic.Pointer[time.Time] // when the last notification of another session arrived
+	nodesAwaited atomic.Bool               // a term waits for nodes to come back
 }
 
 func newConnListener(nodes string, heard func()) *connListener {
@@ -91,22 +92,27 @@ func (e *connListener) notice(n *pgconn.Notice) {
 // notification wakes the engine and, in case it waits for the first other node to
 // join, the watch. It ignores the session's own notifications.
 func (e *connListener) notification(n *pgconn.Notification) {
-	switch {
-	case n.PID == e.pid:
+	if n.PID == e.pid {
 		return
-	case n.Channel != e.nodes:
+	}
+	now := time.Now()
+	e.received.Store(&now)
+	if n.Channel != e.nodes || e.nodesAwaited.Load() {
 		e.announce()
-	default:
-		if e.nodesAwaited.Load() {
-			e.announce()
-		}
-		if e.heard != nil {
-			e.heard()
-		}
+	}
+	if n.Channel == e.nodes {
+		e.announceNodes()
 	}
 	select {
 	case e.moved <- struct{}{}:
 	default:
+	}
+}
+
+// announceNodes reports that the registry of nodes may have changed.
+func (e *connListener) announceNodes() {
+	if e.heard != nil {
+		e.heard()
 	}
 }
 

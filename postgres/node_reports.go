@@ -1,0 +1,39 @@
+package postgres
+
+import "time"
+
+// Members read the registry of nodes only when a session reports that it may have
+// changed. Every statement that changes a node's status or description is followed by
+// a notification; the watch covers what notifications do not.
+
+// ReportsNodeChanges reports that sessions report every change of the registry of
+// nodes, apart from loads and heartbeats. See cluster.Store.
+func (*Backend) ReportsNodeChanges() bool { return true }
+
+// notificationDelay is how long after its notification a watch may find that the
+// membership has moved: it looks between attempts of at most 400 ms.
+const notificationDelay = time.Second
+
+// reportMissedMove reports a change if the membership has moved and no notification
+// has arrived: it may have been lost.
+func (w *watch) reportMissedMove(membership int64) {
+	if w.seen < 0 || membership == w.seen {
+		return
+	}
+	listener := w.session.listener
+	if last := listener.received.Load(); last == nil || time.Since(*last) > notificationDelay {
+		listener.announceNodes()
+	}
+}
+
+// reportNodesAgain reports a change, at most once per check interval. It is for times
+// in which a node can become silent without a notification: while the watch connection
+// is down, and while a silent node's session does not end.
+func (w *watch) reportNodesAgain() {
+	now := time.Now()
+	if now.Sub(w.reportedAt) < w.session.opening.Timing.CheckInterval {
+		return
+	}
+	w.reportedAt = now
+	w.session.listener.announceNodes()
+}

@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -10,6 +12,9 @@ import (
 
 // Member is what the collector of a cluster reads, usually a *cluster.Member.
 // Its methods must be safe for concurrent use and must not block.
+//
+// If it also has the method RecentNodes of *cluster.Member, each scrape calls that
+// instead of Nodes, because Nodes can have old loads.
 type Member interface {
 	ID() cluster.NodeID        // of this process's node
 	Nodes() []cluster.NodeInfo // all known nodes, including dead ones
@@ -69,12 +74,31 @@ func (c *Cluster) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *Cluster) Collect(to chan<- prometheus.Metric) {
-	nodes := c.member.Nodes()
+	nodes := c.currentNodes()
 	c.collectCluster(to, nodes)
 	id := c.member.ID()
 	if i := slices.IndexFunc(nodes, func(n cluster.NodeInfo) bool { return n.ID == id }); i >= 0 {
 		c.collectNode(to, nodes[i])
 	}
+}
+
+const (
+	recentAge     = 5 * time.Second // of the loads that a scrape reports
+	recentTimeout = time.Second     // after which it reports those of the last read
+)
+
+// currentNodes returns the nodes for a scrape.
+func (c *Cluster) currentNodes() []cluster.NodeInfo {
+	reader, ok := c.member.(interface {
+		RecentNodes(ctx context.Context, age time.Duration) ([]cluster.NodeInfo, error)
+	})
+	if !ok {
+		return c.member.Nodes()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recentTimeout)
+	defer cancel()
+	nodes, _ := reader.RecentNodes(ctx, recentAge) // after an error, those of the last read, as without a session
+	return nodes
 }
 
 func (c *Cluster) collectCluster(to chan<- prometheus.Metric, nodes []cluster.NodeInfo) {

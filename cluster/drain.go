@@ -202,7 +202,7 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	if ctx.Err() != nil {
 		return m.interruptedError(context.Cause(ctx))
 	}
-	successor := m.successors(m.drainState.handOverTarget(run))
+	successor := m.successors(ctx, m.drainState.handOverTarget(run))
 	if m.drainState.leaving() && successor == nil {
 		return m.interruptedError(errLeaving) // closing the node resigns the roles
 	}

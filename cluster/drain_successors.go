@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -12,10 +14,20 @@ import (
 // successors returns a function that chooses the next leader of each role that
 // the node releases, or nil to let the standbys compete. A requested target
 // takes precedence over the configured one. The function must not be called
-// concurrently.
-func (m *Member) successors(target uuid.UUID) func(role string) uuid.UUID {
+// concurrently. Without a recent read of the registry, the members and their
+// loads are those of the last read.
+func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role string) uuid.UUID {
 	config := m.policy.Load()
-	members, _ := m.view.members()
+	if target == uuid.Nil && config.HandOverTo.IsZero() && !config.HandOver {
+		return nil
+	}
+	interval := m.node.Timing().CheckInterval
+	ctx, cancel := context.WithTimeout(ctx, min(interval, time.Second))
+	defer cancel()
+	members, err := m.view.notOlder(ctx, interval)
+	if err != nil {
+		m.node.Logger().Warn("reading the registry for the choice of successors failed", "error", err)
+	}
 	nodes := activeByLoad(members, m.node.ID())
 	for _, wanted := range []uuid.UUID{target, config.HandOverTo.UUID()} {
 		if slices.ContainsFunc(nodes, func(node tenure.Member) bool { return node.ID == wanted }) {

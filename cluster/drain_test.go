@@ -266,7 +266,7 @@ func TestDrainHandsOverToTheLeastLoaded(t *testing.T) {
 	elections := map[string]*tenure.Election{}
 	for _, n := range []node{busy, idle, worker} {
 		elections[n.Node().Name()] = n.campaign("r")
-		leaver.sees(n.ID(), "there with its load", func(info cluster.NodeInfo, there bool) bool { return there && info.Load() > 0 })
+		leaver.seesLoad(n.ID(), "there with its load", func(info cluster.NodeInfo, there bool) bool { return there && info.Load() > 0 })
 	}
 	if err := leaver.Shutdown(within(t)); err != nil {
 		t.Fatal(err)

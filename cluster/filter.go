@@ -8,6 +8,10 @@ type Filter struct {
 	Capability string            // capability that the node must have; empty for any
 	Labels     map[string]string // labels that the node must have, with these values
 	Statuses   []NodeStatus      // the node must have one of these statuses; default Active
+	// Load makes [Member.Watch] and [Watch] also report changes of the load alone,
+	// at most once per check interval and node. A member then reads the registry
+	// every check interval as long as the watch runs. It selects no nodes.
+	Load bool
 }
 
 // Matches reports whether the filter selects a node.

@@ -123,10 +123,22 @@ func brief(config *tenure.Config) {
 // sees waits until the node sees another, or itself, as it should be.
 func (n node) sees(id cluster.NodeID, what string, is func(info cluster.NodeInfo, there bool) bool) {
 	n.t.Helper()
+	n.seesWith(everyStatus, id, what, is)
+}
+
+// seesLoad is sees for what heartbeats change.
+func (n node) seesLoad(id cluster.NodeID, what string, is func(info cluster.NodeInfo, there bool) bool) {
+	n.t.Helper()
+	filter := everyStatus
+	filter.Load = true
+	n.seesWith(filter, id, what, is)
+}
+
+func (n node) seesWith(filter cluster.Filter, id cluster.NodeID, what string, is func(info cluster.NodeInfo, there bool) bool) {
+	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
 	defer cancel()
-	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
-	for change := range n.Watch(ctx, every) {
+	for change := range n.Watch(ctx, filter) {
 		i := slices.IndexFunc(change.Nodes, func(info cluster.NodeInfo) bool { return info.ID == id })
 		if i < 0 && is(cluster.NodeInfo{}, false) || i >= 0 && is(change.Nodes[i], true) {
 			return

@@ -17,6 +17,15 @@ import (
 
 // Store is a backend with a registry of nodes, such as *postgres.Backend. Its
 // methods do not use a node's session.
+//
+// A Store whose sessions report every change of the registry, apart from loads
+// and heartbeats, through SessionOptions.NodesChanged or Wait also has the method
+//
+//	ReportsNodeChanges() bool
+//
+// If it returns true, members read the registry only after such a report, and
+// about once in twelve check intervals in case a report is lost. Otherwise they
+// read it every check interval.
 type Store interface {
 	tenure.Backend
 
@@ -73,6 +82,9 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	}
 	m.node = node
 	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
+	if s, ok := store.(interface{ ReportsNodeChanges() bool }); ok && s.ReportsNodeChanges() {
+		m.view.followReports()
+	}
 	if err := m.readRegistry(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the registry of nodes: %w", err), node.Close(ctx))
 	}
@@ -160,11 +172,21 @@ func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
 
 // Nodes returns the nodes of the cluster as this member knows them, including
 // dead ones, oldest session first. It does not query the database. While the
-// member has no session, it learns of no changes. [Registry] reads the
-// database.
+// member has no session, it learns of no changes. Load and LastHeartbeat are those
+// of the last read of the registry, which can be minutes old because they change
+// without a report; see [Member.RecentNodes].
 func (m *Member) Nodes() []NodeInfo {
 	nodes, _, _, _ := m.view.snapshot()
 	return slices.Clone(nodes)
+}
+
+// RecentNodes returns the same nodes with the load and the last heartbeat that
+// they had at most age ago. It reads the registry over the member's session if
+// the last read is older. If ctx ends first or the read fails, it returns the
+// nodes of the last read and the error, as [tenure.Node.Members] does.
+func (m *Member) RecentNodes(ctx context.Context, age time.Duration) ([]NodeInfo, error) {
+	_, err := m.view.notOlder(ctx, age)
+	return m.Nodes(), err
 }
 
 // SetStatus changes this node's status. Draining calls [Member.Drain]. Active

@@ -159,7 +159,7 @@ func TestHeartbeatCarriesTheLoad(t *testing.T) {
 	b.Heartbeat().UpdateLoad(tenure.Load{Connections: 12, Jobs: 1, CPU: 55})
 	guard, _ := b.InFlight().Enter()
 	defer guard.Done()
-	a.sees(b.ID(), "busy", func(info cluster.NodeInfo, _ bool) bool {
+	a.seesLoad(b.ID(), "busy", func(info cluster.NodeInfo, _ bool) bool {
 		return info.CurrentConnections == 12 && info.CurrentJobs == 7 && info.CPUUsage == 55 && info.MemoryUsage > 0 && info.InFlight == 1
 	})
 	if !b.Heartbeat().IsRunning() {

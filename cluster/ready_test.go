@@ -75,7 +75,10 @@ func TestJoiningNodeDoesNotCampaign(t *testing.T) {
 	}
 	// By the time that the next heartbeat is seen the election would have tried.
 	first := a.Nodes()[0].LastHeartbeat
-	a.sees(a.ID(), "alive", func(info cluster.NodeInfo, _ bool) bool { return info.LastHeartbeat.After(first) })
+	site.Await("a heartbeat", func() bool {
+		nodes, err := a.Registry().Nodes(within(t))
+		return err == nil && nodes[0].LastHeartbeat.After(first)
+	})
 	if election.IsLeader() {
 		t.Error("a joining node leads")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,13 +22,14 @@ const (
 )
 
 // view caches the registry. It is read again after every notification, and
-// every check interval in case a notification is lost. It is safe for
-// concurrent use.
+// after a time in case a notification is lost. It is safe for concurrent use.
 type view struct {
 	query    func(context.Context) ([]tenure.Member, error)
-	interval time.Duration
+	interval time.Duration // the check interval
+	reread   time.Duration // the longest time between two reads while nothing is to be polled
 	clock    clocks.Clock
 	log      *slog.Logger
+	wake     chan struct{} // has a value after pollers was increased
 
 	mu      sync.Mutex
 	cached  []tenure.Member // replaced, never modified
@@ -37,11 +39,28 @@ type view struct {
 	reads   uint64          // counts the reads
 	changed chan struct{}   // closed at the next read
 	failure error           // of the last read, if it failed
+	pollers int             // how many need a read every check interval
 }
 
 func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock clocks.Clock, log *slog.Logger) *view {
-	return &view{query: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
+	return &view{
+		query: ask, interval: interval, reread: interval, clock: clock, log: log,
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
 }
+
+// rereadIntervals is the number of check intervals after which the registry is
+// read again although the store has reported no change: a notification can be
+// lost.
+const rereadIntervals = 12
+
+// rereadSpread is the part of that time by which nodes read at different times.
+const rereadSpread = 4
+
+// followReports makes the view read the registry only after notifications, and
+// seldom without one. The store must send one after every change of a
+// description or a status.
+func (v *view) followReports() { v.reread = rereadIntervals * v.interval }
 
 // members returns the cached members and a channel that is closed at the next
 // read.
@@ -70,7 +89,40 @@ func (v *view) longestSilence() time.Duration {
 	return v.silence
 }
 
-// read reads the registry once.
+// poll makes the view read the registry now, and then every check interval until
+// stop is called.
+func (v *view) poll() (stop func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.pollers++
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.pollers--
+	}
+}
+
+// notOlder returns the members as of at most age ago. It reads the registry if
+// the last read began earlier. If that fails, the members are those of the last
+// read.
+func (v *view) notOlder(ctx context.Context, age time.Duration) ([]tenure.Member, error) {
+	v.mu.Lock()
+	recent := v.reads > 0 && v.clock.Now().Mono-v.readAt <= age
+	v.mu.Unlock()
+	var err error
+	if !recent {
+		err = v.read(ctx)
+	}
+	members, _ := v.members()
+	return members, err
+}
+
+// read reads the registry once. Of two reads at the same time, the one that
+// began later counts.
 func (v *view) read(ctx context.Context) error {
 	begun := v.clock.Now().Mono
 	members, err := v.query(ctx)
@@ -79,6 +131,9 @@ func (v *view) read(ctx context.Context) error {
 	v.failure = err
 	if err != nil {
 		return err
+	}
+	if v.reads > 0 && begun < v.readAt {
+		return nil
 	}
 	v.silence = 0
 	for i := range members {
@@ -113,8 +168,33 @@ func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 			pause = max(pause, min(pauseFactor*(v.clock.Now().Mono-begun), v.interval))
 		}
 		wait(ctx, v.clock, pause, nil)
-		wait(ctx, v.clock, max(v.interval-pause, viewPause), news)
+		v.awaitNext(ctx, pause, news)
 	}
+}
+
+// awaitNext waits until the registry has to be read again, a pause after the
+// last read.
+func (v *view) awaitNext(ctx context.Context, pause time.Duration, news <-chan struct{}) {
+	passed := make(chan struct{})
+	defer v.clock.AfterFunc(max(v.period()-pause, viewPause), func() { close(passed) })()
+	select {
+	case <-news:
+	case <-v.wake:
+	case <-passed:
+	case <-ctx.Done():
+	}
+}
+
+// period returns the longest time between the last read and the next one. After
+// a failure, and while a node is silent that is not marked dead, no notification
+// can be expected.
+func (v *view) period() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.reread <= v.interval || v.pollers > 0 || v.failure != nil || v.silence > 0 {
+		return v.interval
+	}
+	return v.reread - rand.N(v.reread/rereadSpread)
 }
 
 // wait waits for d, for the end of ctx, or for a value.

@@ -18,7 +18,7 @@ type ChangeKind string
 const (
 	Snapshot ChangeKind = "snapshot" // the nodes at the start
 	Joined   ChangeKind = "joined"   // a node joined, or began to match the filter
-	Updated  ChangeKind = "updated"  // a node's description, status or load changed
+	Updated  ChangeKind = "updated"  // a node's description or status changed, or with Filter.Load its load
 	Left     ChangeKind = "left"     // a node left, died, or no longer matches
 )
 
@@ -37,15 +37,18 @@ type Change struct {
 // Watch reports the nodes that a filter selects: first a Snapshot, then every
 // change, in order. A slow receiver gets merged changes and never misses the
 // last one. A lost session does not end the watch: changes in between are
-// reported once there is a new session, and only once. A change of the load
-// alone is reported at most once per check interval and node. The channel is
-// closed when ctx ends or the member leaves.
+// reported once there is a new session, and only once. Changes of the load
+// alone are reported only with Filter.Load. The channel is closed when ctx ends
+// or the member leaves.
 func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 	changes := make(chan Change)
 	begun := m.run(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(m.ctx, cancel)()
+		if filter.Load {
+			defer m.view.poll()()
+		}
 		newWatcher(m.view, filter).run(ctx, changes)
 	})
 	if !begun {
@@ -55,9 +58,9 @@ func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 }
 
 // Watch is like [Member.Watch] for programs that are not members. It uses
-// CheckInterval, Logger and Clock of the node's configuration. If the store is
-// a tenure.Listener, changes are reported as they happen, otherwise every
-// CheckInterval. When ctx ends, the channel is closed after everything that
+// CheckInterval, Logger and Clock of the node's configuration. It reads the
+// registry every CheckInterval and, if the store is a tenure.Listener, also when
+// something changes. When ctx ends, the channel is closed after everything that
 // Watch started has ended.
 func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter) <-chan Change {
 	interval, ticks, log := cmp.Or(config.CheckInterval, defaultInterval), config.Clock, config.Logger

@@ -107,7 +107,7 @@ func (w *watcher) nextStep(nodes []NodeInfo, readAt time.Duration) step {
 			return newStep(Joined, node, append(slices.Clone(w.reported), reportedNode{node, readAt}))
 		}
 		was := w.reported[i]
-		if !sameDescription(was.NodeInfo, node) || !sameLoad(was.NodeInfo, node) && readAt-was.readAt >= w.view.interval {
+		if !sameDescription(was.NodeInfo, node) || w.filter.Load && !sameLoad(was.NodeInfo, node) && readAt-was.readAt >= w.view.interval {
 			told := slices.Clone(w.reported)
 			told[i] = reportedNode{node, readAt}
 			return newStep(Updated, node, told)

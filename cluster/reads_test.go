@@ -1,0 +1,264 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// statements counts the statements that a node sends, by the names under which they
+// are prepared. It can keep the node's watch from connecting.
+type statements struct {
+	mu        sync.Mutex
+	sent      map[string]int
+	unwatched bool
+	refused   int // connections of the watch
+}
+
+func (s *statements) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	if strings.HasSuffix(config.RuntimeParams["application_name"], " watch") && s.refuse() {
+		return nil, errors.New("kept from connecting")
+	}
+	config.Tracer = s
+	return pgx.ConnectConfig(ctx, config)
+}
+
+func (s *statements) refuse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unwatched {
+		s.refused++
+	}
+	return s.unwatched
+}
+
+func (s *statements) keepUnwatched(unwatched bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatched = unwatched
+}
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[data.SQL]++
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) counts() (sent map[string]int, refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.sent), s.refused
+}
+
+// counted is a member whose statements are counted.
+type counted struct {
+	node
+	*statements
+}
+
+// readRegistry is the name of the statement that reads the registry.
+const readRegistry = "members"
+
+// joinCounted makes members whose statements are counted, and waits until they know one
+// another and read the registry no more.
+func (s site) joinCounted(n int, config tenure.Config, watchPeriod time.Duration) []counted {
+	s.t.Helper()
+	members := make([]counted, n)
+	var nodes []node
+	for i := range members {
+		sent := &statements{sent: map[string]int{}}
+		store := &mortal{Mortal: &postgrestest.Mortal{Backend: s.NewBackend(func(c *postgres.Config) {
+			c.Connect, c.WatchPeriod = sent.connect, watchPeriod
+		})}}
+		config.Name = fmt.Sprintf("%s %d", s.schema, i) // the server is shared
+		members[i] = counted{node{postgrestest.Join(s.t, store, config, cluster.Config{}), s.t, store}, sent}
+		nodes = append(nodes, members[i].node)
+	}
+	for _, m := range members {
+		for _, other := range members {
+			m.seesStatus(other.ID(), cluster.Active)
+		}
+	}
+	if n > 1 {
+		s.settle(nodes...)
+	}
+	return members
+}
+
+// rest lets nodes rest and returns what they sent in that time.
+func rest(members []counted, period time.Duration) (sent map[string]int, total int) {
+	before := map[int]map[string]int{}
+	for i, m := range members {
+		before[i], _ = m.counts()
+	}
+	<-time.After(period) // what is measured is a time without events
+	sent = map[string]int{}
+	for i, m := range members {
+		after, _ := m.counts()
+		for name, n := range after {
+			if n -= before[i][name]; n > 0 {
+				sent[name] += n
+				total += n
+			}
+		}
+	}
+	return sent, total
+}
+
+// At rest, a node sends at most 0.4 statements a second with the default times. Here
+// all times are a fifth of them.
+func TestRestingNodesReadTheRegistrySeldom(t *testing.T) {
+	const (
+		scale  = 5
+		period = 60 * time.Second / scale
+		size   = 4
+	)
+	site := newSite(t)
+	members := site.joinCounted(size, tenure.Config{Lease: 10 * time.Second / scale, CheckInterval: 5 * time.Second / scale}, 30*time.Second/scale)
+	sent, total := rest(members, period)
+	seconds := period.Seconds() * scale * size // of nodes with the default times
+	t.Logf("%.2f statements a second and node, %.3f of them read the registry: %v", float64(total)/seconds, float64(sent[readRegistry])/seconds, sent)
+	if most := 0.4*seconds + size; float64(total) > most { // one more, because the time is cut off
+		t.Errorf("%d statements were sent; want at most %.0f", total, most)
+	}
+	if most := 2 * size; sent[readRegistry] > most { // twelve intervals, or three quarters of that
+		t.Errorf("the registry was read %d times; want at most %d", sent[readRegistry], most)
+	}
+}
+
+// never is a check interval that does not pass in a test: nothing is polled.
+const never = time.Hour
+
+func TestChangesAreSeenWithoutPolling(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	members := site.joinCounted(4, tenure.Config{Lease: 4 * time.Second, CheckInterval: never}, 0)
+	a, b, c, d := members[0], members[1], members[2], members[3]
+	everySees := func(id cluster.NodeID, what string, is func(info cluster.NodeInfo, there bool) bool, by ...counted) {
+		t.Helper()
+		for _, m := range by {
+			m.sees(id, what, is)
+		}
+	}
+
+	err := b.Node().UpdateDescription(within(t), func(d *tenure.Description) { d.Labels = map[string]string{"zone": "x"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	everySees(b.ID(), "labeled", func(info cluster.NodeInfo, _ bool) bool { return info.Labels["zone"] == "x" }, a, c, d)
+
+	if err := site.Backend.Request(within(t), tenure.Request{Kind: tenure.RequestDrain, Node: b.ID().UUID(), By: "an operator"}); err != nil {
+		t.Fatal(err)
+	}
+	everySees(b.ID(), "drained", func(info cluster.NodeInfo, _ bool) bool { return info.Drained && info.StatusBy == "an operator" }, a, c, d)
+
+	late := site.join("late", cluster.Config{}, func(c *tenure.Config) { c.CheckInterval = never })
+	everySees(late.ID(), "active", func(info cluster.NodeInfo, _ bool) bool { return info.Status == cluster.Active }, a, b, c, d)
+
+	site.settle(a.node, b.node, c.node, d.node, late)
+	c.store.kill()
+	everySees(c.ID(), "dead", func(info cluster.NodeInfo, _ bool) bool { return info.Status == cluster.Dead }, a, b, d)
+
+	if err := site.Backend.Forget(within(t), c.ID().UUID()); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(_ cluster.NodeInfo, there bool) bool { return !there }
+	everySees(c.ID(), "forgotten", gone, a, b, d)
+
+	if err := late.Close(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	everySees(late.ID(), "gone", gone, a, b, d)
+}
+
+// label changes a node's labels in the registry as if the notification had been lost.
+func (s site) label(id cluster.NodeID, zone string) {
+	s.t.Helper()
+	s.exec(`UPDATE `+s.table("nodes")+` SET labels = jsonb_build_object('zone', $2::text) WHERE id = $1`, id.UUID(), zone)
+}
+
+func (n node) seesZone(id cluster.NodeID, zone string) {
+	n.t.Helper()
+	n.sees(id, "in the zone "+zone, func(info cluster.NodeInfo, _ bool) bool { return info.Labels["zone"] == zone })
+}
+
+func TestRegistryIsReadAgainIfANotificationIsLost(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	members := site.joinCounted(2, tenure.Config{CheckInterval: 200 * time.Millisecond}, 0)
+	site.label(members[1].ID(), "lost")
+	members[0].seesZone(members[1].ID(), "lost")
+}
+
+// The watch learns of a changed membership although the notification is lost.
+func TestWatchReportsAMoveWithoutNotification(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	members := site.joinCounted(2, tenure.Config{CheckInterval: never}, 0)
+	a, b := members[0], members[1]
+	site.label(b.ID(), "moved")
+	site.Await("the change is seen", func() bool {
+		site.exec(`SELECT nextval($1)`, site.table("membership"))
+		for _, info := range a.Nodes() {
+			if info.ID == b.ID() {
+				return info.Labels["zone"] == "moved"
+			}
+		}
+		return false
+	})
+}
+
+func TestRegistryIsReadWhenTheWatchIsBack(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	members := site.joinCounted(2, tenure.Config{CheckInterval: never}, 0)
+	a, b := members[0], members[1]
+	a.keepUnwatched(true)
+	site.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, "tenure "+a.Node().Name()+" watch")
+	site.Await("the watch is down", func() bool {
+		_, refused := a.counts()
+		down := postgrestest.Value[bool](site.Installation, `SELECT NOT watching FROM `+site.table("nodes")+` WHERE id = $1`, a.ID().UUID())
+		return refused > 2 && down
+	})
+	site.label(b.ID(), "later") // after the reports that the watch is down
+	before, _ := a.counts()
+	a.keepUnwatched(false)
+	a.seesZone(b.ID(), "later")
+	after, _ := a.counts()
+	if n := after[readRegistry] - before[readRegistry]; n > 2 {
+		t.Errorf("the registry was read %d times; want once", n)
+	}
+}
+
+// BenchmarkNodesAtRest measures what nodes with the default times send for a minute.
+func BenchmarkNodesAtRest(b *testing.B) {
+	const period = time.Minute
+	for _, size := range []int{3, 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			members := newSite(b).joinCounted(size, tenure.Config{}, 0)
+			<-time.After(2 * time.Second) // the last joins have been handled
+			for b.Loop() {
+				sent, total := rest(members, period)
+				nodes := float64(size) * period.Seconds()
+				b.ReportMetric(float64(total)/nodes, "statements/s/node")
+				b.ReportMetric(float64(sent[readRegistry])/nodes, "reads/s/node")
+				b.ReportMetric(float64(sent[readRegistry]*size)/period.Seconds(), "rows/s")
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+)
+
+// countingView is a view whose reads a test counts. It runs in a bubble, where time
+// passes only while everything waits.
+type countingView struct {
+	*view
+	t       *testing.T
+	news    chan struct{}
+	reads   int
+	members []tenure.Member
+	failure error
+}
+
+const viewInterval = 5 * time.Second
+
+// inBubble runs a test with a view that follows a store that reports changes.
+func inBubble(t *testing.T, test func(v *countingView)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		v := &countingView{t: t, news: make(chan struct{}, 1), members: []tenure.Member{member(0)}}
+		ask := func(context.Context) ([]tenure.Member, error) {
+			v.reads++
+			return append([]tenure.Member(nil), v.members...), v.failure
+		}
+		v.view = newView(ask, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
+		v.followReports()
+		ctx, cancel := context.WithCancel(t.Context())
+		finished := make(chan struct{})
+		go func() { // ends with the context
+			defer close(finished)
+			v.follow(ctx, v.news)
+		}()
+		synctest.Wait()
+		test(v)
+		cancel()
+		<-finished
+	})
+}
+
+// pass lets time pass and checks how often the registry was read in it.
+func (v *countingView) pass(d time.Duration, least, most int) {
+	v.t.Helper()
+	before := v.reads
+	time.Sleep(d)
+	synctest.Wait()
+	if n := v.reads - before; n < least || n > most {
+		v.t.Errorf("the registry was read %d times in %v; want %d to %d", n, d, least, most)
+	}
+}
+
+func TestViewReadsOnlyAfterReports(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		v.pass(8*viewInterval, 0, 0)
+		v.news <- struct{}{}
+		v.pass(time.Millisecond, 1, 1)
+		v.pass(8*viewInterval, 0, 0)
+	})
+}
+
+func TestViewReadsAgainIfAReportIsLost(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		v.members = append(v.members, member(1)) // and no report
+		v.pass(rereadIntervals*viewInterval, 1, 1)
+		if members, _ := v.view.members(); len(members) != 2 {
+			t.Errorf("the view has %d members; want 2", len(members))
+		}
+		v.pass(10*rereadIntervals*viewInterval, 10, 14)
+	})
+}
+
+// Two nodes that read at the same time do not keep doing so.
+func TestViewsSpreadTheirRereads(t *testing.T) {
+	v := newView(nil, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
+	v.followReports()
+	periods := map[time.Duration]bool{}
+	for range 10 {
+		periods[v.period()] = true
+	}
+	if len(periods) < 2 {
+		t.Errorf("all periods are the same: %v", periods)
+	}
+}
+
+func TestViewPollsWhileLoadsAreWatched(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		first, second := v.poll(), v.poll()
+		v.pass(10*viewInterval, 10, 12)
+		first()
+		v.pass(10*viewInterval, 10, 11)
+		second()
+		v.pass(viewInterval, 0, 1)
+		v.pass(8*viewInterval, 0, 0)
+	})
+}
+
+// A silent node that is not marked dead causes no report.
+func TestViewPollsWhileANodeIsSilent(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		v.members[0].SilentFor = v.members[0].Lease + time.Second
+		v.news <- struct{}{}
+		v.pass(10*viewInterval, 10, 12)
+		if silence := v.longestSilence(); silence != v.members[0].SilentFor {
+			t.Errorf("the longest silence is %v; want %v", silence, v.members[0].SilentFor)
+		}
+		v.members[0].SilentFor = 0
+		v.pass(viewInterval, 1, 1)
+		v.pass(8*viewInterval, 0, 0)
+	})
+}
+
+func TestViewReadsAgainAfterAFailure(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		v.failure = errors.New("the connection was reset")
+		v.news <- struct{}{}
+		v.pass(3*viewInterval, 3, 4)
+		v.failure = nil
+		v.pass(viewInterval, 1, 1)
+		v.pass(8*viewInterval, 0, 0)
+	})
+}
+
+func TestViewIsAsRecentAsRequested(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		recent := func(age time.Duration, reads int, want error) {
+			t.Helper()
+			before := v.reads
+			members, err := v.notOlder(t.Context(), age)
+			if v.reads-before != reads || !errors.Is(err, want) || len(members) != 1 {
+				t.Errorf("at most %v old: %d reads, %d members and error %v; want %d reads and error %v",
+					age, v.reads-before, len(members), err, reads, want)
+			}
+		}
+		time.Sleep(viewInterval)
+		recent(viewInterval, 0, nil)
+		recent(viewInterval-1, 1, nil)
+		recent(0, 0, nil)
+		time.Sleep(viewInterval)
+		v.failure = tenure.ErrSessionLost
+		recent(0, 1, tenure.ErrSessionLost)
+		v.failure = nil
+	})
+}
+
+// Of two reads at the same time, the one that began later counts, whichever ends
+// first.
+func TestViewIgnoresOvertakenReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		results := make(chan chan []tenure.Member, 2)
+		ask := func(context.Context) ([]tenure.Member, error) {
+			result := make(chan []tenure.Member)
+			results <- result
+			return <-result, nil
+		}
+		v := newView(ask, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
+		ended := make(chan error, 2)
+		read := func() { ended <- v.read(t.Context()) }
+		go read() // ends with its result
+		early := <-results
+		time.Sleep(time.Millisecond)
+		go read()
+		late := <-results
+		late <- []tenure.Member{member(0), member(1)}
+		first := <-ended
+		early <- []tenure.Member{member(0)}
+		if err := errors.Join(first, <-ended); err != nil {
+			t.Fatal(err)
+		}
+		if members, _ := v.members(); len(members) != 2 {
+			t.Errorf("the view has %d members; want the 2 of the later read", len(members))
+		}
+	})
+}

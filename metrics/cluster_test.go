@@ -2,7 +2,9 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +70,37 @@ func TestClusterBeforeFirstRead(t *testing.T) {
 	if _, found := got.series("tenure_node_load"); found {
 		t.Error("a node that is not in the registry has a load")
 	}
+}
+
+// rereading is a member whose nodes have old loads until its registry is read.
+type rereading struct {
+	*fixed
+	recent []cluster.NodeInfo
+	err    error
+	age    time.Duration // requested last
+}
+
+func (r *rereading) RecentNodes(ctx context.Context, age time.Duration) ([]cluster.NodeInfo, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil, errors.New("the read is not bounded")
+	}
+	if r.age = age; r.err != nil {
+		return r.nodes, r.err
+	}
+	return r.recent, nil
+}
+
+func TestScrapeReadsRecentLoads(t *testing.T) {
+	member := &rereading{fixed: newFixed()}
+	member.recent = slices.Clone(member.nodes)
+	member.recent[0].CurrentJobs = 50
+	collector := metrics.NewCluster(member, metrics.Config{})
+	scrape(t, collector).want(t, 54, "tenure_cluster_jobs")
+	if member.age != 5*time.Second {
+		t.Errorf("the loads may be %v old; want 5s", member.age)
+	}
+	member.err = tenure.ErrSessionLost
+	scrape(t, collector).want(t, 6, "tenure_cluster_jobs")
 }
 
 // The number of series of a scrape does not depend on the number of nodes.

@@ -1,10 +1,7 @@
 package sidecar
 
 import (
-	"reflect"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
@@ -14,24 +11,13 @@ import (
 // followNodes sends the clients which nodes join, change and leave, until the handler is
 // closed.
 func (h *Handler) followNodes(joined *cluster.Member) {
-	known := map[uuid.UUID]record.Profile{}
 	filter := cluster.Filter{Statuses: []tenure.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining}}
 	for change := range joined.Watch(h.life, filter) {
 		if change.Kind == cluster.Snapshot {
-			for _, node := range change.Nodes {
-				known[node.ID.UUID()] = profileOf(node)
-			}
 			continue
 		}
-		profile, id := profileOf(change.Node), change.Node.ID.UUID()
-		if change.Kind == cluster.Updated && reflect.DeepEqual(known[id], profile) {
-			continue // only its load differs
-		}
 		kind := kindOf[change.Kind]
-		if known[id] = profile; kind == kindLeft {
-			delete(known, id)
-		}
-		h.publish(h.nodes, kind, record.NodeChange{Time: record.Time(time.Now()), Change: kind, Node: profile})
+		h.publish(h.nodes, kind, record.NodeChange{Time: record.Time(time.Now()), Change: kind, Node: profileOf(change.Node)})
 	}
 }
 

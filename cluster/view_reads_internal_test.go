@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +18,34 @@ import (
 // passes only while everything waits.
 type countingView struct {
 	*view
-	t       *testing.T
-	news    chan struct{}
-	reads   int
-	members []tenure.Member
-	failure error
+	t    *testing.T
+	news chan struct{}
+
+	lock     sync.Mutex
+	begun    int // reads
+	registry []tenure.Member
+	failing  error
+}
+
+// read is the function with which the view reads.
+func (v *countingView) read(context.Context) ([]tenure.Member, error) {
+	v.lock.Lock()
+	defer v.lock.Unlock()
+	v.begun++
+	return slices.Clone(v.registry), v.failing
+}
+
+// set changes what the next reads return.
+func (v *countingView) set(failing error, registry ...tenure.Member) {
+	v.lock.Lock()
+	defer v.lock.Unlock()
+	v.registry, v.failing = registry, failing
+}
+
+func (v *countingView) count() int {
+	v.lock.Lock()
+	defer v.lock.Unlock()
+	return v.begun
 }
 
 const viewInterval = 5 * time.Second
@@ -29,12 +54,8 @@ const viewInterval = 5 * time.Second
 func inBubble(t *testing.T, test func(v *countingView)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		v := &countingView{t: t, news: make(chan struct{}, 1), members: []tenure.Member{member(0)}}
-		ask := func(context.Context) ([]tenure.Member, error) {
-			v.reads++
-			return append([]tenure.Member(nil), v.members...), v.failure
-		}
-		v.view = newView(ask, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
+		v := &countingView{t: t, news: make(chan struct{}, 1), registry: []tenure.Member{member(0)}}
+		v.view = newView(v.read, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
 		v.followReports()
 		ctx, cancel := context.WithCancel(t.Context())
 		finished := make(chan struct{})
@@ -52,10 +73,10 @@ func inBubble(t *testing.T, test func(v *countingView)) {
 // pass lets time pass and checks how often the registry was read in it.
 func (v *countingView) pass(d time.Duration, least, most int) {
 	v.t.Helper()
-	before := v.reads
+	before := v.count()
 	time.Sleep(d)
 	synctest.Wait()
-	if n := v.reads - before; n < least || n > most {
+	if n := v.count() - before; n < least || n > most {
 		v.t.Errorf("the registry was read %d times in %v; want %d to %d", n, d, least, most)
 	}
 }
@@ -71,7 +92,7 @@ func TestViewReadsOnlyAfterReports(t *testing.T) {
 
 func TestViewReadsAgainIfAReportIsLost(t *testing.T) {
 	inBubble(t, func(v *countingView) {
-		v.members = append(v.members, member(1)) // and no report
+		v.set(nil, member(0), member(1)) // and no report
 		v.pass(rereadIntervals*viewInterval, 1, 1)
 		if members, _ := v.view.members(); len(members) != 2 {
 			t.Errorf("the view has %d members; want 2", len(members))
@@ -108,13 +129,15 @@ func TestViewPollsWhileLoadsAreWatched(t *testing.T) {
 // A silent node that is not marked dead causes no report.
 func TestViewPollsWhileANodeIsSilent(t *testing.T) {
 	inBubble(t, func(v *countingView) {
-		v.members[0].SilentFor = v.members[0].Lease + time.Second
+		silent := member(0)
+		silent.SilentFor = silent.Lease + time.Second
+		v.set(nil, silent)
 		v.news <- struct{}{}
 		v.pass(10*viewInterval, 10, 12)
-		if silence := v.longestSilence(); silence != v.members[0].SilentFor {
-			t.Errorf("the longest silence is %v; want %v", silence, v.members[0].SilentFor)
+		if silence := v.longestSilence(); silence != silent.SilentFor {
+			t.Errorf("the longest silence is %v; want %v", silence, silent.SilentFor)
 		}
-		v.members[0].SilentFor = 0
+		v.set(nil, member(0))
 		v.pass(viewInterval, 1, 1)
 		v.pass(8*viewInterval, 0, 0)
 	})
@@ -122,10 +145,10 @@ func TestViewPollsWhileANodeIsSilent(t *testing.T) {
 
 func TestViewReadsAgainAfterAFailure(t *testing.T) {
 	inBubble(t, func(v *countingView) {
-		v.failure = errors.New("the connection was reset")
+		v.set(errors.New("the connection was reset"))
 		v.news <- struct{}{}
 		v.pass(3*viewInterval, 3, 4)
-		v.failure = nil
+		v.set(nil, member(0))
 		v.pass(viewInterval, 1, 1)
 		v.pass(8*viewInterval, 0, 0)
 	})
@@ -135,11 +158,11 @@ func TestViewIsAsRecentAsRequested(t *testing.T) {
 	inBubble(t, func(v *countingView) {
 		recent := func(age time.Duration, reads int, want error) {
 			t.Helper()
-			before := v.reads
+			before := v.count()
 			members, err := v.notOlder(t.Context(), age)
-			if v.reads-before != reads || !errors.Is(err, want) || len(members) != 1 {
+			if v.count()-before != reads || !errors.Is(err, want) || len(members) != 1 {
 				t.Errorf("at most %v old: %d reads, %d members and error %v; want %d reads and error %v",
-					age, v.reads-before, len(members), err, reads, want)
+					age, v.count()-before, len(members), err, reads, want)
 			}
 		}
 		time.Sleep(viewInterval)
@@ -147,9 +170,8 @@ func TestViewIsAsRecentAsRequested(t *testing.T) {
 		recent(viewInterval-1, 1, nil)
 		recent(0, 0, nil)
 		time.Sleep(viewInterval)
-		v.failure = tenure.ErrSessionLost
+		v.set(tenure.ErrSessionLost)
 		recent(0, 1, tenure.ErrSessionLost)
-		v.failure = nil
 	})
 }
 

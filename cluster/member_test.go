@@ -152,7 +152,7 @@ func TestHeartbeatCarriesTheLoad(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	quick := cluster.Config{Heartbeat: cluster.HeartbeatConfig{Interval: 50 * time.Millisecond}}
-	a := site.join("a", quick, brief)
+	a := site.join("a", quick)
 	b := site.join("b", quick, brief, func(c *tenure.Config) {
 		c.Load = func() tenure.Load { return tenure.Load{Jobs: 7} }
 	})

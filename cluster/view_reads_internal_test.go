@@ -116,7 +116,9 @@ func TestViewsSpreadTheirRereads(t *testing.T) {
 
 func TestViewPollsWhileLoadsAreWatched(t *testing.T) {
 	inBubble(t, func(v *countingView) {
+		v.pass(viewInterval, 0, 0) // it waits longer than an interval
 		first, second := v.poll(), v.poll()
+		v.pass(time.Millisecond, 1, 1)
 		v.pass(10*viewInterval, 10, 12)
 		first()
 		v.pass(10*viewInterval, 10, 11)

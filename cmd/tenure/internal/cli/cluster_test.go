@@ -91,7 +91,7 @@ func TestClusterStatusShowsNodesAndLeaders(t *testing.T) {
 
 	text := invoke(t, place.with("cluster", "status", "--cluster-name", "shop")...).want(t, console.ExitDone).stdout
 	for _, want := range []string{
-		`^shop: 3 nodes: 2 active, 0 joining, 0 draining, 1 dead\n\nID +NAME +HOSTNAME +STATUS +ROLES +LOAD +UPTIME +VERSION\n`,
+		`^shop, database postgres on 127\.0\.0\.1:\d+, schema ` + place.schema + `: 3 nodes: 2 active, 0 joining, 0 draining, 1 dead\n\nID +NAME +HOSTNAME +STATUS +ROLES +LOAD +UPTIME +VERSION\n`,
 		`\n` + leader.ID.String()[:8] + ` +one +\S+ +active +.*billing\*, reports\* +\d+% +\d+s`,
 		`\n[0-9a-f]{8} +two +\S+ +active +`,
 		`\n[0-9a-f]{8} +three +\S+ +dead +.* - +\d+s`,

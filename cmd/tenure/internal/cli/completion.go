@@ -14,7 +14,8 @@ import (
 var completions = map[string]cobra.CompletionFunc{
 	"role":       completeRoles,
 	"to":         completeNodes,
-	"output":     cobra.FixedCompletions([]string{string(console.FormatText), string(console.FormatJSON)}, cobra.ShellCompDirectiveNoFileComp),
+	"output":     cobra.FixedCompletions([]string{string(console.FormatText), string(console.FormatWide), string(console.FormatJSON)}, cobra.ShellCompDirectiveNoFileComp),
+	"color":      cobra.FixedCompletions([]string{string(console.ColorAuto), string(console.ColorAlways), string(console.ColorNever)}, cobra.ShellCompDirectiveNoFileComp),
 	"log-level":  cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
 	"log-format": cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
 	"days":       cobra.FixedCompletions(roles.DayKinds, cobra.ShellCompDirectiveNoFileComp),

@@ -59,7 +59,7 @@ var withoutKey = map[string]string{
 	"timeout":         "how long a command waits, at each call",
 	"watch":           "what status and cluster status do, at each call",
 	"match":           "which roles retire is about, at each call",
-	"no-color":        "how top draws on a terminal; NO_COLOR sets it for all programs",
+	"color":           "as output; NO_COLOR sets it for all programs",
 	"roles":           "what doctor is asked, at each call",
 	"force":           "what node drain does, at each call",
 	"no-wait":         "as force",

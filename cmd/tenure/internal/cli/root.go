@@ -41,7 +41,7 @@ reached or used.`
 
 // newRoot builds the program's tree of commands.
 func newRoot() *cobra.Command {
-	out := &console.Output{Format: console.FormatText}
+	out := &console.Output{Format: console.FormatText, Color: console.ColorAuto}
 	var configuration settings.Configuration
 	root := &cobra.Command{
 		Use:           "tenure",
@@ -62,7 +62,8 @@ func newRoot() *cobra.Command {
 			return settings.Configure(cmd)
 		},
 	}
-	root.PersistentFlags().VarP(&out.Format, "output", "o", "how to print: text or json")
+	root.PersistentFlags().VarP(&out.Format, "output", "o", "how to print: text, wide (tables with all columns on a terminal) or json")
+	root.PersistentFlags().Var(&out.Color, "color", "color the states in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
 	configuration.Register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usage("%w", err) })
 	root.AddCommand(

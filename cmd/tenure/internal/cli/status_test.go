@@ -55,8 +55,8 @@ func TestStatusShowsLeadersAndSessions(t *testing.T) {
 
 	text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout
 	rows := strings.Split(text, "\n")
-	if len(rows) != 4 || !strings.HasPrefix(rows[0], "ROLE") || !strings.HasPrefix(rows[1], "ancient  vacant") ||
-		!strings.HasPrefix(rows[2], "billing  leads   one   1") {
+	if len(rows) != 6 || !strings.HasPrefix(rows[0], "1 of 2 roles has no leader: ancient for ") || !strings.HasSuffix(rows[0], "; 1 node is alive.") ||
+		!strings.HasPrefix(rows[2], "ROLE") || !strings.HasPrefix(rows[3], "ancient  vacant") || !strings.HasPrefix(rows[4], "billing  leads   one   1") {
 		t.Errorf("table:\n%s", text)
 	}
 }
@@ -89,8 +89,44 @@ func TestStatusShowsForeignHolders(t *testing.T) {
 		}
 	}
 	text := invoke(t, place.with("status", "--key", "51")...).want(t, console.ExitDone).stdout
-	if !strings.Contains(text, "key:51  foreign") || !strings.Contains(text, "psql") {
+	if !strings.HasPrefix(text, "No role is led; another program holds 1 role: key:51") || !strings.Contains(text, "key:51  foreign") || !strings.Contains(text, "psql") {
 		t.Errorf("table:\n%s", text)
+	}
+}
+
+// An outage of the database that ended within the last hour is named, with its age, by
+// status and by the history of its time.
+func TestOutageIsNamed(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "one").await("acquired")
+	age := func(ended string) {
+		t.Helper()
+		table := pgx.Identifier{place.schema, "tenure_node_history"}.Sanitize()
+		_, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+table+" SET at = now() - $1::interval, outage_since = now() - $1::interval - interval '38 s'", ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const outage = "No node reached the database for 38 s, from "
+	for _, command := range []string{"status", "history"} {
+		if text := invoke(t, place.with(command)...).want(t, console.ExitDone).stdout; strings.Contains(text, outage) {
+			t.Errorf("%s without an outage: %s", command, text)
+		}
+	}
+	age("0 s")
+	for _, command := range []string{"status", "history"} {
+		text := invoke(t, place.with(command)...).want(t, console.ExitDone).stdout
+		if !strings.Contains(text, outage) || !strings.Contains(text, " s ago; ") || !strings.Contains(text, "stood still.\n\nROLE ") {
+			t.Errorf("%s: %s", command, text)
+		}
+	}
+	if text := invoke(t, place.with("history", "--role", "other")...).want(t, console.ExitDone).stdout; strings.Contains(text, outage) {
+		t.Errorf("the history of another role: %s", text)
+	}
+	age("2 h")
+	if text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout; strings.Contains(text, outage) {
+		t.Errorf("status two hours later: %s", text)
 	}
 }
 

@@ -52,11 +52,13 @@ func TestStatusWatchText(t *testing.T) {
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")
 	watch := launch(t, place.with("status", "--watch")...)
-	first, _ := watch.line()
+	summary, _ := watch.line()
+	asOf, _ := watch.line()
+	watch.line()
 	header, _ := watch.line()
 	row, ok := watch.line()
-	if !ok || !strings.HasPrefix(first, "as of ") || !strings.HasPrefix(header, "ROLE ") || !strings.HasPrefix(row, "billing  leads ") {
-		t.Errorf("%q, %q, %q", first, header, row)
+	if !ok || summary != "The role billing is led; 1 node is alive." || !strings.HasPrefix(asOf, "as of ") || !strings.HasPrefix(header, "ROLE ") || !strings.HasPrefix(row, "billing  leads ") {
+		t.Errorf("%q, %q, %q, %q", summary, asOf, header, row)
 	}
 	watch.signal(syscall.SIGINT)
 	if code := watch.exit(); code != console.ExitDone {

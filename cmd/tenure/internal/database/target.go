@@ -1,10 +1,16 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
@@ -111,6 +117,21 @@ func (t *Target) Open(ctx context.Context) (*sql.DB, error) {
 		return nil, invalid("%s is for sessions: tenure_mode=lease keeps leases in it", t.name)
 	}
 	return t.open(ctx)
+}
+
+// Place names the server and the database of sessions, without a user or a password.
+func (t *Target) Place() string {
+	config, err := pgx.ParseConfig(t.session)
+	if t.session == "" && t.dialect != 0 || err != nil {
+		return t.name
+	}
+	hosts := []string{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))}
+	for _, other := range config.Fallbacks { // each host is there once with TLS and once without
+		if host := net.JoinHostPort(other.Host, strconv.Itoa(int(other.Port))); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return cmp.Or(config.Database, config.User) + " on " + strings.Join(hosts, " or ")
 }
 
 // String names the database for display, without a password.

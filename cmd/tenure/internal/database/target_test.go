@@ -54,6 +54,24 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A place names the servers and the database, and no password.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]string{
+		"postgres://u:secret@h/d":                   "d on h:5432",
+		"postgres://u:secret@h:5433":                "u on h:5433",
+		"host=a,b port=1,2 dbname=d user=u":         "d on a:1 or b:2",
+		"host=/run/pg dbname=d user=u":              "d on /run/pg:5432",
+		"postgres://u:secret@h/d?tenure_mode=lease": "d on h:5432",
+		"sqlite:local.db":                           parse(t, "sqlite:local.db").String(),
+		"mysql://u:secret@h/d":                      parse(t, "mysql://u:secret@h/d").String(),
+	} {
+		if got := parse(t, dsn).Place(); got != want {
+			t.Errorf("%s: %q, want %q", dsn, got, want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{

@@ -3,6 +3,7 @@ package alerts
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -106,12 +107,11 @@ func (c *alertsListCommand) run(ctx context.Context) error {
 		rows = append(rows, alertRow(s))
 		below = append(below, alertDetails(s)...)
 	}
-	return c.out.PrintText(record, func(width int) string {
-		text := console.Table(rows, width)
+	return c.out.PrintText(record, func(page *console.Page) {
+		page.Table(rows, "BY", "FOR", "TO SEND", "NOTIFIES", "SERIES")
 		if len(below) > 0 {
-			text += "\n" + strings.Join(below, "\n") + "\n"
+			fmt.Fprintf(page, "\n%s\n", strings.Join(below, "\n"))
 		}
-		return text
 	})
 }
 

@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,11 +15,15 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 const clusterLong = `Show the cluster: its nodes and leaders.`
 
 const clusterStatusLong = `Show the nodes of the cluster, including dead ones, and the leaders.
+
+The first line names the database and schema of the cluster, after its display name
+if it has one.
 
 ID is the beginning of the id, long enough to be unique. ROLES lists the roles that
 the node leads, each with a star, and its node roles. STATUS is "joining", "active",
@@ -78,35 +83,55 @@ func (c *clusterStatusCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer backend.Close()
+	title, err := c.title()
+	if err != nil {
+		return err
+	}
 	if c.watch {
-		return c.follow(cmd.Context(), backend, logger)
+		return c.follow(cmd.Context(), backend, title, logger)
 	}
 	found, err := roster.ReadAll(cmd.Context(), backend)
 	if err != nil {
 		return err
 	}
-	return c.out.PrintText(found.Record(c.name), func(width int) string { return clusterText(found, c.name, width) })
+	return c.out.PrintText(found.Record(c.name), func(page *console.Page) { fillCluster(page, found, title) })
+}
+
+// title names the cluster by its database and, if it was given one, its display name.
+func (c *clusterStatusCommand) title() (string, error) {
+	target, err := c.database.Target()
+	if err != nil {
+		return "", err
+	}
+	title := fmt.Sprintf("database %s, schema %s", target.Place(), c.database.Schema)
+	if c.database.Prefix != postgres.DefaultPrefix {
+		title += ", prefix " + c.database.Prefix
+	}
+	if c.name != service.DefaultClusterName {
+		title = c.name + ", " + title
+	}
+	return title, nil
 }
 
 // follow shows the cluster until ctx ends.
-func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source, log *slog.Logger) error {
+func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source, title string, log *slog.Logger) error {
 	screen := console.NewScreen(c.out)
 	last := ""
 	return roster.Follow(ctx, source, c.check.Value, log, func(found *roster.Roster) (bool, error) {
 		if screen != nil {
-			return true, screen.Draw(func(width int) string { return clusterText(found, c.name, width) })
+			return true, screen.Draw(func(page *console.Page) { fillCluster(page, found, title) })
 		}
 		state := Settled(found.Record(c.name))
 		if state == last {
 			return true, nil
 		}
-		separator := ""
-		if last != "" {
-			separator = "\n"
-		}
+		first := last == ""
 		last = state
-		return true, c.out.PrintText(found.Record(c.name), func(width int) string {
-			return separator + clusterText(found, c.name, width)
+		return true, c.out.PrintText(found.Record(c.name), func(page *console.Page) {
+			if !first {
+				page.Line("")
+			}
+			fillCluster(page, found, title)
 		})
 	})
 }

@@ -38,7 +38,7 @@ func newNodeList(out *console.Output) *cobra.Command {
 		Use: "list", Short: "List the nodes of the cluster", Long: nodeListLong, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRoster(cmd.Context(), &database, func(_ *postgres.Backend, found *roster.Roster) error {
-				return out.PrintTable(NodesRecord{found.Record("").Nodes}, nodeRows(found))
+				return out.PrintTable(NodesRecord{found.Record("").Nodes}, nodeRows(found), omittedOfNodes...)
 			})
 		},
 	}
@@ -57,7 +57,7 @@ func newNodeShow(out *console.Output) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.PrintText(found.Node(m), func(int) string { return nodeText(m, found.Leads(m.ID)) })
+				return out.PrintText(found.Node(m), func(page *console.Page) { page.Table(nodeDetails(m, found.Leads(m.ID))) })
 			})
 		},
 		ValidArgsFunction: completeNode,

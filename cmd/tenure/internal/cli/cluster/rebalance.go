@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -121,7 +120,7 @@ func (c *rebalanceCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.out.PrintText(newPlanRecord(plan), func(width int) string { return planText(plan, width) }); err != nil {
+	if err := c.out.PrintText(newPlanRecord(plan), func(page *console.Page) { fillPlan(page, plan) }); err != nil {
 		return err
 	}
 	if c.dryRun || len(plan.Moves) == 0 {
@@ -159,18 +158,17 @@ func (c *rebalanceCommand) apply(ctx context.Context, backend *postgres.Backend,
 // maxMoves is how many moves the text output lists.
 const maxMoves = 20
 
-// planText returns a plan as text.
-func planText(plan cluster.RebalancePlan, width int) string {
-	var text strings.Builder
+// fillPlan shows a plan.
+func fillPlan(page *console.Page, plan cluster.RebalancePlan) {
 	switch moves := len(plan.Moves); {
 	case len(plan.Nodes) == 0:
-		text.WriteString("no node shares roles\n")
+		page.Line("no node shares roles")
 	case moves == 0:
-		text.WriteString("every role is where it should be\n")
+		page.Line("every role is where it should be")
 	case moves == 1:
-		text.WriteString("1 role moves\n")
+		page.Line("1 role moves")
 	default:
-		fmt.Fprintf(&text, "%d roles move\n", moves)
+		fmt.Fprintf(page, "%d roles move\n", moves)
 	}
 	names := map[cluster.NodeID]string{}
 	if len(plan.Nodes) > 0 {
@@ -179,7 +177,8 @@ func planText(plan cluster.RebalancePlan, width int) string {
 			names[node.Node] = console.Flatten(node.Name)
 			rows = append(rows, []string{console.Flatten(node.Name), node.Node.String(), strconv.Itoa(node.Before), strconv.Itoa(node.After)})
 		}
-		text.WriteString("\n" + console.Table(rows, width))
+		page.Line("")
+		page.Table(rows)
 	}
 	name := func(id cluster.NodeID) string {
 		if name, ok := names[id]; ok {
@@ -192,33 +191,33 @@ func planText(plan cluster.RebalancePlan, width int) string {
 		for _, move := range plan.Moves[:min(len(plan.Moves), maxMoves)] {
 			rows = append(rows, []string{console.Flatten(move.Role), name(move.From), name(move.To)})
 		}
-		text.WriteString("\n" + console.Table(rows, width))
+		page.Line("")
+		page.Table(rows)
 		if more := len(plan.Moves) - maxMoves; more > 0 {
-			fmt.Fprintf(&text, "and %d more: see -o json\n", more)
+			fmt.Fprintf(page, "and %d more: see -o json\n", more)
 		}
 	}
 	if len(plan.Vacant) > 0 {
-		fmt.Fprintf(&text, "\n%d roles are placed but have no leader now\n", len(plan.Vacant))
+		fmt.Fprintf(page, "\n%d roles are placed but have no leader now\n", len(plan.Vacant))
 	}
-	text.WriteString(unplacedText(record.NewUnplaced(plan.Unplaced), width))
-	return text.String()
+	fillUnplaced(page, record.NewUnplaced(plan.Unplaced))
 }
 
 // maxUnplaced is how many unplaced roles the text output lists.
 const maxUnplaced = 20
 
-// unplacedText lists the roles that no live node may lead.
-func unplacedText(unplaced []record.Unplaced, width int) string {
+// fillUnplaced lists the roles that no live node may lead.
+func fillUnplaced(page *console.Page, unplaced []record.Unplaced) {
 	if len(unplaced) == 0 {
-		return ""
+		return
 	}
 	rows := [][]string{{"UNPLACED", "REASON"}}
 	for _, role := range unplaced[:min(len(unplaced), maxUnplaced)] {
 		rows = append(rows, []string{console.Flatten(role.Role), console.Flatten(role.Reason)})
 	}
-	text := "\n" + console.Table(rows, width)
+	page.Line("")
+	page.Table(rows)
 	if more := len(unplaced) - maxUnplaced; more > 0 {
-		text += fmt.Sprintf("and %d more\n", more)
+		fmt.Fprintf(page, "and %d more\n", more)
 	}
-	return text
 }

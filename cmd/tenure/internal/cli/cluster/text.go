@@ -18,21 +18,21 @@ import (
 // all.
 const maxLeaders = 20
 
-// clusterText returns a cluster as text.
-func clusterText(found *roster.Roster, name string, width int) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s\n", console.Flatten(name), countsText(found.Counts()))
+// fillCluster shows a cluster under its title.
+func fillCluster(page *console.Page, found *roster.Roster, title string) {
+	page.Paragraph(fmt.Sprintf("%s: %s", console.Flatten(title), countsText(found.Counts())))
 	if len(found.Members) > 0 {
-		text.WriteString("\n" + console.Table(nodeRows(found), width))
+		page.Line("")
+		page.Table(nodeRows(found), omittedOfNodes...)
 	}
 	if len(found.Leaders) > 0 {
-		text.WriteString("\n" + console.Table(leaderRows(found), width))
+		page.Line("")
+		page.Table(leaderRows(found), "ID", "TERM")
 	}
 	if more := len(found.Leaders) - maxLeaders; more > 0 {
-		fmt.Fprintf(&text, "and %d more: see tenure status\n", more)
+		fmt.Fprintf(page, "and %d more: see tenure status\n", more)
 	}
-	text.WriteString(unplacedText(record.NewUnplaced(found.Unplaced), width))
-	return text.String()
+	fillUnplaced(page, record.NewUnplaced(found.Unplaced))
 }
 
 // countsText returns the number of nodes by status.
@@ -47,6 +47,9 @@ func countsText(counts record.Counts) string {
 	return fmt.Sprintf("%d %s: %d active, %d joining, %d draining, %d dead",
 		counts.Total, noun, counts.Active, counts.Joining, counts.Draining, counts.Dead)
 }
+
+// omittedOfNodes are the columns that a narrow terminal does not show.
+var omittedOfNodes = []string{"VERSION", "HOSTNAME", "LOAD", "ID", "UPTIME"}
 
 // nodeRows returns the nodes as a table with a header.
 func nodeRows(found *roster.Roster) [][]string {
@@ -115,8 +118,8 @@ func leaderRows(found *roster.Roster) [][]string {
 	return rows
 }
 
-// nodeText returns the details of a node.
-func nodeText(m tenure.Member, leads []string) string {
+// nodeDetails returns the details of a node as a table.
+func nodeDetails(m tenure.Member, leads []string) [][]string {
 	pairs := func(texts []string) string {
 		slices.Sort(texts)
 		return strings.Join(texts, ", ")
@@ -154,7 +157,7 @@ func nodeText(m tenure.Member, leads []string) string {
 	for i := range rows {
 		rows[i][1] = console.OrDash(console.Flatten(rows[i][1]))
 	}
-	return console.Table(rows, console.Unlimited)
+	return rows
 }
 
 // addressText returns the address of a node.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,16 @@ func ShortDuration(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%ds", d/time.Second)
 	}
+}
+
+var spelledUnits = strings.NewReplacer("d", " d ", "h", " h ", "m", " min ", "s", " s ")
+
+// SpellDuration formats a duration like [ShortDuration], for a sentence: "2 min 3 s".
+func SpellDuration(d time.Duration) string {
+	if d < time.Second {
+		return "less than 1 s"
+	}
+	return strings.TrimSpace(spelledUnits.Replace(ShortDuration(d)))
 }
 
 // AsOf is the line about the age of what is shown, and about why it is not newer.

@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+func TestSpellDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "less than 1 s", 41 * time.Second: "41 s", 123 * time.Second: "2 min 3 s", 26 * time.Hour: "1 d 2 h", 90 * time.Minute: "1 h 30 min",
+	} {
+		if got := SpellDuration(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestShortDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 59*time.Second + 999*time.Millisecond: "59s", 62 * time.Second: "1m2s",

@@ -21,17 +21,18 @@ type Format string
 // The formats of output.
 const (
 	FormatText Format = "text"
+	FormatWide Format = "wide" // text with all columns of tables
 	FormatJSON Format = "json"
 )
 
 // Set implements pflag.Value.
 func (f *Format) Set(s string) error {
 	switch Format(s) {
-	case FormatText, FormatJSON:
+	case FormatText, FormatWide, FormatJSON:
 		*f = Format(s)
 		return nil
 	default:
-		return fmt.Errorf("it must be text or json")
+		return fmt.Errorf("it must be text, wide or json")
 	}
 }
 
@@ -44,6 +45,7 @@ func (f *Format) Type() string { return "format" }
 // whole lines in one piece. It is safe for concurrent use.
 type Output struct {
 	Format Format
+	Color  ColorMode
 
 	mu     sync.Mutex
 	Writer io.Writer
@@ -74,19 +76,30 @@ func Encode(value any) string {
 	return string(printable.JSON(text))
 }
 
-// PrintText writes a value as JSON, or a text formatted for the terminal's
+// PrintText writes a value as JSON, or the page that fill writes for the terminal's
 // width.
-func (o *Output) PrintText(value any, text func(width int) string) error {
+func (o *Output) PrintText(value any, fill func(*Page)) error {
 	if o.JSON() {
 		return o.Print(value, "")
 	}
-	return o.WriteText(text(terminalWidth(o.Writer)))
+	return o.Draw(o.Render(terminalWidth(o.Writer), fill))
 }
 
-// PrintTable writes a value as JSON, or a table whose first row is the header
-// and which fits the terminal.
-func (o *Output) PrintTable(value any, rows [][]string) error {
-	return o.PrintText(value, func(width int) string { return Table(rows, width) })
+// Render returns the page that fill writes for a width. Tables with all columns have
+// any width.
+func (o *Output) Render(width int, fill func(*Page)) string {
+	page := o.page(width)
+	if page.all {
+		page.tables = Unlimited
+	}
+	fill(page)
+	return page.text.String()
+}
+
+// PrintTable writes a value as JSON, or a table whose first row is the header and
+// which fits the terminal. It omits columns as [Page.Table] does.
+func (o *Output) PrintTable(value any, rows [][]string, omit ...string) error {
+	return o.PrintText(value, func(page *Page) { page.Table(rows, omit...) })
 }
 
 // PrintProse writes a value as JSON, or a table whose last column contains
@@ -96,7 +109,7 @@ func (o *Output) PrintProse(value any, rows [][]string) error {
 }
 
 // WriteText prints a text of whole lines. External texts in it must have gone
-// through [Table], [Flatten] or print, which escape line ends.
+// through [Flatten] or print, which escape line ends.
 func (o *Output) WriteText(text string) error { return o.Draw(printable.Lines(text)) }
 
 // Draw writes a text unescaped, with sequences that move the cursor of a

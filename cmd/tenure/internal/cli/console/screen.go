@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/term"
-
-	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // Screen shows texts at the same place of a terminal, one after another. It
@@ -30,12 +28,14 @@ func NewScreen(out *Output) *Screen {
 
 // Draw shows a text over the last one. Lines that do not fit the terminal are
 // omitted, since lines that have scrolled away cannot be overwritten.
-func (s *Screen) Draw(render func(width int) string) error {
+func (s *Screen) Draw(fill func(*Page)) error {
 	width, height, err := term.GetSize(int(s.file.Fd()))
 	if err != nil {
 		width, height = Unlimited, Unlimited
 	}
-	text, lines := over(printable.Lines(render(width)), s.height, height)
+	page := s.out.page(width)
+	fill(page)
+	text, lines := over(page.text.String(), s.height, height)
 	s.height = lines
 	return s.out.Draw(text)
 }

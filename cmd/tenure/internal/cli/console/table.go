@@ -2,6 +2,7 @@ package console
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,8 +36,11 @@ func terminalWidth(w any) int {
 
 // Table formats rows as columns. If a line would exceed the width, the widest
 // columns are truncated first.
-func Table(rows [][]string, width int) string {
-	rows = printableCells(rows)
+func Table(rows [][]string, width int) string { return layOut(printableCells(rows), width, nil) }
+
+// layOut formats printable rows as columns. paint may add colors to a cell, which is
+// cut then; it gets the whole cell too.
+func layOut(rows [][]string, width int, paint func(column int, whole, cut string) string) string {
 	columns := columnWidths(rows)
 	if width != Unlimited {
 		narrow(columns, width)
@@ -44,12 +48,16 @@ func Table(rows [][]string, width int) string {
 	var text strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
-		for i, cell := range row {
+		for i, whole := range row {
 			if i > 0 {
 				line.WriteString(columnGap)
 			}
-			cell = cut(cell, columns[i])
-			line.WriteString(cell + strings.Repeat(" ", columns[i]-utf8.RuneCountInString(cell)))
+			cell := cut(whole, columns[i])
+			room := columns[i] - utf8.RuneCountInString(cell)
+			if paint != nil {
+				cell = paint(i, whole, cell)
+			}
+			line.WriteString(cell + strings.Repeat(" ", room))
 		}
 		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -115,20 +123,34 @@ func Cut(line string, width int) string {
 	return cut(line, width)
 }
 
-// Fitting removes the last columns of a table that exceeds the width, but keeps the
-// first ones.
-func Fitting(rows [][]string, width, keep int) [][]string {
-	if width == Unlimited {
+// comfortable is the width up to which a column is shown whole before others are
+// omitted: times fit, and longer texts are cut.
+const comfortable = 24
+
+// fit omits the named columns, in their order, until the table is not wider than
+// width with its longer texts cut. The first row is the header.
+func fit(rows [][]string, width int, omit []string) [][]string {
+	if width == Unlimited || len(rows) == 0 {
 		return rows
 	}
-	columns := columnWidths(printableCells(rows))
-	for ; len(columns) > keep && tableWidth(columns) > width; columns = columns[:len(columns)-1] {
+	columns := columnWidths(rows)
+	for i := range columns {
+		columns[i] = min(columns[i], comfortable)
 	}
-	fitting := make([][]string, len(rows))
-	for i, row := range rows {
-		fitting[i] = row[:min(len(row), len(columns))]
+	for _, name := range omit {
+		if tableWidth(columns) <= width {
+			break
+		}
+		i := slices.Index(rows[0], name)
+		if i < 0 {
+			continue
+		}
+		columns = slices.Delete(columns, i, i+1)
+		for j, row := range rows {
+			rows[j] = slices.Delete(slices.Clone(row), i, i+1)
+		}
 	}
-	return fitting
+	return rows
 }
 
 // tableWidth is the width of a table with these columns.

@@ -35,13 +35,13 @@ func newCronHistory(out *console.Output) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.PrintTable(newHistoryRecord("", records), runRows(records, true))
+			return out.PrintTable(newHistoryRecord("", records), runRows(records, true), omittedOfRuns...)
 		}
 		records, err := schedules.History(ctx, args[0], most)
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records, false))
+		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records, false), omittedOfRuns...)
 	})
 }
 
@@ -107,6 +107,9 @@ func newHistoryRecord(schedule string, records []cron.Record) HistoryRecord {
 	}
 	return all
 }
+
+// omittedOfRuns are the columns that a narrow terminal does not show.
+var omittedOfRuns = []string{"TERM", "TICKS", "RUN", "BY", "ATTEMPT", "STARTED", "TOOK"}
 
 // runRows returns the rows of a table, with the schedule of each run if wanted.
 func runRows(records []cron.Record, named bool) [][]string {

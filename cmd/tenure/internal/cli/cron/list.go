@@ -24,7 +24,8 @@ func newCronList(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newSchedulesRecord(statuses), scheduleRows(statuses))
+		return out.PrintTable(newSchedulesRecord(statuses), scheduleRows(statuses),
+			"ROLE", "TIMEZONE", "WAITING", "RUNNING", "EXPRESSION", "MISSED", "FAILURES")
 	})
 }
 

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -118,11 +119,12 @@ func (c *cronNextCommand) print(ticks []time.Time, record func(texts []string) a
 	for _, tick := range ticks {
 		texts = append(texts, console.DayTime(tick))
 	}
-	return c.out.PrintText(record(texts), func(int) string {
+	return c.out.PrintText(record(texts), func(page *console.Page) {
 		if len(texts) == 0 {
-			return "none: the schedule is paused\n"
+			page.Paragraph("none: the schedule is paused")
+			return
 		}
-		return strings.Join(texts, "\n") + "\n"
+		fmt.Fprintln(page, strings.Join(texts, "\n"))
 	})
 }
 

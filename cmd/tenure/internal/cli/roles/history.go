@@ -34,7 +34,8 @@ term if it ended the term. After a freeze, SILENT is what the role was without; 
 a crash it includes up to one refresh interval in which the leader was alive. Each is
 "-" if it is not known: before a role's first term, and VACANT after a server change.
 
-An outage begins with the last heartbeat of any node and ends when the first session
+The table of terms follows the latest outages of the database in the same time. An
+outage begins with the last heartbeat of any node and ends when the first session
 opens afterwards. ROLES is how many roles stood still. CAUSE is server_changed if the
 server restarted or another one took over, else unreachable.
 
@@ -165,22 +166,44 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.printTerms(terms)
+	outages, err := c.outagesOf(ctx, backend, query, terms)
+	if err != nil {
+		return err
+	}
+	return c.printTerms(terms, outages)
 }
 
-func (c *historyCommand) printTerms(terms []history.Term) error {
-	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
-	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT", "SILENT"}}
+func (c *historyCommand) printTerms(terms []history.Term, outages []history.Outage) error {
 	now := time.Now()
+	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, outages, now) })
+}
+
+func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
+	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
 	for i, t := range terms {
 		r := TermRecord{
 			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: console.Timestamp(t.Began), Ended: console.Timestamp(t.Ended),
 			Reason: string(t.Reason), By: t.By,
 		}
-		var vacant, silent string
-		r.Vacant, vacant = orDash(t.PrecedingVacancy)
-		r.Silent, silent = orDash(t.PrecedingSilence)
+		r.Vacant, _ = orDash(t.PrecedingVacancy)
+		r.Silent, _ = orDash(t.PrecedingSilence)
 		record.Terms[i] = r
+	}
+	return record
+}
+
+// fillTerms shows terms after the outages of the same time.
+func fillTerms(page *console.Page, terms []history.Term, outages []history.Outage, now time.Time) {
+	for _, outage := range outages {
+		page.Paragraph(outageSentence(outage, now))
+	}
+	if len(outages) > 0 {
+		page.Line("")
+	}
+	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT", "SILENT"}}
+	for _, t := range terms {
+		_, vacant := orDash(t.PrecedingVacancy)
+		_, silent := orDash(t.PrecedingSilence)
 		lasted := now.Sub(t.Began)
 		if !t.Ended.IsZero() {
 			lasted = t.Ended.Sub(t.Began)
@@ -190,7 +213,7 @@ func (c *historyCommand) printTerms(terms []history.Term) error {
 			lasted.Round(time.Millisecond).String(), console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant, silent,
 		})
 	}
-	return c.out.PrintTable(record, rows)
+	page.Table(rows, "TERM", "BY", "ENDED", "LASTED", "SILENT", "VACANT")
 }
 
 // orDash returns a duration in milliseconds and as text, or nil and a dash if it is
@@ -216,5 +239,5 @@ func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backe
 		}
 		rows = append(rows, []string{console.ShortTime(n.At), n.NodeName, n.Node.String(), n.Status, console.OrDash(n.Previous), console.OrDash(console.Flatten(n.By))})
 	}
-	return c.out.PrintTable(record, rows)
+	return c.out.PrintTable(record, rows, "ID", "BEFORE", "BY")
 }

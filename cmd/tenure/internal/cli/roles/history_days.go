@@ -137,7 +137,7 @@ func printDays[D, R any](c *historyCommand, err error, days []D, header string, 
 		record.Days[i], cells = row(d)
 		rows = append(rows, cells)
 	}
-	return c.out.PrintTable(record, rows)
+	return c.out.PrintTable(record, rows, "KIND", "SAMPLES", "LEAST", "TOTAL")
 }
 
 func day(at time.Time) string { return at.Format(time.DateOnly) }

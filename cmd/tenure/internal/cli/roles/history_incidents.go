@@ -75,7 +75,7 @@ func (c *historyCommand) printIncidents(ctx context.Context, backend *postgres.B
 			console.ShortTime(found.Began), string(found.Kind), strconv.Itoa(len(found.Moves)), console.Flatten(found.Sentence(time.Local)),
 		})
 	}
-	return c.out.PrintTable(record, rows)
+	return c.out.PrintTable(record, rows, "ROLES", "KIND")
 }
 
 func newIncidentRecord(i incident.Incident) IncidentRecord {

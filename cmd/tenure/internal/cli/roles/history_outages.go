@@ -60,5 +60,5 @@ func (c *historyCommand) printOutages(ctx context.Context, backend *postgres.Bac
 			console.ShortTime(o.Began), console.ShortTime(o.Ended), lasted.Round(time.Millisecond).String(), strconv.Itoa(len(o.Roles)), cause,
 		})
 	}
-	return c.out.PrintTable(record, rows)
+	return c.out.PrintTable(record, rows, "ENDED")
 }

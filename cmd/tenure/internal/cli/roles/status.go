@@ -22,6 +22,10 @@ import (
 const statusLong = `Show the leader of each role, from the records of the elections and from the server's
 lock table. Leases have no locks: for them only the records are shown.
 
+Text begins with one line on whether all is well: which roles have no leader and for how
+long, and which nodes are dead. Then it names an outage of the database that ended within
+the last hour: see tenure history --outages.
+
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that
 holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose term
@@ -109,13 +113,25 @@ func (c *statusCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.out.PrintTable(shown.record, shown.rows)
+	return c.out.PrintText(shown.record, func(page *console.Page) {
+		shown.summary.fill(page)
+		shown.fillRoles(page)
+	})
 }
 
 // status is what the command shows.
 type status struct {
-	record StatusRecord
-	rows   [][]string
+	record  StatusRecord
+	rows    [][]string
+	summary summary // of text only
+}
+
+// fillRoles shows the table of roles, if there are any.
+func (s status) fillRoles(page *console.Page) {
+	if len(s.rows) > 1 {
+		page.Line("")
+		page.Table(s.rows, "APPLICATION", "CLIENT", "PID", "LEASE", "TERM")
+	}
 }
 
 func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles []tenure.Role) (status, error) {
@@ -139,7 +155,10 @@ func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles
 		s.record.Roles = append(s.record.Roles, role)
 		s.rows = append(s.rows, role.rows(holder.Leader)...)
 	}
-	return s, nil
+	if !c.out.JSON() {
+		s.summary, err = summarize(ctx, backend, holders)
+	}
+	return s, err
 }
 
 // requireSchema returns an error if the schema does not exist.

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
@@ -17,34 +18,44 @@ func (c *statusCommand) follow(ctx context.Context, backend connect.Backend, rol
 		Listen: backend.Listen,
 	}
 	screen := console.NewScreen(c.out)
-	last := ""
+	last, answered := "", true
 	return live.Follow(ctx, source, func(reading live.Reading[status]) error {
-		text := func(width int) string {
-			return console.Cut(console.AsOf(reading.At, reading.Err), width) + "\n" + console.Table(console.Fitting(reading.Value.rows, width, termColumnsEnd), width)
-		}
+		fill := func(page *console.Page) { fillReading(page, reading) }
 		if screen != nil {
-			return screen.Draw(text)
+			return screen.Draw(fill)
 		}
-		state := settled(reading.Value.record)
-		if state == last {
+		state, answers := settled(reading.Value), reading.Err == nil
+		if state == last && (answers == answered || c.out.JSON()) {
 			return nil
 		}
-		separator := ""
-		if last != "" {
-			separator = "\n"
-		}
-		last = state
-		return c.out.PrintText(reading.Value.record, func(width int) string { return separator + text(width) })
+		first := last == ""
+		last, answered = state, answers
+		return c.out.PrintText(reading.Value.record, func(page *console.Page) {
+			if !first {
+				page.Line("")
+			}
+			fill(page)
+		})
 	})
 }
 
-// termColumnsEnd is the number of columns about the term, which a narrow terminal shows
-// alone.
-const termColumnsEnd = 6
+// fillReading shows the roles. While the database does not answer, the age of the last
+// answer replaces the summary, which may not hold.
+func fillReading(page *console.Page, reading live.Reading[status]) {
+	if reading.Err != nil {
+		page.Stale()
+		page.Paragraph(console.AsOf(reading.At, reading.Err))
+	} else {
+		reading.Value.summary.fill(page)
+		page.Line(console.AsOf(reading.At, nil))
+	}
+	reading.Value.fillRoles(page)
+}
 
 // settled returns a text that changes with everything about roles except what changes
 // all the time.
-func settled(shown StatusRecord) string {
+func settled(of status) string {
+	shown := of.record
 	seen := StatusRecord{Roles: append([]roleRecord{}, shown.Roles...)}
 	for i, role := range seen.Roles {
 		if role.Leader != nil {
@@ -53,5 +64,5 @@ func settled(shown StatusRecord) string {
 			seen.Roles[i].Leader = &leader
 		}
 	}
-	return console.Encode(seen)
+	return console.Encode(seen) + fmt.Sprint(of.summary.alive, of.summary.busy, len(of.summary.dead))
 }

@@ -21,6 +21,7 @@ func changes(before, after snapshot, at time.Time) []event {
 	add := func(bad bool, format string, args ...any) {
 		all = append(all, event{at, fmt.Sprintf(format, args...), bad})
 	}
+	all = append(all, outages(before, after)...)
 	known := map[string]role{}
 	for _, r := range before.roles {
 		known[r.last.Role] = r
@@ -63,6 +64,17 @@ func changes(before, after snapshot, at time.Time) []event {
 		}
 	}
 	return all
+}
+
+// outages returns an outage of the database that the earlier snapshot does not know.
+func outages(before, after snapshot) []event {
+	o := after.outage
+	if o == nil || before.outage != nil && before.outage.Began.Equal(o.Began) {
+		return nil
+	}
+	text := fmt.Sprintf("outage: no node reached the database for %s from %s; roles that stood still: %d",
+		console.SpellDuration(o.Ended.Sub(o.Began)), console.ShortTime(o.Began), len(o.Roles))
+	return []event{{o.Ended, text, true}}
 }
 
 func statusText(m tenure.Member) string {

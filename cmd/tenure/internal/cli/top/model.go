@@ -38,7 +38,10 @@ type question struct {
 
 // take takes over a reading.
 func (m *model) take(reading live.Reading[snapshot]) {
-	if !m.reading.At.IsZero() && reading.At.After(m.reading.At) {
+	switch {
+	case m.reading.At.IsZero():
+		m.events = append(m.events, outages(snapshot{}, reading.Value)...)
+	case reading.At.After(m.reading.At):
 		m.events = append(m.events, changes(m.reading.Value, reading.Value, reading.At)...)
 		m.events = m.events[max(0, len(m.events)-maxEvents):]
 	}

@@ -3,11 +3,14 @@ package top
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -27,6 +30,7 @@ type snapshot struct {
 	members []tenure.Member // by name; those alive first
 	leads   map[string]int  // the number of roles that a node leads, by its id
 	drains  bool            // there is a registry of nodes, which can be drained
+	outage  *history.Outage // the latest that ended within outageAge, or nil
 }
 
 // read reads the roles and the nodes.
@@ -39,8 +43,13 @@ func read(ctx context.Context, backend connect.Backend) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	_, drains := backend.(*postgres.Backend)
-	s := snapshot{members: members, leads: map[string]int{}, drains: drains}
+	s := snapshot{members: members, leads: map[string]int{}}
+	if sessions, ok := backend.(*postgres.Backend); ok {
+		s.drains = true
+		if s.outage, err = readOutage(ctx, sessions); err != nil {
+			return snapshot{}, err
+		}
+	}
 	byRole := map[string]*tenure.Leader{}
 	for i, leader := range leaders {
 		byRole[leader.Role] = &leaders[i]
@@ -56,6 +65,21 @@ func read(ctx context.Context, backend connect.Backend) (snapshot, error) {
 		return cmp.Or(cmp.Compare(deadness(a), deadness(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	return s, nil
+}
+
+// outageAge is how long an outage is shown after its end.
+const outageAge = time.Hour
+
+// readOutage returns the latest outage; none if the user may not read it.
+func readOutage(ctx context.Context, backend *postgres.Backend) (*history.Outage, error) {
+	outages, err := backend.Outages(ctx, history.Query{Since: time.Now().Add(-outageAge), Limit: 1})
+	if errors.Is(err, dberr.ErrPrivilege) {
+		err = nil
+	}
+	if err != nil || len(outages) == 0 {
+		return nil, err
+	}
+	return &outages[0], nil
 }
 
 func deadness(m tenure.Member) int {

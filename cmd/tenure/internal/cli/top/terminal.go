@@ -107,8 +107,3 @@ func parse(text string) []key {
 	}
 	return keys
 }
-
-// colors reports whether colors are wanted.
-func colors(refused bool) bool {
-	return !refused && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}

@@ -21,8 +21,9 @@ The arrows select a role, or after the tab key a node. s makes the leader of the
 step down, d drains the node and u undrains it, each after a confirmation with y. q
 quits. While the database does not answer, the last state is shown with its age.
 
-There are no colors with --no-color, or if the variable NO_COLOR is set. On leases,
-which have no registry of nodes, nodes cannot be drained.`
+Changes include the outages of the database that ended within the last hour. There are
+no colors with --color never, or if the variable NO_COLOR is set. On leases, which have
+no registry of nodes, nodes cannot be drained.`
 
 // requestTimeout bounds a request.
 const requestTimeout = 10 * time.Second
@@ -31,7 +32,6 @@ const requestTimeout = 10 * time.Second
 type topCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
-	noColor  bool
 }
 
 // New returns the command "tenure top".
@@ -45,7 +45,6 @@ func New(out *console.Output) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.database.Register(cmd.Flags())
-	cmd.Flags().BoolVar(&c.noColor, "no-color", false, "use no colors")
 	return cmd
 }
 
@@ -69,7 +68,7 @@ func (c *topCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{backend: backend, screen: screen, colors: colors(c.noColor)}
+	l := &loop{backend: backend, screen: screen, colors: c.out.Colors()}
 	return l.run(ctx)
 }
 

@@ -71,6 +71,24 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// An outage of the database is a change, also if it ended before the first reading, and
+// only once.
+func TestOutageIsShownOnce(t *testing.T) {
+	t.Parallel()
+	s := snapshot{outage: &history.Outage{Began: start.Add(-40 * time.Second), Ended: start.Add(-2 * time.Second), Roles: []string{"a", "b"}}}
+	m := &model{}
+	m.take(reading(0, s))
+	m.take(reading(time.Second, s))
+	if got := texts(m.events); len(got) != 1 || !strings.HasPrefix(got[0], "outage: no node reached the database for 38 s from ") || !strings.HasSuffix(got[0], "stood still: 2") {
+		t.Errorf("%q", got)
+	}
+	s.outage = &history.Outage{Began: start.Add(time.Second), Ended: start.Add(2 * time.Second)}
+	m.take(reading(3*time.Second, s))
+	if got := texts(m.events); len(got) != 2 {
+		t.Errorf("after another outage: %q", got)
+	}
+}
+
 // A change is requested only after a confirmation.
 func TestChangeNeedsConfirmation(t *testing.T) {
 	t.Parallel()

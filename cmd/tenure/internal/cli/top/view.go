@@ -37,7 +37,11 @@ func (v view) render(m *model) []string {
 	room := max(0, v.height-2) // the title and the last line
 	nodes := min(len(m.reading.Value.members)+1, max(2, room/3))
 	roleRows := min(len(m.reading.Value.roles)+1, max(2, room-nodes-max(3, room/4)))
-	lines := []string{v.paint(bold, v.title(m))}
+	look := bold
+	if m.reading.Err != nil {
+		look = bad
+	}
+	lines := []string{v.paint(look, v.title(m))}
 	lines = append(lines, v.roles(m, roleRows)...)
 	lines = append(lines, v.nodes(m, nodes)...)
 	lines = append(lines, v.changes(m, room-roleRows-nodes)...)

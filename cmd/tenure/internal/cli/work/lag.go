@@ -3,8 +3,6 @@ package work
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +35,7 @@ func newProcessorLag(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintText(newLagsRecord(lags, horizon), func(width int) string { return lagText(lags, horizon, width) })
+		return out.PrintText(newLagsRecord(lags, horizon), func(page *console.Page) { fillLag(page, lags, horizon) })
 	})
 }
 
@@ -95,7 +93,7 @@ func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
 	return all
 }
 
-func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string {
+func fillLag(page *console.Page, lags []processor.Lag, horizon processor.Horizon) {
 	rows := [][]string{{"PROCESSOR", "LED", "BEHIND", "HELD", "WAITING", "AS OF"}}
 	for _, l := range lags {
 		led, more := "no", ""
@@ -110,17 +108,15 @@ func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string 
 			l.OldestWait.Round(time.Millisecond).String(), asOf(l),
 		})
 	}
-	var text strings.Builder
-	text.WriteString(console.Table(rows, width))
+	page.Table(rows, "HELD", "LED")
 	if len(horizon.Holders) == 0 {
-		fmt.Fprintf(&text, "\nno transaction holds the horizon, which is at %d\n", horizon.Transaction)
-		return text.String()
+		fmt.Fprintf(page, "\nno transaction holds the horizon, which is at %d\n", horizon.Transaction)
+		return
 	}
-	fmt.Fprintf(&text, "\nthe horizon is at %d, held by %s\n", horizon.Transaction, console.Flatten(horizon.Holders[0].String()))
+	fmt.Fprintf(page, "\nthe horizon is at %d, held by %s\n", horizon.Transaction, console.Flatten(horizon.Holders[0].String()))
 	if others := len(horizon.Holders) - 1; others > 0 {
-		text.WriteString("after it: " + strconv.Itoa(others) + " more: see -o json\n")
+		fmt.Fprintf(page, "after it: %d more: see -o json\n", others)
 	}
-	return text.String()
 }
 
 // asOf returns when the lag was measured, and its age.

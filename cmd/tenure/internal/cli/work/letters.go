@@ -28,7 +28,7 @@ func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters))
+		return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters), "TERM", "REPLAY", "SKIPPED BY", "ATTEMPTS")
 	})
 }
 

@@ -34,7 +34,8 @@ func newProcessorList(out *console.Output) *cobra.Command {
 		for _, s := range statuses {
 			all.Processors = append(all.Processors, newProcessorRecord(s))
 		}
-		return out.PrintTable(all, processorRows(statuses))
+		return out.PrintTable(all, processorRows(statuses),
+			"TERM", "KIND", "CURSOR", "PROCESSED", "ROLE", "DEAD LETTERS", "ERRORS")
 	})
 }
 
@@ -46,7 +47,7 @@ func newProcessorShow(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintText(newProcessorRecord(status), func(int) string { return processorText(status) })
+		return out.PrintText(newProcessorRecord(status), func(page *console.Page) { page.Table(processorDetails(status)) })
 	})
 }
 
@@ -132,8 +133,8 @@ func leadingNode(s processor.Status) string {
 	return console.Flatten(s.NodeName)
 }
 
-// processorText returns the details of a processor.
-func processorText(s processor.Status) string {
+// processorDetails returns the details of a processor as a table.
+func processorDetails(s processor.Status) [][]string {
 	r := newProcessorRecord(s)
 	failing := ""
 	if r.Failing != nil {
@@ -176,5 +177,5 @@ func processorText(s processor.Status) string {
 	for i := range rows {
 		rows[i][1] = console.OrDash(console.Flatten(rows[i][1]))
 	}
-	return console.Table(rows, console.Unlimited)
+	return rows
 }

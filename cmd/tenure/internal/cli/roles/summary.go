@@ -1,0 +1,230 @@
+package roles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/history"
+)
+
+// summary is whether all is well.
+type summary struct {
+	roles   []string
+	vacant  []lack   // roles without a leader, the longest vacancy first
+	lost    []string // roles whose leader has no session
+	foreign []string // roles that another program holds
+	nodes   bool     // there is a registry of nodes
+	alive   int
+	busy    int    // joining or draining
+	dead    []lack // nodes, the shortest silence first
+	outages []history.Outage
+	now     time.Time
+}
+
+// lack is something that is missing.
+type lack struct {
+	name   string
+	lasted time.Duration // negative if it is not known
+}
+
+// outageAge is how long an outage is shown after its end.
+const outageAge = time.Hour
+
+// summarize reads what the summary needs besides the holders of the roles.
+func summarize(ctx context.Context, backend connect.Backend, holders []history.RoleStatus) (summary, error) {
+	s := summary{now: time.Now()}
+	_, byLeases := backend.(connect.Leases)
+	s.takeRoles(holders, byLeases)
+	if err := s.readVacancies(ctx, backend); err != nil {
+		return s, err
+	}
+	if source, ok := backend.(roster.Source); ok && !byLeases {
+		found, err := roster.Read(ctx, source)
+		switch {
+		case err == nil:
+			s.takeNodes(found.Members)
+		case !unreadable(err):
+			return s, err
+		}
+	}
+	var err error
+	s.outages, err = readOutages(ctx, backend, history.Query{Since: s.now.Add(-outageAge), Limit: 1})
+	return s, err
+}
+
+// unreadable reports an error that concerns a table which the user may not read, or
+// which does not exist: the summary omits what is in it.
+func unreadable(err error) bool {
+	return errors.Is(err, dberr.ErrPrivilege) || errors.Is(err, dberr.ErrSchema)
+}
+
+func (s *summary) takeRoles(holders []history.RoleStatus, byLeases bool) {
+	for _, h := range holders {
+		s.roles = append(s.roles, h.Role)
+		held := slices.ContainsFunc(h.Sessions, func(l history.LockSession) bool { return !l.Foreign() })
+		switch {
+		case h.Leader == nil && !held && len(h.Sessions) > 0:
+			s.foreign = append(s.foreign, h.Role)
+		case h.Leader == nil:
+			s.vacant = append(s.vacant, lack{h.Role, -1})
+		case !held && !byLeases:
+			s.lost = append(s.lost, h.Role)
+		}
+	}
+}
+
+// maxRoles is how many roles are read to find how long they are vacant.
+const maxRoles = 10_000
+
+// readVacancies reads for how long roles have had no leader.
+func (s *summary) readVacancies(ctx context.Context, backend connect.Backend) error {
+	if len(s.vacant) == 0 {
+		return nil
+	}
+	query := history.Query{Latest: true, Limit: maxRoles}
+	if len(s.vacant) == 1 {
+		query.Role = s.vacant[0].name
+	}
+	terms, err := backend.History(ctx, query)
+	if err != nil && !unreadable(err) {
+		return err
+	}
+	ended := map[string]time.Time{}
+	for _, t := range terms {
+		ended[t.Role] = t.Ended
+	}
+	for i, v := range s.vacant {
+		if at := ended[v.name]; !at.IsZero() {
+			s.vacant[i].lasted = max(0, s.now.Sub(at))
+		}
+	}
+	slices.SortStableFunc(s.vacant, func(a, b lack) int { return cmp.Compare(b.lasted, a.lasted) })
+	return nil
+}
+
+func (s *summary) takeNodes(members []tenure.Member) {
+	s.nodes = true
+	for _, m := range members {
+		switch m.Status {
+		case tenure.StatusDead:
+			s.dead = append(s.dead, lack{m.Name, m.SilentFor})
+			continue
+		case tenure.StatusJoining, tenure.StatusDraining:
+			s.busy++
+		}
+		s.alive++
+	}
+	slices.SortStableFunc(s.dead, func(a, b lack) int { return cmp.Compare(a.lasted, b.lasted) })
+}
+
+// fill shows the summary.
+func (s summary) fill(page *console.Page) {
+	page.Paragraph(s.sentence())
+	for _, o := range s.outages {
+		page.Paragraph(outageSentence(o, s.now))
+	}
+}
+
+// sentence is one line that names what is not well.
+func (s summary) sentence() string {
+	parts := []string{s.rolesText()}
+	if n := len(s.lost); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s no session: %s", plural(n, "leader has", "leaders have"), names(s.lost)))
+	}
+	if n := len(s.foreign); n > 0 {
+		parts = append(parts, fmt.Sprintf("another program holds %s: %s", plural(n, "role", "roles"), names(s.foreign)))
+	}
+	if s.nodes {
+		parts = append(parts, s.nodesText())
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+func (s summary) rolesText() string {
+	all, vacant := len(s.roles), len(s.vacant)
+	led := all - vacant - len(s.lost) - len(s.foreign)
+	switch {
+	case all == 0:
+		return "No role has had a leader yet"
+	case vacant > 0:
+		return fmt.Sprintf("%s no leader: %s", of(vacant, all, "has", "have"), lacks(s.vacant))
+	case led == 0:
+		return "No role is led"
+	case led < all:
+		return of(led, all, "is", "are") + " led"
+	case all == 1:
+		return fmt.Sprintf("The role %s is led", console.Flatten(s.roles[0]))
+	default:
+		return fmt.Sprintf("All %d roles are led", all)
+	}
+}
+
+func (s summary) nodesText() string {
+	switch {
+	case s.alive == 0 && len(s.dead) == 0:
+		return "there are no nodes"
+	case s.alive == 0:
+		return fmt.Sprintf("no node is alive: the last heartbeat was %s ago", console.SpellDuration(s.dead[0].lasted))
+	}
+	text := plural(s.alive, "node is alive", "nodes are alive")
+	if len(s.dead) > 0 {
+		text = fmt.Sprintf("%s: %s; %s", plural(len(s.dead), "node is dead", "nodes are dead"), lacks(s.dead), text)
+	}
+	if s.busy > 0 {
+		text += fmt.Sprintf(", %d of them joining or draining", s.busy)
+	}
+	return text
+}
+
+// maxNamed is how many roles or nodes a sentence names.
+const maxNamed = 3
+
+// lacks lists what is missing, and for how long if that is known.
+func lacks(all []lack) string {
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.name
+		if l.lasted >= 0 {
+			texts[i] += " for " + console.SpellDuration(l.lasted)
+		}
+	}
+	return names(texts)
+}
+
+// names lists the first texts.
+func names(all []string) string {
+	var shown []string
+	for _, name := range all[:min(len(all), maxNamed)] {
+		shown = append(shown, console.Flatten(name))
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// of counts roles: "3 of 34 roles have".
+func of(n, all int, one, several string) string {
+	verb := several
+	if n == 1 {
+		verb = one
+	}
+	return fmt.Sprintf("%d of %s %s", n, plural(all, "role", "roles"), verb)
+}
+
+func plural(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}

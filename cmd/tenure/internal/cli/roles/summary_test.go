@@ -1,0 +1,86 @@
+package roles
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
+)
+
+// led returns roles with a leader that has a session.
+func led(names ...string) (all []history.RoleStatus) {
+	node := uuid.New()
+	for _, name := range names {
+		all = append(all, history.RoleStatus{
+			Role: name, Leader: &tenure.Leader{Role: name, NodeID: node}, Sessions: []history.LockSession{{NodeID: node}},
+		})
+	}
+	return all
+}
+
+// nodes returns living nodes, and dead ones that were silent for a time.
+func nodes(alive int, dead ...time.Duration) (all []tenure.Member) {
+	for i := range alive + len(dead) {
+		m := tenure.Member{NodeInfo: tenure.NodeInfo{Name: fmt.Sprintf("api-%d", i+1)}}
+		m.Status = tenure.StatusActive
+		if i >= alive {
+			m.Status, m.SilentFor = tenure.StatusDead, dead[i-alive]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// The first line states that all is well, or what is not.
+func TestSummaryNamesWhatIsNotWell(t *testing.T) {
+	t.Parallel()
+	vacant := func(name string) history.RoleStatus { return history.RoleStatus{Role: name} }
+	foreign := history.RoleStatus{Role: "key:51", Sessions: []history.LockSession{{PID: 7}}}
+	waits := history.RoleStatus{Role: "slow", Sessions: []history.LockSession{{NodeID: uuid.New()}}}
+	lost := led("lost")
+	lost[0].Sessions = nil
+	draining := nodes(2)
+	draining[1].Status = tenure.StatusDraining
+	for _, test := range []struct {
+		name    string
+		holders []history.RoleStatus
+		members []tenure.Member
+		leases  bool
+		want    string
+	}{
+		{"well", led("a", "b"), nodes(5), false, "All 2 roles are led; 5 nodes are alive."},
+		{"one role", led("billing"), nodes(1), false, "The role billing is led; 1 node is alive."},
+		{"vacant", append(led("a", "b"), vacant("billing")), nodes(4, 41*time.Second), false,
+			"1 of 3 roles has no leader: billing; 1 node is dead: api-5 for 41 s; 4 nodes are alive."},
+		{"many vacant", []history.RoleStatus{vacant("a"), vacant("b"), vacant("c"), vacant("d"), vacant("e")}, nil, false,
+			"5 of 5 roles have no leader: a, b, c, and 2 more; there are no nodes."},
+		{"waits", []history.RoleStatus{waits}, nodes(1), false, "1 of 1 role has no leader: slow; 1 node is alive."},
+		{"foreign", append(led("a", "b"), foreign), nodes(1), false, "2 of 3 roles are led; another program holds 1 role: key:51; 1 node is alive."},
+		{"lost", append(led("a"), lost...), nodes(1), false, "1 of 2 roles is led; 1 leader has no session: lost; 1 node is alive."},
+		{"none alive", []history.RoleStatus{vacant("a")}, nodes(0, 2*time.Minute, 41*time.Second), false,
+			"1 of 1 role has no leader: a; no node is alive: the last heartbeat was 41 s ago."},
+		{"draining", led("a"), draining, false, "The role a is led; 2 nodes are alive, 1 of them joining or draining."},
+		{"no roles", nil, nodes(1), false, "No role has had a leader yet; 1 node is alive."},
+		{"hostile", []history.RoleStatus{vacant("\x1b[2J")}, nodes(1), false, `1 of 1 role has no leader: \u001b[2J; 1 node is alive.`},
+	} {
+		s := summary{}
+		s.takeRoles(test.holders, test.leases)
+		s.takeNodes(test.members)
+		if got := s.sentence(); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+	s := summary{}
+	s.takeRoles(lost, true)
+	if got, want := s.sentence(), "The role lost is led."; got != want {
+		t.Errorf("leases: got %q, want %q", got, want)
+	}
+	s = summary{roles: []string{"a", "b"}, vacant: []lack{{"b", 3723 * time.Second}, {"a", 0}}}
+	if got, want := s.sentence(), "2 of 2 roles have no leader: b for 1 h 2 min, a for less than 1 s."; got != want {
+		t.Errorf("vacancies: got %q, want %q", got, want)
+	}
+}

@@ -173,7 +173,8 @@ func TestCompletionOfFixedValues(t *testing.T) {
 		{[]string{"run", "--restart", ""}, "never on-failure always"},
 		{[]string{"run", "--log-level", ""}, "debug info warn error"},
 		{[]string{"observe", "--log-format", ""}, "text json"},
-		{[]string{"status", "-o", ""}, "text json"},
+		{[]string{"status", "-o", ""}, "text wide json"},
+		{[]string{"status", "--color", ""}, "auto always never"},
 		{[]string{"migrate", "down", "--to", ""}, ""},
 		{[]string{"status", "--config", ""}, "toml"}, // as the extension
 		{[]string{"config", "s"}, "show"},

@@ -74,7 +74,7 @@ func TestStatusWatchOnTerminal(t *testing.T) {
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
 	one.await("acquired")
-	watch := launchOnTerminal(t, []string{"TERM=xterm"}, place.with("status", "--watch")...)
+	watch := launchOnTerminal(t, []string{"TERM=xterm", "NO_COLOR=1"}, place.with("status", "--watch")...)
 	watch.shows("as of ")
 	watch.shows("billing  leads  one")
 	one.signal(syscall.SIGTERM)

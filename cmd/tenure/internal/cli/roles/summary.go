@@ -40,7 +40,7 @@ type lack struct {
 // outageAge is how long an outage is shown after its end.
 const outageAge = time.Hour
 
-// summarize reads what the summary needs besides the holders of the roles.
+// summarize reads the vacancies, the nodes and the outages for a summary of roles.
 func summarize(ctx context.Context, backend connect.Backend, holders []history.RoleStatus) (summary, error) {
 	s := summary{now: time.Now()}
 	_, byLeases := backend.(connect.Leases)
@@ -51,11 +51,12 @@ func summarize(ctx context.Context, backend connect.Backend, holders []history.R
 	if source, ok := backend.(roster.Source); ok && !byLeases {
 		found, err := roster.Read(ctx, source)
 		switch {
-		case err == nil:
-			s.takeNodes(found.Members)
-		case !unreadable(err):
+		case unreadable(err):
+			return s, nil
+		case err != nil:
 			return s, err
 		}
+		s.takeNodes(found.Members)
 	}
 	var err error
 	s.outages, err = readOutages(ctx, backend, history.Query{Since: s.now.Add(-outageAge), Limit: 1})

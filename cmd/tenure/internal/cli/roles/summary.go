@@ -100,6 +100,12 @@ func (s *summary) readVacancies(ctx context.Context, backend connect.Backend) er
 	if err != nil && !unreadable(err) {
 		return err
 	}
+	s.takeVacancies(terms)
+	return nil
+}
+
+// takeVacancies takes over the ends of the last terms.
+func (s *summary) takeVacancies(terms []history.Term) {
 	ended := map[string]time.Time{}
 	for _, t := range terms {
 		ended[t.Role] = t.Ended
@@ -110,7 +116,6 @@ func (s *summary) readVacancies(ctx context.Context, backend connect.Backend) er
 		}
 	}
 	slices.SortStableFunc(s.vacant, func(a, b lack) int { return cmp.Compare(b.lasted, a.lasted) })
-	return nil
 }
 
 func (s *summary) takeNodes(members []tenure.Member) {

@@ -79,8 +79,10 @@ func TestSummaryNamesWhatIsNotWell(t *testing.T) {
 	if got, want := s.sentence(), "The role lost is led."; got != want {
 		t.Errorf("leases: got %q, want %q", got, want)
 	}
-	s = summary{roles: []string{"a", "b"}, vacant: []lack{{"b", 3723 * time.Second}, {"a", 0}}}
-	if got, want := s.sentence(), "2 of 2 roles have no leader: b for 1 h 2 min, a for less than 1 s."; got != want {
+	now := time.Now()
+	s = summary{roles: []string{"a", "b", "c"}, vacant: []lack{{"a", -1}, {"b", -1}, {"c", -1}}, now: now}
+	s.takeVacancies([]history.Term{{Role: "a", Ended: now}, {Role: "b", Ended: now.Add(-3723 * time.Second)}})
+	if got, want := s.sentence(), "3 of 3 roles have no leader: b for 1 h 2 min, a for less than 1 s, c."; got != want {
 		t.Errorf("vacancies: got %q, want %q", got, want)
 	}
 }

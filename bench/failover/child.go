@@ -101,7 +101,8 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 	}
 	defer db.Close()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	node, err := tenure.Open(ctx, db, tenure.Config{Name: name, Lease: lease, Logger: logger})
+	calls := &trace{}
+	node, err := tenure.Open(ctx, tracingBackend{db, calls}, tenure.Config{Name: name, Lease: lease, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,12 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 	children.Send(children.Report{Kind: "ready"})
 	go children.Watch(100*time.Millisecond, children.Leads(first.IsLeader))
 	for command := range commands {
+		if command == "trace" {
+			if err := calls.send(); err != nil {
+				return err
+			}
+			continue
+		}
 		children.Send(children.Report{Kind: "fault"})
 		switch command {
 		case "stepdown":

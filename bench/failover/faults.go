@@ -8,15 +8,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
+// succeeded waits for the next leader after a fault.
+func (b *bench) succeeded(ctx context.Context, begun time.Time) (outcome, error) {
+	next, at, err := b.successor(ctx, "child-node", begun)
+	return outcome{took: at.Sub(begun), begun: begun, at: at, next: next}, err
+}
+
 func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	begun := time.Now()
 	b.kill(leader)
-	_, at, err := b.successor(ctx, "child-node", begun)
-	return outcome{took: at.Sub(begun)}, err
+	return b.succeeded(ctx, begun)
 }
 
 // voluntary makes the leader step down or close; the child reports when it began.
@@ -31,12 +37,12 @@ func voluntary(command string) func(context.Context, *bench, *child) (outcome, e
 			return outcome{}, err
 		}
 		begun := fault.Time()
-		_, at, err := b.successor(ctx, "child-node", begun)
+		out, err := b.succeeded(ctx, begun)
 		if err == nil && command == "close" {
 			<-leader.Ended()
 			b.kill(leader)
 		}
-		return outcome{took: at.Sub(begun)}, err
+		return out, err
 	}
 }
 
@@ -55,8 +61,7 @@ func terminate(ctx context.Context, b *bench, _ *child) (outcome, error) {
 	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err != nil {
 		return outcome{}, err
 	}
-	_, at, err := b.successor(ctx, "child-node", begun)
-	return outcome{took: at.Sub(begun)}, err
+	return b.succeeded(ctx, begun)
 }
 
 // stopLeader stops the leader's process for longer than its lease.
@@ -65,7 +70,7 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	if err := leader.Signal(sandbox.PauseSignal); err != nil {
 		return outcome{}, err
 	}
-	_, at, err := b.successor(ctx, "child-node", begun)
+	out, err := b.succeeded(ctx, begun)
 	resumed := time.Now()
 	_ = leader.Signal(sandbox.ResumeSignal)
 	if err != nil {
@@ -75,15 +80,15 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	note := "not leader at its first look"
+	out.note = "not leader at its first look"
 	if gap.Lead {
-		note = "STILL LEADER at its first look"
+		out.note = "STILL LEADER at its first look"
 	}
 	// Reported right after the gap; otherwise the records would show it as leading.
 	if _, err := leader.Await(ctx, "follow", resumed); err != nil {
 		return outcome{}, err
 	}
-	return outcome{took: at.Sub(begun), note: note}, nil
+	return out, nil
 }
 
 func cutNetwork(ctx context.Context, b *bench, leader *child) (outcome, error) {
@@ -91,12 +96,12 @@ func cutNetwork(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	if err := b.network.Isolate(ctx, 0); err != nil {
 		return outcome{}, err
 	}
-	_, at, err := b.successor(ctx, "child-node", begun)
+	out, err := b.succeeded(ctx, begun)
 	if err != nil {
 		return outcome{}, err
 	}
 	b.kill(leader)
-	return outcome{took: at.Sub(begun)}, b.network.Rejoin(ctx, 0)
+	return out, b.network.Rejoin(ctx, 0)
 }
 
 func restart(mode pgserver.StopMode) func(context.Context, *bench, *child) (outcome, error) {
@@ -134,15 +139,17 @@ func crashServer(ctx context.Context, b *bench, leader *child) (outcome, error) 
 
 // afterRestart measures from when the server answered again.
 func (b *bench) afterRestart(ctx context.Context, leader *child, begun, ready time.Time) (outcome, error) {
-	next, at, err := b.successor(ctx, "child-node", begun)
+	out, err := b.succeeded(ctx, begun)
 	if err != nil {
 		return outcome{}, err
 	}
-	note := "another node"
-	if next == leader {
-		note = "same node"
+	out.took = max(0, out.at.Sub(ready))
+	out.begun = children.Earlier(ready, out.at)
+	out.note = "another node"
+	if out.next == leader {
+		out.note = "same node"
 	}
-	return outcome{took: max(0, at.Sub(ready)), note: note}, nil
+	return out, nil
 }
 
 // limit is what the machine can do: until a bare waiter has the lock, and until

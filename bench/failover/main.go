@@ -2,18 +2,21 @@
 // fault, and for how long two processes both trust their terms, with separate
 // processes on a real PostgreSQL that it starts itself. Beside each fault of the
 // first kind it measures, in the same run, the limit of the machine: a bare
-// connection that waits in pg_advisory_lock.
+// connection that waits in pg_advisory_lock. It prints histograms, names the causes of slow
+// rounds, draws a plot, and measures other systems in the same rounds. README.md shows how.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,29 +33,33 @@ func main() {
 		}
 		return
 	}
-	var b bench
-	only := flag.String("only", "", "comma-separated scenarios; default all: "+strings.Join(scenarioNames(), ","))
-	flag.IntVar(&b.rounds, "rounds", 40, "rounds of the scenarios that take milliseconds")
-	flag.IntVar(&b.slowRounds, "slow-rounds", 5, "rounds of the scenarios that take a lease")
-	flag.DurationVar(&b.lease, "lease", 3*time.Second, "the lease in the scenarios that take one")
-	flag.IntVar(&b.roles, "roles", 1000, "roles in the scenario with many")
-	flag.BoolVar(&b.verbose, "v", false, "print each round")
-	version := flag.String("pg", "", "major version of PostgreSQL; default the newest found")
-	flag.Parse()
+	o, err := parseFlags(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2) // the flags have printed it
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := b.run(ctx, *only, *version); err != nil {
+	if err := o.run(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is 2 if a command of -beside does not keep the protocol, else 1.
+func exitCode(err error) int {
+	var other *besideError
+	if errors.As(err, &other) {
+		return 2
+	}
+	return 1
 }
 
 // bench is one run.
 type bench struct {
-	rounds, slowRounds int
-	lease              time.Duration
-	roles              int
-	verbose            bool
+	options
 
 	server    *pgserver.Server
 	network   *netns.Network // nil if there cannot be one
@@ -61,16 +68,39 @@ type bench struct {
 	all       []*child
 }
 
-func (b *bench) run(ctx context.Context, only, version string) error {
+// run makes the run that the options ask for, or reads an earlier one, and writes its
+// files. It also writes what was measured before an error.
+func (o options) run(ctx context.Context, w io.Writer) error {
+	if o.from != "" {
+		r, err := readRecord(o.from)
+		if err != nil {
+			return err
+		}
+		return writePlot(o.plot, r)
+	}
+	b := bench{options: o}
+	r, err := b.measure(ctx, w)
+	for _, f := range r.Faults {
+		f.print(w)
+	}
+	if o.json != "" && r.Format != 0 {
+		err = errors.Join(err, r.write(o.json))
+	}
+	if o.plot != "" && err == nil {
+		err = writePlot(o.plot, r)
+	}
+	return err
+}
+
+func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {
 	box, err := pgserver.NewSandbox()
 	if err != nil {
-		return err
+		return record{}, err
 	}
 	defer box.Close()
-	options := pgserver.Options{
-		Version: version, Durable: true, Fresh: true,
-		Settings: map[string]string{"max_locks_per_transaction": "256"},
-	}
+	settings := maps.Clone(logSettings)
+	settings["max_locks_per_transaction"] = "256"
+	options := pgserver.Options{Version: b.version, Durable: true, Fresh: true, Settings: settings}
 	if b.network, b.noNetwork = netns.New(ctx, 1); b.noNetwork == nil {
 		defer b.network.Close()
 		options.Settings["listen_addresses"] = sandbox.Host + "," + b.network.Host(0)
@@ -78,26 +108,42 @@ func (b *bench) run(ctx context.Context, only, version string) error {
 	}
 	defer b.killAll()
 	if b.server, err = box.Start(ctx, options); err != nil {
-		return err
+		return record{}, err
 	}
 	if err := b.prepare(ctx); err != nil {
-		return err
+		return record{}, err
 	}
-	fmt.Printf("PostgreSQL %s, durable, loopback; 3 nodes in separate processes; times in ms\n\n", b.server.Installation.Version)
-	fmt.Printf("%-22s %6s %9s %9s %9s %9s %6s %12s %6s %14s  %s\n",
+	fmt.Fprintf(w, "PostgreSQL %s, durable, loopback; %d nodes in separate processes; times in ms\n\n", b.server.Installation.Version, nodes)
+	fmt.Fprintf(w, "%-22s %6s %9s %9s %9s %9s %6s %12s %6s %14s  %s\n",
 		"fault", "rounds", "p50", "p99", "max", "bare p50", "ratio", "bare+commit", "ratio", "both trusting", "bound")
+	return b.measureAll(ctx, w)
+}
+
+// measureAll makes the chosen scenarios. After an error, the record has the rounds
+// before it.
+func (b *bench) measureAll(ctx context.Context, w io.Writer) (record, error) {
+	r := record{Format: recordFormat, Run: b.parameters()}
 	for _, s := range scenarios {
-		if only != "" && !strings.Contains(","+only+",", ","+s.name+",") {
+		if b.only != "" && !strings.Contains(","+b.only+",", ","+s.name+",") {
 			continue
 		}
-		row, err := s.run(ctx, b)
-		b.killAll()
+		since, err := os.Stat(b.server.LogPath())
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return r, err
 		}
-		fmt.Println(row)
+		found, failed := s.run(ctx, b)
+		b.killAll()
+		log, err := readServerLog(b.server.LogPath(), since.Size())
+		if err != nil {
+			return r, errors.Join(failed, err)
+		}
+		r.Faults = append(r.Faults, found.record(log))
+		if failed != nil {
+			return r, fmt.Errorf("%s: %w", s.name, failed)
+		}
+		fmt.Fprintln(w, found)
 	}
-	return nil
+	return r, nil
 }
 
 // dsnAcross leads from a network namespace to the server.

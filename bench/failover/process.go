@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -32,6 +33,20 @@ func (b *bench) spawn(ctx context.Context, before []string, kind string, args ..
 	b.children, b.all = append(b.children, c), append(b.all, c)
 	_, err = c.Await(ctx, "ready", time.Time{})
 	return c, err
+}
+
+// calls returns what the engine of a node called since it was asked last.
+func (c *child) calls(ctx context.Context) ([]traced, error) {
+	asked := time.Now()
+	if err := c.Say("trace"); err != nil {
+		return nil, err
+	}
+	report, err := c.Await(ctx, "trace", asked)
+	if err != nil {
+		return nil, err
+	}
+	var calls []traced
+	return calls, json.Unmarshal(report.Data, &calls)
 }
 
 // kill ends the child.

@@ -21,21 +21,26 @@ type scenario struct {
 	roles func(b *bench) int
 	apart bool // the first leader runs in a network namespace
 	bound string
+	// beside makes the same fault in another system, and is nil if there is no such fault.
+	beside func(ctx context.Context, s *system) (time.Duration, error)
 }
 
-// outcome is one round.
+// outcome is what a fault led to.
 type outcome struct {
-	took time.Duration
-	note string
+	took      time.Duration
+	begun, at time.Time // of the vacancy, and of the next term
+	next      *child    // the successor
+	leader    string    // that led before
+	note      string
 }
 
 var scenarios = []scenario{
-	{name: "sigkill", bare: bareKill, fault: killLeader, bound: "ratio <= 2, p99 < 15"},
+	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 2, p99 < 15"},
 	{name: "step-down", bare: bareRelease, fault: voluntary("stepdown"), bound: "ratio <= 2, p99 < 15"},
-	{name: "shutdown", bare: bareRelease, fault: voluntary("close"), bound: "ratio <= 2, p99 < 15"},
+	{name: "shutdown", bare: bareRelease, fault: voluntary("close"), beside: endOther, bound: "ratio <= 2, p99 < 15"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
 	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "< 100 for 1,000 roles"},
-	{name: "sigstop", slow: true, fault: stopLeader, bound: "lease + 500"},
+	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 500"},
 	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 500"},
 	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
 	{name: "restart-immediate", slow: true, fault: restart(pgserver.Immediate), bound: "same node 2500, else lease + 2500"},
@@ -52,9 +57,11 @@ func scenarioNames() []string {
 
 const nodes = 3
 
-func (s scenario) run(ctx context.Context, b *bench) (string, error) {
+func (s scenario) run(ctx context.Context, b *bench) (results, error) {
+	result := results{scenario: s, lease: b.lease, slow: b.slow}
 	if s.apart && b.network == nil {
-		return fmt.Sprintf("%-22s not measured: %v", s.name, b.noNetwork), nil
+		result.unmeasured = b.noNetwork
+		return result, nil
 	}
 	rounds := b.rounds
 	if s.slow {
@@ -64,35 +71,57 @@ func (s scenario) run(ctx context.Context, b *bench) (string, error) {
 	if s.bare != nil {
 		waiting = &waiters{}
 	}
-	result := results{scenario: s, lease: b.lease}
-	for round := range rounds {
-		if err := s.gather(ctx, b); err != nil {
-			return "", err
-		}
-		leader := b.leader()
-		if leader == nil {
-			return "", errors.New("no node leads")
-		}
-		if s.bare != nil {
-			took, err := s.bare(ctx, b, waiting)
-			if err != nil {
-				return "", fmt.Errorf("bare waiter: %w", err)
-			}
-			result.bare = append(result.bare, took.locked)
-			result.recorded = append(result.recorded, took.recorded)
-		}
-		out, err := s.fault(ctx, b, leader)
+	others := b.systems(s)
+	defer others.end()
+	for i := range rounds {
+		one, err := s.round(ctx, b, waiting, others)
+		result.beside = others.results()
 		if err != nil {
-			return "", fmt.Errorf("round %d: %w", round+1, err)
+			return result, fmt.Errorf("round %d: %w", i+1, err)
 		}
-		result.took = append(result.took, out.took)
-		result.notes = append(result.notes, out.note)
+		result.rounds = append(result.rounds, one)
 		if b.verbose {
-			fmt.Printf("  %s round %d: %v %s\n", s.name, round+1, out.took, out.note)
+			fmt.Printf("  %s round %d: %v %s\n", s.name, i+1, one.took, one.note)
 		}
 	}
 	result.overlap = b.overlap()
-	return result.String(), nil
+	return result, nil
+}
+
+// round makes the fault once, after the bare waiter's and those of other systems.
+func (s scenario) round(ctx context.Context, b *bench, waiting *waiters, others systems) (round, error) {
+	var one round
+	if err := others.gather(ctx); err != nil {
+		return one, err
+	}
+	if err := s.gather(ctx, b); err != nil {
+		return one, err
+	}
+	leader := b.leader()
+	if leader == nil {
+		return one, errors.New("no node leads")
+	}
+	if s.bare != nil {
+		took, err := s.bare(ctx, b, waiting)
+		if err != nil {
+			return one, fmt.Errorf("bare waiter: %w", err)
+		}
+		one.bare = &took
+	}
+	if err := others.fault(ctx, s); err != nil {
+		return one, err
+	}
+	before := b.observe()
+	var err error
+	if one.outcome, err = s.fault(ctx, b, leader); err != nil {
+		return one, err
+	}
+	one.leader = leader.Name
+	after := b.observe()
+	before.addTo(&one.facts, after, one.at.Sub(one.begun))
+	calls, err := one.next.calls(ctx)
+	one.facts.addCalls(children.Interval{From: one.begun, To: one.at}, calls)
+	return one, err
 }
 
 // gather brings the number of nodes up, with one leader apart if the scenario asks,

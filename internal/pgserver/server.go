@@ -211,3 +211,6 @@ func (s *Server) PID() int {
 
 // Log returns the end of the server's log, at most 8 KiB.
 func (s *Server) Log() string { return sandbox.LogTail(s.logPath) }
+
+// LogPath returns the file that the server logs to, over restarts.
+func (s *Server) LogPath() string { return s.logPath }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	only, version      string
+	rounds, slowRounds int
+	lease, slow        time.Duration
+	roles              int
+	verbose            bool
+	json, plot, from   string
+	commands           commandList // of other systems
+}
+
+// commandList is a flag that may be repeated.
+type commandList []string
+
+func (c *commandList) String() string { return strings.Join(*c, ", ") }
+
+func (c *commandList) Set(command string) error {
+	if strings.TrimSpace(command) == "" {
+		return errors.New("name a command")
+	}
+	*c = append(*c, command)
+	return nil
+}
+
+// parseFlags reads the flags. It has written what is wrong to w when it returns an error.
+func parseFlags(args []string, w io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("failover", flag.ContinueOnError)
+	flags.SetOutput(w)
+	flags.StringVar(&o.only, "only", "", "comma-separated scenarios; default all: "+strings.Join(scenarioNames(), ","))
+	flags.IntVar(&o.rounds, "rounds", 40, "rounds of the scenarios that take milliseconds")
+	flags.IntVar(&o.slowRounds, "slow-rounds", 5, "rounds of the scenarios that take a lease")
+	flags.DurationVar(&o.lease, "lease", 3*time.Second, "the lease in the scenarios that take one")
+	flags.DurationVar(&o.slow, "slow", 15*time.Millisecond, "name the cause of each round that takes longer, or longer than this after the lease")
+	flags.IntVar(&o.roles, "roles", 1000, "roles in the scenario with many")
+	flags.BoolVar(&o.verbose, "v", false, "print each round")
+	flags.StringVar(&o.version, "pg", "", "major version of PostgreSQL; default the newest found")
+	flags.StringVar(&o.json, "json", "", "`file` to write all rounds and their facts to")
+	flags.StringVar(&o.plot, "plot", "", "SVG `file` to draw the histograms to")
+	flags.StringVar(&o.from, "from", "", "`file` that -json wrote, to draw instead of measuring")
+	flags.Var(&o.commands, "beside", "`command` of another system to measure in the same rounds; may be repeated")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	err := o.validate(flags.Args())
+	if err != nil {
+		fmt.Fprintln(w, "failover:", err)
+	}
+	return o, err
+}
+
+func (o options) validate(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q: quote commands", rest[0])
+	case o.rounds < 1 || o.slowRounds < 1 || o.roles < 1:
+		return errors.New("-rounds, -slow-rounds and -roles must be at least 1")
+	case o.slow <= 0:
+		return errors.New("-slow must be positive")
+	case o.from != "" && o.plot == "":
+		return errors.New("-from needs -plot")
+	case o.from != "" && (o.json != "" || len(o.commands) > 0):
+		return errors.New("-from makes no run: leave out -json and -beside")
+	case len(o.commands) > 0 && !besideSupported:
+		return errors.New("-beside needs Linux")
+	}
+	return nil
+}

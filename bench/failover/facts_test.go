@@ -9,6 +9,7 @@ import (
 )
 
 func TestSlowRoundIsAttributed(t *testing.T) {
+	crowd := 1000
 	for name, test := range map[string]struct {
 		facts        facts
 		kind, detail string
@@ -23,6 +24,7 @@ func TestSlowRoundIsAttributed(t *testing.T) {
 		"a death noticed late":      {facts{Noticed: pointer(14)}, causeServer, "14.0 ms late"},
 		"too little of each":        {facts{CPUWait: pointer(9), Retrying: 9, Checkpoint: 9, Woken: pointer(4), Trying: 12}, causeUnknown, "in the attempts: 12.0 ms"},
 		"nothing observed":          {facts{}, causeUnknown, "not observed"},
+		"a death in a crowd":        {facts{Noticed: pointer(14), Busy: pointer(1), RunQueue: &crowd}, causeMachine, "14.0 ms late, with 1000 threads"},
 	} {
 		kind, detail := test.facts.cause(20*time.Millisecond, 0)
 		if kind != test.kind || !strings.Contains(detail, test.detail) {

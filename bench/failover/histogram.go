@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -55,15 +56,22 @@ func histogram(took, bare []time.Duration) []bucket {
 // drawn is the histogram as text, a line for each bucket.
 func drawn(all []bucket) string {
 	const width = 40
-	most := 1
+	most, bare := 1, false
 	for _, b := range all {
-		most = max(most, b.Rounds)
+		most, bare = max(most, b.Rounds), bare || b.Bare > 0
+	}
+	column := func(text string) string {
+		if !bare {
+			return ""
+		}
+		return fmt.Sprintf(" %7s", text)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "  %9s %7s %7s\n", "up to ms", "rounds", "bare")
+	fmt.Fprintf(&text, "  %9s %7s%s\n", "up to ms", "rounds", column("bare"))
 	for _, b := range all {
 		bar := strings.Repeat("#", int(math.Ceil(float64(b.Rounds*width)/float64(most))))
-		text.WriteString(strings.TrimRight(fmt.Sprintf("  %9.4g %7d %7d  %s", b.UpTo, b.Rounds, b.Bare, bar), " ") + "\n")
+		line := fmt.Sprintf("  %9.5g %7d%s  %s", b.UpTo, b.Rounds, column(strconv.Itoa(b.Bare)), bar)
+		text.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return text.String()
 }

@@ -54,5 +54,9 @@ func (f faultRecord) printSlow(w io.Writer) {
 }
 
 func (s *summary) String() string {
-	return fmt.Sprintf("%d rounds, p50 %.1f, p99 %.1f, max %.1f ms", s.Rounds, s.P50, s.P99, s.Max)
+	rounds := "rounds"
+	if s.Rounds == 1 {
+		rounds = "round"
+	}
+	return fmt.Sprintf("%d %s, p50 %.1f, p99 %.1f, max %.1f ms", s.Rounds, rounds, s.P50, s.P99, s.Max)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/pgserver"
 )
 
 // system is another system that is measured in the same rounds: three candidates of one
@@ -37,16 +38,19 @@ var errNotReplaced = errors.New("no other candidate led after the fault")
 
 type systems []*system
 
+// besideDatabase is the database of a system, whose locks are then not those of others.
+func besideDatabase(i int) string { return fmt.Sprintf("beside_%d", i+1) }
+
 // systems returns the systems of a scenario; none if they do not have its fault.
 func (b *bench) systems(s scenario) systems {
 	if s.beside == nil {
 		return nil
 	}
 	var all systems
-	for _, command := range b.commands {
+	for i, command := range b.commands {
 		all = append(all, &system{
 			command: command, patience: patience,
-			environment: []string{"DATABASE_URL=" + b.server.DSN(), "FAILOVER_LEASE=" + b.lease.String()},
+			environment: []string{"DATABASE_URL=" + b.server.DSNFor(pgserver.Superuser, besideDatabase(i)), "FAILOVER_LEASE=" + b.lease.String()},
 		})
 	}
 	return all

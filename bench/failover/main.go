@@ -151,13 +151,20 @@ func (b *bench) dsnAcross() string {
 	return fmt.Sprintf("postgres://postgres@%s:%d/postgres", b.network.Host(0), b.server.Port)
 }
 
-// prepare makes the row that the bare waiters write.
+// prepare makes the row that the bare waiters write, and the databases of other systems.
 func (b *bench) prepare(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, b.server.DSN())
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "CREATE TABLE bare_term (term bigint); INSERT INTO bare_term VALUES (0)")
-	return err
+	if _, err := conn.Exec(ctx, "CREATE TABLE bare_term (term bigint); INSERT INTO bare_term VALUES (0)"); err != nil {
+		return err
+	}
+	for i := range b.commands {
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+besideDatabase(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

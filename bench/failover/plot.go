@@ -106,7 +106,7 @@ func plot(r record) (string, error) {
 	fmt.Fprintf(&svg, `<rect class="page" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	fmt.Fprintf(&svg, `<text x="12" y="22">Rounds by the time from a fault to the next leader, in ms</text>`+"\n")
 	fmt.Fprintf(&svg, `<rect class="bar" x="12" y="32" width="10" height="10"/><text class="quiet" x="27" y="41">measured system</text>`+
-		`<rect class="bare" x="132" y="32" width="10" height="10"/><text class="quiet" x="147" y="41">bare advisory lock (below the line)</text>`+"\n")
+		`<rect class="bare" x="150" y="32" width="10" height="10"/><text class="quiet" x="165" y="41">bare advisory lock (below the line)</text>`+"\n")
 	drawGrid(&svg, a, height-plotBottom)
 	for i, row := range rows {
 		row.draw(&svg, a, plotTop+i*plotRow+plotRow-plotBelow-6)
@@ -127,8 +127,8 @@ func drawGrid(svg *strings.Builder, a axis, bottom int) {
 // draw draws one row on a base line: its rounds above and those of the bare waiter below.
 func (p plotted) draw(svg *strings.Builder, a axis, base int) {
 	name := []rune(p.name)
-	if len(name) > 24 {
-		name = append(name[:23], '…')
+	if len(name) > 22 {
+		name = append(name[:21], '…')
 	}
 	fmt.Fprintf(svg, `<text x="12" y="%d">%s<title>%s</title></text>`, base-26, html.EscapeString(string(name)), html.EscapeString(p.name))
 	fmt.Fprintf(svg, `<text class="quiet" x="12" y="%d">p50 %.1f, p99 %.1f</text>`, base-10, p.summary.P50, p.summary.P99)

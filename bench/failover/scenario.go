@@ -176,7 +176,9 @@ func (b *bench) vacate(ctx context.Context) error {
 	defer conn.Close(ctx)
 	return children.Until(ctx, patience, 50*time.Millisecond, func() error {
 		var left int
-		err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").Scan(&left)
+		// Other systems have databases of theirs.
+		const locks = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND d.datname = current_database()"
+		err := conn.QueryRow(ctx, locks).Scan(&left)
 		if err == nil && left > 0 {
 			err = fmt.Errorf("%d locks of the scenario before are left", left)
 		}

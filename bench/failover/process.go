@@ -46,7 +46,8 @@ func (c *child) calls(ctx context.Context) ([]traced, error) {
 		return nil, err
 	}
 	var calls []traced
-	return calls, json.Unmarshal(report.Data, &calls)
+	err = json.Unmarshal(report.Data, &calls)
+	return calls, err
 }
 
 // kill ends the child.

@@ -34,6 +34,10 @@ func NewAdmin(backend *postgres.Backend, database postgres.Database) *Admin {
 type Status struct {
 	Schedule // Job is nil
 
+	// Override is what operators have set; nil if the schedule is as its program
+	// declares it.
+	Override *Override
+
 	Role   string
 	Term   int64 // the last term of the role whose leader ran the schedule
 	Loaded bool  // whether that is the role's current term
@@ -82,6 +86,20 @@ func (m *Admin) List(ctx context.Context) ([]Status, error) {
 		statuses[i].Next, statuses[i].Problem = first(statuses[i].ticks(now, 1))
 	}
 	return statuses, nil
+}
+
+// Show returns one schedule.
+func (m *Admin) Show(ctx context.Context, name string) (Status, error) {
+	statuses, now, err := m.statuses(ctx, &name)
+	if err != nil {
+		return Status{}, err
+	}
+	if len(statuses) == 0 {
+		return Status{}, m.unknown(ctx, name)
+	}
+	s := statuses[0]
+	s.Next, s.Problem = first(s.ticks(now, 1))
+	return s, nil
 }
 
 func first(ticks []time.Time, err error) (time.Time, error) {
@@ -209,11 +227,15 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 	rows, _ := m.tables.Query(ctx, readStatuses, name) // rows reports the error
 	statuses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Status, err error) {
 		var settings string
+		var override *string
 		var last nullableRecord
-		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
+		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &override, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
 			&s.Failures, &s.Panics, &s.Waiting, &s.Running, &s.Missed, &now}, last.targets()...)...)
 		if err == nil {
 			err = s.decodeSettings(settings)
+		}
+		if err == nil && override != nil {
+			s.Override, err = decodeOverride(*override)
 		}
 		s.Last = last.record()
 		return s, err

@@ -14,6 +14,7 @@ SELECT
     s.expression,
     s.timezone,
     s.settings::text,
+    s.override::text,
     s.paused,
     s.handled_until,
     s.term,
@@ -88,15 +89,69 @@ WHERE kind = 'schedule' AND ($1 = '' OR name = $1)
 ORDER BY id DESC
 LIMIT $2`
 
+	// Returns 0 if the name is taken or the schedule with the job is not there.
+	addSchedule = `
+WITH added AS (
+    INSERT INTO {schedules} (name, role, expression, timezone, settings, override)
+    SELECT $1, j.role, $3, $4, $5::jsonb, $6::jsonb
+    FROM {schedules} j
+    WHERE j.name = $2
+    ON CONFLICT (name) DO NOTHING
+    RETURNING name
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT $7, 'schedule', name, 'add', $6
+    FROM added
+)
+SELECT count(*), (SELECT pg_notify($8, '')::text)
+FROM added`
+
+	// Changes nothing if the schedule is no longer as it was read: $7 is its
+	// override then, $8 its expression and $9 its zone.
+	changeSchedule = `
+WITH changed AS (
+    UPDATE {schedules}
+    SET expression = $2,
+        timezone = $3,
+        settings = $4::jsonb,
+        override = $5::jsonb,
+        handled_until = CASE WHEN expression = $2 AND timezone = $3 THEN handled_until ELSE clock_timestamp() END,
+        updated_at = clock_timestamp()
+    WHERE name = $1 AND override IS NOT DISTINCT FROM $7::jsonb AND expression = $8 AND timezone = $9
+    RETURNING name
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT $6, 'schedule', name, 'change', $10
+    FROM changed
+)
+SELECT count(*), (SELECT pg_notify($11, '')::text)
+FROM changed`
+
+	// The leader stores what the program declares.
+	resetSchedule = `
+WITH changed AS (
+    UPDATE {schedules}
+    SET override = NULL, updated_at = clock_timestamp()
+    WHERE name = $1 AND override IS NOT NULL AND NOT override ? 'job'
+    RETURNING name
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action)
+    SELECT $2, 'schedule', name, 'reset'
+    FROM changed
+)
+SELECT count(*), (SELECT pg_notify($3, '')::text)
+FROM changed`
+
+	// The leader runs a schedule that an operator added only while it has a row.
 	removeSchedule = `
 WITH removed AS (
     DELETE FROM {schedules} s
     WHERE s.name = $1
-        AND NOT EXISTS (
+        AND (s.override ? 'job' OR NOT EXISTS (
             SELECT
             FROM {leaders} l
             WHERE l.role = s.role AND l.term = s.term AND l.lease_until > clock_timestamp()
-        )
+        ))
     RETURNING name
 ), forgotten AS (
     DELETE FROM {runs} r
@@ -108,6 +163,6 @@ WITH removed AS (
     SELECT $2, 'schedule', name, 'remove', 'with runs: ' || (SELECT count(*) FROM forgotten)
     FROM removed
 )
-SELECT count(*)
+SELECT count(*), (SELECT pg_notify($3, '')::text)
 FROM removed`
 )

@@ -3,20 +3,22 @@ package cron
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// adopt applies the scheduler's current schedules.
+// adopt applies the scheduler's current schedules, as operators have changed
+// them.
 func (l *loop) adopt() {
 	known, active := l.byName, map[string]*schedule{}
 	for _, s := range l.active {
 		active[s.Name] = s // including schedules that were removed earlier
 	}
 	l.schedules, l.byName = nil, map[string]*schedule{}
-	for _, t := range l.source() {
+	for _, t := range l.effective() {
 		s := known[t.Name]
 		switch {
 		case s != nil && s.sameSettings(t):
@@ -37,6 +39,51 @@ func (l *loop) adopt() {
 	}
 	l.removed = slices.DeleteFunc(l.removed, func(name string) bool { return l.byName[name] != nil })
 	l.schedulesKnown = false
+}
+
+// effective returns the program's schedules as operators have changed them, and
+// the schedules that operators have added to run the program's jobs.
+func (l *loop) effective() []timetable {
+	var all []timetable
+	byName := map[string]timetable{}
+	l.declared = []string{}
+	for _, t := range l.source() {
+		l.declared = append(l.declared, t.Name)
+		byName[t.Name] = t
+		if _, changed := l.overrides[t.Name]; !changed {
+			all = append(all, t)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.overrides)) {
+		t, ok, err := overridden(name, l.overrides[name], byName)
+		if err != nil {
+			l.log.Error("a schedule does not run here: what an operator has set cannot be used", "schedule", name, "error", err)
+		}
+		if ok && err == nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// overridden returns a schedule as operators have set it. It is not ok if the
+// program has neither the schedule nor its job.
+func overridden(name, stored string, declared map[string]timetable) (t timetable, ok bool, err error) {
+	o, err := decodeOverride(stored)
+	if err != nil {
+		return timetable{}, false, err
+	}
+	base, ok := declared[name]
+	if !ok {
+		base, ok = declared[o.Job]
+		base.Name, base.added = name, true
+	}
+	if !ok {
+		return timetable{}, false, nil
+	}
+	t, err = o.apply(base.Schedule).parse()
+	t.added = base.added
+	return t, true, err
 }
 
 // sameSettings reports whether t and other are equal apart from their jobs.

@@ -14,7 +14,7 @@ type Change struct {
 	At       time.Time // by the database's clock
 	By       string    // who
 	Schedule string
-	Action   string // trigger, pause, resume or remove
+	Action   string // trigger, pause, resume, add, change, reset or remove
 	Detail   string // for example the id of the requested run; often empty
 }
 
@@ -39,10 +39,11 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	return changes, nil
 }
 
-// Remove deletes a schedule that no program declares, and its runs. by is
-// the requester to record. If the leader of its role runs the schedule, it
-// would add it again; the error then matches tenure.ErrInvalidConfig. A program
-// that still has the schedule adds it as a new one when it next leads.
+// Remove deletes a schedule that an operator added, or that no program declares,
+// and its runs. by is the requester to record. Jobs that run continue. If the
+// leader of its role runs the schedule of a program, it would add it again; the
+// error is then a [ConflictError]. A program that still has the schedule adds it
+// as a new one when it next leads.
 func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -50,7 +51,7 @@ func (m *Admin) Remove(ctx context.Context, name, by string) error {
 		return err
 	}
 	var removed int
-	err := m.one(ctx, removeSchedule, []any{name, by}, &removed)
+	err := m.one(ctx, removeSchedule, []any{name, by, m.tables.Channel("")}, &removed, nil)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}
@@ -60,5 +61,5 @@ func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	if err := m.mustExist(ctx, name); err != nil {
 		return err
 	}
-	return invalid("the leader of its role runs the schedule %s: remove it from the program first", name)
+	return conflict("the leader of its role runs the schedule %s: remove it from the program first", name)
 }

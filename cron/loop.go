@@ -42,7 +42,9 @@ type loop struct {
 	source    func() []timetable
 	schedules []*schedule
 	byName    map[string]*schedule
-	removed   []string // removed schedules whose rows do not show it yet
+	removed   []string          // removed schedules whose rows do not show it yet
+	declared  []string          // the names of the program's schedules; never nil, which would be NULL in SQL
+	overrides map[string]string // what operators have set, by schedule, as stored
 
 	begun          bool // runs of earlier terms have been taken over
 	schedulesKnown bool // the schedules match their rows
@@ -90,6 +92,11 @@ func (l *loop) stopping() bool {
 // step does everything that is due now.
 func (l *loop) step(ctx context.Context, stopping bool) error {
 	if !stopping && (!l.schedulesKnown || time.Since(l.readAt) >= l.config.PollInterval) {
+		if l.readAt.IsZero() { // load would store what the program declares over what operators have set
+			if err := l.read(ctx); err != nil {
+				return err
+			}
+		}
 		if err := l.release(ctx); err != nil {
 			return err
 		}

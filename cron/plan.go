@@ -14,6 +14,7 @@ type timetable struct {
 	Schedule
 
 	expression Expression
+	added      bool // an operator added it
 }
 
 // entry is the row for a tick. If it represents several missed ticks, its time

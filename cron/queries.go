@@ -16,17 +16,20 @@ SELECT
 	addSchedules = `
 INSERT INTO {schedules} (name, role, expression, timezone, settings)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS n(name, expression, timezone, settings)
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[]) AS n(name, expression, timezone, settings, added)
+WHERE NOT n.added
 ORDER BY n.name
 ON CONFLICT (name) DO NOTHING`
 
 	lockSchedules = `SELECT FROM {schedules} WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE`
 
-	// A schedule can move to another role when its own role has no leader.
+	// A schedule can move to another role when its own role has no leader. One
+	// that an operator added is not inserted again after its removal.
 	loadSchedules = `
 INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb, $2
-FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS n(name, expression, timezone, settings)
+FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[]) AS n(name, expression, timezone, settings, added)
+WHERE NOT n.added OR EXISTS (SELECT FROM {schedules} e WHERE e.name = n.name AND e.override ? 'job')
 ORDER BY n.name
 ON CONFLICT (name) DO UPDATE
 SET role = excluded.role,
@@ -60,16 +63,21 @@ FROM unnest($1::text[], $2::boolean[]) AS n(name, again)
 WHERE r.schedule = n.name AND r.state = 'running' AND r.id <> ALL ($3::bigint[])
 RETURNING r.schedule, r.scheduled_for, r.state, r.attempt, r.error`
 
+	// The schedules of this term, and what operators have set of those that the
+	// program declares or whose jobs it has.
 	readSchedules = `
 SELECT
     s.name,
+    s.role = $1 AND s.term = $2,
+    s.override::text,
     s.paused,
     s.handled_until,
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'running' AND r.term = $2),
     clock_timestamp()
 FROM {schedules} s
-WHERE s.role = $1 AND s.term = $2`
+WHERE (s.role = $1 AND s.term = $2)
+    OR (s.override IS NOT NULL AND (s.name = ANY ($3::text[]) OR s.override ->> 'job' = ANY ($3::text[])))`
 
 	readRunning = `
 SELECT id, schedule, scheduled_for, state, attempt, manual, requested_by

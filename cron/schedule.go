@@ -106,11 +106,17 @@ func (s Schedule) withDefaults() Schedule {
 
 // parse validates a schedule whose defaults are set.
 func (s Schedule) parse() (timetable, error) {
+	if s.Job == nil {
+		return timetable{}, invalid("the schedule %s has no job", s.Name)
+	}
+	return s.parseTimes()
+}
+
+// parseTimes is parse for a schedule whose job another process has.
+func (s Schedule) parseTimes() (timetable, error) {
 	switch {
 	case tenure.NamedRole(s.Name).Validate() != nil:
 		return timetable{}, invalid("the schedule's name %q is invalid: it must be 1 to 255 bytes of UTF-8 without control characters", s.Name)
-	case s.Job == nil:
-		return timetable{}, invalid("the schedule %s has no job", s.Name)
 	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:
 		return timetable{}, invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, CatchUpNone, CatchUpLatest, CatchUpAll)
 	case s.Overlap != OverlapSkip && s.Overlap != OverlapQueue && s.Overlap != OverlapAllow:
@@ -128,7 +134,7 @@ func (s Schedule) parse() (timetable, error) {
 	if err != nil {
 		return timetable{}, fmt.Errorf("the schedule %s: %w", s.Name, err)
 	}
-	return timetable{s, expression}, nil
+	return timetable{Schedule: s, expression: expression}, nil
 }
 
 func parseIn(text, zone string) (Expression, error) {

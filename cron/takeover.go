@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,6 +14,7 @@ import (
 // load claims the schedules whose rows are not this term's yet.
 func (l *loop) load(ctx context.Context) error {
 	var names, expressions, zones, texts []string
+	var added []bool
 	for _, s := range l.schedules {
 		if s.loaded {
 			continue
@@ -24,7 +24,7 @@ func (l *loop) load(ctx context.Context) error {
 			return err
 		}
 		names, expressions, zones = append(names, s.Name), append(expressions, s.expression.String()), append(zones, s.Zone)
-		texts = append(texts, text)
+		texts, added = append(texts, text), append(added, s.added)
 	}
 	if len(names) == 0 {
 		return nil
@@ -40,13 +40,13 @@ func (l *loop) load(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts, added); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, l.tables.SQL(lockSchedules), names); err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // rows reports the error
+		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts, added) // rows reports the error
 		var err error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return err
@@ -92,47 +92,6 @@ func (l *loop) logTakeOver(names, loaded []string, open []Record) {
 			log.Warn("a run is repeated", "attempt", r.Attempt)
 		}
 	}
-}
-
-// read reads the rows of the schedules and the database's clock.
-func (l *loop) read(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	rows, err := l.tables.Query(bounded, readSchedules, l.term.Role().Name(), l.term.Number())
-	if err != nil {
-		return fmt.Errorf("reading the schedules: %w", err)
-	}
-	found := map[string]bool{}
-	var name string
-	var paused bool
-	var until, now time.Time
-	var waiting, running int
-	unknown := false // a run was claimed that this process does not know of
-	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &until, &waiting, &running, &now}, func() error {
-		if len(found) == 0 {
-			l.clock.set(now)
-		}
-		found[name] = true
-		if s := l.byName[name]; s != nil {
-			if !s.handledUntil.Equal(until) {
-				s.handledUntil, s.next = until, s.timetable.next(until)
-			}
-			s.paused, s.waiting = paused, waiting
-			unknown = unknown || running > s.running
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("reading the schedules: %w", err)
-	}
-	for _, s := range l.schedules {
-		s.loaded = s.loaded && found[s.Name]
-	}
-	l.schedulesKnown, l.readAt = true, time.Now()
-	if unknown {
-		return l.recover(ctx)
-	}
-	return nil
 }
 
 // recover starts the jobs of runs that were claimed by a transaction whose

@@ -5,6 +5,7 @@ CREATE TABLE {schedules} (
     expression text NOT NULL,
     timezone text NOT NULL,
     settings jsonb NOT NULL DEFAULT '{}',
+    override jsonb,
     paused boolean NOT NULL DEFAULT false,
     handled_until timestamptz NOT NULL DEFAULT clock_timestamp(),
     term bigint NOT NULL DEFAULT 0,
@@ -13,6 +14,7 @@ CREATE TABLE {schedules} (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+COMMENT ON COLUMN {schedules}.override IS 'What operators have set of it, in place of what its program declares; with a job, they have added it.';
 COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';
 
 -- One row for each tick, and for each requested run.

@@ -1,0 +1,81 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// storedSchedule is the row of a schedule as read by its leader.
+type storedSchedule struct {
+	name             string
+	loaded           bool // it belongs to this term
+	override         *string
+	paused           bool
+	handledUntil     time.Time
+	waiting, running int
+	now              time.Time // by the database's clock
+}
+
+// read reads the rows of the schedules, what operators have set of them, and the
+// database's clock.
+func (l *loop) read(ctx context.Context) error {
+	rows, err := l.readRows(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the schedules: %w", err)
+	}
+	if len(rows) > 0 {
+		l.clock.set(rows[0].now)
+	}
+	found, overrides := map[string]bool{}, map[string]string{}
+	unknown := false // a run was claimed that this process does not know of
+	for _, row := range rows {
+		if row.override != nil {
+			overrides[row.name] = *row.override
+		}
+		if !row.loaded {
+			continue
+		}
+		found[row.name] = true
+		if s := l.byName[row.name]; s != nil {
+			s.update(row)
+			unknown = unknown || row.running > s.running
+		}
+	}
+	for _, s := range l.schedules {
+		s.loaded = s.loaded && found[s.Name]
+	}
+	l.schedulesKnown, l.readAt = true, time.Now()
+	if !maps.Equal(l.overrides, overrides) {
+		l.overrides = overrides
+		l.adopt() // and read again
+		return nil
+	}
+	if unknown {
+		return l.recover(ctx)
+	}
+	return nil
+}
+
+// update applies the row of a schedule that belongs to this term.
+func (s *schedule) update(row storedSchedule) {
+	if !s.handledUntil.Equal(row.handledUntil) {
+		s.handledUntil, s.next = row.handledUntil, s.timetable.next(row.handledUntil)
+	}
+	s.paused, s.waiting = row.paused, row.waiting
+}
+
+func (l *loop) readRows(ctx context.Context) ([]storedSchedule, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, err := l.tables.Query(ctx, readSchedules, l.term.Role().Name(), l.term.Number(), l.declared)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedSchedule, err error) {
+		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.now)
+	})
+}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cron"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -41,9 +41,9 @@ func cronNode(t *testing.T, path, name string, flags ...string) *process {
 }
 
 // history reads the runs of a schedule.
-func (p place) history(t *testing.T, schedule string) []cron.RunRecord {
+func (p place) history(t *testing.T, schedule string) []record.Run {
 	t.Helper()
-	var record cron.HistoryRecord
+	var record record.Runs
 	invoke(t, p.with("cron", "history", schedule, "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
 	return record.Runs
 }
@@ -51,15 +51,15 @@ func (p place) history(t *testing.T, schedule string) []cron.RunRecord {
 // trigger requests a run and returns its number.
 func (p place) trigger(t *testing.T, schedule string) int64 {
 	t.Helper()
-	var record cron.TriggeredRecord
+	var record record.TriggeredSchedule
 	invoke(t, p.with("cron", "trigger", schedule, "--by", "ann", "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
 	return record.Run
 }
 
 // awaitRun waits until a run has ended, and returns it.
-func (p place) awaitRun(t *testing.T, schedule string, id int64) cron.RunRecord {
+func (p place) awaitRun(t *testing.T, schedule string, id int64) record.Run {
 	t.Helper()
-	var found cron.RunRecord
+	var found record.Run
 	eventually(t, fmt.Sprintf("the end of run %d of %s", id, schedule), func() bool {
 		for _, r := range p.history(t, schedule) {
 			if r.Run == id {
@@ -219,9 +219,9 @@ func testLeaderSignaledWithinACommand(t *testing.T, signal syscall.Signal) {
 }
 
 // schedulesOf lists the schedules in the database.
-func (p place) schedulesOf(t *testing.T) []cron.ScheduleRecord {
+func (p place) schedulesOf(t *testing.T) []record.Schedule {
 	t.Helper()
-	var record cron.SchedulesRecord
+	var record record.Schedules
 	invoke(t, p.with("cron", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
 	return record.Schedules
 }

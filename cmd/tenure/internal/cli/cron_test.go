@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cron"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
 // The ticks are printed without a database, and exactly.
@@ -119,16 +118,16 @@ func TestCronCommandsRecordRequester(t *testing.T) {
 	if text := on("next", "backup", "-n", "2").stdout; strings.Count(text, "-02-29T02:30:00+01:00\n") != 2 {
 		t.Errorf("%s", text)
 	}
-	var next cron.ScheduleTicksRecord
+	var next record.ScheduleTicks
 	on("next", "backup", "-n", "1", "-o", "json").decode(t, &next)
 	if next.Schedule != "backup" || len(next.Next) != 1 {
 		t.Errorf("%+v", next)
 	}
 
-	var paused cron.PausedRecord
+	var paused record.PausedSchedule
 	on("pause", "often", "--by", "ann", "-o", "json").decode(t, &paused)
 	claimed := len(place.history(t, "often"))
-	if paused != (cron.PausedRecord{Schedule: "often", Paused: true}) || place.schedulesOf(t)[1].Status != "paused" {
+	if paused != (record.PausedSchedule{Schedule: "often", Paused: true}) || place.schedulesOf(t)[1].Status != "paused" {
 		t.Errorf("%+v", paused)
 	}
 	if text := on("next", "often").stdout; text != "none: the schedule is paused\n" {
@@ -161,7 +160,7 @@ func TestCronCommandsRecordRequester(t *testing.T) {
 	if text := on("remove", "often", "--yes", "--by", "bob").stdout; text != "often is removed\n" {
 		t.Errorf("%q", text)
 	}
-	var changes connect.ChangesRecord
+	var changes record.OperatorChanges
 	on("changes", "often", "-o", "json").decode(t, &changes)
 	var lines []string
 	for _, c := range changes.Changes {

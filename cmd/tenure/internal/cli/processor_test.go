@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/work"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
@@ -54,22 +53,22 @@ func (p place) append(t *testing.T, store *eventstore.Store, numbers ...int) {
 }
 
 // show reads a processor, zero if no leader has added it yet.
-func (p place) show(t *testing.T, name string) work.ProcessorRecord {
+func (p place) show(t *testing.T, name string) record.Processor {
 	t.Helper()
-	var all work.ProcessorsRecord
+	var all record.Processors
 	invoke(t, p.with("processor", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &all)
 	for _, r := range all.Processors {
 		if r.Processor == name {
 			return r
 		}
 	}
-	return work.ProcessorRecord{}
+	return record.Processor{}
 }
 
 // awaitProcessor waits until a processor is as it should be.
-func (p place) awaitProcessor(t *testing.T, name, what string, is func(work.ProcessorRecord) bool) {
+func (p place) awaitProcessor(t *testing.T, name, what string, is func(record.Processor) bool) {
 	t.Helper()
-	var last work.ProcessorRecord
+	var last record.Processor
 	defer func() {
 		if t.Failed() {
 			t.Logf("%+v", last)
@@ -102,16 +101,16 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 		t.Helper()
 		return invoke(t, place.with(append([]string{"processor"}, args...)...)...).want(t, console.ExitDone)
 	}
-	changed := func(args ...string) (r work.ProcessorRecord) {
+	changed := func(args ...string) (r record.Processor) {
 		t.Helper()
 		on(append(args, "--by", "ann", "-o", "json")...).decode(t, &r)
 		return r
 	}
 	eventually(t, "the tables", func() bool { return invoke(t, place.with("processor", "list")...).code == console.ExitDone })
-	place.awaitProcessor(t, "counts", "the processor", func(r work.ProcessorRecord) bool { return r.Led })
+	place.awaitProcessor(t, "counts", "the processor", func(r record.Processor) bool { return r.Led })
 
 	place.append(t, store, 1, 2)
-	place.awaitProcessor(t, "counts", "the first events", func(r work.ProcessorRecord) bool { return r.Processed == 2 })
+	place.awaitProcessor(t, "counts", "the first events", func(r record.Processor) bool { return r.Processed == 2 })
 	if r := changed("pause", "counts"); r.Status != "paused" || r.Busy {
 		t.Errorf("%+v", r)
 	}
@@ -119,7 +118,7 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 	if r := changed("resume", "counts"); r.Status == "paused" { // it may have failed already
 		t.Errorf("%+v", r)
 	}
-	place.awaitProcessor(t, "counts", "the failure", func(r work.ProcessorRecord) bool { return r.Status == "failed" && r.Failing != nil })
+	place.awaitProcessor(t, "counts", "the failure", func(r record.Processor) bool { return r.Status == "failed" && r.Failing != nil })
 	if text := on("show", "counts").stdout; !strings.Contains(text, "13 is unlucky") || !strings.Contains(text, "api-1 leads") {
 		t.Errorf("%s", text)
 	}
@@ -127,22 +126,22 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	changed("retry", "counts")
-	place.awaitProcessor(t, "counts", "another failure", func(r work.ProcessorRecord) bool { return r.Status == "failed" && r.Failing != nil })
+	place.awaitProcessor(t, "counts", "another failure", func(r record.Processor) bool { return r.Status == "failed" && r.Failing != nil })
 	failing := *place.show(t, "counts").Failing
-	var skipped work.SkippedRecord
+	var skipped record.SkippedEvent
 	on("skip", "counts", "--yes", "--by", "ann", "-o", "json").decode(t, &skipped)
-	if skipped != (work.SkippedRecord{Processor: "counts", Skipped: failing}) {
+	if skipped != (record.SkippedEvent{Processor: "counts", Skipped: failing}) {
 		t.Errorf("%+v; want %s", skipped, failing)
 	}
 	on("skip", "counts", "--at", failing, "--yes", "--by", "ann", "-o", "json").decode(t, &skipped)
-	if skipped != (work.SkippedRecord{Processor: "counts", Skipped: failing}) {
+	if skipped != (record.SkippedEvent{Processor: "counts", Skipped: failing}) {
 		t.Errorf("skipped again: %+v; want %s and nothing else", skipped, failing)
 	}
-	place.awaitProcessor(t, "counts", "the end of the failure", func(r work.ProcessorRecord) bool {
+	place.awaitProcessor(t, "counts", "the end of the failure", func(r record.Processor) bool {
 		return r.Status == "active" && r.Cursor == failing && r.DeadLetters == 1
 	})
 
-	var letters work.LettersRecord
+	var letters record.DeadLetters
 	on("dead-letters", "counts", "-o", "json").decode(t, &letters)
 	if len(letters.DeadLetters) != 1 || letters.DeadLetters[0].Event != failing || letters.DeadLetters[0].SkippedBy != "ann" {
 		t.Fatalf("%+v", letters)
@@ -154,26 +153,26 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 	if text := on("replay", "counts", fmt.Sprint(letters.DeadLetters[0].ID), "--by", "ann").stdout; text != "dead letters to be replayed: 1\n" {
 		t.Errorf("%q", text)
 	}
-	place.awaitProcessor(t, "counts", "the replay", func(r work.ProcessorRecord) bool { return r.DeadLetters == 0 })
-	var none work.ReplayRecord
+	place.awaitProcessor(t, "counts", "the replay", func(r record.Processor) bool { return r.DeadLetters == 0 })
+	var none record.ReplayedLetters
 	on("replay", "counts", "--all", "--by", "ann", "-o", "json").decode(t, &none)
-	if none != (work.ReplayRecord{Processor: "counts"}) {
+	if none != (record.ReplayedLetters{Processor: "counts"}) {
 		t.Errorf("%+v", none)
 	}
 
 	before := handled.Load()
 	changed("rewind", "counts", "--to", "start", "--yes")
 	eventually(t, "the events again", func() bool { return handled.Load() == before+3 })
-	place.awaitProcessor(t, "counts", "the end", func(r work.ProcessorRecord) bool { return r.Cursor == failing })
+	place.awaitProcessor(t, "counts", "the end", func(r record.Processor) bool { return r.Cursor == failing })
 	changed("rebuild", "counts", "--yes")
 	eventually(t, "the rebuild", func() bool { return emptied.Load() == 1 && handled.Load() == before+6 })
-	var repaired work.RepairedRecord
+	var repaired record.RepairedLog
 	on("repair", "counts", "--yes", "--by", "ann", "-o", "json").decode(t, &repaired)
 	if !strings.Contains(repaired.Table, "tenure_events") || repaired.Events != 0 || len(repaired.Processors) != 0 {
 		t.Errorf("%+v", repaired)
 	}
 
-	var changes connect.ChangesRecord
+	var changes record.OperatorChanges
 	on("changes", "counts", "-o", "json").decode(t, &changes)
 	var actions []string
 	for _, c := range slices.Backward(changes.Changes) {
@@ -224,9 +223,9 @@ func TestProcessorLagNamesOldTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	place.append(t, store, 1, 2)
-	var lags work.LagsRecord
+	var lags record.Lags
 	eventually(t, "the lag", func() bool {
-		lags = work.LagsRecord{}
+		lags = record.Lags{}
 		invoke(t, place.with("processor", "lag", "-o", "json")...).want(t, console.ExitDone).decode(t, &lags)
 		return len(lags.Processors) == 1 && lags.Processors[0].Held == 2
 	})
@@ -246,7 +245,7 @@ func TestProcessorLagNamesOldTransaction(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	place.awaitProcessor(t, "counts", "the events", func(r work.ProcessorRecord) bool { return r.Processed == 2 })
+	place.awaitProcessor(t, "counts", "the events", func(r record.Processor) bool { return r.Processed == 2 })
 	eventually(t, "the end of the lag", func() bool {
 		text = invoke(t, place.with("processor", "lag")...).want(t, console.ExitDone).stdout
 		return strings.Contains(text, "counts     yes  0       0")

@@ -37,6 +37,13 @@ const (
 	codeSessionLost  = "session_lost"
 	codeGuessing     = "too_many_attempts"
 	codeHost         = "unknown_host"
+
+	codeNoWork           = "no_work"
+	codeUnknownSchedule  = "unknown_schedule"
+	codeUnknownProcessor = "unknown_processor"
+	codeInvalidQuery     = "invalid_query"
+	codeInvalidSettings  = "invalid_settings"
+	codeConflict         = "conflict"
 )
 
 // errorRecord is the body of a refusal.

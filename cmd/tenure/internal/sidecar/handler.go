@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
@@ -29,6 +31,9 @@ type Config struct {
 	Token *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
+	// Database, if set, is a pool on the node's database for requests about schedules
+	// and processors. Without it they are refused.
+	Database *pgxpool.Pool
 	// Hosts are host names that the server answers in addition to its own;
 	// see [httpguard.Hosts]. Health checks answer any name.
 	Hosts []string
@@ -74,10 +79,11 @@ type member struct {
 	joined  *cluster.Member // nil if it is not a member of a cluster
 	leaders *lookup[leadership]
 	nodes   *lookup[nodeSnapshot] // nil if the database keeps no registry of nodes
+	work    *work                 // nil if it is not served
 }
 
 func (h *Handler) newMember(node *tenure.Node, joined *cluster.Member, name string) *member {
-	m := &member{node: node, joined: joined}
+	m := &member{node: node, joined: joined, work: newWork(node.Backend(), h.config.Database)}
 	m.leaders = newLookup(h, "the leaders", func(ctx context.Context) (leadership, error) {
 		return askLeaders(ctx, node.Backend())
 	})
@@ -228,6 +234,9 @@ func (h *Handler) routes() {
 		{"/v1/nodes/", "node", "/undrain", post(h.undrain)},
 		{"/v1/nodes/", "node", "", get(h.oneNode)},
 	}
+	paths, named := h.scheduleRoutes()
+	maps.Copy(h.paths, paths)
+	h.named = append(h.named, named...)
 }
 
 // route finds who answers a request.
@@ -283,7 +292,7 @@ func nothing(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
 }
 
-// namedPath is a path with the name of a role or a node in it, between a prefix
+// namedPath is a path with the name of a role, a node or the like in it, between a prefix
 // and a suffix.
 type namedPath struct {
 	prefix, value, suffix string

@@ -100,24 +100,33 @@ func checkSchema(t *testing.T, name, text string) {
 	}
 }
 
+// coverage is which statuses of which paths were answered.
+type coverage map[string]bool
+
+// seen calls a handler, and notes the status.
+func (c coverage) seen(t *testing.T, h *Handler, method, target, body string, header ...string) {
+	t.Helper()
+	r := call(t, h, method, target, body, header...)
+	doc, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, _ := strings.Cut(target, "?")
+	template, _ := templateOf(doc, path)
+	c[fmt.Sprintf("%s %s %d", method, template, r.status)] = true
+}
+
 // TestEveryDescribedStatusIsAnswered: every status of every path that is described is really answered,
 // in the described form.
 func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 	t.Parallel()
-	answered := map[string]bool{}
+	answered := coverage{}
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		on := newHandler(t, Config{Token: newToken(t), Metrics: http.NotFoundHandler()})
 		seen := func(h *Handler, method, target, body string, header ...string) {
 			t.Helper()
-			r := call(t, h, method, target, body, header...)
-			doc, err := described()
-			if err != nil {
-				t.Fatal(err)
-			}
-			path, _, _ := strings.Cut(target, "?")
-			template, _ := templateOf(doc, path)
-			answered[fmt.Sprintf("%s %s %d", method, template, r.status)] = true
+			answered.seen(t, h, method, target, body, header...)
 		}
 		const stepDown = "/v1/elections/billing/step-down"
 		bearer := []string{"Authorization", "Bearer " + secret, "Content-Type", "application/json"}
@@ -202,6 +211,7 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 		seen(on, "POST", undrain, "", bearer...)
 		db.failWith(nil)
 	})
+	coverSchedules(t, answered)
 	doc, err := described()
 	if err != nil {
 		t.Fatal(err)

@@ -104,9 +104,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 		"role", election.Role().Name(), "term", term.Number(), "to", body.To, "from", r.RemoteAddr)
 	// The bounds on a request are shorter than work may take to end. Where they
 	// cannot be moved the answer is cut; the role is given up nevertheless.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(time.Now().Add(stepDownTimeout + responseTimeout))
+	extend(w, stepDownTimeout)
 	ctx, cancel := context.WithTimeout(r.Context(), stepDownTimeout)
 	defer cancel()
 	request := tenure.Request{Kind: tenure.RequestStepDown, By: whoAsks(r)}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
 // byFlag is the flag for the requester of a change.
@@ -34,23 +35,9 @@ func (f *byFlag) requester(flags *pflag.FlagSet) string {
 	return f.name
 }
 
-// ChangesRecord is a list of changes as printed.
-type ChangesRecord struct {
-	Changes []ChangeRecord `json:"changes"`
-}
-
-// ChangeRecord is one change as printed.
-type ChangeRecord struct {
-	At     console.Timestamp `json:"at"`
-	By     string            `json:"by"`
-	Name   string            `json:"name"` // of the changed object
-	Action string            `json:"action"`
-	Detail string            `json:"detail,omitempty"`
-}
-
 // Changes makes cmd print the changes by operators to its argument, or to
 // everything. column is the header for the names.
-func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column string, read func(ctx context.Context, m M, name string, most int) ([]ChangeRecord, error)) *cobra.Command {
+func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column string, read func(ctx context.Context, m M, name string, most int) (record.OperatorChanges, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -63,15 +50,15 @@ func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column str
 		if len(args) > 0 {
 			name = args[0]
 		}
-		records, err := read(ctx, m, name, most)
+		changes, err := read(ctx, m, name, most)
 		if err != nil {
 			return err
 		}
 		rows := [][]string{{"AT", "BY", column, "ACTION", "DETAIL"}}
-		for _, r := range records {
+		for _, r := range changes.Changes {
 			rows = append(rows, []string{console.DayTime(time.Time(r.At)), console.Flatten(r.By), console.Flatten(r.Name), r.Action, console.OrDash(console.Flatten(r.Detail))})
 		}
-		return out.PrintTable(ChangesRecord{append([]ChangeRecord{}, records...)}, rows)
+		return out.PrintTable(changes, rows)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
 )
 
@@ -19,16 +20,11 @@ progress continue. Ticks during the pause are neither recorded nor caught up.`
 
 const cronResumeLong = `Resume a paused schedule: it ticks from now on.`
 
-const cronRemoveLong = `Remove a schedule that no program declares, with all its runs. If the leader of
-its role runs the schedule, the command is refused with exit code 2: first remove
-the schedule from the program, or from the file of tenure cron run. The command asks
-for confirmation; without a terminal, use --yes.`
-
-// TriggeredRecord is a requested run as printed.
-type TriggeredRecord struct {
-	Schedule string `json:"schedule"`
-	Run      int64  `json:"run"`
-}
+const cronRemoveLong = `Remove a schedule that tenure cron add has added, or that no program declares, with
+all its runs. If the leader of its role runs the schedule of a program, the command
+is refused with exit code 2: first remove the schedule from the program, or from the
+file of tenure cron run. The command asks for confirmation; without a terminal, use
+--yes.`
 
 func newCronTrigger(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
@@ -38,14 +34,8 @@ func newCronTrigger(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.Print(TriggeredRecord{args[0], id}, fmt.Sprintf("run %d of %s requested", id, console.Flatten(args[0])))
+		return out.Print(record.TriggeredSchedule{Schedule: args[0], Run: id}, fmt.Sprintf("run %d of %s requested", id, console.Flatten(args[0])))
 	})
-}
-
-// PausedRecord is a schedule that was paused or resumed.
-type PausedRecord struct {
-	Schedule string `json:"schedule"`
-	Paused   bool   `json:"paused"`
 }
 
 func newCronPause(out *console.Output) *cobra.Command {
@@ -55,7 +45,7 @@ func newCronPause(out *console.Output) *cobra.Command {
 		if err := schedules.Pause(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(PausedRecord{args[0], true}, console.Flatten(args[0])+" is paused")
+		return out.Print(record.PausedSchedule{Schedule: args[0], Paused: true}, console.Flatten(args[0])+" is paused")
 	})
 }
 
@@ -66,13 +56,8 @@ func newCronResume(out *console.Output) *cobra.Command {
 		if err := schedules.Resume(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(PausedRecord{args[0], false}, console.Flatten(args[0])+" ticks")
+		return out.Print(record.PausedSchedule{Schedule: args[0]}, console.Flatten(args[0])+" ticks")
 	})
-}
-
-// removedRecord is a schedule that was removed.
-type removedRecord struct {
-	Removed string `json:"removed"`
 }
 
 func newCronRemove(out *console.Output) *cobra.Command {
@@ -82,7 +67,7 @@ func newCronRemove(out *console.Output) *cobra.Command {
 		if err := schedules.Remove(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(removedRecord{args[0]}, console.Flatten(args[0])+" is removed")
+		return out.Print(record.RemovedSchedule{Removed: args[0]}, console.Flatten(args[0])+" is removed")
 	})
 	dangerous := &console.ConsentFlag{Out: out}
 	dangerous.Guard(cmd, func(args []string) string { return fmt.Sprintf("Remove %s and its history?", console.Flatten(args[0])) })

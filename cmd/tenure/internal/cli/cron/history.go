@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
 )
 
@@ -35,13 +36,13 @@ func newCronHistory(out *console.Output) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.PrintTable(newHistoryRecord("", records), runRows(records, true), omittedOfRuns...)
+			return out.PrintTable(record.NewRuns("", records), runRows(records, true), omittedOfRuns...)
 		}
 		records, err := schedules.History(ctx, args[0], most)
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records, false), omittedOfRuns...)
+		return out.PrintTable(record.NewRuns(args[0], records), runRows(records, false), omittedOfRuns...)
 	})
 }
 
@@ -61,51 +62,6 @@ func allRuns(ctx context.Context, schedules *cron.Admin, most int) ([]cron.Recor
 	}
 	slices.SortStableFunc(all, func(a, b cron.Record) int { return b.ScheduledFor.Compare(a.ScheduledFor) })
 	return all[:min(len(all), most)], nil
-}
-
-// HistoryRecord lists the runs of a schedule, or of all, as printed.
-type HistoryRecord struct {
-	Schedule string      `json:"schedule,omitempty"` // empty for all
-	Runs     []RunRecord `json:"runs"`
-}
-
-// RunRecord is a run of a schedule as printed.
-type RunRecord struct {
-	Run          int64             `json:"run"`
-	Schedule     string            `json:"schedule"`
-	ScheduledFor console.Timestamp `json:"scheduled_for"`
-	State        cron.State        `json:"state"`
-	Ticks        int64             `json:"ticks"`
-	Manual       bool              `json:"manual"`
-	RequestedBy  string            `json:"requested_by,omitempty"`
-	Attempt      int               `json:"attempt"`
-	Term         *int64            `json:"term"` // null if it never ran, like the node
-	Node         *uuid.UUID        `json:"node"`
-	NodeName     string            `json:"node_name"`
-	ClaimedAt    console.Timestamp `json:"claimed_at"`
-	StartedAt    console.Timestamp `json:"started_at"`
-	EndedAt      console.Timestamp `json:"ended_at"`
-	Error        string            `json:"error,omitempty"`
-}
-
-func newRunRecord(r cron.Record) RunRecord {
-	record := RunRecord{
-		Run: r.ID, Schedule: r.Schedule, ScheduledFor: console.Timestamp(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
-		Attempt: r.Attempt, NodeName: r.NodeName, ClaimedAt: console.Timestamp(r.ClaimedAt), StartedAt: console.Timestamp(r.StartedAt),
-		EndedAt: console.Timestamp(r.EndedAt), Error: r.Error,
-	}
-	if r.NodeID != uuid.Nil {
-		record.Term, record.Node = &r.Term, &r.NodeID
-	}
-	return record
-}
-
-func newHistoryRecord(schedule string, records []cron.Record) HistoryRecord {
-	all := HistoryRecord{schedule, []RunRecord{}}
-	for _, r := range records {
-		all.Runs = append(all.Runs, newRunRecord(r))
-	}
-	return all
 }
 
 // omittedOfRuns are the columns that a narrow terminal does not show.

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
 )
 
@@ -74,12 +75,6 @@ type ticksRecord struct {
 	Next []string `json:"next"`
 }
 
-// ScheduleTicksRecord lists the ticks of a schedule as printed.
-type ScheduleTicksRecord struct {
-	Schedule string   `json:"schedule"`
-	Next     []string `json:"next"`
-}
-
 // parse prints the ticks of an expression.
 func (c *cronNextCommand) parse() error {
 	zone, err := cron.LoadZone(c.zone)
@@ -100,7 +95,8 @@ func (c *cronNextCommand) parse() error {
 	for tick := expression.Next(from); len(ticks) < c.count.Value && !tick.IsZero(); tick = expression.Next(tick) {
 		ticks = append(ticks, tick)
 	}
-	return c.print(ticks, func(texts []string) any { return ticksRecord{texts} })
+	all := record.NewScheduleTicks("", ticks).Next
+	return c.print(ticksRecord{all}, all)
 }
 
 // read prints the ticks of a schedule.
@@ -110,21 +106,18 @@ func (c *cronNextCommand) read(cmd *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		return c.print(ticks, func(texts []string) any { return ScheduleTicksRecord{name, texts} })
+		all := record.NewScheduleTicks(name, ticks)
+		return c.print(all, all.Next)
 	})
 }
 
-func (c *cronNextCommand) print(ticks []time.Time, record func(texts []string) any) error {
-	texts := []string{}
-	for _, tick := range ticks {
-		texts = append(texts, console.DayTime(tick))
-	}
-	return c.out.PrintText(record(texts), func(page *console.Page) {
-		if len(texts) == 0 {
+func (c *cronNextCommand) print(value any, ticks []string) error {
+	return c.out.PrintText(value, func(page *console.Page) {
+		if len(ticks) == 0 {
 			page.Paragraph("none: the schedule is paused")
 			return
 		}
-		fmt.Fprintln(page, strings.Join(texts, "\n"))
+		fmt.Fprintln(page, strings.Join(ticks, "\n"))
 	})
 }
 

@@ -179,7 +179,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		figures = page.protect(figures)
 	}
 	c.Listen.Page = c.beside(figures, page)
-	c.Listen.Proxies = proxies
+	c.Listen.Proxies, c.Listen.Database = proxies, pool
 	var who dashboard.Authentication
 	return c.Flags.Run(ctx, config, service.Task{
 		Live:    settings.Live{settings.LiveList("alerts"): rules.reload},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
@@ -25,6 +26,8 @@ type ListenFlags struct {
 	Prefix  string // of metrics
 	hosts   []string
 	Proxies []netip.Prefix
+
+	Database *pgxpool.Pool // for requests about schedules and processors; nil to refuse them
 
 	Page    http.Handler                    // handles other requests; may be nil
 	Protect func(http.Handler) http.Handler // wraps handlers that show the cluster; may be nil
@@ -68,7 +71,7 @@ func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServe
 	}
 	figures := newNodeMetrics(f.Prefix)
 	s := &HTTPServer{Metrics: figures, ended: make(chan struct{})}
-	config := sidecar.Config{Version: version.Read().Version, Logger: logger, Metrics: figures.handler(), Page: f.Page, Protect: f.Protect, Hosts: f.hosts, Proxies: f.Proxies}
+	config := sidecar.Config{Version: version.Read().Version, Logger: logger, Metrics: figures.handler(), Page: f.Page, Protect: f.Protect, Database: f.Database, Hosts: f.hosts, Proxies: f.Proxies}
 	var err error
 	if f.Token != "" {
 		if s.Token, err = sidecar.OpenToken(f.Token, logger); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -54,7 +55,7 @@ func (c *processorChange) run(ctx context.Context, processors *processor.Admin, 
 	if err != nil {
 		return err
 	}
-	return c.out.Print(newProcessorRecord(status), console.Flatten(name)+" "+c.done)
+	return c.out.Print(record.NewProcessor(status), console.Flatten(name)+" "+c.done)
 }
 
 func newProcessorPause(out *console.Output) *cobra.Command {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -16,12 +16,8 @@ rewound, rebuilt or repaired which one, skipped events or replayed them, and whe
 func newProcessorChanges(out *console.Output) *cobra.Command {
 	return subject.Changes(out, &cobra.Command{
 		Use: "changes [PROCESSOR]", Short: "Print who changed processors, and when", Long: processorChangesLong,
-	}, "PROCESSOR", func(ctx context.Context, processors *processor.Admin, name string, most int) ([]connect.ChangeRecord, error) {
+	}, "PROCESSOR", func(ctx context.Context, processors *processor.Admin, name string, most int) (record.OperatorChanges, error) {
 		changes, err := processors.Changes(ctx, name, most)
-		var records []connect.ChangeRecord
-		for _, c := range changes {
-			records = append(records, connect.ChangeRecord{At: console.Timestamp(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
-		}
-		return records, err
+		return record.NewProcessorChanges(changes), err
 	})
 }

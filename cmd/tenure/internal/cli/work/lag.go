@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -35,62 +36,8 @@ func newProcessorLag(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintText(newLagsRecord(lags, horizon), func(page *console.Page) { fillLag(page, lags, horizon) })
+		return out.PrintText(record.NewLags(lags, horizon), func(page *console.Page) { fillLag(page, lags, horizon) })
 	})
-}
-
-// LagsRecord is the lag of processors as printed.
-type LagsRecord struct {
-	Processors []lagRecord   `json:"processors"`
-	Horizon    horizonRecord `json:"horizon"`
-}
-
-type lagRecord struct {
-	Processor      string            `json:"processor"`
-	Led            bool              `json:"led"`
-	Behind         int64             `json:"behind"`
-	More           bool              `json:"more"`
-	Held           int64             `json:"held"`
-	WaitingSeconds float64           `json:"waiting_seconds"`
-	AsOf           console.Timestamp `json:"as_of"`
-}
-
-// horizonRecord is the horizon of the database cluster; only the first holder
-// holds it.
-type horizonRecord struct {
-	Transaction uint64         `json:"transaction"`
-	AgeSeconds  float64        `json:"age_seconds"`
-	Holders     []holderRecord `json:"holders"`
-}
-
-type holderRecord struct {
-	Transaction uint64  `json:"transaction"`
-	PID         int     `json:"pid"`      // 0 if it is prepared
-	Prepared    string  `json:"prepared"` // empty if it is not
-	Database    string  `json:"database"`
-	User        string  `json:"user"`
-	Application string  `json:"application"`
-	State       string  `json:"state"`
-	AgeSeconds  float64 `json:"age_seconds"`
-	Query       string  `json:"query"`
-}
-
-func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
-	all := LagsRecord{
-		Processors: []lagRecord{},
-		Horizon:    horizonRecord{horizon.Transaction, horizon.Age().Seconds(), []holderRecord{}},
-	}
-	for _, l := range lags {
-		all.Processors = append(all.Processors, lagRecord{
-			l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), console.Timestamp(l.AsOf),
-		})
-	}
-	for _, h := range horizon.Holders {
-		all.Horizon.Holders = append(all.Horizon.Holders, holderRecord{
-			h.Transaction, h.PID, h.Prepared, h.Database, h.User, h.Application, h.State, h.Age.Seconds(), h.Query,
-		})
-	}
-	return all
 }
 
 func fillLag(page *console.Page, lags []processor.Lag, horizon processor.Horizon) {

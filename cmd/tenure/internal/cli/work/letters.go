@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -28,35 +29,8 @@ func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters), "TERM", "REPLAY", "SKIPPED BY", "ATTEMPTS")
+		return out.PrintTable(record.NewDeadLetters(args[0], letters), letterRows(letters), "TERM", "REPLAY", "SKIPPED BY", "ATTEMPTS")
 	})
-}
-
-// LettersRecord lists the dead letters of a processor as printed.
-type LettersRecord struct {
-	Processor   string         `json:"processor"`
-	DeadLetters []letterRecord `json:"dead_letters"`
-}
-
-type letterRecord struct {
-	ID        int64             `json:"id"`
-	Event     string            `json:"event"` // its position in the log
-	Error     string            `json:"error"`
-	Attempts  int               `json:"attempts"`
-	Term      int64             `json:"term"`
-	FailedAt  console.Timestamp `json:"failed_at"`
-	SkippedBy string            `json:"skipped_by,omitempty"`
-	Replay    bool              `json:"replay"` // a replay was requested and has not succeeded
-}
-
-func newLettersRecord(name string, letters []processor.DeadLetter) LettersRecord {
-	all := LettersRecord{name, []letterRecord{}}
-	for _, l := range letters {
-		all.DeadLetters = append(all.DeadLetters, letterRecord{
-			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, console.Timestamp(l.FailedAt), l.SkippedBy, l.Replay,
-		})
-	}
-	return all
 }
 
 func letterRows(letters []processor.DeadLetter) [][]string {
@@ -72,12 +46,6 @@ func letterRows(letters []processor.DeadLetter) [][]string {
 		})
 	}
 	return rows
-}
-
-// ReplayRecord is the number of dead letters to replay.
-type ReplayRecord struct {
-	Processor string `json:"processor"`
-	Replaying int    `json:"replaying"`
 }
 
 func newProcessorReplay(out *console.Output) *cobra.Command {
@@ -107,7 +75,7 @@ func newProcessorReplay(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.Print(ReplayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
+		return out.Print(record.ReplayedLetters{Processor: args[0], Replaying: n}, fmt.Sprintf("dead letters to be replayed: %d", n))
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "replay all dead letters of the processor")
 	return cmd

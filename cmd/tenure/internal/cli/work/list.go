@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -30,11 +30,7 @@ func newProcessorList(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all := ProcessorsRecord{[]ProcessorRecord{}}
-		for _, s := range statuses {
-			all.Processors = append(all.Processors, newProcessorRecord(s))
-		}
-		return out.PrintTable(all, processorRows(statuses),
+		return out.PrintTable(record.NewProcessors(statuses), processorRows(statuses),
 			"TERM", "KIND", "CURSOR", "PROCESSED", "ROLE", "DEAD LETTERS", "ERRORS")
 	})
 }
@@ -47,66 +43,14 @@ func newProcessorShow(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.PrintText(newProcessorRecord(status), func(page *console.Page) { page.Table(processorDetails(status)) })
+		return out.PrintText(record.NewProcessor(status), func(page *console.Page) { page.Table(processorDetails(status)) })
 	})
-}
-
-// ProcessorsRecord is the list of processors as printed.
-type ProcessorsRecord struct {
-	Processors []ProcessorRecord `json:"processors"`
-}
-
-// ProcessorRecord is a processor as printed.
-type ProcessorRecord struct {
-	Processor     string            `json:"processor"`
-	Kind          string            `json:"kind"`
-	Role          string            `json:"role"`
-	Log           string            `json:"log"`
-	Status        string            `json:"status"`
-	Cursor        string            `json:"cursor"`
-	Term          int64             `json:"term"` // the last term that ran it
-	Node          *uuid.UUID        `json:"node"` // null if it never ran
-	NodeName      string            `json:"node_name"`
-	Led           bool              `json:"led"`
-	Busy          bool              `json:"busy"`
-	Rebuilding    bool              `json:"rebuilding"`
-	Processed     int64             `json:"processed"`
-	Behind        int64             `json:"behind"`
-	WaitingSince  console.Timestamp `json:"waiting_since"`
-	Errors        int               `json:"errors"`
-	Panics        int64             `json:"panics"`
-	Failing       *string           `json:"failing"` // the failing event; null if none fails or it is not known yet
-	LastError     string            `json:"last_error,omitempty"`
-	LastErrorAt   console.Timestamp `json:"last_error_at"`
-	NextAttemptAt console.Timestamp `json:"next_attempt_at"`
-	DeadLetters   int               `json:"dead_letters"`
-	RefusedRole   string            `json:"refused_role,omitempty"` // another role that tried to run it within the last minute
-	RefusedNode   string            `json:"refused_node,omitempty"`
-	UpdatedAt     console.Timestamp `json:"updated_at"`
-}
-
-func newProcessorRecord(s processor.Status) ProcessorRecord {
-	r := ProcessorRecord{
-		Processor: s.Name, Kind: s.Kind, Role: s.Role, Log: s.Log, Status: s.Status, Cursor: s.Cursor.String(),
-		Term: s.Term, NodeName: s.NodeName, Led: s.Led, Busy: s.Busy, Rebuilding: s.Rebuilding,
-		Processed: s.Processed, Behind: s.Behind, WaitingSince: console.Timestamp(s.WaitingSince),
-		Errors: s.Errors, Panics: s.Panics, LastError: s.LastError, LastErrorAt: console.Timestamp(s.LastErrorAt),
-		NextAttemptAt: console.Timestamp(s.NextAttemptAt), DeadLetters: s.DeadLetters, RefusedRole: s.RefusedRole, RefusedNode: s.RefusedNode, UpdatedAt: console.Timestamp(s.UpdatedAt),
-	}
-	if s.NodeID != uuid.Nil {
-		r.Node = &s.NodeID
-	}
-	if s.Failing != (processor.Cursor{}) {
-		failing := s.Failing.String()
-		r.Failing = &failing
-	}
-	return r
 }
 
 func processorRows(statuses []processor.Status) [][]string {
 	rows := [][]string{{"PROCESSOR", "KIND", "STATUS", "NODE", "TERM", "CURSOR", "PROCESSED", "BEHIND", "ERRORS", "DEAD LETTERS", "ROLE", "LAST ERROR"}}
 	for _, s := range statuses {
-		r := newProcessorRecord(s)
+		r := record.NewProcessor(s)
 		rows = append(rows, []string{
 			console.Flatten(r.Processor), console.Flatten(r.Kind), statusWord(s), console.OrDash(leadingNode(s)), console.Count(r.Term), r.Cursor, console.Count(r.Processed),
 			console.Count(r.Behind), strconv.Itoa(r.Errors), strconv.Itoa(r.DeadLetters), console.Flatten(r.Role), console.OrDash(console.Flatten(r.LastError)),
@@ -135,7 +79,7 @@ func leadingNode(s processor.Status) string {
 
 // processorDetails returns the details of a processor as a table.
 func processorDetails(s processor.Status) [][]string {
-	r := newProcessorRecord(s)
+	r := record.NewProcessor(s)
 	failing := ""
 	if r.Failing != nil {
 		failing = *r.Failing

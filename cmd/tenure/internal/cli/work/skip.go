@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -28,12 +29,6 @@ wait.
 Stop all writers first. The database user must own the table of the log, which is
 rewritten. The command asks for confirmation; without a terminal, use --yes.`
 
-// SkippedRecord is a skipped event.
-type SkippedRecord struct {
-	Processor string `json:"processor"`
-	Skipped   string `json:"skipped"` // its position in the log
-}
-
 func newProcessorSkip(out *console.Output) *cobra.Command {
 	var at eventFlag
 	cmd := &cobra.Command{
@@ -46,7 +41,7 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return out.Print(SkippedRecord{name, place.String()}, fmt.Sprintf("%s skips the event at %s", console.Flatten(name), place))
+		return out.Print(record.SkippedEvent{Processor: name, Skipped: place.String()}, fmt.Sprintf("%s skips the event at %s", console.Flatten(name), place))
 	})
 }
 
@@ -67,13 +62,6 @@ func skip(ctx context.Context, processors *processor.Admin, name string, at proc
 	return place, fmt.Errorf("%w: the event may have been skipped: repeat the command with --at %s", err, at)
 }
 
-// RepairedRecord is the result of a repair.
-type RepairedRecord struct {
-	Table      string   `json:"table"`
-	Events     int64    `json:"events"`     // number of events with new transaction ids
-	Processors []string `json:"processors"` // processors with converted cursors; empty if nothing was wrong
-}
-
 func newProcessorRepair(out *console.Output) *cobra.Command {
 	return processorOnce(out, &cobra.Command{
 		Use: "repair PROCESSOR", Short: "Repair a log that was restored from another database cluster", Long: processorRepairLong,
@@ -87,7 +75,7 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 		if len(repaired.Processors) > 0 {
 			text = fmt.Sprintf("%s is repaired: %d events renumbered, and the cursors of %s", repaired.Table, repaired.Events, strings.Join(repaired.Processors, ", "))
 		}
-		return out.Print(RepairedRecord{repaired.Table, repaired.Events, append([]string{}, repaired.Processors...)}, console.Flatten(text))
+		return out.Print(record.NewRepairedLog(repaired), console.Flatten(text))
 	})
 }
 

@@ -1,0 +1,171 @@
+package record
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/cron"
+)
+
+// Schedules is the list of schedules as printed.
+type Schedules struct {
+	Schedules []Schedule `json:"schedules"`
+}
+
+// Schedule is a schedule as printed.
+type Schedule struct {
+	Schedule       string         `json:"schedule"`
+	Status         string         `json:"status"`
+	Expression     string         `json:"expression"`
+	Timezone       string         `json:"timezone"`
+	CatchUp        cron.CatchUp   `json:"catch_up"`
+	CatchUpLimit   int            `json:"catch_up_limit"`
+	Overlap        cron.Overlap   `json:"overlap"`
+	Policy         cron.Policy    `json:"policy"`
+	JitterSeconds  float64        `json:"jitter_seconds"`
+	TimeoutSeconds float64        `json:"timeout_seconds"` // 0 for none
+	Override       *cron.Override `json:"override"`        // what operators have set; null if nothing
+	Role           string         `json:"role"`
+	Term           int64          `json:"term"` // the last term whose leader ran the schedule
+	Loaded         bool           `json:"loaded"`
+	Paused         bool           `json:"paused"`
+	Next           Time           `json:"next"` // null if it is paused
+	Last           *Run           `json:"last"` // null if it never ran
+	Waiting        int64          `json:"waiting"`
+	Running        int64          `json:"running"`
+	Missed         int64          `json:"missed"`
+	Failures       int64          `json:"failures"`
+	Panics         int64          `json:"panics"`
+	HandledUntil   Time           `json:"handled_until"`
+	Problem        string         `json:"problem,omitempty"`
+}
+
+// NewSchedules returns the list of schedules.
+func NewSchedules(statuses []cron.Status) Schedules {
+	all := Schedules{[]Schedule{}}
+	for _, s := range statuses {
+		all.Schedules = append(all.Schedules, NewSchedule(s))
+	}
+	return all
+}
+
+// NewSchedule returns a schedule.
+func NewSchedule(s cron.Status) Schedule {
+	r := Schedule{
+		Schedule: s.Name, Status: ScheduleStatus(s), Expression: s.Expression, Timezone: s.Zone,
+		CatchUp: s.CatchUp, CatchUpLimit: s.CatchUpLimit, Overlap: s.Overlap, Policy: s.Policy,
+		JitterSeconds: s.Jitter.Seconds(), TimeoutSeconds: s.Timeout.Seconds(), Override: s.Override,
+		Role: s.Role, Term: s.Term, Loaded: s.Loaded, Paused: s.Paused, Next: Time(s.Next),
+		Waiting: s.Waiting, Running: s.Running, Missed: s.Missed, Failures: s.Failures, Panics: s.Panics,
+		HandledUntil: Time(s.HandledUntil),
+	}
+	if s.Last != nil {
+		last := NewRun(*s.Last)
+		r.Last = &last
+	}
+	if s.Problem != nil {
+		r.Problem = s.Problem.Error()
+	}
+	return r
+}
+
+// ScheduleStatus returns a schedule's status in a word.
+func ScheduleStatus(s cron.Status) string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case !s.Loaded:
+		return "unled"
+	}
+	return "active"
+}
+
+// Runs lists the runs of a schedule, or of all, as printed.
+type Runs struct {
+	Schedule string `json:"schedule,omitempty"` // empty for all
+	Runs     []Run  `json:"runs"`
+}
+
+// Run is a run of a schedule as printed.
+type Run struct {
+	Run          int64      `json:"run"`
+	Schedule     string     `json:"schedule"`
+	ScheduledFor Time       `json:"scheduled_for"`
+	State        cron.State `json:"state"`
+	Ticks        int64      `json:"ticks"`
+	Manual       bool       `json:"manual"`
+	RequestedBy  string     `json:"requested_by,omitempty"`
+	Attempt      int        `json:"attempt"`
+	Term         *int64     `json:"term"` // null if it never ran, like the node
+	Node         *uuid.UUID `json:"node"`
+	NodeName     string     `json:"node_name"`
+	ClaimedAt    Time       `json:"claimed_at"`
+	StartedAt    Time       `json:"started_at"`
+	EndedAt      Time       `json:"ended_at"`
+	Error        string     `json:"error,omitempty"`
+}
+
+// NewRun returns a run of a schedule.
+func NewRun(r cron.Record) Run {
+	record := Run{
+		Run: r.ID, Schedule: r.Schedule, ScheduledFor: Time(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
+		Attempt: r.Attempt, NodeName: r.NodeName, ClaimedAt: Time(r.ClaimedAt), StartedAt: Time(r.StartedAt),
+		EndedAt: Time(r.EndedAt), Error: r.Error,
+	}
+	if r.NodeID != uuid.Nil {
+		record.Term, record.Node = &r.Term, &r.NodeID
+	}
+	return record
+}
+
+// NewRuns returns the runs of a schedule, or of all if its name is empty.
+func NewRuns(schedule string, records []cron.Record) Runs {
+	all := Runs{schedule, []Run{}}
+	for _, r := range records {
+		all.Runs = append(all.Runs, NewRun(r))
+	}
+	return all
+}
+
+// ScheduleTicks lists the ticks of a schedule as printed.
+type ScheduleTicks struct {
+	Schedule string   `json:"schedule"`
+	Next     []string `json:"next"`
+}
+
+// TriggeredSchedule is a requested run as printed.
+type TriggeredSchedule struct {
+	Schedule string `json:"schedule"`
+	Run      int64  `json:"run"`
+}
+
+// PausedSchedule is a schedule that was paused or resumed.
+type PausedSchedule struct {
+	Schedule string `json:"schedule"`
+	Paused   bool   `json:"paused"`
+}
+
+// RemovedSchedule is a schedule that was removed.
+type RemovedSchedule struct {
+	Removed string `json:"removed"`
+}
+
+// NewScheduleTicks returns the ticks of a schedule, to the second, with their offset
+// from UTC.
+func NewScheduleTicks(schedule string, ticks []time.Time) ScheduleTicks {
+	all := ScheduleTicks{schedule, []string{}}
+	for _, tick := range ticks {
+		all.Next = append(all.Next, tick.Format(time.RFC3339))
+	}
+	return all
+}
+
+// NewScheduleChanges returns the changes by operators to schedules.
+func NewScheduleChanges(changes []cron.Change) OperatorChanges {
+	all := OperatorChanges{[]OperatorChange{}}
+	for _, c := range changes {
+		all.Changes = append(all.Changes, OperatorChange{At: Time(c.At), By: c.By, Name: c.Schedule, Action: c.Action, Detail: c.Detail})
+	}
+	return all
+}

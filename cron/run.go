@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
@@ -44,22 +43,3 @@ type Run struct {
 // and the error matches tenure.ErrFenced. If this process is paused while the
 // transaction is open, the next leader terminates it.
 func (r Run) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error { return r.begin(ctx, fn) }
-
-// Record is the stored row of a run.
-type Record struct {
-	ID           int64
-	Schedule     string
-	ScheduledFor time.Time
-	State        State
-	Ticks        int64 // how many ticks it represents: more than 1 only for missed ticks
-	Manual       bool
-	RequestedBy  string
-	Attempt      int
-	Term         int64     // the term that last ran it; 0 if it never ran
-	NodeID       uuid.UUID // uuid.Nil if it never ran
-	NodeName     string
-	ClaimedAt    time.Time
-	StartedAt    time.Time // zero if it never ran
-	EndedAt      time.Time // zero if it has not ended
-	Error        string
-}

@@ -115,6 +115,12 @@ var schemaMutants = []mutant{
 		tests:   []tests{in("cron", "^TestWorkGrantsSuffice$")},
 	},
 	{
+		name: "cron: a new leader first stores what its program declares",
+		file: "cron/loop.go", from: "		if l.readAt.IsZero() {", to: "		if l.readAt.IsZero() && l.begun {",
+		promise: "what an operator has set of a schedule lasts across terms and loses no tick",
+		tests:   []tests{in("cron", "^TestOverrideLastsAcrossTerms$")},
+	},
+	{
 		name: "features: processors do without the table of changes",
 		file: "internal/features/features.go", from: "	Requires: []*schema.Feature{Changes},\n	Steps:    schema.Steps(files, \"processors\"),", to: "	Requires: []*schema.Feature{},\n	Steps:    schema.Steps(files, \"processors\"),",
 		promise: "the first use of a feature creates all tables that it needs",

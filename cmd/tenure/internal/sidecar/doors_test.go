@@ -29,7 +29,7 @@ func TestWrongTokensAreLimitedPerAddress(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+token)
 		return serve(t, h, r)
 	}
-	paths := []string{"/v1/elections/billing/step-down", "/v1/nodes/one/drain", "/v1/nodes/one/undrain"}
+	paths := []string{"/v1/elections/billing/step-down", "/v1/nodes/one/drain", "/v1/nodes/one/undrain", "/v1/schedules", "/v1/schedules/x/trigger", "/v1/processors/x/pause"}
 	for i := range httpguard.MaxAttempts {
 		post("192.0.2.1", paths[i%len(paths)], "wrong").refused(t, http.StatusUnauthorized, codeUnauthorized)
 	}
@@ -68,7 +68,7 @@ func TestForeignHostNamesAreRejected(t *testing.T) {
 	t.Parallel()
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	paths := []string{"/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/x", "/v1/cluster", "/v1/nodes", "/v1/nodes/watch", "/v1/events", "/v1/openapi.json", "/metrics", "/", "/nothing"}
+	paths := []string{"/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/x", "/v1/cluster", "/v1/nodes", "/v1/nodes/watch", "/v1/events", "/v1/openapi.json", "/v1/schedules", "/v1/schedules/x/runs", "/v1/processors", "/v1/processor-lag", "/metrics", "/", "/nothing"}
 	for _, c := range []struct {
 		local string
 		hosts []string

@@ -212,6 +212,7 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 		db.failWith(nil)
 	})
 	coverSchedules(t, answered)
+	coverProcessors(t, answered)
 	doc, err := described()
 	if err != nil {
 		t.Fatal(err)

@@ -67,10 +67,10 @@ var (
 	processors = subject{http.StatusConflict, codeConflict} // its input was checked before
 )
 
-// invalidQuery is a parameter of a query that cannot be used.
-type invalidQuery struct{ reason string }
+// badInput is a part of a request that cannot be used.
+type badInput struct{ code, reason string }
 
-func (e *invalidQuery) Error() string { return e.reason }
+func (e *badInput) Error() string { return e.reason }
 
 // asked answers a request about schedules or processors.
 func (h *Handler) asked(about subject, timeout time.Duration, do workAnswer) http.HandlerFunc {
@@ -124,15 +124,15 @@ func (h *Handler) refuseWork(w http.ResponseWriter, r *http.Request, about subje
 	var noSchedule *cron.UnknownError
 	var noProcessor *processor.UnknownError
 	var conflict *cron.ConflictError
-	var query *invalidQuery
+	var input *badInput
 	reason := strings.ReplaceAll(err.Error(), tenure.ErrInvalidConfig.Error()+": ", "")
 	switch {
 	case errors.As(err, &noSchedule):
 		refuse(w, http.StatusNotFound, codeUnknownSchedule, reason)
 	case errors.As(err, &noProcessor):
 		refuse(w, http.StatusNotFound, codeUnknownProcessor, reason)
-	case errors.As(err, &query):
-		refuse(w, http.StatusBadRequest, codeInvalidQuery, reason)
+	case errors.As(err, &input):
+		refuse(w, http.StatusBadRequest, input.code, reason)
 	case errors.As(err, &conflict):
 		refuse(w, http.StatusConflict, codeConflict, reason)
 	case errors.Is(err, tenure.ErrInvalidConfig):
@@ -159,7 +159,7 @@ func (q *workRequest) count() (int, error) {
 	}
 	n, err := strconv.Atoi(query.Get("count"))
 	if err != nil || n < 1 || n > maxRows {
-		return 0, &invalidQuery{fmt.Sprintf("count must be a number between 1 and %d", maxRows)}
+		return 0, &badInput{codeInvalidQuery, fmt.Sprintf("count must be a number between 1 and %d", maxRows)}
 	}
 	return n, nil
 }

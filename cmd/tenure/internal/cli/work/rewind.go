@@ -2,12 +2,12 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -22,13 +22,9 @@ without a terminal, use --yes.`
 type eventFlag struct{ place processor.Cursor }
 
 // Set implements pflag.Value.
-func (f *eventFlag) Set(text string) error {
-	place, err := processor.ParseCursor(text)
-	if err != nil || place == (processor.Cursor{}) {
-		return errors.New("it must be a position in the log as tenure processor show prints it, such as 742:1031")
-	}
-	f.place = place
-	return nil
+func (f *eventFlag) Set(text string) (err error) {
+	f.place, err = record.ParseEvent(text)
+	return err
 }
 
 func (f *eventFlag) String() string { return "" }
@@ -39,20 +35,10 @@ func (f *eventFlag) Type() string { return "place" }
 // placeFlag is a flag for a position in a log, or its start.
 type placeFlag struct{ place processor.Cursor }
 
-const logStart = "start"
-
 // Set implements pflag.Value.
-func (f *placeFlag) Set(text string) error {
-	if text == logStart {
-		f.place = processor.Cursor{}
-		return nil
-	}
-	place, err := processor.ParseCursor(text)
-	if err != nil {
-		return fmt.Errorf("it must be %s or a position in the log as tenure processor show prints it, such as 742:1031", logStart)
-	}
-	f.place = place
-	return nil
+func (f *placeFlag) Set(text string) (err error) {
+	f.place, err = record.ParsePlace(text)
+	return err
 }
 
 func (f *placeFlag) String() string { return "" }
@@ -73,7 +59,7 @@ func newProcessorRewind(out *console.Output) *cobra.Command {
 	cmd.Flags().Var(&to, "to", "start, or a position in the log as TRANSACTION:POSITION; later events are handled again")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("to") {
-			return console.Usage("--to is missing: use %s, or a position in the log such as 742:1031", logStart)
+			return console.Usage("--to is missing: use %s, or a position in the log such as 742:1031", record.LogStart)
 		}
 		return subject.One(cmd, args)
 	}

@@ -1,0 +1,134 @@
+package sidecar
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// routes lists every path. It does not use an http.ServeMux, whose patterns do not
+// match a role named "/", however it is encoded, and which answers some paths with
+// redirects.
+func (h *Handler) routes() {
+	get := func(f http.HandlerFunc) methods { return methods{http.MethodGet: f} }
+	h.paths = map[string]methods{
+		"/healthz":         get(h.healthy),
+		"/readyz":          get(h.ready),
+		"/leader":          get(h.leading),
+		"/v1/elections":    get(h.elections),
+		"/v1/leaders":      get(h.leaders),
+		"/v1/cluster":      get(h.cluster),
+		"/v1/nodes":        get(h.allNodes),
+		"/v1/nodes/watch":  get(h.streaming(h.nodes)),
+		"/v1/events":       get(h.streaming(h.feed)),
+		"/v1/openapi.json": get(describe),
+	}
+	if h.config.Metrics != nil {
+		h.paths["/metrics"] = get(h.config.Metrics.ServeHTTP)
+	}
+	post := func(f http.HandlerFunc) methods { return methods{http.MethodPost: h.protected(f)} }
+	h.named = []namedPath{
+		{"/v1/elections/", "role", "/step-down", post(h.stepDown)},
+		{"/v1/leaders/", "role", "", get(h.leader)},
+		{"/v1/nodes/", "node", "/drain", post(h.drain)},
+		{"/v1/nodes/", "node", "/undrain", post(h.undrain)},
+		{"/v1/nodes/", "node", "", get(h.oneNode)},
+	}
+	for _, routes := range []func() (map[string]methods, []namedPath){h.scheduleRoutes, h.processorRoutes} {
+		paths, named := routes()
+		maps.Copy(h.paths, paths)
+		h.named = append(h.named, named...)
+	}
+}
+
+// route finds who answers a request.
+func (h *Handler) route(r *http.Request) http.Handler {
+	path := r.URL.EscapedPath()
+	if found, ok := h.paths[path]; ok {
+		if slices.Contains(healthPaths, path) {
+			return found
+		}
+		return h.guarded(found)
+	}
+	for _, p := range h.named {
+		if name, ok := p.match(path); ok {
+			r.SetPathValue(p.value, name)
+			return h.guarded(p.methods)
+		}
+	}
+	if h.config.Page != nil {
+		return h.config.Page
+	}
+	return http.HandlerFunc(nothing)
+}
+
+// healthPaths are for service managers and load balancers, which do not authenticate.
+var healthPaths = []string{"/healthz", "/readyz", "/leader"}
+
+func (h *Handler) guarded(next http.Handler) http.Handler {
+	if h.config.Protect == nil {
+		return next
+	}
+	return h.config.Protect(next)
+}
+
+// may reports whether a client may still read what it once asked for.
+func (h *Handler) may(r *http.Request) (may bool) {
+	if h.config.Protect == nil {
+		return true
+	}
+	allowed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { may = true })
+	h.config.Protect(allowed).ServeHTTP(&nowhere{header: http.Header{}}, r)
+	return may
+}
+
+// nowhere discards an answer.
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header              { return n.header }
+func (n *nowhere) Write(answer []byte) (int, error) { return len(answer), nil }
+func (n *nowhere) WriteHeader(int)                  {}
+
+// nothing answers for paths that do not exist.
+func nothing(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
+}
+
+// namedPath is a path with the name of a role, a node or the like in it, between a prefix
+// and a suffix.
+type namedPath struct {
+	prefix, value, suffix string
+	methods               methods
+}
+
+// match returns the name in a path, decoded.
+func (p namedPath) match(path string) (name string, ok bool) {
+	rest, begins := strings.CutPrefix(path, p.prefix)
+	segment, ends := strings.CutSuffix(rest, p.suffix)
+	name, err := url.PathUnescape(segment)
+	return name, begins && ends && err == nil && segment != "" && !strings.Contains(segment, "/")
+}
+
+// methods are the handlers of a path by method. HEAD is answered as GET is; the
+// server leaves the body out.
+type methods map[string]http.HandlerFunc
+
+// ServeHTTP implements http.Handler.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if handle, ok := m[method]; ok {
+		handle(w, r)
+		return
+	}
+	allowed := slices.Sorted(maps.Keys(m))
+	if m[http.MethodGet] != nil {
+		allowed = append(allowed, http.MethodHead)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	refuse(w, http.StatusMethodNotAllowed, codeMethod, "this path takes only "+strings.Join(allowed, " and "))
+}

@@ -93,14 +93,14 @@ LIMIT $2`
 	addSchedule = `
 WITH added AS (
     INSERT INTO {schedules} (name, role, expression, timezone, settings, override)
-    SELECT $1, j.role, $3, $4, $5::jsonb, $6::jsonb
+    SELECT $1, j.role, $3, $4, $5::jsonb, $6::text::jsonb
     FROM {schedules} j
     WHERE j.name = $2
     ON CONFLICT (name) DO NOTHING
     RETURNING name
 ), change AS (
     INSERT INTO {changes} (changed_by, kind, name, action, detail)
-    SELECT $7, 'schedule', name, 'add', $6
+    SELECT $7, 'schedule', name, 'add', $6::text
     FROM added
 )
 SELECT count(*), (SELECT pg_notify($8, '')::text)

@@ -194,9 +194,10 @@ func TestAdminRejectsInvalidChanges(t *testing.T) {
 			}
 			return m.Rebuild(ctx, name, by)
 		},
-		"skip":   func(name, by string) error { _, err := m.Skip(ctx, name, processor.Cursor{}, by); return err },
-		"replay": func(name, by string) error { _, err := m.Replay(ctx, name, nil, by); return err },
-		"repair": func(name, by string) error { _, err := m.Repair(ctx, name, by); return err },
+		"skip":       func(name, by string) error { _, err := m.Skip(ctx, name, processor.Cursor{}, by); return err },
+		"replay":     func(name, by string) error { _, err := m.Replay(ctx, name, nil, by); return err },
+		"replay one": func(name, by string) error { _, err := m.Replay(ctx, name, []int64{1}, by); return err },
+		"repair":     func(name, by string) error { _, err := m.Repair(ctx, name, by); return err },
 	} {
 		var unknown *processor.UnknownError
 		if err := refused("count", "ann"); !errors.As(err, &unknown) || !slices.Equal(unknown.Known, []string{"counts"}) {

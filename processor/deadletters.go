@@ -52,6 +52,7 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 // tenure.ErrInvalidConfig and nothing is replayed.
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	var found []int64
+	missing := ""
 	err := m.change(ctx, name, by, "replay", func(ctx context.Context, tx pgx.Tx) (string, error) {
 		rows, err := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids)
 		if err != nil {
@@ -65,13 +66,17 @@ func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string)
 		}
 		for _, id := range ids {
 			if !slices.Contains(found, id) {
-				return "", invalid("%s has no dead letter %d that could be replayed", name, id)
+				missing = fmt.Sprint(id)
+				return "", errUnchanged
 			}
 		}
 		return fmt.Sprintf("dead letters: %d", len(found)), nil
 	})
-	if err != nil && !errors.Is(err, errUnchanged) {
+	switch {
+	case err != nil && !errors.Is(err, errUnchanged):
 		return 0, err
+	case missing != "":
+		return 0, invalid("%s has no dead letter %s that could be replayed", name, missing)
 	}
 	return len(found), nil
 }

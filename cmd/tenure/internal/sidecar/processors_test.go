@@ -29,7 +29,7 @@ func runProcessor(t *testing.T, i *postgrestest.Installation, name string, handl
 		t.Fatal(err)
 	}
 	err = group.Add(processor.Config{
-		Name: name, Log: store.Log(), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond, MaxAttempts: 1,
+		Name: name, Log: store.Log(), BatchSize: 1, PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond, MaxAttempts: 1,
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return handle() },
 	})
 	if err != nil {

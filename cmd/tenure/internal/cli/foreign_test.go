@@ -157,6 +157,7 @@ func printingRuns(p place) []printingRun {
 		try("acquire", "--role", "evil"), try("step-down", "--role", "evil", "--to", evil, "--timeout", "1s"),
 		try("node", "show", evil), try("node", "drain", evil, "--timeout", "1s"), try("node", "undrain", evil), try("node", "forget", evil, "--yes"),
 		try("cron", "pause", evil), try("cron", "resume", evil), try("cron", "trigger", evil),
+		try("cron", "change", evil, "--tz", "UTC"), try("cron", "reset", evil), try("cron", "add", "extra", "--job", evil, "--expr", "@daily"),
 		try("processor", "pause", evil), try("processor", "resume", evil), try("processor", "skip", evil, "--at", "3:1"),
 		try("processor", "replay", evil), try("processor", "rewind", evil, "--to", "0:0", "--yes"), try("processor", "rebuild", evil, "--yes"),
 		try("processor", "repair", evil, "--yes"), try("processor", "retry", evil),

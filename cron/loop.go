@@ -161,7 +161,8 @@ func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
 	l.active[run.ID] = s
 	s.running++
 	log := l.log.With("schedule", s.Name, "scheduled_for", run.ScheduledFor, "attempt", run.Attempt)
-	l.jobs.Go(func() { l.report(execute(ctx, s.Schedule, run, log)) })
+	settings := s.Schedule // adopt can change s before the goroutine runs
+	l.jobs.Go(func() { l.report(execute(ctx, settings, run, log)) })
 }
 
 // report passes the outcome of a run to the loop.

@@ -43,17 +43,17 @@ func cronNode(t *testing.T, path, name string, flags ...string) *process {
 // history reads the runs of a schedule.
 func (p place) history(t *testing.T, schedule string) []record.Run {
 	t.Helper()
-	var record record.Runs
-	invoke(t, p.with("cron", "history", schedule, "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
-	return record.Runs
+	var answer record.Runs
+	invoke(t, p.with("cron", "history", schedule, "-o", "json")...).want(t, console.ExitDone).decode(t, &answer)
+	return answer.Runs
 }
 
 // trigger requests a run and returns its number.
 func (p place) trigger(t *testing.T, schedule string) int64 {
 	t.Helper()
-	var record record.TriggeredSchedule
-	invoke(t, p.with("cron", "trigger", schedule, "--by", "ann", "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
-	return record.Run
+	var answer record.TriggeredSchedule
+	invoke(t, p.with("cron", "trigger", schedule, "--by", "ann", "-o", "json")...).want(t, console.ExitDone).decode(t, &answer)
+	return answer.Run
 }
 
 // awaitRun waits until a run has ended, and returns it.
@@ -221,9 +221,9 @@ func testLeaderSignaledWithinACommand(t *testing.T, signal syscall.Signal) {
 // schedulesOf lists the schedules in the database.
 func (p place) schedulesOf(t *testing.T) []record.Schedule {
 	t.Helper()
-	var record record.Schedules
-	invoke(t, p.with("cron", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
-	return record.Schedules
+	var answer record.Schedules
+	invoke(t, p.with("cron", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &answer)
+	return answer.Schedules
 }
 
 // A command that ends in time succeeds; a command that must be killed is left

@@ -120,6 +120,7 @@ type DeadLetters struct {
 	DeadLetters []DeadLetter `json:"dead_letters"`
 }
 
+// DeadLetter is an event that a processor has set aside.
 type DeadLetter struct {
 	ID        int64  `json:"id"`
 	Event     string `json:"event"` // its position in the log

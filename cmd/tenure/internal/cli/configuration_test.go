@@ -93,6 +93,11 @@ var withoutKey = map[string]string{
 	"days":            "as since",
 	"incidents":       "as since",
 	"outages":         "as since",
+	"job":             "which job a new schedule runs, at each call",
+	"catch-up":        "what an operator sets of a schedule, at each call",
+	"catch-up-limit":  "as catch-up",
+	"overlap":         "as catch-up",
+	"jitter":          "as catch-up",
 	"alert-interval":  "how often serve evaluates all [[alerts]] alike",
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }

@@ -33,7 +33,7 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"unknown command of a group", []string{"cron", "histroy"}, `no command "histroy" in tenure cron; did you mean "tenure cron history"?`},
 		{"strange command", []string{"frobnicate"}, `no command "frobnicate"; see tenure --help`},
 		{"unknown flag", on("run", "--rolle", "a"), "--rolle"},
-		{"output", []string{"version", "-o", "yaml"}, "text or json"},
+		{"output", []string{"version", "-o", "yaml"}, "text, wide or json"},
 		{"arguments", on("status", "billing"), "takes no arguments"},
 		{"command without dashes", on("run", "--role", "a", "sleep", "1"), "write -- before the command"},
 		{"no command", guarded("--"), "no command after --"},

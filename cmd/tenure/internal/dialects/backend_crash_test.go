@@ -66,9 +66,7 @@ func TestBackendPausedLeaderLosesItsTerm(t *testing.T) {
 		leader := c.spawn(childWrites, "leader")
 		last := leader.await("writing")
 		standby := c.join("standby").campaign(backendRole)
-		c.awaitHeartbeat()
-		leader.signal(sandbox.PauseSignal)
-		stopped := time.Now()
+		stopped := c.pause(leader)
 		next := leads(t, standby)
 		if took := time.Since(stopped); took > c.config.Lease+slack {
 			t.Errorf("the leader was replaced after %v; want one lease of %v", took, c.config.Lease)

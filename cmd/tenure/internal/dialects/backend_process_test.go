@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // process runs this test's program as a separate node.
@@ -158,13 +160,35 @@ func (p *process) periods() []period {
 	return periods
 }
 
-// awaitHeartbeat returns just after a heartbeat of the cluster's only node, when the node
-// is in no transaction. A process that is paused in a transaction keeps a SQLite file
-// locked, whatever its lease.
+// awaitHeartbeat returns just after a heartbeat of the cluster's only node.
 func (c *cluster) awaitHeartbeat() {
 	c.t.Helper()
 	db := c.kind.connect(c.t, c.source)
 	const last = "SELECT max(last_heartbeat) FROM tenure_lease_sessions WHERE ended_at IS NULL"
 	before := value(c.t, db, last)
 	eventually(c.t, "a heartbeat", func() bool { return value(c.t, db, last) != before })
+}
+
+// pause stops a process while it is in no transaction, and returns when. A process that
+// is paused in a transaction keeps a SQLite file locked, whatever its lease.
+func (c *cluster) pause(p *process) time.Time {
+	c.t.Helper()
+	conn, err := c.kind.connect(c.t, c.source).Conn(soon(c.t))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); p.signal(sandbox.ResumeSignal) {
+		p.signal(sandbox.PauseSignal)
+		stopped := time.Now()
+		if c.kind.name != sqliteKind.name {
+			return stopped
+		}
+		_, err = conn.ExecContext(soon(c.t), "PRAGMA busy_timeout = 200; BEGIN IMMEDIATE; ROLLBACK")
+		if err == nil {
+			return stopped
+		}
+	}
+	c.t.Fatalf("the process is in a transaction whenever it is paused: %v", err)
+	return time.Time{}
 }

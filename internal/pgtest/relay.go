@@ -71,6 +71,7 @@ func (r *Relay) Start(t testing.TB) {
 // Kill ends the program with SIGKILL.
 func (r *Relay) Kill(t testing.TB) {
 	t.Helper()
+	killGroup(r.process.PID())
 	if err := r.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +99,7 @@ func (r *Relay) Reload(t testing.TB) {
 }
 
 func (r *Relay) end() {
+	killGroup(r.process.PID())
 	_ = r.Signal(syscall.SIGKILL) // its end shows whether it was sent
 	<-r.process.Done()
 	_ = os.Remove(r.pidFile()) // so does the sandbox

@@ -1,6 +1,10 @@
 package postgres
 
-import "time"
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // Members read the registry of nodes only when a session reports that it may have
 // changed. Every statement that changes a node's status or description is followed by
@@ -26,14 +30,26 @@ func (w *watch) reportMissedMove(membership int64) {
 	}
 }
 
-// reportNodesAgain reports a change, at most once per check interval. It is for times
-// in which a node can become silent without a notification: while the watch connection
-// is down, and while a silent node's session does not end.
-func (w *watch) reportNodesAgain() {
+// reportNodesAgain reports a change, at most once per check interval, and whether it
+// did. It is for times in which a node can become silent without a notification: while
+// the watch connection is down, and while a silent node's session does not end.
+func (w *watch) reportNodesAgain() bool {
 	now := time.Now()
 	if now.Sub(w.reportedAt) < w.session.opening.Timing.CheckInterval {
-		return
+		return false
 	}
 	w.reportedAt = now
 	w.session.listener.announceNodes()
+	return true
+}
+
+// endSilence ends the session of a silent node. It also notifies the other members: if
+// the session does not end, no death is reported.
+func (w *watch) endSilence(conn *pgx.Conn) error {
+	reported := w.reportNodesAgain()
+	err := w.reap(conn)
+	if err == nil && reported {
+		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.nodesChannel())
+	}
+	return err
 }

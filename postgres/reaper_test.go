@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -241,5 +242,43 @@ func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
 	rival.take("scheduler")
 	if err := <-forgotten; err != nil {
 		t.Error(err)
+	}
+}
+
+// Members other than the one that watches a silent node are notified of its silence, also
+// if the server does not end its session.
+func TestSilentNodeIsReportedToAllMembers(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
+	stuck, rival := open(t, b, brief), open(t, b)
+	stuck.stick()
+	pid := int(stuck.listener.pid)
+	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sandbox.Signal(pid, sandbox.ResumeSignal) })
+	conn := pgtest.Conn(t, server.DSN())
+	if _, err := conn.Exec(t.Context(), "LISTEN "+pgx.Identifier{b.names.nodesChannel()}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	notified := make(chan error, 1)
+	go func() {
+		_, err := conn.WaitForNotification(ctx)
+		notified <- err
+	}()
+	for {
+		select {
+		case err := <-notified:
+			if err != nil {
+				t.Fatalf("no notification of the silent node: %v", err)
+			}
+			return
+		default:
+			rival.beat()
+			rival.wait(200 * time.Millisecond)
+		}
 	}
 }

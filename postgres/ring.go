@@ -127,8 +127,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		case "died":
 			err = w.recordDeath(conn, found.incarnation, found.at)
 		case "silent":
-			w.reportNodesAgain() // the session may not end, and no death be reported
-			err = w.reap(conn)
+			err = w.endSilence(conn)
 		case "alone":
 			w.waitForMember()
 		}

@@ -73,7 +73,8 @@ func (m *Admin) Resume(ctx context.Context, name, by string) error {
 }
 
 // Retry resets the failed attempts of a processor, so that the next attempt
-// starts immediately. A failed processor becomes active. A pause stays.
+// starts immediately. A failed processor becomes active. A pause stays. An
+// attempt in flight still counts if it fails after the call.
 func (m *Admin) Retry(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "retry", retryProcessor, name)
 	return err

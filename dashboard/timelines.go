@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/history"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // The bounds on the timelines in memory: together at most about 40 MB.
@@ -33,7 +32,7 @@ const (
 // then updated by the watch, so that viewing it again costs the database nothing. It is
 // safe for concurrent use.
 type timelines struct {
-	backend *postgres.Backend
+	backend historyReader
 	turn    chan struct{} // to read, one after another: the watch reads in between
 
 	mu      sync.Mutex
@@ -41,7 +40,7 @@ type timelines struct {
 	touched uint64 // number of uses of all timelines
 }
 
-func newTimelines(backend *postgres.Backend) *timelines {
+func newTimelines(backend historyReader) *timelines {
 	return &timelines{backend: backend, turn: make(chan struct{}, 1), loaded: map[string]*timeline{}}
 }
 

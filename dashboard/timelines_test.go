@@ -84,22 +84,25 @@ func TestTimelineRetriesAfterAFailure(t *testing.T) {
 		t.Errorf("with the first one gone: %v", err)
 	}
 
-	broken := newTimelines(w.board.config.Backend)
+	broken := newTimelines(lines.backend)
 	line := newTimeline()
 	line.fill(nil, errors.New("no"))
 	broken.loaded["scheduler"] = line
-	before := w.statements.Load()
+	reads := w.timelineReads.Load()
 	for range 100 {
 		if _, err := broken.of(t.Context(), "scheduler"); err == nil {
 			t.Fatal("it was read again at once")
 		}
 	}
-	if asked := w.statements.Load() - before; asked > 30 { // by the watch
-		t.Errorf("%d statements", asked)
+	if again := w.timelineReads.Load() - reads; again != 0 {
+		t.Errorf("the history was read %d times", again)
 	}
 	line.failed = time.Now().Add(-timelineRest)
 	if _, err := broken.of(t.Context(), "scheduler"); err != nil {
 		t.Errorf("after a while: %v", err)
+	}
+	if again := w.timelineReads.Load() - reads; again != 1 {
+		t.Errorf("after a while the history was read %d times", again)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -33,6 +34,14 @@ type world struct {
 	url        string
 	schema     string
 	statements atomic.Int64
+
+	timelineReads atomic.Int64
+}
+
+// History implements historyReader, and counts the reads of timelines.
+func (w *world) History(ctx context.Context, query history.Query) ([]history.Term, error) {
+	w.timelineReads.Add(1)
+	return w.backend.History(ctx, query)
 }
 
 // TraceQueryStart implements pgx.QueryTracer.
@@ -72,6 +81,7 @@ func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 	if w.board, err = New(config); err != nil {
 		t.Fatal(err)
 	}
+	w.board.timelines.backend = w
 	web := httptest.NewServer(w.board)
 	w.url = web.URL
 	t.Cleanup(func() {

@@ -25,6 +25,8 @@ type Backend struct {
 	counters counters
 	recent   recentTerms
 
+	failedOpenings failedOpenings
+
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup
 }

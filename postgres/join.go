@@ -36,7 +36,8 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
 
 	// An existing row belongs to an earlier session of this process, in which trust is
-	// over, or to another process with the same id, which may still trust its session.
+	// over or never began, or to another process with the same id, which may still
+	// trust its session.
 	joinNodes = `
 INSERT INTO {nodes} AS n (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
@@ -45,7 +46,7 @@ SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $9, $10, $11, $12, $13, $14, 
 FROM pg_stat_get_activity(pg_backend_pid()) a
 ON CONFLICT (id) DO UPDATE
 SET trust_until = CASE
-        WHEN n.incarnation = $8 THEN n.trust_until
+        WHEN n.incarnation = ANY ($8) THEN n.trust_until
         ELSE greatest(n.trust_until, n.last_heartbeat + n.lease_ms * interval '1 millisecond')
     END,
     server_lineage = excluded.server_lineage,
@@ -199,7 +200,7 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID}},
 		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
-			s.server.lineage(), s.server.epoch(), s.opening.PreviousIncarnation},
+			s.server.lineage(), s.server.epoch(), s.untrusted()},
 			descriptionColumns(s.opening.Description)...)},
 	} {
 		if _, err := on.Exec(ctx, s.backend.names.sql(step.sql), step.args...); err != nil {
@@ -207,6 +208,12 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		}
 	}
 	return nil
+}
+
+// untrusted returns the earlier incarnations of this process in which it no longer
+// trusts, or never did.
+func (s *session) untrusted() []int32 {
+	return append(s.backend.failedOpenings.of(s.opening.Node.ID), int32(s.opening.PreviousIncarnation))
 }
 
 // insertUniqueRow is insertRow unless another live node has the name. It holds a

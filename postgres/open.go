@@ -32,11 +32,13 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		return nil, err
 	}
 	if err := s.open(ctx, watched); err != nil {
+		b.failedOpenings.add(opening.Node.ID, s.incarnation)
 		b.dialer.Avoid(s.conn)
 		discard(watched)
 		discard(s.conn)
 		return nil, b.explain(err)
 	}
+	b.failedOpenings.forget(opening.Node.ID)
 	b.schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
 	return s, nil

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,21 @@ func (p *peer) openAgain(changes ...func(*peerOptions)) *peer {
 	return open(p.t, p.backend, append(changes, func(o *peerOptions) { o.id, o.previous = p.id, p.Incarnation() })...)
 }
 
+// failToOpen lets an opening with a peer's id fail after it has written the node's row.
+func (p *peer) failToOpen(changes ...func(*peerOptions)) {
+	p.t.Helper()
+	next := row[int64](p.t, p.backend, "SELECT nextval({membership:regclass})")
+	exec(p.t, p.backend, "SELECT setval({membership:regclass}, 9223372036854775807)")
+	_, err := tryOpen(p.t, p.backend, append(changes, func(o *peerOptions) { o.id = p.id })...)
+	exec(p.t, p.backend, "SELECT setval({membership:regclass}, $1)", next)
+	if err == nil || !strings.Contains(err.Error(), "announce the node") {
+		p.t.Fatalf("the opening did not fail at its end: %v", err)
+	}
+	if written := row[int64](p.t, p.backend, "SELECT incarnation FROM {nodes} WHERE id = $1", p.id); written == p.Incarnation() {
+		p.t.Fatal("the opening did not write the node's row")
+	}
+}
+
 // justRestarted makes a session believe that the server came back just now.
 func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
 
@@ -42,6 +58,22 @@ func TestReunion(t *testing.T) {
 	}{
 		"all are back": {
 			func(_ *testing.T, _ *Backend, leader, standby *peer) { leader.openAgain(); standby.openAgain() }, true,
+		},
+		"all are back after openings that failed": {
+			func(_ *testing.T, _ *Backend, leader, standby *peer) {
+				own := func(o *peerOptions) { o.previous = leader.Incarnation() }
+				leader.failToOpen(own)
+				leader.failToOpen(own)
+				leader.openAgain()
+				standby.openAgain()
+			}, true,
+		},
+		"an opening of another process with the leader's id failed": {
+			func(_ *testing.T, _ *Backend, leader, standby *peer) {
+				leader.failToOpen()
+				leader.openAgain()
+				standby.openAgain()
+			}, false,
 		},
 		"one has left": {
 			func(t *testing.T, _ *Backend, leader, standby *peer) {

@@ -20,6 +20,7 @@ var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database c
 // with this cluster's transactions.
 const checkCursor = `
 SELECT
+    p.generation,
     p.system_identifier NOT IN (0, control.system_identifier)
         OR p.cursor_transaction >= pg_snapshot_xmax(pg_current_snapshot())
 FROM {processors} p, pg_control_system() control
@@ -39,10 +40,12 @@ FROM (
 ) last`
 
 // checkLog returns an error if the cursor or the log comes from another
-// database cluster, and records it in the processor's row.
+// database cluster, and records it in the processor's row unless the log was
+// repaired in the meantime.
 func (l *loop) checkLog(ctx context.Context) error {
+	var generation int64
 	var foreign bool
-	if err := l.one(ctx, checkCursor, []any{l.config.Name}, &foreign); err != nil {
+	if err := l.one(ctx, checkCursor, []any{l.config.Name}, &generation, &foreign); err != nil {
 		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
 	}
 	if !foreign {
@@ -58,7 +61,7 @@ func (l *loop) checkLog(ctx context.Context) error {
 	refusal := fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
 		"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.tables.SQL(recordForeign), l.config.Name, clip(refusal.Error()), l.term.Role().Name(), l.term.Number())
+		_, err := tx.Exec(ctx, l.tables.SQL(recordForeign), l.config.Name, clip(refusal.Error()), l.term.Role().Name(), l.term.Number(), generation)
 		return err
 	})
 	return errors.Join(refusal, err)

@@ -224,5 +224,9 @@ SET status = CASE WHEN status = 'active' THEN 'failed' ELSE status END,
     last_error = $2,
     last_error_at = clock_timestamp(),
     updated_at = clock_timestamp()
-WHERE name = $1 AND role = $3 AND term = $4 AND (status = 'active' OR last_error <> $2)`
+WHERE name = $1
+    AND role = $3
+    AND term = $4
+    AND generation = $5
+    AND (status = 'active' OR last_error <> $2)`
 )

@@ -203,6 +203,38 @@ func TestRestoredLogIsRefusedWithoutCursor(t *testing.T) {
 	w.await("all", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
 }
 
+// A repair during the check of a log is not undone by the result of that check.
+func TestRepairDuringCheckOfLogIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(pgtest.SQL(w.backend, "INSERT INTO {events} (transaction_id, type, data) VALUES ('1000000000000', 'counted', '1')"))
+	gate := pgtest.Shared(t).Conn(t)
+	const key = 471209
+	_, err := gate.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key)
+	w.must(err)
+	// The first read of the log by the check waits for the gate.
+	pass := pgx.Identifier{w.schema, "pass"}.Sanitize()
+	w.exec(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS boolean LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(%d); RETURN true; END $$`, pass, key))
+	log := processor.LogFromQuery("gated", pgtest.SQL(w.backend, "SELECT * FROM {events} WHERE "+pass+"()"))
+	log.Table = pgtest.SQL(w.backend, "{events}")
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Log: log, Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 100 * time.Millisecond,
+	})
+	w.await("the check", func() bool {
+		var waits bool
+		w.must(gate.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted)", key).Scan(&waits))
+		return waits
+	})
+	repaired, err := w.management().Repair(t.Context(), "counts", "ann")
+	w.must(err)
+	if repaired.Events != 1 {
+		t.Fatalf("%+v", repaired)
+	}
+	w.must(gate.Close(t.Context()))
+	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+}
+
 // Everything that the old primary did after the replica's last position is lost, both
 // from the log and from the cursor. A cursor that is ahead of the log fails with an
 // error.

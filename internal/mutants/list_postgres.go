@@ -115,7 +115,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: another process with the same id is back",
-		file: "postgres/join.go", from: "        WHEN n.incarnation = $8 THEN n.trust_until\n", to: "        WHEN true THEN n.trust_until\n",
+		file: "postgres/join.go", from: "        WHEN n.incarnation = ANY ($8) THEN n.trust_until\n", to: "        WHEN true THEN n.trust_until\n",
 		promise: "1 One leader: a node's id does not prove which process it is",
 		tests:   []tests{in("postgres", "^TestReunion$")},
 	},

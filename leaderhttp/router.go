@@ -3,13 +3,16 @@ package leaderhttp
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/leaderwatch"
 )
 
 // ForwardedHeader names the nodes that have forwarded a request, one for each hop.
-// A node that does not lead refuses a request that has it with 508 (Loop Detected).
+// A node that does not lead refuses a request that has it with 508 (Loop Detected),
+// after it has waited for a term that may just have begun, for a tenth of
+// [Config].Wait.
 const ForwardedHeader = "Tenure-Forwarded-By"
 
 // Router serves the HTTP requests of one role's candidates: on the leader, or by
@@ -63,11 +66,39 @@ func (r *Router) LeaderOnly(next http.Handler) http.Handler {
 // the term ends under which it began.
 func (r *Router) ForwardToLeader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if r.serve(w, req, next) || r.proxy.refuseForwarded(w, req) {
+		if r.serve(w, req, next) || r.serveForwarded(w, req, next) || r.proxy.refuseForwarded(w, req) {
 			return
 		}
 		r.proxy.forward(w, req, func() bool { return r.serve(w, req, next) })
 	})
+}
+
+// serveForwarded serves a forwarded request as soon as this node leads, and reports
+// whether it did. The node that forwarded the request can read in the database that a
+// term has begun before this node has the answer to the statement that began it.
+func (r *Router) serveForwarded(w http.ResponseWriter, req *http.Request, next http.Handler) bool {
+	if req.Header.Get(ForwardedHeader) == "" {
+		return false
+	}
+	waits := &wait{proxy: r.proxy}
+	defer waits.end()
+	if !waits.begin() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), r.proxy.config.Wait/10)
+	defer cancel()
+	for {
+		select {
+		case <-time.After(minPause):
+		case <-r.proxy.watch.Done():
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		if r.serve(w, req, next) {
+			return true
+		}
+	}
 }
 
 // serve calls next if this node leads, and reports whether it does.

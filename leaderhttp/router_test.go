@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,10 +100,47 @@ func TestForwardToLeaderBoundsWaitingRequests(t *testing.T) {
 	}
 }
 
+// asked is a context that reports when somebody asks for its end.
+type asked struct {
+	context.Context
+	once sync.Once
+	was  chan struct{}
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.was) })
+	return a.Context.Done()
+}
+
+// Another node can know of a term, and forward a request, before the leader does.
+func TestForwardedRequestWaitsForTermThatBegins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.serve("a", leaderhttp.Config{Wait: 10 * patience}, nil)
+	waits := &asked{Context: t.Context(), was: make(chan struct{})}
+	req := httptest.NewRequest("GET", "/", http.NoBody).WithContext(waits)
+	req.Header.Set(leaderhttp.ForwardedHeader, "b")
+	answer, answered := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(answered)
+		a.server.Config.Handler.ServeHTTP(answer, req)
+	}()
+	select {
+	case <-waits.was:
+	case <-answered:
+		t.Fatalf("it was refused at once: %d %s", answer.Code, answer.Body)
+	}
+	w.lead(a)
+	<-answered
+	if answer.Code != http.StatusOK || !strings.HasPrefix(answer.Body.String(), "a ") {
+		t.Errorf("%d %s, want an answer of a", answer.Code, answer.Body)
+	}
+}
+
 func TestSecondHopIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, b := w.serve("a", leaderhttp.Config{}, nil), w.serve("b", leaderhttp.Config{}, nil)
+	a, b := w.serve("a", leaderhttp.Config{}, nil), w.serve("b", leaderhttp.Config{Wait: time.Second}, nil)
 	w.lead(a)
 	w.start(b)
 	got := w.do("GET", b.server.URL, "", leaderhttp.ForwardedHeader, "c")

@@ -27,7 +27,7 @@ type Topic struct {
 	Selection  processor.Selection // default: all events
 	Publishers []Publisher
 
-	// Processing sets times, sizes and policies. Its other fields are ignored.
+	// Processing sets Start, times, sizes and policies. Its other fields are ignored.
 	Processing processor.Config
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/processor"
@@ -75,6 +76,30 @@ func TestRewindSendsSameIDs(t *testing.T) {
 	if _, _, all := r.received(); all[0].ID != all[2].ID || all[1].ID != all[3].ID {
 		t.Errorf("other ids the second time: %v", all)
 	}
+}
+
+func TestTopicStartsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }() // does nothing after the commit
+	if err := w.store.Append(t.Context(), tx, eventstore.NewEvent{Type: "placed", Data: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{name: "queue", mode: outbox.Batch}
+	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}, Processing: processor.Config{Start: processor.Start{End: true}}})
+	management := processor.NewAdmin(w.backend, w.pool)
+	w.await("the first claim", func() bool {
+		status, err := management.List(t.Context(), "orders/queue")
+		return err == nil && len(status) == 1 && status[0].Term > 0
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
 }
 
 // Messages that were acknowledged before the failed one are not sent again.

@@ -50,6 +50,10 @@ func (l *loop) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cursor, add, err := l.newCursor(ctx)
+	if err != nil {
+		return err
+	}
 	options := l.txOptions(readCommitted, l.trustWindow())
 	var lineage string
 	err = postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
@@ -58,8 +62,10 @@ func (l *loop) claim(ctx context.Context) error {
 		if err := schema.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, l.tables.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {
-			return err
+		if add {
+			if err := l.add(ctx, tx, cursor); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
@@ -79,6 +85,13 @@ func (l *loop) claim(ctx context.Context) error {
 	if err == nil {
 		l.lastServers.Store(l.config.Name, lineage)
 	}
+	return err
+}
+
+// add adds the processor with a cursor, unless it exists.
+func (l *loop) add(ctx context.Context, tx pgx.Tx, cursor Cursor) error {
+	_, err := tx.Exec(ctx, l.tables.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
+		fmt.Sprint(cursor.Transaction), cursor.Position)
 	return err
 }
 
@@ -109,6 +122,15 @@ func (l *loop) checkOwner(scan func(into ...any) error) error {
 	return fmt.Errorf("%w: %s, whose term %d is that of node %s; this node runs it under %s: "+
 		"give the processor one role on all nodes, or another name",
 		ErrOwned, role, term, node, l.term.Role().Name())
+}
+
+// logUnusable logs that the processor cannot begin with its configuration, once
+// until that changes.
+func (l *loop) logUnusable(err error) {
+	if text := err.Error(); text != l.refusal {
+		l.refusal = text
+		l.log.Error("the processor cannot begin with its configuration", "error", err)
+	}
 }
 
 // recordRefusal logs that the processor belongs to another role, once per term

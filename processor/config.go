@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,6 +33,9 @@ type Config struct {
 	Log  Log
 	// Selection selects the events that the processor receives. Default: all.
 	Selection Selection
+	// Start is where the processor begins to read if it is new. Default: the beginning
+	// of the log.
+	Start Start
 
 	// Handle handles a batch in a transaction, in which the processor also
 	// moves its cursor and, last, checks its term: what it does through the
@@ -148,5 +152,5 @@ func (c Config) validate() error {
 	case c.HandleTimeout < time.Millisecond || c.ProgressInterval < 0:
 		return invalid("the durations of %s must be positive", c.Name)
 	}
-	return c.Selection.validate()
+	return cmp.Or(c.Start.validate(c.Name), c.Selection.validate())
 }

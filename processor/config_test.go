@@ -52,6 +52,7 @@ func TestAddRejectsInvalidConfig(t *testing.T) {
 			c.Handle, c.CursorsOnly = nil, true
 			c.Publish = func(context.Context, *tenure.Term, []processor.Event) (int, error) { return 0, nil }
 		},
+		"two starts":     func(c *processor.Config) { c.Start = processor.Start{End: true, Time: time.Now()} },
 		"tags without =": func(c *processor.Config) { c.Selection.ExactTags = []string{"customer"} },
 	} {
 		config := usable

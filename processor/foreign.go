@@ -39,6 +39,14 @@ FROM (
     LIMIT 1
 ) last`
 
+// logAhead reports whether the last event has a transaction id that this cluster
+// has not yet assigned.
+func (l *loop) logAhead(ctx context.Context) (ahead bool, err error) {
+	n := len(l.reader.log.args)
+	err = l.reader.one(ctx, fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2), Cursor{}, nil, &ahead)
+	return ahead, err
+}
+
 // checkLog returns an error if the cursor or the log comes from another
 // database cluster, and records it in the processor's row unless the log was
 // repaired in the meantime.
@@ -49,9 +57,8 @@ func (l *loop) checkLog(ctx context.Context) error {
 		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
 	}
 	if !foreign {
-		n := len(l.reader.log.args)
-		sql := fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2)
-		if err := l.reader.one(ctx, sql, Cursor{}, nil, &foreign); err != nil {
+		var err error
+		if foreign, err = l.logAhead(ctx); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,8 @@ type loop struct {
 	unsaved
 
 	lastServers  *sync.Map // of the group: the server on which each processor last ran in this process
-	refusal      string    // last logged refusal by another role's term
+	refusal      string    // last logged reason why the processor cannot begin
+	searched     Cursor    // up to where the log was searched for the time of a new processor's start
 	replayFaults int       // consecutive database errors while replaying a dead letter
 }
 
@@ -94,6 +95,8 @@ func (l *loop) run(ctx context.Context) {
 			case ctx.Err() != nil:
 			case errors.Is(err, ErrOwned):
 				l.recordRefusal(ctx, err)
+			case !l.begun && errors.Is(err, tenure.ErrInvalidConfig):
+				l.logUnusable(err)
 			default:
 				l.log.Warn("processing failed", "error", err)
 			}

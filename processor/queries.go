@@ -7,7 +7,9 @@ const nextEpoch = `greatest(p.epoch + 1, floor(1000 * extract(epoch FROM clock_t
 // transactions.
 const (
 	addProcessor = `
-INSERT INTO {processors} (name, kind, role) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
+INSERT INTO {processors} (name, kind, role, cursor_transaction, cursor_position)
+VALUES ($1, $2, $3, $4::text::xid8, $5)
+ON CONFLICT (name) DO NOTHING`
 
 	// Waits for open transactions that have changed the row.
 	lockProcessor = `SELECT FROM {processors} WHERE name = $1 FOR NO KEY UPDATE`

@@ -26,6 +26,7 @@ func TestReaderReadsSelectedEvents(t *testing.T) {
 		"null columns":           testNullColumns,
 		"tags of two dimensions": testTagsOfTwoDimensions,
 		"horizon":                testHorizon,
+		"start at a time":        testStartTime,
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := pgx.Identifier{"orders log of " + name}.Sanitize()

@@ -34,8 +34,8 @@ type Config struct {
 	Tables []pgx.Identifier
 	Reset  func(ctx context.Context, tx pgx.Tx) error
 
-	// Processing sets times, sizes, policies and CursorsOnly. Its other fields are
-	// ignored.
+	// Processing sets Start, times, sizes, policies and CursorsOnly. Its other fields
+	// are ignored.
 	Processing processor.Config
 }
 

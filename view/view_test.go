@@ -253,8 +253,9 @@ func TestInvalidViewsAreRejected(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	config, err := view.New(view.Config{Name: "v", ProjectBatch: batch, Processing: processor.Config{Name: "other", Kind: "other", BatchSize: 7}})
-	if err != nil || config.Name != "v" || config.Kind != "view" || config.BatchSize != 7 || config.Reset != nil {
+	processing := processor.Config{Name: "other", Kind: "other", BatchSize: 7, Start: processor.Start{End: true}}
+	config, err := view.New(view.Config{Name: "v", ProjectBatch: batch, Processing: processing})
+	if err != nil || config.Name != "v" || config.Kind != "view" || config.BatchSize != 7 || !config.Start.End || config.Reset != nil {
 		t.Errorf("became %+v: %v", config, err)
 	}
 }

@@ -27,6 +27,18 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$|^TestEventsWithInvertedPositionsAreNotLost$")},
 	},
 	{
+		name: "processor: a start at the end is after open transactions",
+		file: "processor/start.go", from: "    AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\nORDER BY log.transaction_id DESC", to: "    AND log.transaction_id <= pg_snapshot_xmax(pg_current_snapshot())\nORDER BY log.transaction_id DESC",
+		promise: "a processor that starts at the end receives the events of open transactions",
+		tests:   []tests{in("processor", "^TestStartAtTheEndReceivesOpenTransactions$")},
+	},
+	{
+		name: "processor: a start at a time is after open transactions",
+		file: "processor/start.go", from: "        AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\n    ORDER BY", to: "        AND log.transaction_id <= pg_snapshot_xmax(pg_current_snapshot())\n    ORDER BY",
+		promise: "a processor that starts at a time receives the events of open transactions",
+		tests:   []tests{in("processor", "^TestStartAtATimeReceivesOpenTransactions$")},
+	},
+	{
 		name: "processor: a spoiled transaction is committed",
 		file: "processor/batch.go", from: "err == nil && status != 'T' {", to: "err == nil && status == 0 {",
 		promise: "a handler that ends or spoils its transaction has failed",

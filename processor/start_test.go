@@ -14,13 +14,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// newQuietWorld is a world on a server without transactions of other tests.
-func newQuietWorld(t *testing.T) *world {
-	t.Helper()
-	return newWorldOn(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"autovacuum": "off"}}))
-}
-
-// settle waits until no transaction is open that began before the last event.
+// settle waits until no transaction is open that began before the last event, also of
+// other tests.
 func (w *world) settle() {
 	w.Helper()
 	w.await("the events to be final", func() (final bool) {
@@ -71,7 +66,7 @@ func (w *world) wantNumbers(want ...int) {
 // transaction that was open, and what that one holds.
 func TestStartAtTheEndReceivesOpenTransactions(t *testing.T) {
 	t.Parallel()
-	w := newQuietWorld(t)
+	w := newWorld(t)
 	w.append(1, 2)
 	w.settle()
 	open := w.begin()
@@ -101,7 +96,7 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 	for name, roles := range map[string][2]string{"one role": {"views", "views"}, "two roles": {"views", "others"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newQuietWorld(t)
+			w := newWorld(t)
 			w.append(1, 2)
 			w.settle()
 			stops := []func(){
@@ -124,7 +119,7 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 // No event of the time or later is missed, whatever its place in the log.
 func TestStartAtATime(t *testing.T) {
 	t.Parallel()
-	w := newQuietWorld(t)
+	w := newWorld(t)
 	for number, second := range []int{0, 20, 10, 30} {
 		w.appendAt(w.pool, number, second)
 	}
@@ -142,7 +137,7 @@ func TestStartAtATime(t *testing.T) {
 // in time is after it in the log.
 func TestStartAtATimeReceivesOpenTransactions(t *testing.T) {
 	t.Parallel()
-	w := newQuietWorld(t)
+	w := newWorld(t)
 	w.appendAt(w.pool, 1, 10)
 	w.settle()
 	open := w.begin()
@@ -198,6 +193,19 @@ func TestStartThatCannotBeFound(t *testing.T) {
 				t.Errorf("the processor is %+v; handled %v; logged %d times", s, w.numbers(), claims)
 			}
 		})
+	}
+}
+
+// The ids of a log that was restored from another cluster cannot be compared.
+func TestStartInARestoredLogIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec("INSERT INTO {events} (transaction_id, type) VALUES ('1099511627776', 'counted')")
+	log := &journal{}
+	w.group(w.nodeLogging(log), w.counts(processor.Start{End: true}))
+	w.await("the error", func() bool { return log.has("repair another processor of the log") })
+	if s := w.show("counts"); s.Name != "" {
+		t.Errorf("the processor is %+v; want none", s)
 	}
 }
 

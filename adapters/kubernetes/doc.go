@@ -1,5 +1,5 @@
 // Package kubernetes elects on PostgreSQL for client-go's leaderelection, and so for
-// the managers of controller-runtime.
+// the managers of controller-runtime, and labels the leader's pod.
 //
 // A [Lock] takes the place of a Lease: a term of the Tenure role is what the record
 // describes. The elector of client-go polls it and cannot be interrupted by a lock,
@@ -12,4 +12,7 @@
 //
 // Without such a context the lock acquires no term. Each context is for one run of an
 // elector and one term: after its end, take the next context and start again.
+//
+// A [Labeler] needs no elector: it keeps a label on the pod of an election's leader, so
+// that a Service can select it.
 package kubernetes

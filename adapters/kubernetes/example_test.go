@@ -3,13 +3,16 @@ package kubernetes_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -113,4 +116,56 @@ func runManager(ctx context.Context, dsn string, api *rest.Config) error {
 		return err
 	}
 	return m.Start(lock.Context(ctx))
+}
+
+// The pod of the leader has the label tenure.dev/leads-billing.
+func ExampleLabeler() {
+	ctx, stop := context.WithCancel(context.Background())
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { // in a program: rest.InClusterConfig
+		w.Header().Set("Content-Type", "application/json")
+		change, _ := io.ReadAll(req.Body)
+		if strings.Contains(string(change), `"true"`) {
+			fmt.Println(req.URL.Path, string(change))
+			stop()
+		}
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	defer api.Close()
+	dsn := pgtest.ExampleDatabase() // in a program: os.Getenv("DATABASE_URL")
+	if err := runLabeled(ctx, dsn, &rest.Config{Host: api.URL}); err != nil {
+		log.Fatal(err)
+	}
+	// Output: /api/v1/namespaces/default/pods/pod-1 {"metadata":{"labels":{"tenure.dev/leads-billing":"true"}}}
+}
+
+func runLabeled(ctx context.Context, dsn string, api *rest.Config) error {
+	db, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	node, err := tenure.Open(ctx, db, tenure.Config{Name: "pod-1", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer node.Close(context.WithoutCancel(ctx))
+	election, err := node.Election(tenure.NamedRole("billing"))
+	if err != nil {
+		return err
+	}
+	if err := election.Start(ctx); err != nil {
+		return err
+	}
+	clients, err := kubernetes.NewForConfig(api)
+	if err != nil {
+		return err
+	}
+	labeler, err := tenurekubernetes.NewLabeler(election, tenurekubernetes.LabelConfig{
+		Pods: clients.CoreV1().Pods("default"), Pod: "pod-1", // in a program: POD_NAMESPACE and POD_NAME
+		Selector: "app.kubernetes.io/name=billing",
+	})
+	if err != nil {
+		return err
+	}
+	return labeler.Run(ctx)
 }

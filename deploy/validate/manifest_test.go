@@ -3,8 +3,11 @@ package validate
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -24,6 +28,10 @@ var kinds = map[string]func() meta.Object{
 	"apps/v1 Deployment":            func() meta.Object { return &apps.Deployment{} },
 	"v1 Service":                    func() meta.Object { return &core.Service{} },
 	"policy/v1 PodDisruptionBudget": func() meta.Object { return &policy.PodDisruptionBudget{} },
+
+	"v1 ServiceAccount":                        func() meta.Object { return &core.ServiceAccount{} },
+	"rbac.authorization.k8s.io/v1 Role":        func() meta.Object { return &rbac.Role{} },
+	"rbac.authorization.k8s.io/v1 RoleBinding": func() meta.Object { return &rbac.RoleBinding{} },
 
 	"autoscaling/v2 HorizontalPodAutoscaler": func() meta.Object { return &autoscaling.HorizontalPodAutoscaler{} },
 	"v1 ConfigMap":                           func() meta.Object { return &core.ConfigMap{} },
@@ -81,14 +89,14 @@ func TestManifests(t *testing.T) {
 					t.Errorf("the name %q: %v", object.GetName(), faults)
 				}
 				if deployment, ok := object.(*apps.Deployment); ok {
-					checkDeployment(t, deployment)
+					checkDeployment(t, deployment, objects)
 					pods = append(pods, deployment.Spec.Template.Labels)
 				}
 			}
 			for _, object := range objects {
 				switch object := object.(type) {
 				case *core.Service:
-					checkSelected(t, object.Name, object.Spec.Selector, pods)
+					checkSelected(t, object.Name, withoutLeader(object.Spec.Selector), pods)
 				case *policy.PodDisruptionBudget:
 					checkSelected(t, object.Name, object.Spec.Selector.MatchLabels, pods)
 				}
@@ -108,6 +116,13 @@ func checkSelected(t *testing.T, name string, selector map[string]string, pods [
 	t.Errorf("%s selects no pod: %v", name, selector)
 }
 
+// withoutLeader leaves out the label that the program sets on the leader's pod.
+func withoutLeader(selector map[string]string) map[string]string {
+	rest := maps.Clone(selector)
+	maps.DeleteFunc(rest, func(key, value string) bool { return strings.HasPrefix(key, "tenure.dev/leads-") && value == "true" })
+	return rest
+}
+
 func selects(selector, labels map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {
@@ -117,12 +132,16 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-func checkDeployment(t *testing.T, deployment *apps.Deployment) {
+func checkDeployment(t *testing.T, deployment *apps.Deployment, objects []meta.Object) {
 	t.Helper()
 	spec := deployment.Spec.Template.Spec
 	checkSelected(t, deployment.Name, deployment.Spec.Selector.MatchLabels, []map[string]string{deployment.Spec.Template.Labels})
-	if spec.ServiceAccountName != "" || spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
-		t.Error("the pod has a service account's token, which it does not need")
+	labels := spec.ServiceAccountName != "" // its program labels the leader's pod
+	if token := spec.AutomountServiceAccountToken; token == nil || *token != labels {
+		t.Error("the pod has a service account's token, which it does not need, or has none")
+	}
+	if labels {
+		checkAccount(t, spec.ServiceAccountName, objects)
 	}
 	// The default of --stop-timeout, the longest lease by default, and 2 s.
 	if grace := spec.TerminationGracePeriodSeconds; grace == nil || *grace < 22 {
@@ -137,12 +156,35 @@ func checkDeployment(t *testing.T, deployment *apps.Deployment) {
 		checkContainer(t, &container)
 		if words := commandOf(&container); len(words) > 1 && filepath.Base(words[0]) == "tenure" {
 			run++
-			checkNode(t, &container, words)
+			checkCommand(t, container.Name, words)
+			checkNode(t, &container, strings.Contains(strings.Join(words, " "), "--listen 0.0.0.0:"))
+		} else if labels {
+			run++
+			checkNode(t, &container, true)
 		}
 	}
 	if run != 1 {
-		t.Errorf("%d containers run tenure", run)
+		t.Errorf("%d containers run a node", run)
 	}
+}
+
+// checkAccount checks that a service account may do what the labels need, and nothing else.
+func checkAccount(t *testing.T, account string, objects []meta.Object) {
+	t.Helper()
+	var roles []string
+	for _, object := range objects {
+		if binding, ok := object.(*rbac.RoleBinding); ok && len(binding.Subjects) == 1 && binding.RoleRef.Kind == "Role" &&
+			binding.Subjects[0] == (rbac.Subject{Kind: "ServiceAccount", Name: account}) {
+			roles = append(roles, binding.RoleRef.Name)
+		}
+	}
+	needed := rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "patch"}}
+	for _, object := range objects {
+		if role, ok := object.(*rbac.Role); ok && slices.Equal(roles, []string{role.Name}) && reflect.DeepEqual(role.Rules, []rbac.PolicyRule{needed}) {
+			return
+		}
+	}
+	t.Errorf("the roles %v of the service account %s do not allow exactly to list and patch pods", roles, account)
 }
 
 // commandOf is a container's command line. The image of the program begins with it.
@@ -196,10 +238,10 @@ func probesOf(container *core.Container) []*core.Probe {
 	return probes
 }
 
-// checkNode checks a container that runs a node.
-func checkNode(t *testing.T, container *core.Container, words []string) {
+// checkNode checks a container that runs a node. Its port is shared if other machines
+// reach it.
+func checkNode(t *testing.T, container *core.Container, shared bool) {
 	t.Helper()
-	checkCommand(t, container.Name, words)
 	if container.LivenessProbe == nil {
 		t.Errorf("%s: nobody sees when it hangs", container.Name)
 	}
@@ -213,7 +255,6 @@ func checkNode(t *testing.T, container *core.Container, words []string) {
 	if from := variables["TENURE_NODE_NAME"]; from == nil || from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.name" {
 		t.Errorf("%s: the node is not called like its pod", container.Name)
 	}
-	shared := strings.Contains(strings.Join(words, " "), "--listen 0.0.0.0:")
 	for _, probe := range probesOf(container) {
 		if probe.HTTPGet != nil && !shared {
 			t.Errorf("%s: Kubernetes cannot reach the loopback interface of the pod", container.Name)

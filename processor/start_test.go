@@ -33,6 +33,9 @@ func (w *world) appendAt(in eventstore.Executor, number, second int) {
 	w.must(w.store.Append(w.Context(), in, event))
 }
 
+// patient keeps its session on a busy machine.
+var patient = tenure.Config{Lease: time.Minute}
+
 func clock(second int) time.Time { return time.Date(2026, 1, 1, 1, 0, second, 0, time.UTC) }
 
 func (w *world) begin() pgx.Tx {
@@ -72,7 +75,7 @@ func TestStartAtTheEndReceivesOpenTransactions(t *testing.T) {
 	open := w.begin()
 	w.must(w.store.Append(t.Context(), open, newEvent(3)))
 	w.append(4) // committed, but after the open transaction in the log
-	w.group(w.node("a", tenure.Config{}), w.counts(processor.Start{End: true}))
+	w.group(w.node("a", patient), w.counts(processor.Start{End: true}))
 	w.awaitClaim()
 	w.append(5)
 	w.must(open.Commit(t.Context()))
@@ -84,7 +87,7 @@ func TestStartAtTheEndOfAnEmptyLog(t *testing.T) {
 	w := newWorld(t)
 	open := w.begin()
 	w.must(w.store.Append(t.Context(), open, newEvent(1)))
-	w.group(w.node("a", tenure.Config{}), w.counts(processor.Start{End: true}))
+	w.group(w.node("a", patient), w.counts(processor.Start{End: true}))
 	w.awaitClaim()
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(1)
@@ -100,8 +103,8 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 			w.append(1, 2)
 			w.settle()
 			stops := []func(){
-				w.under(roles[0], w.node("a", tenure.Config{}), w.counts(processor.Start{End: true})),
-				w.under(roles[1], w.node("b", tenure.Config{}), w.counts(processor.Start{End: true})),
+				w.under(roles[0], w.node("a", patient), w.counts(processor.Start{End: true})),
+				w.under(roles[1], w.node("b", patient), w.counts(processor.Start{End: true})),
 			}
 			w.awaitClaim()
 			w.append(3)
@@ -110,7 +113,7 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 				stop()
 			}
 			w.append(4)
-			w.under(roles[0], w.node("c", tenure.Config{}), w.counts(processor.Start{After: processor.Cursor{Transaction: 3}}))
+			w.under(roles[0], w.node("c", patient), w.counts(processor.Start{After: processor.Cursor{Transaction: 3}}))
 			w.wantNumbers(3, 4)
 		})
 	}
@@ -127,7 +130,7 @@ func TestStartAtATime(t *testing.T) {
 	open := w.begin()
 	w.appendAt(open, 4, 40)
 	w.appendAt(w.pool, 5, 50)
-	w.group(w.node("a", tenure.Config{}), w.counts(processor.Start{Time: clock(20)}))
+	w.group(w.node("a", patient), w.counts(processor.Start{Time: clock(20)}))
 	w.wantNumbers(1, 2, 3)
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(1, 2, 3, 4, 5)
@@ -144,7 +147,7 @@ func TestStartAtATimeReceivesOpenTransactions(t *testing.T) {
 	w.appendAt(open, 2, 40)
 	w.appendAt(w.pool, 3, 20)
 	w.appendAt(w.pool, 4, 50)
-	w.group(w.node("a", tenure.Config{}), w.counts(processor.Start{Time: clock(30)}))
+	w.group(w.node("a", patient), w.counts(processor.Start{Time: clock(30)}))
 	w.awaitClaim()
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(2, 3, 4)
@@ -157,7 +160,7 @@ func TestStartAfterACursor(t *testing.T) {
 	var after processor.Cursor
 	const second = "SELECT transaction_id, position FROM {events} ORDER BY position OFFSET 1 LIMIT 1"
 	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, second)).Scan(&after.Transaction, &after.Position))
-	w.group(w.node("a", tenure.Config{}), w.counts(processor.Start{After: after}))
+	w.group(w.node("a", patient), w.counts(processor.Start{After: after}))
 	w.wantNumbers(3)
 }
 

@@ -36,8 +36,11 @@ type replica struct {
 	client   healthpb.HealthClient
 }
 
+// patient is a lease that lasts on a busy machine.
+const patient = time.Minute
+
 // newReplica starts a replica, whose election is not started yet.
-func newReplica(t *testing.T, i *postgrestest.Installation, name string) *replica {
+func newReplica(t *testing.T, i *postgrestest.Installation, name string, lease time.Duration) *replica {
 	t.Helper()
 	r := &replica{t: t}
 	r.proxy = startProxy(t, i)
@@ -50,7 +53,7 @@ func newReplica(t *testing.T, i *postgrestest.Installation, name string) *replic
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	r.node = postgrestest.OpenNode(t, backend, tenure.Config{Name: name, Lease: 3 * time.Second})
+	r.node = postgrestest.OpenNode(t, backend, tenure.Config{Name: name, Lease: lease})
 	if r.election, err = r.node.Election(tenure.NamedRole(role)); err != nil {
 		t.Fatal(err)
 	}

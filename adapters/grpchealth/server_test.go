@@ -3,6 +3,7 @@ package grpchealth_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -17,16 +18,19 @@ import (
 // and the former leader does not serve when the next term begins.
 func TestOnlyTheLeaderServes(t *testing.T) {
 	t.Parallel()
-	for name, replace := range map[string]func(leader *replica) error{
-		"step-down":            func(leader *replica) error { return leader.election.StepDown(leader.t.Context()) },
-		"shutdown":             func(leader *replica) error { return leader.election.Shutdown(leader.t.Context()) },
-		"closed node":          func(leader *replica) error { return leader.node.Close(leader.t.Context()) },
-		"unreachable database": func(leader *replica) error { leader.proxy.Stall(); return nil },
+	for name, c := range map[string]struct {
+		lease   time.Duration
+		replace func(leader *replica) error
+	}{
+		"step-down":            {patient, func(leader *replica) error { return leader.election.StepDown(leader.t.Context()) }},
+		"shutdown":             {patient, func(leader *replica) error { return leader.election.Shutdown(leader.t.Context()) }},
+		"closed node":          {patient, func(leader *replica) error { return leader.node.Close(leader.t.Context()) }},
+		"unreachable database": {10 * time.Second, func(leader *replica) error { leader.proxy.Stall(); return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := postgrestest.New(t)
-			a, b := newReplica(t, i, "a"), newReplica(t, i, "b")
+			a, b := newReplica(t, i, "a", c.lease), newReplica(t, i, "b", c.lease)
 			ofA, ofB := a.watch(), b.watch()
 			ofA.next(notServing)
 			ofB.next(notServing)
@@ -42,7 +46,7 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 			})
 			b.start()
 			i.AwaitWatched(a.node.ID())
-			if err := replace(a); err != nil {
+			if err := c.replace(a); err != nil {
 				t.Fatal(err)
 			}
 			ofA.next(notServing)
@@ -65,7 +69,7 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 func TestServiceReturnsWithTheNextTerm(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t)
-	r := newReplica(t, i, "a")
+	r := newReplica(t, i, "a", patient)
 	statuses := r.watch()
 	statuses.next(notServing)
 	r.start()
@@ -78,7 +82,7 @@ func TestServiceReturnsWithTheNextTerm(t *testing.T) {
 
 func TestShutdownIsFinal(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, postgrestest.New(t), "a")
+	r := newReplica(t, postgrestest.New(t), "a", patient)
 	statuses := r.watch()
 	statuses.next(notServing)
 	r.start()
@@ -98,7 +102,7 @@ func TestShutdownIsFinal(t *testing.T) {
 
 func TestOtherServices(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, postgrestest.New(t), "a")
+	r := newReplica(t, postgrestest.New(t), "a", patient)
 	r.health.SetServingStatus("billing.v1.Ledger", serving)
 	r.health.SetServingStatus(role, serving)
 	list, err := r.client.List(t.Context(), &healthpb.HealthListRequest{})
@@ -120,7 +124,7 @@ func TestOtherServices(t *testing.T) {
 func TestNewRefusesARoleOfTwoNodes(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t)
-	a, b := newReplica(t, i, "a"), newReplica(t, i, "b")
+	a, b := newReplica(t, i, "a", patient), newReplica(t, i, "b", patient)
 	if _, err := grpchealth.New(a.election, b.election); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Errorf("%v; want ErrInvalidConfig", err)
 	}

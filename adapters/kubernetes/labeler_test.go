@@ -28,7 +28,7 @@ type labeledPod struct {
 func newLabeledPod(i *postgrestest.Installation, api *api, name string) *labeledPod {
 	i.Helper()
 	p := &labeledPod{Installation: i, api: api}
-	p.node = postgrestest.OpenNode(i, i.NewBackend(), tenure.Config{Name: name})
+	p.node = postgrestest.OpenNode(i, i.NewBackend(), tenure.Config{Name: name, Lease: time.Minute})
 	var err error
 	if p.election, err = p.node.Election(tenure.NamedRole("billing")); err != nil {
 		i.Fatal(err)

@@ -128,7 +128,7 @@ func (r *replica) check(service string) healthpb.HealthCheckResponse_ServingStat
 // watch watches the role.
 func (r *replica) watch() *watch {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), postgrestest.Patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*postgrestest.Patience)
 	r.t.Cleanup(cancel)
 	stream, err := r.client.Watch(ctx, &healthpb.HealthCheckRequest{Service: role}, grpc.WaitForReady(true))
 	if err != nil {

@@ -30,7 +30,7 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := postgrestest.New(t)
-			a, b := newReplica(t, i, "a", c.lease), newReplica(t, i, "b", c.lease)
+			a, b := newReplica(t, i, "a", c.lease), newReplica(t, i, "b", patient)
 			ofA, ofB := a.watch(), b.watch()
 			ofA.next(notServing)
 			ofB.next(notServing)

@@ -9,19 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 const index = "docs/README.md"
 
 var (
-	codeBlock   = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
-	codeSpan    = regexp.MustCompile("`[^`\n]*`")
-	linkTarget  = regexp.MustCompile(`\]\(([^)\s]*)(?:\s+"[^"]*")?\)`)
-	heading     = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
-	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	htmlAnchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
-	schemeOf    = regexp.MustCompile(`^[a-z]+:`)
-	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+	codeBlock = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
+	codeSpan  = regexp.MustCompile("`[^`\n]*`")
 )
 
 // pages are the Markdown files of the repository by path, with slashes.
@@ -42,47 +38,12 @@ func readPages(t *testing.T) pages {
 	return found
 }
 
-// targets lists the relative links of a page, without those in code.
-func targets(page string) []string {
-	var found []string
-	text := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(page, ""), "")
-	for _, match := range linkTarget.FindAllStringSubmatch(text, -1) {
-		if !schemeOf.MatchString(match[1]) {
-			found = append(found, match[1])
-		}
-	}
-	return found
-}
-
-// anchors lists the anchors that GitHub gives to the headings of a page, and
-// those that the page sets itself.
-func anchors(page string) []string {
-	var found []string
-	seen := map[string]int{}
-	text := codeBlock.ReplaceAllString(page, "")
-	for _, match := range heading.FindAllStringSubmatch(text, -1) {
-		title := strings.TrimRight(strings.TrimSpace(match[1]), " #")
-		title = linkText.ReplaceAllString(title, "$1")
-		anchor := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
-		count := seen[anchor]
-		seen[anchor]++
-		if count > 0 {
-			anchor = fmt.Sprintf("%s-%d", anchor, count)
-		}
-		found = append(found, anchor)
-	}
-	for _, match := range htmlAnchor.FindAllStringSubmatch(text, -1) {
-		found = append(found, match[1])
-	}
-	return found
-}
-
 // brokenLinks lists the links of all pages that lead nowhere. exists reports
 // whether the repository has a file or folder.
 func brokenLinks(all pages, exists func(name string) bool) []string {
 	var found []string
 	for name, page := range all {
-		for _, link := range targets(page) {
+		for _, link := range docpage.Links(page) {
 			file, anchor, _ := strings.Cut(link, "#")
 			target := name
 			if file != "" {
@@ -92,7 +53,7 @@ func brokenLinks(all pages, exists func(name string) bool) []string {
 			switch {
 			case !exists(target):
 				found = append(found, fmt.Sprintf("%s links to %s, which does not exist", name, link))
-			case anchor != "" && isPage && !slices.Contains(anchors(text), anchor):
+			case anchor != "" && isPage && !slices.Contains(docpage.Anchors(text), anchor):
 				found = append(found, fmt.Sprintf("%s links to %s, but the page has no such heading", name, link))
 			}
 		}
@@ -104,7 +65,7 @@ func brokenLinks(all pages, exists func(name string) bool) []string {
 // unlisted lists the pages of the documents that their index does not link to.
 func unlisted(all pages) []string {
 	var listed, found []string
-	for _, link := range targets(all[index]) {
+	for _, link := range docpage.Links(all[index]) {
 		file, _, _ := strings.Cut(link, "#")
 		listed = append(listed, path.Join(path.Dir(index), file))
 	}
@@ -121,7 +82,7 @@ func TestLinksResolve(t *testing.T) {
 	all := readPages(t)
 	links := 0
 	for _, page := range all {
-		links += len(targets(page))
+		links += len(docpage.Links(page))
 	}
 	if len(all) < 20 || links < 100 {
 		t.Fatalf("only %d pages with %d links were found: the test looks in the wrong place", len(all), links)

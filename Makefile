@@ -40,7 +40,7 @@ PARALLEL ?= 8
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -56,7 +56,7 @@ test: ## the tests of the library and the program to run before a commit, in min
 	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
 		$(LONGEST) $(patsubst ./%,./cmd/tenure/%,$(LONGEST_OF_PROGRAM)) ./... ./cmd/tenure/...
 
-test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
+test-all: prerequisites release-check docs-check ## all tests, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
@@ -86,6 +86,14 @@ build: ## the program, as bin/tenure
 
 manual: build ## the manual pages, in bin/man
 	$(BIN)/tenure manual $(BIN)/man
+
+docs: ## the site of the documents, in dist/site; VERSION=v0.1.0 adds a release, BASE=/tenure/ is the path on the server
+	@.ci/prerequisites npm
+	$(GO) run ./internal/site -version=$(VERSION) -base=$(or $(BASE),/) $(ARGS)
+
+docs-check: ## build the site of the documents in bin/site and check its links, anchors, titles, search and requests
+	@.ci/prerequisites npm
+	$(GO) run ./internal/site -out=$(BIN)/site
 
 docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)

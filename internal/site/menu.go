@@ -85,15 +85,13 @@ func pageLink(name string) string {
 	return "/" + strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "index")
 }
 
-// capital makes an article at the beginning of a title a capital letter, and the word
-// "for". Names of programs keep their case.
+// capital begins a title of several words with a capital letter. Names of programs
+// keep their case.
 func capital(title string) string {
-	for _, word := range []string{"a ", "an ", "the ", "for "} {
-		if strings.HasPrefix(title, word) {
-			return strings.ToUpper(title[:1]) + title[1:]
-		}
+	if !strings.Contains(title, " ") {
+		return title
 	}
-	return title
+	return strings.ToUpper(title[:1]) + title[1:]
 }
 
 // firstLink is the first page of a section.

@@ -35,6 +35,7 @@ export default {
   base: site.base,
   outDir: site.out,
   metaChunk: true,
+  head: [['link', { rel: 'icon', href: 'data:,' }]], // without it, browsers ask for one
   markdown: {
     anchor: { slugify },
     attrs: { disable: true },

@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -21,6 +20,7 @@ import (
 
 var (
 	completeCode = regexp.MustCompile(`(?m)\A(?://.*\n|\n)*package `)
+	inWorkspace  = regexp.MustCompile(`(?m)(^\t|=> )\.`)
 	ellipsis     = regexp.MustCompile(`\{ \.\.\. \}`)
 )
 
@@ -50,8 +50,8 @@ func goBlocks(t *testing.T) (complete, fragments map[string]string) {
 	return complete, fragments
 }
 
-// TestCompleteGoBlocksCompile vets every block that begins with a package clause, as
-// packages of this module that exist for the command only.
+// TestCompleteGoBlocksCompile vets every block that begins with a package clause, with
+// one command.
 func TestCompleteGoBlocksCompile(t *testing.T) {
 	t.Parallel()
 	complete, _ := goBlocks(t)
@@ -72,7 +72,8 @@ func TestFaultyGoBlockDoesNotCompile(t *testing.T) {
 	}
 }
 
-// vetBlocks runs go vet on programs, each in a separate package.
+// vetBlocks runs go vet on programs, each in a separate package of a module that joins
+// a copy of the workspace.
 func vetBlocks(t *testing.T, blocks map[string]string) (string, error) {
 	t.Helper()
 	base, err := filepath.Abs(root)
@@ -80,26 +81,27 @@ func vetBlocks(t *testing.T, blocks map[string]string) (string, error) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	arguments := []string{"vet", "-overlay=" + filepath.Join(folder, "overlay.json")}
+	workspace := inWorkspace.ReplaceAllString(readFile(t, "go.work"), "${1}"+filepath.ToSlash(base)+"/.")
+	files := map[string]string{
+		"go.work":     strings.Replace(workspace, "use (", "use (\n\t.", 1),
+		"go.work.sum": readFile(t, "go.work.sum"),
+		"go.mod":      "module blocks\n\n" + goDirective.FindString(workspace) + "\n",
+	}
 	for i, place := range slices.Sorted(maps.Keys(blocks)) {
-		file := filepath.Join(folder, fmt.Sprintf("block%d.go", i))
-		if err := os.WriteFile(file, []byte("//line "+place+"\n"+blocks[place]), 0o600); err != nil {
+		files[fmt.Sprintf("block%d/main.go", i)] = "//line " + place + "\n" + blocks[place]
+	}
+	for name, text := range files {
+		file := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		name := fmt.Sprintf("examples/block%d", i)
-		overlay.Replace[filepath.Join(base, filepath.FromSlash(name), "main.go")] = file
-		arguments = append(arguments, "./"+name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	content, err := json.Marshal(overlay)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "overlay.json"), content, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), "go", arguments...)
-	command.Dir = base
+	command := exec.CommandContext(t.Context(), "go", "vet", "./...")
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK="+filepath.Join(folder, "go.work"))
 	output, err := command.CombinedOutput()
 	return string(output), err
 }

@@ -28,6 +28,7 @@ type Expression struct {
 	interval time.Duration // of "@every"; 0 if there are fields
 
 	second, minute, hour, day, month, weekday uint64 // bit n: the value n matches
+	rules                                     dayRules
 	eitherDay                                 bool
 	everyHour                                 bool // the hours follow instants, not local times
 }
@@ -38,6 +39,13 @@ type Expression struct {
 // Names of months and days are allowed, and 7 is Sunday. If both day fields are
 // restricted, a day that matches either of them matches, as in crontab(5). A
 // nil zone is UTC.
+//
+// The day of the month can also be L (the last day), L-3 (three days before it),
+// 15W (the day from Monday to Friday in the same month that is nearest to the
+// 15th) or LW (the last day from Monday to Friday), and the day of the week FRIL
+// or 5L (the last Friday of the month) or FRI#2 or 5#2 (the second one). All are
+// allowed in lists, but not in ranges and steps. Months without the day do not
+// tick.
 //
 // Intervals count from the Unix epoch, so that all nodes compute the same
 // ticks: "@every 15m" ticks at every quarter of an hour in UTC.
@@ -76,7 +84,16 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
 		return bad("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
 	}
-	parsed, err := fieldsParser.Parse(e.text)
+	plain, daysOnly, weekdaysOnly := e.text, false, false
+	if len(fields) >= 5 {
+		rest, rules, noDays, noWeekdays, err := takeRules(fields)
+		if err != nil {
+			return bad("%v", err)
+		}
+		e.rules, daysOnly, weekdaysOnly = rules, noDays, noWeekdays
+		plain = strings.Join(rest, " ")
+	}
+	parsed, err := fieldsParser.Parse(plain)
 	if err != nil {
 		return bad("%v", err)
 	}
@@ -87,6 +104,12 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	e.second, e.minute, e.hour, e.day, e.month = spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month
 	e.weekday = spec.Dow | spec.Dow>>7&1 // 7 is also Sunday
 	e.eitherDay = spec.Dom&wildcard == 0 && spec.Dow&wildcard == 0
+	if daysOnly {
+		e.day = 0
+	}
+	if weekdaysOnly {
+		e.weekday = 0
+	}
 	e.everyHour = spec.Hour&wildcard != 0
 	if n := len(fields); n >= 5 {
 		e.everyHour = strings.HasPrefix(fields[n-4], "*")

@@ -28,6 +28,34 @@ func TestParseRejectsInvalidExpressions(t *testing.T) {
 		"0 0 30 2 *":                "it never ticks",
 		"0 0 31 2,4,6,9,11 *":       "it never ticks",
 		"@reboot":                   "@reboot",
+		"0 0 L-0 * *":               `"L-0" is not a day of the month: L- needs a number of days from 1 to 30`,
+		"0 0 L-31 * *":              "from 1 to 30",
+		"0 0 L-3W * *":              "from 1 to 30",
+		"0 0 LL * *":                "L stands alone",
+		"0 0 3L * *":                "L stands alone",
+		"0 0 1-L * *":               "L stands alone",
+		"0 0 0W * *":                "W needs one day from 1 to 31 before it, as in 15W",
+		"0 0 32W * *":               "from 1 to 31",
+		"0 0 W * *":                 "from 1 to 31",
+		"0 0 1-15W * *":             "W needs one day",
+		"0 0 15W/2 * *":             "15W/2",
+		"0 0 5#2 * *":               "# belongs to the day of the week",
+		"0 0 * * L":                 "L needs one day before it, as in FRIL",
+		"0 0 * * 8L":                "L needs one day",
+		"0 0 * * mon-friL":          "L needs one day",
+		"0 0 * * FRI#0":             "a number from 1 to 5 after it",
+		"0 0 * * FRI#6":             "a number from 1 to 5",
+		"0 0 * * #2":                "# needs one day before it",
+		"0 0 * * FRI#":              "a number from 1 to 5",
+		"0 0 * * 8#1":               "# needs one day",
+		"0 0 * * mon-fri#2":         "# needs one day",
+		"0 0 * * 15W":               "W belongs to the day of the month",
+		"0 0 * L *":                 `"L" is allowed only as a day`,
+		"5#2 0 * * *":               "is allowed only as a day",
+		"0 15W * * *":               "is allowed only as a day",
+		"0 0 31W 2 *":               "it never ticks",
+		"0 0 L-29 2 *":              "it never ticks",
+		"0 0 * 2 ,":                 "",
 		strings.Repeat("1,", 9_000): "",
 	} {
 		_, err := Parse(text, time.UTC)
@@ -74,7 +102,7 @@ func TestLoadZone(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"* * * * *", "*/5 0-3,7 1 jan mon-fri", "30 0 2 29 2 0", "@every 1h30m", "@weekly", "0 0 ? * 7", "0 0 L * *", "H * * * *", "TZ=UTC 1 2 3 4 5",
+		"* * * * *", "*/5 0-3,7 1 jan mon-fri", "30 0 2 29 2 0", "@every 1h30m", "@weekly", "0 0 ? * 7", "0 0 L * *", "0 9 L-3,15W,LW,7 * *", "0 9 * feb 5L,FRI#2,mon", "0 0 lw 2 sun#5", "H * * * *", "TZ=UTC 1 2 3 4 5",
 	} {
 		f.Add(text, int64(1_772_000_000))
 	}

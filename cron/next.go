@@ -138,7 +138,8 @@ func (e Expression) nextMatch(after time.Time, limit int) time.Time {
 }
 
 func (e Expression) matchesDay(t time.Time) bool {
-	day, weekday := e.day&(1<<t.Day()) != 0, e.weekday&(1<<t.Weekday()) != 0
+	day := e.day&(1<<t.Day()) != 0 || e.rules.matchesDay(t)
+	weekday := e.weekday&(1<<t.Weekday()) != 0 || e.rules.matchesWeekday(t)
 	if e.eitherDay {
 		return day || weekday
 	}

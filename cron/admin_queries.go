@@ -3,7 +3,7 @@ package cron
 // recordColumns are the columns of a run r that make a Record.
 const recordColumns = `
     r.id, r.schedule, r.scheduled_for, r.state, r.ticks, r.manual, r.requested_by, r.attempt, r.term,
-    r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error`
+    r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error, r.retry_at`
 
 // The statements of operators, who read and change schedules.
 const (

@@ -25,21 +25,25 @@ func (l *loop) prepare() batch {
 	if l.stopping() || !l.schedulesKnown { // checked last, since reading the schedules takes time
 		return b
 	}
-	ended := map[*schedule]int{}
+	ended, retried := map[*schedule]int{}, map[*schedule]int{}
 	for _, o := range b.ended {
 		ended[l.active[o.run.ID]]++
+		if o.state == Waiting {
+			retried[l.active[o.run.ID]]++
+		}
 	}
 	now := l.clock.now()
 	for _, s := range l.schedules {
 		busy := s.running > ended[s]
 		if s.ticks() && !s.next.After(now) {
-			if p := s.plan(s.handledUntil, now, l.config.Grace, busy, s.waiting); len(p.entries) > 0 {
+			if p := s.plan(s.handledUntil, now, l.config.Grace, busy, s.waiting+retried[s]); len(p.entries) > 0 {
 				b.plans[s.Name] = p
 				b.names = append(b.names, s.Name)
 			}
 		}
 		switch {
-		case !s.loaded || s.waiting == 0:
+		case !s.loaded || s.waiting == 0 || s.startAt.After(now):
+		case retried[s] > 0: // which of the waiting runs is first is known after the next read
 		case s.Overlap == OverlapAllow:
 			b.starts[s.Name] = min(s.waiting, maxStarts)
 		case !busy:
@@ -79,6 +83,7 @@ func (l *loop) writeBatch(ctx context.Context, b batch) error {
 		return fmt.Errorf("claiming and recording runs: %w", err)
 	}
 	for _, o := range b.ended {
+		l.schedulesKnown = l.schedulesKnown && o.state != Waiting // read when the retry is due
 		l.active[o.run.ID].running--
 		delete(l.active, o.run.ID)
 	}
@@ -89,11 +94,14 @@ func (l *loop) writeBatch(ctx context.Context, b batch) error {
 }
 
 func (l *loop) queueEnds(pipeline *pgx.Batch, ended []outcome) {
-	ids, states, errors := make([]int64, len(ended)), make([]string, len(ended)), make([]string, len(ended))
+	n := len(ended)
+	ids, attempts, delays := make([]int64, n), make([]int32, n), make([]int64, n)
+	states, errors := make([]string, n), make([]string, n)
 	for i, o := range ended {
-		ids[i], states[i], errors[i] = o.run.ID, string(o.state), o.text
+		ids[i], attempts[i], delays[i] = o.run.ID, int32(o.run.Attempt), o.delay.Microseconds()
+		states[i], errors[i] = string(o.state), o.text
 	}
-	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, states, errors)
+	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, attempts, states, errors, delays)
 }
 
 func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
@@ -167,7 +175,7 @@ type started struct{ Run }
 func collectStarted(rows pgx.Rows) ([]started, error) {
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s started, err error) {
 		var state State
-		return s, row.Scan(&s.ID, &s.Schedule, &s.ScheduledFor, &state, &s.Attempt, &s.Manual, &s.RequestedBy)
+		return s, row.Scan(&s.ID, &s.Schedule, &s.ScheduledFor, &state, &s.Attempt, &s.Manual, &s.RequestedBy, &s.claimedAt)
 	})
 	slices.SortFunc(found, func(a, b started) int { return int(a.ID - b.ID) })
 	return found, err
@@ -176,10 +184,11 @@ func collectStarted(rows pgx.Rows) ([]started, error) {
 func (l *loop) queueStarts(pipeline *pgx.Batch, starts map[string]int, found *[]started) {
 	var names []string
 	var most []int32
+	var parallel []bool
 	for name, n := range starts {
-		names, most = append(names, name), append(most, int32(n))
+		names, most, parallel = append(names, name), append(most, int32(n)), append(parallel, l.byName[name].Overlap == OverlapAllow)
 	}
-	pipeline.Queue(l.tables.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most, l.term.Role().Name()).
+	pipeline.Queue(l.tables.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most, l.term.Role().Name(), parallel).
 		Query(func(rows pgx.Rows) (err error) {
 			*found, err = collectStarted(rows)
 			return err

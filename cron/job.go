@@ -22,8 +22,9 @@ const maxError = 2000
 // outcome is the result of a run.
 type outcome struct {
 	run   Run
-	state State
-	text  string // the error
+	state State         // Waiting for a retry
+	text  string        // the error
+	delay time.Duration // before the retry
 }
 
 // errRunTimeout is the cause of a run's context when its Timeout has passed. It
@@ -46,22 +47,34 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	begun := time.Now()
 	panicked, err := call(ctx, s.Job, run, log)
 	took := time.Since(begun)
+	end := outcome{run: run, state: Failed}
+	if err != nil {
+		end.text = clip(err.Error())
+	}
 	switch {
 	case !run.Term.Valid():
 		log.Warn("a run outlasted its term: the next leader records its end", "took", took, "error", err)
-		return outcome{run, Failed, ""} // not recorded
+		return end // not recorded
 	case panicked:
-		return outcome{run, Panicked, clip(err.Error())}
+		end.state = Panicked
+		return end
 	case err == nil:
 		log.Debug("a run succeeded", "took", took)
-		return outcome{run, Succeeded, ""}
-	case errors.Is(context.Cause(ctx), errRunTimeout):
-		log.Error("a run timed out", "timeout", s.Timeout, "took", took, "error", err)
-		return outcome{run, TimedOut, clip(err.Error())}
-	default:
-		log.Error("a run failed", "took", took, "error", err)
-		return outcome{run, Failed, clip(err.Error())}
+		end.state = Succeeded
+		return end
 	}
+	if delay, again := s.retryAfter(run.Attempt, run.age+took, err, log); again {
+		log.Warn("a run failed and will be tried again", "took", took, "delay", delay, "error", err)
+		end.state, end.delay = Waiting, delay
+		return end
+	}
+	if errors.Is(context.Cause(ctx), errRunTimeout) {
+		log.Error("a run timed out", "timeout", s.Timeout, "took", took, "error", err)
+		end.state = TimedOut
+		return end
+	}
+	log.Error("a run failed", "took", took, "error", err)
+	return end
 }
 
 // call calls a job and converts a panic to an error.

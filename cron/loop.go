@@ -28,6 +28,7 @@ type schedule struct {
 	handledUntil time.Time
 	next         time.Time // when the next tick is due; zero if there is none
 	waiting      int       // runs that wait to start
+	startAt      time.Time // when the next of them may start: later if it waits for a retry
 	running      int       // runs whose end is not recorded
 }
 
@@ -147,6 +148,9 @@ func (l *loop) pause() time.Duration {
 		if s.ticks() {
 			pause = min(pause, s.next.Sub(now))
 		}
+		if s.loaded && s.waiting > 0 && (s.running == 0 || s.Overlap == OverlapAllow) {
+			pause = min(pause, s.startAt.Sub(now))
+		}
 	}
 	return pause
 }
@@ -158,6 +162,9 @@ func (s *schedule) ticks() bool { return s.loaded && !s.paused && !s.next.IsZero
 func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
 	run.Schedule, run.Term, run.begin = s.Name, l.term, l.marked
 	run.ScheduledFor = run.ScheduledFor.In(s.expression.Zone())
+	if !run.claimedAt.IsZero() {
+		run.age = l.clock.now().Sub(run.claimedAt)
+	}
 	l.active[run.ID] = s
 	s.running++
 	log := l.log.With("schedule", s.Name, "scheduled_for", run.ScheduledFor, "attempt", run.Attempt)

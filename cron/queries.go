@@ -74,27 +74,46 @@ SELECT
     s.handled_until,
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'running' AND r.term = $2),
+    (
+        SELECT coalesce(r.retry_at, r.claimed_at)
+        FROM {runs} r
+        WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
+        ORDER BY r.id
+        LIMIT 1
+    ),
+    (
+        SELECT min(coalesce(r.retry_at, r.claimed_at))
+        FROM {runs} r
+        WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
+    ),
     clock_timestamp()
 FROM {schedules} s
 WHERE (s.role = $1 AND s.term = $2)
     OR (s.override IS NOT NULL AND (s.name = ANY ($3::text[]) OR s.override ->> 'job' = ANY ($3::text[])))`
 
 	readRunning = `
-SELECT id, schedule, scheduled_for, state, attempt, manual, requested_by
+SELECT id, schedule, scheduled_for, state, attempt, manual, requested_by, claimed_at
 FROM {runs}
 WHERE schedule = ANY ($1) AND state = 'running' AND term = $2`
 
+	// The attempt is compared since a commit can be unknown: then this attempt may
+	// be recorded already, and the next one claimed. A run that is tried again
+	// waits.
 	recordEnds = `
 WITH ended AS (
     UPDATE {runs} r
-    SET state = e.state, error = e.error, ended_at = clock_timestamp()
-    FROM unnest($2::bigint[], $3::text[], $4::text[]) AS e(id, state, error)
-    WHERE r.id = e.id AND r.state = 'running' AND r.term = $1
+    SET state = e.state,
+        attempt = r.attempt + (e.state = 'waiting')::integer,
+        error = e.error,
+        retry_at = CASE WHEN e.state = 'waiting' THEN clock_timestamp() + e.delay * interval '1 microsecond' END,
+        ended_at = CASE WHEN e.state <> 'waiting' THEN clock_timestamp() END
+    FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::bigint[]) AS e(id, attempt, state, error, delay)
+    WHERE r.id = e.id AND r.attempt = e.attempt AND r.state = 'running' AND r.term = $1
     RETURNING r.schedule, r.state
 ), counted AS (
     SELECT schedule, count(*) AS failures, count(*) FILTER (WHERE state = 'panicked') AS panics
     FROM ended
-    WHERE state <> 'succeeded'
+    WHERE state NOT IN ('succeeded', 'waiting')
     GROUP BY schedule
 )
 UPDATE {schedules} s
@@ -140,7 +159,8 @@ FROM moved m
 LEFT JOIN claimed c ON c.schedule = m.name
 ORDER BY c.id`
 
-	// Starts the oldest waiting runs.
+	// Starts the oldest waiting runs. Unless runs are parallel, a run that waits for
+	// its retry keeps later runs waiting.
 	startWaiting = `
 UPDATE {runs} r
 SET state = 'running',
@@ -148,19 +168,23 @@ SET state = 'running',
     node_id = $2,
     node_name = $3,
     started_at = clock_timestamp(),
+    retry_at = NULL,
     error = ''
 FROM (
     SELECT w.id
-    FROM unnest($4::text[], $5::integer[]) AS n(name, most)
+    FROM unnest($4::text[], $5::integer[], $7::boolean[]) AS n(name, most, parallel)
     JOIN {schedules} s ON s.name = n.name AND s.role = $6 AND s.term = $1
     JOIN LATERAL (
-        SELECT id
+        SELECT id, coalesce(retry_at <= clock_timestamp(), true) AS due
         FROM {runs}
-        WHERE schedule = n.name AND state = 'waiting' AND (manual OR NOT s.paused)
+        WHERE schedule = n.name
+            AND state = 'waiting'
+            AND (manual OR NOT s.paused)
+            AND (NOT n.parallel OR coalesce(retry_at <= clock_timestamp(), true))
         ORDER BY id
         LIMIT n.most
-    ) w ON true
+    ) w ON w.due
 ) w
 WHERE r.id = w.id AND r.state = 'waiting'
-RETURNING r.id, r.schedule, r.scheduled_for, r.state, r.attempt, r.manual, r.requested_by`
+RETURNING r.id, r.schedule, r.scheduled_for, r.state, r.attempt, r.manual, r.requested_by, r.claimed_at`
 )

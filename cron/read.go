@@ -17,7 +17,8 @@ type storedSchedule struct {
 	paused           bool
 	handledUntil     time.Time
 	waiting, running int
-	now              time.Time // by the database's clock
+	oldest, soonest  *time.Time // when the oldest and the first of the waiting runs may start
+	now              time.Time  // by the database's clock
 }
 
 // read reads the rows of the schedules, what operators have set of them, and the
@@ -65,7 +66,14 @@ func (s *schedule) update(row storedSchedule) {
 	if !s.handledUntil.Equal(row.handledUntil) {
 		s.handledUntil, s.next = row.handledUntil, s.timetable.next(row.handledUntil)
 	}
-	s.paused, s.waiting = row.paused, row.waiting
+	s.paused, s.waiting, s.startAt = row.paused, row.waiting, time.Time{}
+	start := row.oldest
+	if s.Overlap == OverlapAllow {
+		start = row.soonest
+	}
+	if start != nil {
+		s.startAt = *start
+	}
 }
 
 func (l *loop) readRows(ctx context.Context) ([]storedSchedule, error) {
@@ -76,6 +84,6 @@ func (l *loop) readRows(ctx context.Context) ([]storedSchedule, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedSchedule, err error) {
-		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.now)
+		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.oldest, &s.soonest, &s.now)
 	})
 }

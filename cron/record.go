@@ -16,7 +16,8 @@ type Record struct {
 	Ticks        int64 // how many ticks it represents: more than 1 only for missed ticks
 	Manual       bool
 	RequestedBy  string
-	Attempt      int
+	Attempt      int       // counts from 1; higher after an interrupted attempt or a retry
+	RetryAt      time.Time // when it is tried again; zero if it does not wait for a retry
 	Term         int64     // the term that last ran it; 0 if it never ran
 	NodeID       uuid.UUID // uuid.Nil if it never ran
 	NodeName     string
@@ -31,7 +32,7 @@ type nullableRecord struct {
 	id, ticks, term                   *int64
 	schedule, requestedBy, node, text *string
 	scheduledFor, claimed             *time.Time
-	started, ended                    *time.Time
+	started, ended, retryAt           *time.Time
 	state                             *State
 	manual                            *bool
 	attempt                           *int
@@ -40,7 +41,7 @@ type nullableRecord struct {
 
 func (n *nullableRecord) targets() []any {
 	return []any{&n.id, &n.schedule, &n.scheduledFor, &n.state, &n.ticks, &n.manual, &n.requestedBy, &n.attempt, &n.term,
-		&n.nodeID, &n.node, &n.claimed, &n.started, &n.ended, &n.text}
+		&n.nodeID, &n.node, &n.claimed, &n.started, &n.ended, &n.text, &n.retryAt}
 }
 
 func (n *nullableRecord) record() *Record {
@@ -59,6 +60,9 @@ func (n *nullableRecord) record() *Record {
 	}
 	if n.ended != nil {
 		r.EndedAt = *n.ended
+	}
+	if n.retryAt != nil {
+		r.RetryAt = *n.retryAt
 	}
 	return r
 }

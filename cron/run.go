@@ -14,7 +14,7 @@ type State string
 
 // The states of runs.
 const (
-	Waiting   State = "waiting"   // waits to start
+	Waiting   State = "waiting"   // waits to start, or for a retry
 	Running   State = "running"   // claimed by a leader
 	Succeeded State = "succeeded" // the job returned nil
 	Failed    State = "failed"    // the job returned an error
@@ -34,6 +34,9 @@ type Run struct {
 	Manual       bool      // an operator requested it
 	RequestedBy  string    // the requester, if Manual
 	Term         *tenure.Term
+
+	claimedAt time.Time     // by the database's clock; zero for a tick that is claimed now
+	age       time.Duration // since then, when this attempt began
 
 	begin func(ctx context.Context, fn func(pgx.Tx) error) error
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Job is what a schedule runs. Its context ends with the term, or when the
@@ -74,8 +75,18 @@ type Schedule struct {
 	// Jitter delays each tick by a part of this duration, which is computed
 	// from the name and the tick so that all nodes agree. At most one day.
 	Jitter time.Duration
-	// Timeout limits one run: its context then ends. Default 0: no limit.
+	// Timeout limits each attempt of a run: its context then ends. Default 0: no
+	// limit.
 	Timeout time.Duration
+
+	// Retries is the maximum number of retries of a run whose job returned an
+	// error that [Retry] marked. An attempt that was interrupted and repeated
+	// under AtLeastOnce counts too. Default 0, at most 1000.
+	Retries int
+	// Backoff returns the delay before a retry, or false if there is none.
+	// Failure.Elapsed counts from the claim of the run. Default
+	// retry.ExponentialBackoff{}.
+	Backoff retry.Strategy
 }
 
 // Limits of the settings.
@@ -83,6 +94,7 @@ const (
 	defaultCatchUp = 100
 	maxCatchUp     = 100_000
 	maxJitter      = 24 * time.Hour
+	maxRetries     = 1000
 )
 
 func (s Schedule) withDefaults() Schedule {
@@ -129,6 +141,8 @@ func (s Schedule) parseTimes() (timetable, error) {
 		return timetable{}, invalid("the jitter of %s is %v; it must be between 0 and %v", s.Name, s.Jitter, maxJitter)
 	case s.Timeout < 0:
 		return timetable{}, invalid("the timeout of %s is %v; it must be at least 0", s.Name, s.Timeout)
+	case s.Retries < 0 || s.Retries > maxRetries:
+		return timetable{}, invalid("the number of retries of %s is %d; it must be between 0 and %d", s.Name, s.Retries, maxRetries)
 	}
 	expression, err := parseIn(s.Expression, s.Zone)
 	if err != nil {
@@ -174,10 +188,11 @@ type settings struct {
 	Policy         Policy  `json:"policy"`
 	JitterSeconds  float64 `json:"jitter_seconds"`
 	TimeoutSeconds float64 `json:"timeout_seconds"`
+	Retries        int     `json:"retries"`
 }
 
 func (s Schedule) settings() settings {
-	return settings{s.CatchUp, s.CatchUpLimit, s.Overlap, s.Policy, s.Jitter.Seconds(), s.Timeout.Seconds()}
+	return settings{s.CatchUp, s.CatchUpLimit, s.Overlap, s.Policy, s.Jitter.Seconds(), s.Timeout.Seconds(), s.Retries}
 }
 
 func (s Schedule) encodeSettings() (string, error) {
@@ -191,7 +206,7 @@ func (s *Schedule) decodeSettings(text string) error {
 		return fmt.Errorf("the settings of the schedule %s: %w", s.Name, err)
 	}
 	s.CatchUp, s.CatchUpLimit, s.Overlap, s.Policy = from.CatchUp, from.CatchUpLimit, from.Overlap, from.Policy
-	s.Jitter, s.Timeout = seconds(from.JitterSeconds), seconds(from.TimeoutSeconds)
+	s.Jitter, s.Timeout, s.Retries = seconds(from.JitterSeconds), seconds(from.TimeoutSeconds), from.Retries
 	return nil
 }
 

@@ -34,10 +34,12 @@ CREATE TABLE {runs} (
     claimed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     started_at timestamptz,
     ended_at timestamptz,
+    retry_at timestamptz,
     error text NOT NULL DEFAULT '',
     UNIQUE (schedule, scheduled_for)
 );
 
+COMMENT ON COLUMN {runs}.retry_at IS 'When a run whose last attempt failed may start again.';
 COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 
 CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');

@@ -97,6 +97,8 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 		`name = "good"`+"\n"+never+"\ntimezone = \"Asia/Tokyo\"\n"+
 			`command = "echo $TENURE_SCHEDULE $TENURE_ATTEMPT $TENURE_RUN $TENURE_REQUESTED_BY $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME $${TENURE_DSN-none} $TENURE_SCHEDULED_FOR"`,
 		`name = "bad"`+"\n"+never+"\n"+`command = ["sh", "-c", "seq 500 >&2; echo oh no >&2; exit 7"]`,
+		`name = "again"`+"\n"+never+"\nretries = 5\nretry_exit_codes = [\"9\", \"75\"]\nretry_base = \"10ms\"\n"+
+			`command = "echo try $TENURE_ATTEMPT; case $TENURE_ATTEMPT in 3) exit 8;; esac; exit 75"`,
 		`name = "slow"`+"\n"+never+"\ntimeout = \"2s\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.1; done"`,
 		`name = "stubborn"`+"\n"+never+"\ntimeout = \"2s\"\n"+
 			`command = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > `+folder+`/pid; while :; do sleep 0.1; done' & wait; while :; do sleep 1; done"`,
@@ -124,6 +126,10 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 	}
 	if log := node.log(); !strings.Contains(log, "\n1\n2\n3\n") {
 		t.Error("the command's errors are not this program's")
+	}
+	again := place.awaitRun(t, "again", place.trigger(t, "again"))
+	if again.State != "failed" || again.Attempt != 3 || again.Error != "exit code 8" {
+		t.Errorf("%+v", again)
 	}
 	slow := place.awaitRun(t, "slow", place.trigger(t, "slow"))
 	if slow.State != "timed_out" || !strings.HasPrefix(slow.Error, "the command was ended because its timeout had passed: ") || !strings.HasSuffix(slow.Error, "asked") {

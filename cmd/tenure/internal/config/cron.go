@@ -3,10 +3,13 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // CommandSchedule is one table of [[cron]]: a schedule without its job, which is
@@ -15,6 +18,9 @@ type CommandSchedule struct {
 	cron.Schedule
 
 	Command []string // with its arguments
+
+	// RetryExitCodes are the exit codes after which the command is tried again.
+	RetryExitCodes []int
 }
 
 // Schedules are the tables of [[cron]] in their order. What a table leaves out has
@@ -28,7 +34,9 @@ func (f *File) Schedules() []CommandSchedule {
 		table := fmt.Sprintf("cron[%d].", i)
 		limit, _ := f.lookup(table + "catch_up_limit").value.(int64)
 		words, _ := f.lookup(table + "command").value.([]string)
-		all = append(all, CommandSchedule{
+		retries, _ := f.lookup(table + "retries").value.(int64)
+		codes, _ := f.lookup(table + "retry_exit_codes").value.([]string)
+		one := CommandSchedule{
 			Schedule: cron.Schedule{
 				Name:         f.text(table + "name"),
 				Expression:   f.text(table + "schedule"),
@@ -39,9 +47,18 @@ func (f *File) Schedules() []CommandSchedule {
 				Policy:       cron.Policy(strings.ReplaceAll(f.text(table+"policy"), "-", "_")),
 				Jitter:       f.length(table + "jitter"),
 				Timeout:      f.length(table + "timeout"),
+				Retries:      int(retries),
 			},
 			Command: slices.Clone(words),
-		})
+		}
+		for _, code := range codes {
+			n, _ := strconv.Atoi(code) // exitCodes has checked it
+			one.RetryExitCodes = append(one.RetryExitCodes, n)
+		}
+		if retries > 0 {
+			one.Backoff = retry.ExponentialBackoff{Base: f.length(table + "retry_base"), Max: f.length(table + "retry_max")}
+		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -59,7 +76,41 @@ func (r *reader) checkSchedules() {
 			_, err = cron.Parse(schedule.Expression, zone)
 			r.understood(table+"schedule", err)
 		}
+		r.checkRetries(table, schedule)
 	}
+}
+
+// checkRetries checks the keys of retries against each other.
+func (r *reader) checkRetries(table string, schedule CommandSchedule) {
+	if schedule.Retries > 0 && len(schedule.RetryExitCodes) == 0 {
+		r.fault(r.file.lookup(table+"retries").at, "%sretries needs %sretry_exit_codes", table, table)
+	}
+	for _, name := range []string{"retry_exit_codes", "retry_base", "retry_max"} {
+		if has := r.file.lookup(table + name); has.key != nil && schedule.Retries == 0 {
+			r.fault(has.at, "%s%s needs %sretries", table, name, table)
+		}
+	}
+	base, limit := r.file.length(table+"retry_base"), r.file.length(table+"retry_max")
+	if base == 0 {
+		base = time.Second
+	}
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
+	if base > limit {
+		r.fault(r.file.lookup(table+"retry_base").at, "%sretry_base (%s) is longer than %sretry_max (%s)", table, writtenDuration(base), table, writtenDuration(limit))
+	}
+}
+
+// exitCodes checks that all elements are exit codes of failed commands.
+func exitCodes(value any) error {
+	items, _ := value.([]string)
+	for _, item := range items {
+		if n, err := strconv.Atoi(item); err != nil || n < 1 || n > 255 {
+			return fmt.Errorf("%q is not an exit code from 1 to 255", item)
+		}
+	}
+	return nil
 }
 
 // understood reports the fault of a value if err is not nil.

@@ -131,6 +131,12 @@ func TestErrors(t *testing.T) {
 			`1:3: alerts[0] needs condition`, `4:1: the name "a" is already used in line 2`}},
 		{"cron", "[[cron]]\noverlap = 'skp'\n", []string{
 			`2:11: cron[0].overlap: it is "skp"; it must be skip, queue or allow: did you mean "skip"?`}},
+		{"cron retries", "[[cron]]\nname = 'a'\nschedule = '@daily'\ncommand = 'x'\nretries = 2\nretry_base = '1m'\n[[cron]]\nname = 'b'\nschedule = '@daily'\ncommand = 'x'\nretry_max = '2s'\n", []string{
+			`5:1: cron[0].retries needs cron[0].retry_exit_codes`,
+			`6:1: cron[0].retry_base (1m) is longer than cron[0].retry_max (30s)`,
+			`11:1: cron[1].retry_max needs cron[1].retries`}},
+		{"cron exit codes", "[[cron]]\nretry_exit_codes = ['0']\n", []string{
+			`2:1: cron[0].retry_exit_codes: "0" is not an exit code from 1 to 255`}},
 		{"incomplete cron", "[[cron]]\noverlap = 'skip'\n", []string{
 			`1:3: cron[0] needs name`, `1:3: cron[0] needs schedule`, `1:3: cron[0] needs command`}},
 		{"what cron does not understand", "[[cron]]\nname = \"a\\n\"\nschedule = '0 0 30 2 *'\ncommand = 'x'\n[[cron]]\nname = 'b'\nschedule = 'often'\ncommand = 'x'\ntimezone = 'Europe/Atlantis'\n", []string{

@@ -217,6 +217,10 @@ var cronKeys = []key{
 	{path: "cron[].policy", kind: text, evidence: cronEvidence, check: oneOf("at-most-once", "at-least-once"), fallback: "at-most-once", live: true},
 	{path: "cron[].jitter", kind: duration, evidence: cronEvidence, check: between(0, longest), fallback: time.Duration(0), live: true},
 	{path: "cron[].timeout", kind: duration, evidence: cronEvidence, check: between(shortest, 7*longest), note: "none", live: true},
+	{path: "cron[].retries", kind: integer, evidence: cronEvidence, check: between(int64(0), 1000), fallback: int64(0), live: true},
+	{path: "cron[].retry_exit_codes", kind: texts, evidence: cronEvidence, check: exitCodes, note: "none: required with retries", live: true},
+	{path: "cron[].retry_base", kind: duration, evidence: cronEvidence, check: between(shortest, longest), fallback: time.Second, live: true},
+	{path: "cron[].retry_max", kind: duration, evidence: cronEvidence, check: between(shortest, longest), fallback: 30 * time.Second, live: true},
 }
 
 // table is the name of the key's table, written between brackets.

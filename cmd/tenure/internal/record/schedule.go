@@ -25,6 +25,7 @@ type Schedule struct {
 	Policy         cron.Policy    `json:"policy"`
 	JitterSeconds  float64        `json:"jitter_seconds"`
 	TimeoutSeconds float64        `json:"timeout_seconds"` // 0 for none
+	Retries        int            `json:"retries"`         // the maximum for a run
 	Override       *cron.Override `json:"override"`        // what operators have set; null if nothing
 	Role           string         `json:"role"`
 	Term           int64          `json:"term"` // the last term whose leader ran the schedule
@@ -55,7 +56,7 @@ func NewSchedule(s cron.Status) Schedule {
 	r := Schedule{
 		Schedule: s.Name, Status: ScheduleStatus(s), Expression: s.Expression, Timezone: s.Zone,
 		CatchUp: s.CatchUp, CatchUpLimit: s.CatchUpLimit, Overlap: s.Overlap, Policy: s.Policy,
-		JitterSeconds: s.Jitter.Seconds(), TimeoutSeconds: s.Timeout.Seconds(), Override: s.Override,
+		JitterSeconds: s.Jitter.Seconds(), TimeoutSeconds: s.Timeout.Seconds(), Retries: s.Retries, Override: s.Override,
 		Role: s.Role, Term: s.Term, Loaded: s.Loaded, Paused: s.Paused, Next: Time(s.Next),
 		Waiting: s.Waiting, Running: s.Running, Missed: s.Missed, Failures: s.Failures, Panics: s.Panics,
 		HandledUntil: Time(s.HandledUntil),
@@ -97,7 +98,8 @@ type Run struct {
 	Manual       bool       `json:"manual"`
 	RequestedBy  string     `json:"requested_by,omitempty"`
 	Attempt      int        `json:"attempt"`
-	Term         *int64     `json:"term"` // null if it never ran, like the node
+	RetryAt      Time       `json:"retry_at"` // null if it does not wait for a retry
+	Term         *int64     `json:"term"`     // null if it never ran, like the node
 	Node         *uuid.UUID `json:"node"`
 	NodeName     string     `json:"node_name"`
 	ClaimedAt    Time       `json:"claimed_at"`
@@ -110,7 +112,7 @@ type Run struct {
 func NewRun(r cron.Record) Run {
 	record := Run{
 		Run: r.ID, Schedule: r.Schedule, ScheduledFor: Time(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
-		Attempt: r.Attempt, NodeName: r.NodeName, ClaimedAt: Time(r.ClaimedAt), StartedAt: Time(r.StartedAt),
+		Attempt: r.Attempt, RetryAt: Time(r.RetryAt), NodeName: r.NodeName, ClaimedAt: Time(r.ClaimedAt), StartedAt: Time(r.StartedAt),
 		EndedAt: Time(r.EndedAt), Error: r.Error,
 	}
 	if r.NodeID != uuid.Nil {

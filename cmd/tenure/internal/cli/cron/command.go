@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -42,7 +43,7 @@ func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.S
 		if err != nil {
 			return nil, fmt.Errorf("the schedule %s: %w", table.Name, err)
 		}
-		one := scheduledCommand{c, path, table.Command, table.Policy}
+		one := scheduledCommand{c, path, table.Command, table.Policy, table.RetryExitCodes}
 		schedule := table.Schedule
 		schedule.Job = one.run
 		all = append(all, schedule)
@@ -54,9 +55,10 @@ func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.S
 type scheduledCommand struct {
 	*scheduledCommands
 
-	path   string
-	args   []string
-	policy cron.Policy
+	path       string
+	args       []string
+	policy     cron.Policy
+	retryCodes []int
 }
 
 // run runs the command as a job. It returns when none of its processes is
@@ -76,7 +78,11 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 			return nil
 		case !end.Stopped:
 			log.Warn("the command has ended", "exit_code", end.Code)
-			return failure(fmt.Sprintf("exit code %d", end.Code), words)
+			err := failure(fmt.Sprintf("exit code %d", end.Code), words)
+			if slices.Contains(c.retryCodes, end.Code) {
+				return cron.Retry(err)
+			}
+			return err
 		case over:
 			return term.cutOff(words)
 		case c.policy != cron.AtLeastOnce:

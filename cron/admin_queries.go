@@ -3,7 +3,8 @@ package cron
 // recordColumns are the columns of a run r that make a Record.
 const recordColumns = `
     r.id, r.schedule, r.scheduled_for, r.state, r.ticks, r.manual, r.requested_by, r.attempt, r.term,
-    r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error, r.retry_at`
+    r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error, r.retry_at,
+    octet_length(r.output)`
 
 // The statements of operators, who read and change schedules.
 const (
@@ -44,6 +45,11 @@ FROM {runs} r
 WHERE r.schedule = $1
 ORDER BY r.scheduled_for DESC
 LIMIT $2`
+
+	readRun = `
+SELECT` + recordColumns + `, r.output
+FROM {runs} r
+WHERE r.id = $1`
 
 	// Returns a NULL if another run has this instant, and no row if the
 	// schedule does not exist.

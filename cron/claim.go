@@ -96,12 +96,12 @@ func (l *loop) writeBatch(ctx context.Context, b batch) error {
 func (l *loop) queueEnds(pipeline *pgx.Batch, ended []outcome) {
 	n := len(ended)
 	ids, attempts, delays := make([]int64, n), make([]int32, n), make([]int64, n)
-	states, errors := make([]string, n), make([]string, n)
+	states, errors, outputs := make([]string, n), make([]string, n), make([]string, n)
 	for i, o := range ended {
 		ids[i], attempts[i], delays[i] = o.run.ID, int32(o.run.Attempt), o.delay.Microseconds()
-		states[i], errors[i] = string(o.state), o.text
+		states[i], errors[i], outputs[i] = string(o.state), o.text, o.output
 	}
-	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, attempts, states, errors, delays)
+	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, attempts, states, errors, delays, outputs)
 }
 
 func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {

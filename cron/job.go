@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -21,10 +20,11 @@ const maxError = 2000
 
 // outcome is the result of a run.
 type outcome struct {
-	run   Run
-	state State         // Waiting for a retry
-	text  string        // the error
-	delay time.Duration // before the retry
+	run    Run
+	state  State         // Waiting for a retry
+	text   string        // the error
+	output string        // what the job wrote
+	delay  time.Duration // before the retry
 }
 
 // errRunTimeout is the cause of a run's context when its Timeout has passed. It
@@ -47,7 +47,7 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	begun := time.Now()
 	panicked, err := call(ctx, s.Job, run, log)
 	took := time.Since(begun)
-	end := outcome{run: run, state: Failed}
+	end := outcome{run: run, state: Failed, output: run.output.text()}
 	if err != nil {
 		end.text = clip(err.Error())
 	}
@@ -110,7 +110,7 @@ func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 // clip truncates text for a column and replaces what PostgreSQL does not accept
 // as text.
 func clip(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	text = storable(text)
 	if len(text) <= maxError {
 		return text
 	}

@@ -18,6 +18,10 @@ const notifyPause = 50 * time.Millisecond
 // started together.
 const maxStarts = 100
 
+// maxEnds is how many ends of runs are recorded together, for the sake of the
+// length of their output.
+const maxEnds = 100
+
 // schedule is the state of a schedule in one term.
 type schedule struct {
 	timetable
@@ -161,6 +165,7 @@ func (s *schedule) ticks() bool { return s.loaded && !s.paused && !s.next.IsZero
 // begin starts the job of a claimed run.
 func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
 	run.Schedule, run.Term, run.begin = s.Name, l.term, l.marked
+	run.output = &output{}
 	run.ScheduledFor = run.ScheduledFor.In(s.expression.Zone())
 	if !run.claimedAt.IsZero() {
 		run.age = l.clock.now().Sub(run.claimedAt)
@@ -177,24 +182,34 @@ func (l *loop) report(o outcome) {
 	l.mu.Lock()
 	l.outcomes = append(l.outcomes, o)
 	l.mu.Unlock()
+	l.wakeUp()
+}
+
+// wakeUp makes the loop record outcomes.
+func (l *loop) wakeUp() {
 	select {
 	case l.finished <- struct{}{}:
 	default:
 	}
 }
 
-// reported returns the outcomes that are not recorded yet.
+// reported returns the first outcomes that are not recorded yet.
 func (l *loop) reported() []outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.outcomes[:len(l.outcomes):len(l.outcomes)]
+	n := min(len(l.outcomes), maxEnds)
+	return l.outcomes[:n:n]
 }
 
 // recorded removes the first n outcomes.
 func (l *loop) recorded(n int) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.outcomes = l.outcomes[n:]
+	left := len(l.outcomes)
+	l.mu.Unlock()
+	if left > 0 {
+		l.wakeUp()
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -105,9 +105,11 @@ WITH ended AS (
     SET state = e.state,
         attempt = r.attempt + (e.state = 'waiting')::integer,
         error = e.error,
+        output = e.output,
         retry_at = CASE WHEN e.state = 'waiting' THEN clock_timestamp() + e.delay * interval '1 microsecond' END,
         ended_at = CASE WHEN e.state <> 'waiting' THEN clock_timestamp() END
-    FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::bigint[]) AS e(id, attempt, state, error, delay)
+    FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+        AS e(id, attempt, state, error, delay, output)
     WHERE r.id = e.id AND r.attempt = e.attempt AND r.state = 'running' AND r.term = $1
     RETURNING r.schedule, r.state
 ), counted AS (

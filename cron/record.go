@@ -25,6 +25,10 @@ type Record struct {
 	StartedAt    time.Time // zero if it never ran
 	EndedAt      time.Time // zero if it has not ended
 	Error        string
+	// OutputBytes is the length of what the last recorded attempt wrote to
+	// [Run.Output], at most 64 KiB, and Output that text. Only [Admin.Run] reads it.
+	OutputBytes int
+	Output      string
 }
 
 // nullableRecord scans a record that may be missing.
@@ -35,13 +39,13 @@ type nullableRecord struct {
 	started, ended, retryAt           *time.Time
 	state                             *State
 	manual                            *bool
-	attempt                           *int
+	attempt, outputBytes              *int
 	nodeID                            *uuid.UUID
 }
 
 func (n *nullableRecord) targets() []any {
 	return []any{&n.id, &n.schedule, &n.scheduledFor, &n.state, &n.ticks, &n.manual, &n.requestedBy, &n.attempt, &n.term,
-		&n.nodeID, &n.node, &n.claimed, &n.started, &n.ended, &n.text, &n.retryAt}
+		&n.nodeID, &n.node, &n.claimed, &n.started, &n.ended, &n.text, &n.retryAt, &n.outputBytes}
 }
 
 func (n *nullableRecord) record() *Record {
@@ -51,6 +55,7 @@ func (n *nullableRecord) record() *Record {
 	r := &Record{
 		ID: *n.id, Schedule: *n.schedule, ScheduledFor: *n.scheduledFor, State: *n.state, Ticks: *n.ticks, Manual: *n.manual,
 		RequestedBy: *n.requestedBy, Attempt: *n.attempt, Term: *n.term, NodeName: *n.node, ClaimedAt: *n.claimed, Error: *n.text,
+		OutputBytes: *n.outputBytes,
 	}
 	if n.nodeID != nil {
 		r.NodeID = *n.nodeID

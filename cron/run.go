@@ -38,6 +38,8 @@ type Run struct {
 	claimedAt time.Time     // by the database's clock; zero for a tick that is claimed now
 	age       time.Duration // since then, when this attempt began
 
+	output *output
+
 	begin func(ctx context.Context, fn func(pgx.Tx) error) error
 }
 

@@ -36,10 +36,12 @@ CREATE TABLE {runs} (
     ended_at timestamptz,
     retry_at timestamptz,
     error text NOT NULL DEFAULT '',
+    output text NOT NULL DEFAULT '',
     UNIQUE (schedule, scheduled_for)
 );
 
 COMMENT ON COLUMN {runs}.retry_at IS 'When a run whose last attempt failed may start again.';
+COMMENT ON COLUMN {runs}.output IS 'The end of what its job wrote in the last recorded attempt.';
 COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 
 CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');

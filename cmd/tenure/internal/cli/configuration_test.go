@@ -81,6 +81,7 @@ var withoutKey = map[string]string{
 	"expr":            "what cron next is asked, at each call",
 	"tz":              "as expr",
 	"from":            "as expr",
+	"run":             "as expr, for cron history",
 	"count":           "how many rows a command prints, at each call",
 	"all":             "which dead letters processor replay is about, at each call",
 	"by":              "who makes a change, at each call",

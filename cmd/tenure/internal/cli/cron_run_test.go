@@ -127,9 +127,30 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 	if log := node.log(); !strings.Contains(log, "\n1\n2\n3\n") {
 		t.Error("the command's errors are not this program's")
 	}
+	output := func(id int64) string {
+		t.Helper()
+		var run record.RunWithOutput
+		invoke(t, place.with("cron", "history", "--run", fmt.Sprint(id), "-o", "json")...).want(t, console.ExitDone).decode(t, &run)
+		if run.Run.Run != id || run.OutputBytes != len(run.Output) {
+			t.Errorf("run %d is %+v", id, run)
+		}
+		return run.Output
+	}
+	if got := output(good.Run); got != line+"\n" {
+		t.Errorf("the output of the good run is %q; want %q", got, line)
+	}
+	if got := output(bad.Run); !strings.HasPrefix(got, "1\n2\n") || !strings.HasSuffix(got, "\n500\noh no\n") {
+		t.Errorf("the output of the bad run is %q", got)
+	}
+	if printed := invoke(t, place.with("cron", "history", "--run", fmt.Sprint(good.Run))...).want(t, console.ExitDone); printed.stdout != line+"\n" {
+		t.Errorf("printed %q; want %q", printed.stdout, line)
+	}
 	again := place.awaitRun(t, "again", place.trigger(t, "again"))
 	if again.State != "failed" || again.Attempt != 3 || again.Error != "exit code 8" {
 		t.Errorf("%+v", again)
+	}
+	if got := output(again.Run); got != "try 3\n" {
+		t.Errorf("the output of the last attempt is %q", got)
 	}
 	slow := place.awaitRun(t, "slow", place.trigger(t, "slow"))
 	if slow.State != "timed_out" || !strings.HasPrefix(slow.Error, "the command was ended because its timeout had passed: ") || !strings.HasSuffix(slow.Error, "asked") {

@@ -106,6 +106,13 @@ type Run struct {
 	StartedAt    Time       `json:"started_at"`
 	EndedAt      Time       `json:"ended_at"`
 	Error        string     `json:"error,omitempty"`
+	OutputBytes  int        `json:"output_bytes"` // of the stored output
+}
+
+// RunWithOutput is a run of a schedule with its stored output.
+type RunWithOutput struct {
+	Run
+	Output string `json:"output"`
 }
 
 // NewRun returns a run of a schedule.
@@ -113,7 +120,7 @@ func NewRun(r cron.Record) Run {
 	record := Run{
 		Run: r.ID, Schedule: r.Schedule, ScheduledFor: Time(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
 		Attempt: r.Attempt, RetryAt: Time(r.RetryAt), NodeName: r.NodeName, ClaimedAt: Time(r.ClaimedAt), StartedAt: Time(r.StartedAt),
-		EndedAt: Time(r.EndedAt), Error: r.Error,
+		EndedAt: Time(r.EndedAt), Error: r.Error, OutputBytes: r.OutputBytes,
 	}
 	if r.NodeID != uuid.Nil {
 		record.Term, record.Node = &r.Term, &r.NodeID

@@ -40,6 +40,7 @@ const (
 
 	codeNoWork           = "no_work"
 	codeUnknownSchedule  = "unknown_schedule"
+	codeUnknownRun       = "unknown_run"
 	codeUnknownProcessor = "unknown_processor"
 	codeInvalidQuery     = "invalid_query"
 	codeInvalidSettings  = "invalid_settings"

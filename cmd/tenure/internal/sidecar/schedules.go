@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
@@ -44,6 +45,7 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 		{prefix, "name", "/resume", post(resumeSchedule)},
 		{prefix, "name", "/reset", post(resetSchedule)},
 		{prefix, "name", "", one},
+		{"/v1/schedule-runs/", "name", "", get(showRun)},
 	}
 }
 
@@ -72,6 +74,15 @@ func listRuns(ctx context.Context, q *workRequest) (int, any, error) {
 	}
 	runs, err := q.schedules.History(ctx, q.name(), most)
 	return http.StatusOK, record.NewRuns(q.name(), runs), err
+}
+
+func showRun(ctx context.Context, q *workRequest) (int, any, error) {
+	id, err := strconv.ParseInt(q.name(), 10, 64)
+	if err != nil || id < 1 {
+		return 0, nil, &badInput{codeInvalidQuery, "the run must be the number of a run"}
+	}
+	r, err := q.schedules.Run(ctx, id)
+	return http.StatusOK, record.RunWithOutput{Run: record.NewRun(r), Output: r.Output}, err
 }
 
 func listTicks(ctx context.Context, q *workRequest) (int, any, error) {

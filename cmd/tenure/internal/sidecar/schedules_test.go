@@ -2,6 +2,8 @@ package sidecar
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,7 +31,8 @@ func runSchedules(t *testing.T, i *postgrestest.Installation, names ...string) <
 	for _, name := range names {
 		err := scheduler.Add(cron.Schedule{Name: name, Expression: never, Job: func(_ context.Context, run cron.Run) error {
 			runs <- run.Schedule
-			return nil
+			_, err := io.WriteString(run.Output(), "ran "+run.Schedule)
+			return err
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -95,6 +98,10 @@ func TestSchedulesOverHTTP(t *testing.T) {
 	if len(history.Runs) != 1 || history.Runs[0].Run != run.Run || history.Runs[0].RequestedBy != askedOverHTTP {
 		t.Errorf("the runs are %+v", history)
 	}
+	i.Await("the output of the run", func() bool {
+		r := decode[record.RunWithOutput](t, call(t, h, http.MethodGet, fmt.Sprintf("/v1/schedule-runs/%d", run.Run), "").want(t, 200).body)
+		return r.Run.Run == run.Run && r.Output == "ran back up/all" && r.OutputBytes == len(r.Output)
+	})
 	if p := decode[record.PausedSchedule](t, post("/pause")); !p.Paused || show().Status != "paused" {
 		t.Errorf("%+v", p)
 	}
@@ -150,6 +157,9 @@ func TestSchedulesRefuseBadRequests(t *testing.T) {
 		status               int
 		code, words          string
 	}{
+		{"GET", "/v1/schedule-runs/one", "", 400, codeInvalidQuery, "the number of a run"},
+		{"GET", "/v1/schedule-runs/0", "", 400, codeInvalidQuery, "the number of a run"},
+		{"GET", "/v1/schedule-runs/1000000", "", 404, codeUnknownRun, "there is no run 1000000"},
 		{"GET", "/v1/schedules/backpu", "", 404, codeUnknownSchedule, `there is no schedule \"backpu\"; known schedules: backup`},
 		{"GET", "/v1/schedules/backup/runs?count=0", "", 400, codeInvalidQuery, "between 1 and 1000"},
 		{"GET", "/v1/schedule-changes?schedule=none", "", 404, codeUnknownSchedule, "none"},
@@ -187,7 +197,8 @@ func coverSchedules(t *testing.T, answered coverage) {
 	t.Helper()
 	i := postgrestest.Unmigrated(t)
 	runSchedules(t, i, "backup")
-	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
+	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5",
+		"/v1/schedule-runs/1", "/v1/schedule-runs/one")
 	const one, settings, added = "/v1/schedules/backup", `{"timezone":"UTC"}`, `{"schedule":"extra","job":"backup","expression":"` + never + `"}`
 	coverWrites(t, i, answered, write{"POST", "/v1/schedules", added}, write{"PATCH", one, settings}, write{"DELETE", one, ""},
 		write{"POST", one + "/trigger", ""}, write{"POST", one + "/pause", ""}, write{"POST", one + "/resume", ""}, write{"POST", one + "/reset", ""})
@@ -212,6 +223,7 @@ func coverSchedules(t *testing.T, answered coverage) {
 			seen("GET", target, "")
 		}
 	}
+	seen("GET", "/v1/schedule-runs/1", "")
 	seen("DELETE", "/v1/schedules/extra", "")
 	coverConcurrentChange(t, i, func() { seen("PATCH", one, settings) })
 }

@@ -122,6 +122,7 @@ func changed[T any](h *Handler, about subject, timeout time.Duration, shape stri
 // refuseWork answers why a request about schedules or processors failed.
 func (h *Handler) refuseWork(w http.ResponseWriter, r *http.Request, about subject, err error) {
 	var noSchedule *cron.UnknownError
+	var noRun *cron.UnknownRunError
 	var noProcessor *processor.UnknownError
 	var conflict *cron.ConflictError
 	var input *badInput
@@ -129,6 +130,8 @@ func (h *Handler) refuseWork(w http.ResponseWriter, r *http.Request, about subje
 	switch {
 	case errors.As(err, &noSchedule):
 		refuse(w, http.StatusNotFound, codeUnknownSchedule, reason)
+	case errors.As(err, &noRun):
+		refuse(w, http.StatusNotFound, codeUnknownRun, reason)
 	case errors.As(err, &noProcessor):
 		refuse(w, http.StatusNotFound, codeUnknownProcessor, reason)
 	case errors.As(err, &input):

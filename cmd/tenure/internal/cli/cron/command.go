@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,7 +30,8 @@ type scheduledCommands struct {
 
 	stopTimeout time.Duration // of the node
 	environment []string
-	errors      io.Writer // receives the standard error of the commands
+	output      io.Writer // receives the standard output of the commands
+	errors      io.Writer // receives their standard error
 	log         *slog.Logger
 	node        *tenure.Node // set before the first run
 }
@@ -106,22 +108,29 @@ func failure(what, words string) error {
 	return fmt.Errorf("%s: %s", what, words)
 }
 
-// once runs the command once and returns the end of its standard error.
+// once runs the command once and returns the end of its standard error. The end of
+// both its outputs is stored with the run.
 func (c scheduledCommand) once(term *runTerm, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
-	words, err := tail.Start(c.errors, maxErrors)
+	words, err := tail.Start(io.MultiWriter(run.Output(), c.errors), maxErrors)
 	if err != nil {
 		return guardian.End{}, "", err
 	}
+	output, err := tail.Start(io.MultiWriter(run.Output(), c.output), 0)
+	if err != nil {
+		_, _ = words.Close()
+		return guardian.End{}, "", err
+	}
 	end, err := guardian.Run(term, guardian.Command{
-		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stderr: words.File(),
+		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stdout: output.File(), Stderr: words.File(),
 		Grace: c.Grace, Lead: c.Lead, Refresh: c.Refresh,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
 		Started:    func(pid int) { log.Info("the command has started", "pid", pid) },
 		Logger:     log,
 	})
 	last, closing := words.Close()
-	if closing != nil {
-		log.Warn("the recorded standard error of the command may be incomplete", "error", closing)
+	_, closingOutput := output.Close()
+	if err := errors.Join(closing, closingOutput); err != nil {
+		log.Warn("the recorded output of the command may be incomplete", "error", err)
 	}
 	return end, last, err
 }

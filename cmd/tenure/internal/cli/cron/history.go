@@ -2,8 +2,10 @@ package cron
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,17 +14,24 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 const cronHistoryLong = `Print the runs of a schedule, or of all, latest tick first. A run is "waiting", "running",
 "succeeded", "failed", "timed_out", "panicked", "abandoned" (interrupted and not
 repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had
-not ended). If very many ticks were missed, one row represents TICKS of them.`
+not ended). If very many ticks were missed, one row represents TICKS of them. With
+--run, print the stored output of one run: the last 64 KiB that its command wrote to
+standard output and standard error.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
+	var run int64
 	cmd := &cobra.Command{
-		Use: "history [SCHEDULE]", Short: "Print the runs of a schedule, or of all", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100",
+		Use: "history [SCHEDULE | --run RUN]", Short: "Print the runs of a schedule, or of all", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100\n  tenure cron history --run 42",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("run") && (len(args) > 0 || run < 1) {
+				return console.Usage("use --run with the number of a run, in column RUN, and without a schedule")
+			}
 			if len(args) == 0 {
 				return nil
 			}
@@ -30,7 +39,12 @@ func newCronHistory(out *console.Output) *cobra.Command {
 		},
 		ValidArgsFunction: subject.Complete,
 	}
+	cmd.Flags().Int64Var(&run, "run", 0, "print the output of this run")
+	cmd.Flags().Lookup("run").DefValue = ""
 	return subject.ReadMost(cmd, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
+		if run > 0 {
+			return printOutput(ctx, out, schedules, run)
+		}
 		if len(args) == 0 {
 			records, err := allRuns(ctx, schedules, most)
 			if err != nil {
@@ -43,6 +57,19 @@ func newCronHistory(out *console.Output) *cobra.Command {
 			return err
 		}
 		return out.PrintTable(record.NewRuns(args[0], records), runRows(records, false), omittedOfRuns...)
+	})
+}
+
+// printOutput prints a run with its output.
+func printOutput(ctx context.Context, out *console.Output, schedules *cron.Admin, id int64) error {
+	r, err := schedules.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	return out.PrintText(record.RunWithOutput{Run: record.NewRun(r), Output: r.Output}, func(page *console.Page) {
+		if r.Output != "" {
+			fmt.Fprintln(page, strings.TrimSuffix(printable.Lines(r.Output), "\n"))
+		}
 	})
 }
 

@@ -1,0 +1,71 @@
+package cron
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// maxOutput is the maximum length of the stored output of a run, in bytes.
+const maxOutput = 64 << 10
+
+// cutMark begins an output whose beginning is not stored.
+const cutMark = "…"
+
+// Output returns a writer for what the job wants to keep. Its last 64 KiB are
+// stored with the run when the attempt has ended, in place of those of an earlier
+// attempt; invalid UTF-8 and NUL are replaced. The output of an attempt whose end
+// is not recorded is lost. The writer never fails and is safe for concurrent use.
+func (r Run) Output() io.Writer {
+	if r.output == nil {
+		return io.Discard
+	}
+	return r.output
+}
+
+// output keeps the end of what is written to it.
+type output struct {
+	mu   sync.Mutex
+	kept []byte // the last maxOutput bytes, or up to twice as many
+	cut  bool   // there was more
+}
+
+// Write implements io.Writer.
+func (o *output) Write(words []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(words)
+	if n > maxOutput {
+		words, o.kept, o.cut = words[n-maxOutput:], o.kept[:0], true
+	}
+	if len(o.kept)+len(words) > 2*maxOutput {
+		o.kept, o.cut = append(o.kept[:0], o.kept[len(o.kept)-maxOutput:]...), true
+	}
+	o.kept = append(o.kept, words...)
+	return n, nil
+}
+
+// text returns what is kept as text that PostgreSQL accepts.
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last, cut := o.kept, o.cut
+	if excess := len(last) - maxOutput; excess > 0 {
+		last, cut = last[excess:], true
+	}
+	text := storable(string(last)) // replacements are longer than what they replace
+	if !cut && len(text) <= maxOutput {
+		return text
+	}
+	begin := max(0, len(text)+len(cutMark)-maxOutput)
+	for begin < len(text) && !utf8.RuneStart(text[begin]) {
+		begin++
+	}
+	return cutMark + text[begin:]
+}
+
+// storable replaces what PostgreSQL does not accept as text.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}

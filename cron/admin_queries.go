@@ -71,6 +71,37 @@ SELECT r.id, pg_notify($3, '')::text
 FROM schedule
 LEFT JOIN run r ON true`
 
+	// Returns no row if the schedule is no longer as it was read. A row that
+	// represents several missed ticks becomes the run of its own tick, the last.
+	backfill = `
+WITH schedule AS (
+    SELECT name FROM {schedules} WHERE name = $1 AND expression = $2 AND timezone = $3
+), run AS (
+    INSERT INTO {runs} AS r (schedule, scheduled_for, state, requested_by)
+    SELECT s.name, t.at, 'waiting', $5
+    FROM schedule s
+    CROSS JOIN unnest($4::timestamptz[]) AS t(at)
+    ORDER BY t.at
+    ON CONFLICT (schedule, scheduled_for) DO UPDATE
+    SET state = 'waiting',
+        ticks = 1,
+        requested_by = excluded.requested_by,
+        claimed_at = clock_timestamp(),
+        ended_at = NULL
+    WHERE r.state IN ('missed', 'skipped')
+    RETURNING r.id
+), counted AS (
+    SELECT count(*) AS runs FROM run
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT $5, 'schedule', $1, 'backfill', 'runs: ' || runs || ', ' || $6
+    FROM counted
+    WHERE runs > 0
+)
+SELECT c.runs, pg_notify($7, '')::text
+FROM schedule
+CROSS JOIN counted c`
+
 	// A resumed schedule ticks from now on.
 	setPaused = `
 WITH changed AS (

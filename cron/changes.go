@@ -14,7 +14,7 @@ type Change struct {
 	At       time.Time // by the database's clock
 	By       string    // who
 	Schedule string
-	Action   string // trigger, pause, resume, add, change, reset or remove
+	Action   string // trigger, backfill, pause, resume, add, change, reset or remove
 	Detail   string // for example the id of the requested run; often empty
 }
 

@@ -177,7 +177,7 @@ func collectStarted(rows pgx.Rows) ([]started, error) {
 		var state State
 		return s, row.Scan(&s.ID, &s.Schedule, &s.ScheduledFor, &state, &s.Attempt, &s.Manual, &s.RequestedBy, &s.claimedAt)
 	})
-	slices.SortFunc(found, func(a, b started) int { return int(a.ID - b.ID) })
+	slices.SortFunc(found, func(a, b started) int { return a.ScheduledFor.Compare(b.ScheduledFor) })
 	return found, err
 }
 

@@ -78,7 +78,7 @@ SELECT
         SELECT coalesce(r.retry_at, r.claimed_at)
         FROM {runs} r
         WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
-        ORDER BY r.id
+        ORDER BY r.scheduled_for
         LIMIT 1
     ),
     (
@@ -183,7 +183,7 @@ FROM (
             AND state = 'waiting'
             AND (manual OR NOT s.paused)
             AND (NOT n.parallel OR coalesce(retry_at <= clock_timestamp(), true))
-        ORDER BY id
+        ORDER BY scheduled_for
         LIMIT n.most
     ) w ON w.due
 ) w

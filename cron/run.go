@@ -31,8 +31,8 @@ type Run struct {
 	Schedule     string
 	ScheduledFor time.Time // the tick, without jitter, in the schedule's zone; if Manual, the time of the request
 	Attempt      int       // counts from 1
-	Manual       bool      // an operator requested it
-	RequestedBy  string    // the requester, if Manual
+	Manual       bool      // an operator triggered it
+	RequestedBy  string    // the requester, if an operator triggered or backfilled it
 	Term         *tenure.Term
 
 	claimedAt time.Time     // by the database's clock; zero for a tick that is claimed now

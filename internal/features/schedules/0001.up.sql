@@ -44,4 +44,4 @@ COMMENT ON COLUMN {runs}.retry_at IS 'When a run whose last attempt failed may s
 COMMENT ON COLUMN {runs}.output IS 'The end of what its job wrote in the last recorded attempt.';
 COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 
-CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');
+CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, scheduled_for) WHERE state IN ('waiting', 'running');

@@ -149,6 +149,13 @@ type TriggeredSchedule struct {
 	Run      int64  `json:"run"`
 }
 
+// BackfilledSchedule is the result of a backfill as printed.
+type BackfilledSchedule struct {
+	Schedule string `json:"schedule"`
+	Ticks    int    `json:"ticks"` // of the range
+	Runs     int    `json:"runs"`  // that were requested
+}
+
 // PausedSchedule is a schedule that was paused or resumed.
 type PausedSchedule struct {
 	Schedule string `json:"schedule"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
@@ -18,9 +19,16 @@ type addBody struct {
 	cron.Override
 }
 
+// backfillBody is a range of ticks.
+type backfillBody struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
 // The shapes of bodies, in words.
 const (
 	nothingShape = "{}"
+	rangeShape   = `{"from": "TIME", "to": "TIME"}, in RFC 3339`
 	addShape     = `{"schedule": "NAME", "job": "SCHEDULE", "expression": "EXPRESSION"} with other settings`
 	changeShape  = `of the settings to change, such as {"expression": "EXPRESSION"}`
 )
@@ -41,6 +49,7 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 		{prefix, "name", "/runs", get(listRuns)},
 		{prefix, "name", "/next", get(listTicks)},
 		{prefix, "name", "/trigger", post(triggerSchedule)},
+		{prefix, "name", "/backfill", methods{http.MethodPost: h.protected(changed(h, schedules, workTimeout, rangeShape, backfillSchedule))}},
 		{prefix, "name", "/pause", post(pauseSchedule)},
 		{prefix, "name", "/resume", post(resumeSchedule)},
 		{prefix, "name", "/reset", post(resetSchedule)},
@@ -106,6 +115,11 @@ func listScheduleChanges(ctx context.Context, q *workRequest) (int, any, error) 
 func triggerSchedule(ctx context.Context, q *workRequest, _ nothingBody) (int, any, error) {
 	id, err := q.schedules.Trigger(ctx, q.name(), q.by)
 	return http.StatusAccepted, record.TriggeredSchedule{Schedule: q.name(), Run: id}, err
+}
+
+func backfillSchedule(ctx context.Context, q *workRequest, body backfillBody) (int, any, error) {
+	done, err := q.schedules.Backfill(ctx, q.name(), body.From, body.To, q.by)
+	return http.StatusAccepted, record.BackfilledSchedule{Schedule: q.name(), Ticks: done.Ticks, Runs: done.Runs}, err
 }
 
 func pauseSchedule(ctx context.Context, q *workRequest, _ nothingBody) (int, any, error) {

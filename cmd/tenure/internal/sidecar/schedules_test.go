@@ -157,6 +157,9 @@ func TestSchedulesRefuseBadRequests(t *testing.T) {
 		status               int
 		code, words          string
 	}{
+		{"POST", "/v1/schedules/backup/backfill", `{"from": "2025-01-01T00:00:00Z", "to": "9999-01-01T00:00:00Z"}`, 400, codeInvalidSettings, "in the future"},
+		{"POST", "/v1/schedules/backup/backfill", `{}`, 400, codeInvalidSettings, "it must begin in 1970 or later"},
+		{"POST", "/v1/schedules/none/backfill", `{"from": "2025-01-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}`, 404, codeUnknownSchedule, "none"},
 		{"GET", "/v1/schedule-runs/one", "", 400, codeInvalidQuery, "the number of a run"},
 		{"GET", "/v1/schedule-runs/0", "", 400, codeInvalidQuery, "the number of a run"},
 		{"GET", "/v1/schedule-runs/1000000", "", 404, codeUnknownRun, "there is no run 1000000"},
@@ -199,9 +202,10 @@ func coverSchedules(t *testing.T, answered coverage) {
 	runSchedules(t, i, "backup")
 	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5",
 		"/v1/schedule-runs/1", "/v1/schedule-runs/one")
+	const past = `{"from":"2025-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z"}`
 	const one, settings, added = "/v1/schedules/backup", `{"timezone":"UTC"}`, `{"schedule":"extra","job":"backup","expression":"` + never + `"}`
 	coverWrites(t, i, answered, write{"POST", "/v1/schedules", added}, write{"PATCH", one, settings}, write{"DELETE", one, ""},
-		write{"POST", one + "/trigger", ""}, write{"POST", one + "/pause", ""}, write{"POST", one + "/resume", ""}, write{"POST", one + "/reset", ""})
+		write{"POST", one + "/trigger", ""}, write{"POST", one + "/backfill", past}, write{"POST", one + "/pause", ""}, write{"POST", one + "/resume", ""}, write{"POST", one + "/reset", ""})
 	h := workHandler(t, i, i.Pool)
 	seen := func(method, target, body string) {
 		t.Helper()
@@ -217,6 +221,7 @@ func coverSchedules(t *testing.T, answered coverage) {
 		for _, action := range []string{"/trigger", "/pause", "/resume", "/reset"} {
 			seen("POST", one+action, "")
 		}
+		seen("POST", one+"/backfill", past)
 		seen("PATCH", one, settings)
 		seen("DELETE", one, "")
 		for _, target := range []string{one, one + "/runs", one + "/next", "/v1/schedule-changes?schedule=none"} {

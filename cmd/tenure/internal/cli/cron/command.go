@@ -142,7 +142,7 @@ func (c scheduledCommand) environmentOf(run cron.Run) []string {
 		settings.ScheduledForVariable+"="+run.ScheduledFor.Format(time.RFC3339Nano),
 		settings.AttemptVariable+"="+strconv.Itoa(run.Attempt),
 		settings.RunVariable+"="+strconv.FormatInt(run.ID, 10))
-	if run.Manual {
+	if run.RequestedBy != "" {
 		environment = append(environment, settings.RequestedByVariable+"="+run.RequestedBy)
 	}
 	return environment

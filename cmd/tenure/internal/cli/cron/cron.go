@@ -23,7 +23,7 @@ and add schedules that run the same job at other times.`
 func New(out *console.Output) *cobra.Command {
 	return console.Group("cron", "Show, change and run schedules", cronLong,
 		newCronRun(out), newCronList(out), newCronNext(out), newCronHistory(out), newCronChanges(out),
-		newCronTrigger(out), newCronAdd(out), newCronChange(out), newCronReset(out), newCronPause(out), newCronResume(out), newCronRemove(out))
+		newCronTrigger(out), newCronBackfill(out), newCronAdd(out), newCronChange(out), newCronReset(out), newCronPause(out), newCronResume(out), newCronRemove(out))
 }
 
 // subject describes schedules to the shared commands.

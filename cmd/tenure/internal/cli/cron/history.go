@@ -14,7 +14,6 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
-	"github.com/exactly-one/tenure/internal/printable"
 )
 
 const cronHistoryLong = `Print the runs of a schedule, or of all, latest tick first. A run is "waiting", "running",
@@ -68,7 +67,7 @@ func printOutput(ctx context.Context, out *console.Output, schedules *cron.Admin
 	}
 	return out.PrintText(record.RunWithOutput{Run: record.NewRun(r), Output: r.Output}, func(page *console.Page) {
 		if r.Output != "" {
-			fmt.Fprintln(page, strings.TrimSuffix(printable.Lines(r.Output), "\n"))
+			fmt.Fprintln(page, strings.TrimSuffix(r.Output, "\n"))
 		}
 	})
 }

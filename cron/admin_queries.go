@@ -72,7 +72,7 @@ FROM schedule
 LEFT JOIN run r ON true`
 
 	// Returns no row if the schedule is no longer as it was read. A row that
-	// represents several missed ticks becomes the run of its own tick, the last.
+	// represents several missed ticks becomes the run of the last one.
 	backfill = `
 WITH schedule AS (
     SELECT name FROM {schedules} WHERE name = $1 AND expression = $2 AND timezone = $3

@@ -31,9 +31,8 @@ The environment of a command contains TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC
 3339), TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
 TENURE_REQUESTED_BY if an operator requested the run, and TENURE_ROLE, TENURE_TERM
 (the fencing token), TENURE_NODE and TENURE_NODE_NAME. Its standard input is empty;
-its standard output and standard error are those of this program. If its exit code is
-not 0, the run has failed, and the last lines of its standard error are stored with
-the run.
+its standard output and standard error are those of this program, and their last 64
+KiB are stored with the run. If its exit code is not 0, the run has failed.
 
 The role is "scheduler" unless --role or --key names another.`
 

@@ -118,7 +118,7 @@ func TestForwardedRequestWaitsForTermThatBegins(t *testing.T) {
 	w := newWorld(t)
 	a := w.serve("a", leaderhttp.Config{Wait: 10 * patience}, nil)
 	waits := &asked{Context: t.Context(), was: make(chan struct{})}
-	req := httptest.NewRequest("GET", "/", http.NoBody).WithContext(waits)
+	req := httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(waits)
 	req.Header.Set(leaderhttp.ForwardedHeader, "b")
 	answer, answered := httptest.NewRecorder(), make(chan struct{})
 	go func() {

@@ -29,8 +29,8 @@ func (f *failedOpenings) add(node uuid.UUID, incarnation int32) {
 	if f.byNode == nil {
 		f.byNode = map[uuid.UUID][]int32{}
 	}
-	failed := append(f.byNode[node], incarnation)
-	f.byNode[node] = failed[max(0, len(failed)-maxFailedOpenings):]
+	f.byNode[node] = append(f.byNode[node], incarnation)
+	f.byNode[node] = f.byNode[node][max(0, len(f.byNode[node])-maxFailedOpenings):]
 }
 
 // forget forgets the failed openings of a node after it opened a session, which has

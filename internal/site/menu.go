@@ -96,11 +96,12 @@ func capital(title string) string {
 
 // firstLink is the first page of a section.
 func (s section) firstLink() string {
-	for _, i := range s.Items {
-		if i.Link != "" {
-			return i.Link
-		}
-		return i.Items[0].Link
+	if len(s.Items) == 0 {
+		return "/contents"
 	}
-	return "/contents"
+	first := s.Items[0]
+	if first.Link == "" {
+		first = first.Items[0]
+	}
+	return first.Link
 }

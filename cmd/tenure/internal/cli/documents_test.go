@@ -20,6 +20,9 @@ var (
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 )
 
+// separators are words between two commands.
+var separators = []string{"\n", ";", "|", "&", "(", ")"}
+
 // beforeCommands are words after which a command follows.
 var beforeCommands = []string{"$", "sudo", "exec", "do", "then", "else", "if", "while", "until", "!", "{", "time", "nohup"}
 
@@ -37,7 +40,7 @@ func tenureCommands(block string) [][]string {
 	}
 	for _, word := range shellToken.FindAllString(block, -1) {
 		switch {
-		case strings.Contains("\n;|&()", word):
+		case slices.Contains(separators, word):
 			end()
 		case begins && (slices.Contains(beforeCommands, word) || assignment.MatchString(word)):
 		case begins:

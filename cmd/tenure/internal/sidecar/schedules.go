@@ -54,7 +54,8 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 		{prefix, "name", "/resume", post(resumeSchedule)},
 		{prefix, "name", "/reset", post(resetSchedule)},
 		{prefix, "name", "", one},
-		{"/v1/schedule-runs/", "name", "", get(showRun)},
+		// Output can contain what must not be public.
+		{"/v1/schedule-runs/", "name", "", methods{http.MethodGet: h.protected(get(showRun)[http.MethodGet])}},
 	}
 }
 

@@ -99,7 +99,7 @@ func TestSchedulesOverHTTP(t *testing.T) {
 		t.Errorf("the runs are %+v", history)
 	}
 	i.Await("the output of the run", func() bool {
-		r := decode[record.RunWithOutput](t, call(t, h, http.MethodGet, fmt.Sprintf("/v1/schedule-runs/%d", run.Run), "").want(t, 200).body)
+		r := decode[record.RunWithOutput](t, call(t, h, http.MethodGet, fmt.Sprintf("/v1/schedule-runs/%d", run.Run), "", authorized...).want(t, 200).body)
 		return r.Run.Run == run.Run && r.Output == "ran back up/all" && r.OutputBytes == len(r.Output)
 	})
 	if p := decode[record.PausedSchedule](t, post("/pause")); !p.Paused || show().Status != "paused" {
@@ -200,12 +200,12 @@ func coverSchedules(t *testing.T, answered coverage) {
 	t.Helper()
 	i := postgrestest.Unmigrated(t)
 	runSchedules(t, i, "backup")
-	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5",
-		"/v1/schedule-runs/1", "/v1/schedule-runs/one")
+	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
 	const past = `{"from":"2025-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z"}`
 	const one, settings, added = "/v1/schedules/backup", `{"timezone":"UTC"}`, `{"schedule":"extra","job":"backup","expression":"` + never + `"}`
 	coverWrites(t, i, answered, write{"POST", "/v1/schedules", added}, write{"PATCH", one, settings}, write{"DELETE", one, ""},
-		write{"POST", one + "/trigger", ""}, write{"POST", one + "/backfill", past}, write{"POST", one + "/pause", ""}, write{"POST", one + "/resume", ""}, write{"POST", one + "/reset", ""})
+		write{"POST", one + "/trigger", ""}, write{"POST", one + "/backfill", past}, write{"POST", one + "/pause", ""}, write{"POST", one + "/resume", ""}, write{"POST", one + "/reset", ""},
+		write{"GET", "/v1/schedule-runs/1", ""})
 	h := workHandler(t, i, i.Pool)
 	seen := func(method, target, body string) {
 		t.Helper()
@@ -228,7 +228,9 @@ func coverSchedules(t *testing.T, answered coverage) {
 			seen("GET", target, "")
 		}
 	}
-	seen("GET", "/v1/schedule-runs/1", "")
+	for _, run := range []string{"1", "one", "1000000"} {
+		seen("GET", "/v1/schedule-runs/"+run, "")
+	}
 	seen("DELETE", "/v1/schedules/extra", "")
 	coverConcurrentChange(t, i, func() { seen("PATCH", one, settings) })
 }

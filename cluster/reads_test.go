@@ -141,6 +141,64 @@ func TestRestingNodesReadTheRegistrySeldom(t *testing.T) {
 	}
 }
 
+// A candidate for roles that another node leads costs no more than a node without
+// roles, whatever their number.
+func TestRestingCandidatesSendNoAttempts(t *testing.T) {
+	const (
+		scale  = 5
+		period = 60 * time.Second / scale
+		size   = 3
+	)
+	site := newSite(t)
+	members := site.joinCounted(size, tenure.Config{Lease: 10 * time.Second / scale, CheckInterval: 5 * time.Second / scale}, 30*time.Second/scale)
+	site.campaignForAll(members, 2500)
+	sent, total := rest(members, period)
+	seconds := period.Seconds() * scale * size // of nodes with the default times
+	t.Logf("%.2f statements a second and node: %v", float64(total)/seconds, sent)
+	if most := 0.4*seconds + size; float64(total) > most { // one more, because the time is cut off
+		t.Errorf("%d statements were sent; want at most %.0f", total, most)
+	}
+	if sent["take"] > 3 {
+		t.Errorf("%d attempts were sent; want none", sent["take"])
+	}
+}
+
+// campaignForAll makes all members campaign for so many roles, and waits until the first leads them
+// and the others have stopped trying.
+func (s site) campaignForAll(members []counted, roles int) {
+	s.t.Helper()
+	for i, m := range members {
+		for n := range roles {
+			e, err := m.Node().Election(tenure.NamedRole(fmt.Sprintf("role %d", n)))
+			if err == nil {
+				err = e.Start(context.Background())
+			}
+			if err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if i > 0 {
+			continue
+		}
+		s.Await("the first member leads", func() bool {
+			return postgrestest.Value[int](s.Installation, `SELECT count(*) FROM `+s.table("terms")+` WHERE ended_at IS NULL AND term > 0`) == roles
+		})
+	}
+	s.Await("the candidates rest", func() bool {
+		before := 0
+		for _, m := range members {
+			sent, _ := m.counts()
+			before += sent["take"]
+		}
+		<-time.After(2500 * time.Millisecond)
+		for _, m := range members {
+			sent, _ := m.counts()
+			before -= sent["take"]
+		}
+		return before == 0
+	})
+}
+
 // never is a check interval that does not pass in a test: nothing is polled.
 const never = time.Hour
 
@@ -245,13 +303,18 @@ func TestRegistryIsReadWhenTheWatchIsBack(t *testing.T) {
 	}
 }
 
-// BenchmarkNodesAtRest measures what nodes with the default times send for a minute.
+// BenchmarkNodesAtRest measures what nodes with the default times send for a minute,
+// also while they campaign for roles that one of them leads.
 func BenchmarkNodesAtRest(b *testing.B) {
 	const period = time.Minute
-	for _, size := range []int{3, 10} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			members := newSite(b).joinCounted(size, tenure.Config{}, 0)
+	for _, scale := range []struct{ size, roles int }{{3, 0}, {10, 0}, {3, 1}, {10, 1}, {3, 10_000}} {
+		b.Run(fmt.Sprintf("nodes=%d/roles=%d", scale.size, scale.roles), func(b *testing.B) {
+			size, site := scale.size, newSite(b)
+			members := site.joinCounted(size, tenure.Config{}, 0)
 			<-time.After(2 * time.Second) // the last joins have been handled
+			if scale.roles > 0 {
+				site.campaignForAll(members, scale.roles)
+			}
 			for b.Loop() {
 				sent, total := rest(members, period)
 				nodes := float64(size) * period.Seconds()

@@ -39,6 +39,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	// Only roles that are not held are locked. Invariant 5: a role that is held, also
 	// one whose term is pending, is never locked again.
 	var locking []lockRequest
+	s.reviewLedElsewhere(candidates)
 	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
 		if err := s.holdsName(c.Role); err != nil {
@@ -46,7 +47,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		key := c.Role.LockKey(s.installation)
-		if _, own := s.heldRoles[c.Role.Name()]; own {
+		if _, own := s.heldRoles[c.Role.Name()]; own || s.elsewhere.leads(c) {
 			continue
 		}
 		if other, twice := asked[key]; twice {
@@ -70,6 +71,9 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 	if err := s.beginAll(candidates, attempts); err != nil {
+		return nil, err
+	}
+	if err := s.findLeaders(candidates, locking, attempts); err != nil {
 		return nil, err
 	}
 	return attempts, s.findHolders(candidates, attempts)

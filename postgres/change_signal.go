@@ -11,6 +11,7 @@ import (
 type changeSignal struct {
 	mu        sync.Mutex
 	pending   bool
+	announced uint64             // changes so far
 	interrupt context.CancelFunc // of the Wait in progress
 	taken     bool               // the last change was read
 	handled   []chan struct{}    // closed when the engine waits again after that
@@ -32,6 +33,7 @@ func (n *changeSignal) announce() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending = true
+	n.announced++
 	if n.interrupt != nil {
 		n.interrupt()
 	}
@@ -61,4 +63,11 @@ func (n *changeSignal) await(interrupt context.CancelFunc) {
 	if n.pending && interrupt != nil {
 		interrupt()
 	}
+}
+
+// announcements returns the number of changes so far.
+func (n *changeSignal) announcements() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.announced
 }

@@ -30,9 +30,11 @@ var nodePrivileges = []privilege{
 	schema.OnTable("SELECT", "{autoscaling}"),
 	{Allowed: "USAGE", Kind: "SEQUENCE", Object: "{incarnations}"},
 	{Allowed: "SELECT, USAGE", Kind: "SEQUENCE", Object: "{membership}"},
+	{Allowed: "SELECT, USAGE", Kind: "SEQUENCE", Object: "{releases}"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{term_end}(timestamptz, integer, timestamptz, timestamptz)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{last_sign}(timestamptz, timestamptz)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[])"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{ended}(integer, integer[])"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{watch}(integer, integer, integer, bigint, integer, integer)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "pg_catalog.pg_terminate_backend(integer, bigint)"},
 }

@@ -27,7 +27,9 @@ const (
 	stmtTake        statement = "take"
 	stmtEnd         statement = "end_terms"
 	stmtResign      statement = "resign"
+	stmtReleased    statement = "released"
 	stmtHolders     statement = "holders"
+	stmtLedBy       statement = "led_by"
 	stmtHeartbeat   statement = "heartbeat"
 	stmtRequests    statement = "take_requests"
 	stmtNotify      statement = "notify"
@@ -159,7 +161,8 @@ FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $1
 	// the unlocking reads how many were written: a successor that finds the lock free
 	// finds the row locked until the end of the term is committed, and is notified
 	// only after that. If the commit fails, the locks are released nevertheless, since
-	// unlocking is not undone.
+	// unlocking is not undone. The parts of the union run in their order: whoever sees the
+	// sequence move finds the locks free.
 	stmtResign: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -184,7 +187,7 @@ SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k
 UNION ALL
 SELECT pg_advisory_unlock(a, b) FROM written, unnest($8::int[], $9::int[]) AS k(a, b)
 UNION ALL
-SELECT pg_notify($10::text, '') IS NOT NULL WHERE $10::text <> ''`,
+SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '') IS NOT NULL WHERE $10::text <> ''`,
 
 	// Need not be durable: if the server forgets it, the next leader finds a
 	// term that was not closed, on another server.
@@ -204,6 +207,23 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::
         AS c(role, term, reason, target, reserve_ms, asker),
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
+
+	// After locks were released in steps, for other nodes.
+	stmtReleased: `
+SELECT nextval({releases:regclass}), pg_notify($1, '')`,
+
+	// The sessions that lead roles and still hold their node locks.
+	stmtLedBy: `
+WITH led AS MATERIALIZED (
+    SELECT role, incarnation
+    FROM {terms}
+    WHERE role = ANY ($1::text[]) AND term > 0 AND ended_at IS NULL AND incarnation <> $2::int
+), leaders AS MATERIALIZED (
+    SELECT DISTINCT incarnation FROM led ORDER BY incarnation
+), living AS MATERIALIZED (
+    SELECT incarnation FROM leaders WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)
+)
+SELECT led.role, led.incarnation FROM led JOIN living USING (incarnation)`,
 
 	stmtHolders: `
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
@@ -229,7 +249,9 @@ RETURNING
     ) ELSE -1 END,
     CASE WHEN $7::boolean THEN (
         SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes})
-    ) ELSE -1 END`,
+    ) ELSE -1 END,
+    CASE WHEN cardinality($11::int[]) > 0 THEN {ended}($10::int, $11::int[]) ELSE false END,
+    (SELECT last_value FROM {releases})`,
 
 	// A node that receives a request to drain counts as draining from that moment on,
 	// not only from when it has updated its description: otherwise two operators who
@@ -360,7 +382,7 @@ var (
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs}},
 		{stmtMembers, nil},
 		{stmtLeading, []any{noTexts}},
 	}

@@ -109,7 +109,7 @@ func (s *session) releaseInSteps(all resignation) error {
 	if err := s.unlock(left); err != nil {
 		return err
 	}
-	err = s.query(stmtNotify, nil, s.backend.names.channel())
+	err = s.query(stmtReleased, nil, s.backend.names.channel())
 	if err != nil && lostOnly(err) == nil { // the others find the roles vacant when they poll
 		s.log.Warn("announcing vacant roles failed", "error", err)
 	}

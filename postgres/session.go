@@ -49,6 +49,7 @@ type session struct {
 	known     map[string]string           // keys of the roles that have a row
 	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
+	elsewhere ledElsewhere
 	reunion   reunion
 	reapedAt  time.Duration // when reapIfWatchDown last checked
 	freedAt   time.Time     // when roles were last released; zero if none were
@@ -173,13 +174,16 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 
 	var (
 		found, same     bool
+		ended           bool
+		releases        int64
 		incarnation     string
 		held, elections int
 	)
 	err = s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&incarnation, &same, &requestsPending, &held, &elections)
-	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation)
+		return rows.Scan(&incarnation, &same, &requestsPending, &held, &elections, &ended, &releases)
+	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation,
+		s.space, s.elsewhere.sessions)
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
 		return false, superseded("the schema was removed: %v", err)
 	}
@@ -200,6 +204,9 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
 	s.backend.recent.flushed(s.opening.Node.ID)
+	if s.elsewhere.beat(s.opening.Clock.Now().Mono, releases) || ended {
+		s.listener.announce()
+	}
 	if counting {
 		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
 	}

@@ -12,6 +12,8 @@ DROP FUNCTION {keep_terms}();
 DROP TABLE {nodes};
 DROP FUNCTION {record_node}();
 DROP TABLE {node_history};
+DROP FUNCTION {ended}(integer, integer[]);
+DROP SEQUENCE {releases};
 DROP SEQUENCE {membership};
 DROP SEQUENCE {incarnations};
 DROP TABLE {server};

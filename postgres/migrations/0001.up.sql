@@ -32,6 +32,11 @@ CREATE SEQUENCE {membership};
 
 SELECT setval({membership:regclass}, 1);
 
+-- Advanced after the lock of a role was released by a session that continues.
+CREATE SEQUENCE {releases};
+
+SELECT setval({releases:regclass}, 1);
+
 -- The only row that a heartbeat writes: there is no index on what changes, and
 -- room in each page, so that the updates stay within it.
 CREATE TABLE {nodes} (

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A candidate tries roles at every check interval, in case a notification was lost.
+// Of roles that a living session leads, its heartbeat knows as much: the session holds
+// its node lock, and no session that continues has released a role since. So these
+// attempts fail without a statement, and a candidate for any number of roles costs as
+// much at rest as a node that waits for none.
+
+const (
+	// quietTime is how long there was no change before attempts may fail without a
+	// statement. It is longer than the engine's quick retries.
+	quietTime = time.Second
+
+	// provenIntervals is after how many check intervals the roles of one call are tried
+	// nevertheless.
+	provenIntervals = 60
+
+	// maxLeaders limits the sessions that a heartbeat checks.
+	maxLeaders = 100
+)
+
+// ledElsewhere contains the roles that other sessions lead. Times are on the node's
+// monotonic clock.
+type ledElsewhere struct {
+	leaders   map[string]int32 // by role: the session that leads it
+	sessions  []int32          // the sessions in leaders, and earlier ones
+	announced uint64           // changes when leaders was last emptied
+	since     time.Duration    // when that was
+	beatAt    time.Duration    // the last heartbeat
+	releases  int64            // as of the last heartbeat
+	provenAt  time.Duration    // when roles of leaders were last tried nevertheless
+}
+
+// leads reports whether an attempt fails.
+func (l *ledElsewhere) leads(c tenure.AcquireRequest) bool {
+	_, led := l.leaders[c.Role.Name()]
+	return led && !c.Recovering && c.YieldFor == 0
+}
+
+// beat records a heartbeat and reports whether roles were released since the last one.
+func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
+	released = len(l.leaders) > 0 && releases != l.releases
+	l.beatAt, l.releases = now, releases
+	return released
+}
+
+// reviewLedElsewhere forgets what may have changed, before an attempt.
+func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
+	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
+	if announced := s.listener.announcements(); announced != l.announced || l.leaders == nil || s.watch.down.Load() {
+		l.leaders, l.sessions, l.announced, l.since = map[string]int32{}, nil, announced, now
+	}
+	if len(l.leaders) > 0 && now-l.provenAt >= provenIntervals*s.opening.Timing.CheckInterval {
+		l.provenAt = now
+		for _, c := range candidates {
+			delete(l.leaders, c.Role.Name())
+		}
+	}
+}
+
+// findLeaders reads which sessions lead the roles that were found held. A release
+// after the last heartbeat but before this attempt is seen by the next heartbeat.
+func (s *session) findLeaders(candidates []tenure.AcquireRequest, tried []lockRequest, attempts []tenure.AcquireResult) error {
+	l := &s.elsewhere
+	if l.beatAt < l.since+quietTime || s.opening.Timing.RefreshInterval > s.opening.Timing.CheckInterval {
+		return nil
+	}
+	var roles []string
+	for _, w := range tried {
+		if a := attempts[w.index]; a.Outcome == tenure.OutcomeHeld && a.RetryIn == 0 && candidates[w.index].YieldFor == 0 {
+			roles = append(roles, w.role.Name())
+		}
+	}
+	if len(roles) == 0 {
+		return nil
+	}
+	if len(l.leaders) == 0 {
+		l.provenAt = s.opening.Clock.Now().Mono
+	}
+	err := s.query(stmtLedBy, func(rows pgx.Rows) error {
+		var (
+			role    string
+			session int32
+		)
+		err := rows.Scan(&role, &session)
+		if !slices.Contains(l.sessions, session) {
+			if len(l.sessions) == maxLeaders {
+				return err
+			}
+			l.sessions = append(l.sessions, session)
+		}
+		l.leaders[role] = session
+		return err
+	}, roles, s.incarnation, s.space)
+	if err != nil {
+		s.log.Debug("looking up the leaders of roles failed", "error", err)
+	}
+	return lostOnly(err)
+}

@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// slowTiming is timing with a check interval that is not shorter than the refresh
+// interval.
+func slowTiming(o *peerOptions) {
+	o.timing = timing()
+	o.timing.CheckInterval = o.timing.RefreshInterval
+}
+
+// lookElsewhere makes a candidate read who leads a role, as it does when there was no
+// change for a time.
+func (p *peer) lookElsewhere(roles ...string) {
+	p.t.Helper()
+	p.try(roles...)
+	p.beat()
+	p.elsewhere.since -= quietTime
+	p.try(roles...)
+}
+
+// needsNoStatement fails the test unless an attempt finds a role held without asking.
+func (p *peer) needsNoStatement(role string) {
+	p.t.Helper()
+	p.trusted.Store(false) // nothing may be sent
+	p.refused(role)
+	p.trusted.Store(true)
+}
+
+// deaf makes a session that receives no notifications.
+func (p *peer) deaf() *peer {
+	p.t.Helper()
+	if _, err := p.conn.Exec(context.Background(), "UNLISTEN *"); err != nil {
+		p.t.Fatal(err)
+	}
+	return p
+}
+
+func TestAttemptsForLedRolesSendNothing(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	leader.take("a")
+	leader.take("b")
+	candidate.lookElsewhere("a", "b")
+	candidate.needsNoStatement("a")
+	candidate.needsNoStatement("b")
+
+	leader.release("a", "resigned")
+	if !candidate.wait(patience) {
+		t.Fatal("no notification of the release")
+	}
+	candidate.take("a")
+	candidate.refused("b")
+	if n := len(candidate.elsewhere.leaders); n != 0 {
+		t.Errorf("%d roles count as led right after a change; want none", n)
+	}
+}
+
+func TestHeartbeatNoticesReleaseWithoutNotification(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming).deaf()
+	leader.take("x")
+	candidate.lookElsewhere("x")
+	candidate.needsNoStatement("x")
+	candidate.listener.take()
+	leader.release("x", "resigned")
+	candidate.beat()
+	if !candidate.listener.take() {
+		t.Fatal("the heartbeat reported no change")
+	}
+	candidate.take("x")
+}
+
+// Each step of a release fails until the last one.
+func TestReleaseInStepsIsNoticedWithoutNotification(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming).deaf()
+	leader.take("x")
+	candidate.lookElsewhere("x")
+	candidate.listener.take()
+	all, err := leader.resignation([]tenure.ReleaseRequest{{Role: tenure.NamedRole("x"), Term: leader.heldRoles["x"].term, Reason: "resigned"}})
+	if err == nil {
+		err = leader.releaseInSteps(all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidate.beat()
+	if !candidate.listener.take() {
+		t.Fatal("the heartbeat reported no change")
+	}
+	candidate.take("x")
+}
+
+func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	leader.take("x")
+	candidate.lookElsewhere("x")
+	candidate.beat()
+	candidate.listener.take()
+	candidate.beat()
+	if candidate.listener.take() {
+		t.Fatal("a heartbeat reported a change while the leader lived")
+	}
+	leader.Abort()
+	eventually(t, b, `SELECT {ended}($1::int, ARRAY[$2::int])`, candidate.space, leader.incarnation)
+	candidate.beat()
+	if !candidate.listener.take() {
+		t.Fatal("the heartbeat reported no change")
+	}
+	candidate.win("x")
+}
+
+func TestRoleHeldByNoLeaderIsTriedEachTime(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	candidate := open(t, b, slowTiming)
+	candidate.take("x")
+	key := candidate.heldRoles["x"].key.String()
+	candidate.release("x", "resigned")
+	foreign := pgtest.Conn(t, b.connect.ConnString())
+	if _, err := foreign.Exec(t.Context(), "SELECT pg_advisory_lock($1::text::bigint)", key); err != nil {
+		t.Fatal(err)
+	}
+	candidate.lookElsewhere("x")
+	candidate.refused("x")
+	if _, err := foreign.Exec(t.Context(), "SELECT pg_advisory_unlock_all()"); err != nil {
+		t.Fatal(err)
+	}
+	candidate.take("x")
+}
+
+// A session that has ended without a change of the row leads nothing.
+func TestRoleOfAnEndedSessionIsTriedEachTime(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	leader.take("x")
+	candidate.refused("x")
+	exec(t, b, `UPDATE {terms} SET incarnation = 1000000 WHERE role = 'x'`)
+	candidate.lookElsewhere("x")
+	if n := len(candidate.elsewhere.leaders); n != 0 {
+		t.Errorf("%d roles count as led; want none", n)
+	}
+}
+
+func TestAttemptsAreMadeWhereHeartbeatsAreRarer(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b), open(t, b) // the check interval is shorter
+	leader.take("x")
+	candidate.lookElsewhere("x")
+	if n := len(candidate.elsewhere.leaders); n != 0 {
+		t.Errorf("%d roles count as led; want none", n)
+	}
+}
+
+func TestLedRolesAreTriedOnceInAWhile(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	leader.take("x")
+	candidate.lookElsewhere("x")
+	candidate.needsNoStatement("x")
+	candidate.elsewhere.provenAt -= provenIntervals * candidate.opening.Timing.CheckInterval
+	candidate.trusted.Store(false)
+	if _, err := candidate.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("x")}}); err == nil {
+		t.Fatal("no statement was sent")
+	}
+	candidate.trusted.Store(true)
+	candidate.refused("x")
+	candidate.needsNoStatement("x")
+}
+
+// Without room in the lock table nothing is known, so that the node tries.
+func TestEndOfSessionsIsUnknownWithFullLockTable(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
+	b := backendOn(t, server.DSN(), Config{})
+	leader, asking, bystander := open(t, b), pgtest.Conn(t, server.DSN()), pgtest.Conn(t, server.DSN())
+	ended := func() (yes bool) {
+		t.Helper()
+		if err := asking.QueryRow(t.Context(), b.names.sql(`SELECT {ended}($1::int, ARRAY[$2::int])`), leader.space, leader.incarnation).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		return yes
+	}
+	if ended() {
+		t.Fatal("the session has ended")
+	}
+	for n := 1; ; n++ {
+		if _, err := bystander.Exec(t.Context(), "SELECT pg_advisory_lock($1::int)", n); err != nil {
+			t.Logf("the table is full after %d locks: %v", n-1, err)
+			break
+		}
+	}
+	if !ended() {
+		t.Error("the session has not ended; want that it may have")
+	}
+}

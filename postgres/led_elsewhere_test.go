@@ -126,6 +126,7 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 	eventually(t, b, `SELECT {ended}($1::int, ARRAY[$2::int]) AND n.status = 'dead' FROM {nodes} n WHERE incarnation = $2`, candidate.space, leader.incarnation)
 	candidate.wait(100 * time.Millisecond) // for the notification of that
 	candidate.elsewhere = led              // as if all that had been lost
+	candidate.beat()
 	if !candidate.listener.take() {
 		t.Fatal("the heartbeat reported no change")
 	}

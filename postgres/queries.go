@@ -161,8 +161,8 @@ FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $1
 	// the unlocking reads how many were written: a successor that finds the lock free
 	// finds the row locked until the end of the term is committed, and is notified
 	// only after that. If the commit fails, the locks are released nevertheless, since
-	// unlocking is not undone. The parts of the union run in their order: whoever sees the
-	// sequence move finds the locks free.
+	// unlocking is not undone. The parts of the union run in their order: a node that
+	// sees the sequence move finds the locks free.
 	stmtResign: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)

@@ -10,6 +10,24 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestSession/many_roles_in_one_call$")},
 	},
 	{
+		name: "postgres: a release is seen only by its notification",
+		file: "postgres/queries.go", from: "SELECT nextval({releases:regclass}) > 0 AND pg_notify($10", to: "SELECT pg_notify($10",
+		promise: "a lost notification costs at most a check interval",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesReleaseWithoutNotification$")},
+	},
+	{
+		name: "postgres: heartbeats do not check the leaders' sessions",
+		file: "postgres/session.go", from: "releases) || ended {", to: "releases) {",
+		promise: "a lost notification costs at most a check interval",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesEndOfALeader$")},
+	},
+	{
+		name: "postgres: an ended session counts as a leader",
+		file: "postgres/queries.go", from: "WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)\n)\nSELECT led", to: "WHERE $3::int IS NOT NULL\n)\nSELECT led",
+		promise: "a lost notification costs at most a check interval",
+		tests:   []tests{in("postgres", "^TestRoleOfAnEndedSessionIsTriedEachTime$")},
+	},
+	{
 		name: "postgres: a term begins although its row is fenced",
 		file: "postgres/fence.go", from: "FOR KEY SHARE OF t`), args", to: "`), args",
 		promise: "3 Fenced writes are ordered",
@@ -291,7 +309,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a resignation in steps is not announced",
-		file: "postgres/release.go", from: "	err = s.query(stmtNotify, nil, s.backend.names.channel())\n", to: "	err = nil\n",
+		file: "postgres/release.go", from: "	err = s.query(stmtReleased, nil, s.backend.names.channel())\n", to: "	err = nil\n",
 		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation, also if its record cannot be written",
 		tests:   []tests{in("postgres", "^TestRoleIsReleasedWhenRecordFails$")},
 	},

@@ -156,6 +156,22 @@ BEGIN
 END
 $tenure_function$;
 
+-- Reports whether one of these sessions has ended: its node lock is free. It also
+-- reports true if the lock table has no room to find out, since a heartbeat must not
+-- fail for that.
+CREATE FUNCTION {ended}(space integer, sessions integer[])
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+BEGIN
+    RETURN EXISTS (SELECT FROM unnest(sessions) AS s(incarnation) WHERE pg_try_advisory_xact_lock_shared(space, s.incarnation));
+EXCEPTION
+    WHEN out_of_memory THEN
+        RETURN true;
+END
+$tenure_function$;
+
 -- Waits until a node that this one watches has ended, the membership has moved,
 -- or the time is over; see the manual page on failover for the reasons behind
 -- its form. Each attempt is shorter than deadlock_timeout, so that the server's
@@ -298,21 +314,5 @@ BEGIN
             RETURN;
         END IF;
     END LOOP;
-END
-$tenure_function$;
-
--- Reports whether one of these sessions has ended: its node lock is free. It also
--- reports true if the lock table has no room to find out, since a heartbeat must not
--- fail for that.
-CREATE FUNCTION {ended}(space integer, sessions integer[])
-RETURNS boolean
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $tenure_function$
-BEGIN
-    RETURN EXISTS (SELECT FROM unnest(sessions) AS s(incarnation) WHERE pg_try_advisory_xact_lock_shared(space, s.incarnation));
-EXCEPTION
-    WHEN out_of_memory THEN
-        RETURN true;
 END
 $tenure_function$;

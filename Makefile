@@ -56,8 +56,9 @@ test: ## the tests of the library and the program to run before a commit, in min
 	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
 		$(LONGEST) $(patsubst ./%,./cmd/tenure/%,$(LONGEST_OF_PROGRAM)) ./... ./cmd/tenure/...
 
-test-all: prerequisites release-check docs-check ## all tests, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
+test-all: prerequisites release-check docs-check ## all tests, the benchmarks of work once, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
+	@set -x; TENURE_TEST_EVENTS=2000 $(GO) test -run '^$$' -bench . -benchtime 1x ./assign ./cron ./outbox ./postgres ./processor
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
 

@@ -24,7 +24,7 @@ func BenchmarkTicks(b *testing.B) {
 }
 
 func benchmarkTicks(b *testing.B, overlap cron.Overlap, schedules int) {
-	i := postgrestest.Unmigrated(b)
+	i := postgrestest.New(b, "schedules")
 	backend, pool := i.Backend, i.Pool
 	node := i.Node("a", tenure.Config{Logger: slog.New(slog.DiscardHandler)})
 	scheduler, err := cron.New(node, pool, cron.Config{Role: tenure.NamedRole("scheduler"), Grace: 1_000_000 * time.Hour})

@@ -37,6 +37,9 @@ func newBench(b *testing.B, events int) *bench {
 		b.Fatal(err)
 	}
 	b.Cleanup(backend.Close)
+	if err := backend.Migrate(b.Context(), "processors", "events"); err != nil {
+		b.Fatal(err)
+	}
 	w := &bench{B: b, world: &world{pool: server.Pool(b), backend: backend, store: eventstore.New(backend, eventstore.Config{}), filled: "filled"}}
 	if w.node, err = tenure.Open(b.Context(), backend, tenure.Config{Name: "bench"}); err != nil {
 		b.Fatal(err)

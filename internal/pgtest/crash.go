@@ -49,12 +49,13 @@ func (s *Server) HoldLog(t testing.TB) (crash func()) {
 	}
 }
 
-// flushes reports whether a commit can write the log: the stopped process may hold the
-// lock that this takes.
+// flushes reports whether commits can write the log: the stopped process may hold the
+// lock that this takes, or the one for new pages in the buffer of the log, which are
+// needed when the prepared ones are full. So more than the buffer is written.
 func flushes(conn *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'flush', '')") // a commit that only has a number waits for nothing
+	_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'flush', repeat('x', pg_size_bytes(current_setting('wal_buffers'))::int + 100000))")
 	return err == nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func (s *Server) HoldLog(t testing.TB) (crash func()) {
 			t.Fatal(err)
 		}
 		signal(t, writer, sandbox.PauseSignal)
-		if stopped = flushes(conn); !stopped {
+		if stopped = s.flushes(t); !stopped {
 			signal(t, writer, sandbox.ResumeSignal)
 		}
 	}
@@ -49,14 +51,31 @@ func (s *Server) HoldLog(t testing.TB) (crash func()) {
 	}
 }
 
-// flushes reports whether commits can write the log: the stopped process may hold the
-// lock that this takes, or the one for new pages in the buffer of the log, which are
-// needed when the prepared ones are full. So more than the buffer is written.
-func flushes(conn *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+// flushes reports whether commits can write the log: the stopped process may hold a
+// lock that they need. Or it may be the one that was woken last to take a lock: the
+// server then wakes no other that waits for it. So several connections commit at the
+// same time, and write more than the buffer of the log.
+func (s *Server) flushes(t testing.TB) bool {
+	t.Helper()
+	const writers, commits = 4, 25
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'flush', repeat('x', pg_size_bytes(current_setting('wal_buffers'))::int + 100000))")
-	return err == nil
+	var group sync.WaitGroup
+	var failed atomic.Bool
+	for range writers {
+		conn := s.Conn(t)
+		group.Go(func() {
+			for range commits {
+				// A commit that only has a number waits for nothing.
+				if _, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, 'flush', repeat('x', $1 + pg_size_bytes(current_setting('wal_buffers'))::int / $1))", writers*commits); err != nil {
+					failed.Store(true)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return !failed.Load()
 }
 
 func signal(t testing.TB, pid int, s os.Signal) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,7 +67,7 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	if s.tryLock(b, b.roleLock(c.Role)) {
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending}
 	}
-	b.reapIfWatchDown(s.locks[b.roleLock(c.Role)].holder)
+	b.reapIfWatchDown()
 	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 	if c.Recovering {
 		attempt.Holder = row.node
@@ -74,16 +75,20 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	return attempt
 }
 
-// reapIfWatchDown makes the session itself check for a silent node, at its check
+// reapIfWatchDown makes the session itself check for silent nodes, at its check
 // intervals, while its watch connection is down.
-func (b *backend) reapIfWatchDown(holder *backend) {
+func (b *backend) reapIfWatchDown() {
 	now := b.server.world.now()
 	if !b.client.process.machine.watchBroken() || b.reapedAt > 0 && now-b.reapedAt < b.timing.CheckInterval {
 		return
 	}
 	b.reapedAt = max(1, now)
-	b.server.reap(holder)
-	if stale := b.stale; stale == holder && !b.server.defects.NoReaper && stale.beatAt+stale.timing.Lease+b.timing.Margin < now {
+	for _, other := range slices.Clone(b.server.backends) {
+		if other.node.ID != b.node.ID {
+			b.server.reap(other)
+		}
+	}
+	if stale := b.stale; stale != nil && !stale.ended && !b.server.defects.NoReaper && stale.beatAt+stale.timing.Lease+b.timing.Margin < now {
 		stale.terminateUnlessEnded("reaped: its node has a new session")
 	}
 }

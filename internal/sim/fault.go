@@ -245,8 +245,10 @@ func (s *storm) failOver(*Machine) {
 			return
 		}
 		server.crash(s.rnd.chance(0.5))
+		crashed := server.started
 		s.world.after(s.rnd.rarely(s.lease/4), func() {
-			if !server.up {
+			// A server that has started again has left a synchronous standby behind.
+			if !server.up && server.started == crashed {
 				server.promote(replica)
 			}
 		})

@@ -60,7 +60,8 @@ func Run(t *testing.T, options Options) Result {
 	}
 	defer stopWriting()
 	interrupted := 0
-	for round := range rounds() {
+	// A quick batch ends before the fault meets it, so more leaders may be needed.
+	for round := 0; round < rounds() || interrupted == 0 && round < rounds()+20; round++ {
 		switch round % 3 {
 		case 0:
 			r.stop(&interrupted)

@@ -18,19 +18,19 @@ var alerts = []rule{
 		alert: "TenureTwoLead", lasting: "1m", severity: critical,
 		expression: `role:@leader_is_leader:sum > 1`,
 		summary:    "{{ $value }} nodes say that they lead {{ $labels.role }}",
-		advice:     "This must not be, except within one scrape while a role moves. Stop one of them, and look for an old primary that is still reachable.",
+		advice:     "This is a fault unless the role has just moved (one scrape). Stop one of the leaders, and look for an old primary that is still reachable.",
 	},
 	{
 		alert: "TenureNotScraped", lasting: "5m", severity: critical,
 		expression: `absent(@leader_roles_led)`,
 		summary:    "No node is scraped",
-		advice:     "None of the other alerts can fire without figures. Check the targets of Prometheus.",
+		advice:     "None of the other alerts can fire without metrics. Check the targets of Prometheus.",
 	},
 	{
 		alert: "TenureFlapping", severity: warning,
 		expression: `role:@leader_failovers:increase15m > 5`,
 		summary:    "The leadership of {{ $labels.role }} moved {{ $value | printf \"%.0f\" }} times in 15 minutes",
-		advice:     "See the reasons: tenure history --role.",
+		advice:     "See the reasons: tenure history --role {{ $labels.role }}.",
 	},
 	{
 		alert: "TenureLeadersLose", severity: warning,
@@ -42,7 +42,7 @@ var alerts = []rule{
 		alert: "TenureTrustLow", lasting: "10s", severity: warning,
 		expression: `@leader_trust_remaining_seconds < @leader_trust_window_seconds / 3 and @leader_roles_led > 0`,
 		summary:    "{{ $labels.instance }} cannot renew its lease",
-		advice:     "It may lead for {{ $value | printf \"%.1f\" }} s more; then another node takes over. See its way to the database.",
+		advice:     "It may lead for {{ $value | printf \"%.1f\" }} s more; then another node takes over. Check its network path to the database.",
 	},
 	{
 		alert: "TenureDisconnected", lasting: "1m", severity: warning,
@@ -54,12 +54,12 @@ var alerts = []rule{
 		alert: "TenureNodeDied", severity: warning,
 		expression: `max(delta(@cluster_nodes{status="dead"}[10m])) > 0`,
 		summary:    "A node died",
-		advice:     "See which: tenure nodes list. It counts for ten minutes.",
+		advice:     "See which: tenure node list. It counts for ten minutes.",
 	},
 	{
 		alert: "TenureNoStandby", lasting: "5m", severity: warning,
 		expression: `status:@cluster_nodes:max{status="active"} < 2`,
-		summary:    "One node alone is active",
+		summary:    "Only one node is active",
 		advice:     "No standby takes over if it dies.",
 	},
 	{

@@ -127,6 +127,30 @@ func TestDocumentedCommandsParse(t *testing.T) {
 	}
 }
 
+// adviseCommand is a use of the program in the advice of an alert.
+var adviseCommand = regexp.MustCompile(`\btenure ((?:[a-z -]|\{\{[^}]*\}\})+)`)
+
+// templateAction is what a template replaces with a value.
+var templateAction = regexp.MustCompile(`\{\{[^}]*\}\}`)
+
+// Each command that the rules for Prometheus advise exists.
+func TestAdvisedCommandsParse(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../../../../deploy/prometheus/tenure.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	advised := adviseCommand.FindAllStringSubmatch(string(rules), -1)
+	if len(advised) < 2 {
+		t.Errorf("%d commands were found: the test looks in the wrong place", len(advised))
+	}
+	for _, command := range advised {
+		if err := commandFault(strings.Fields(templateAction.ReplaceAllString(command[1], "x"))); err != nil {
+			t.Errorf("tenure %s: %v", command[1], err)
+		}
+	}
+}
+
 // onlyPrompts keeps the lines that a user types.
 func onlyPrompts(text string) string {
 	var typed strings.Builder

@@ -101,3 +101,13 @@ func flagTable(flags *pflag.FlagSet, leftOut map[string]bool) string {
 	}
 	return docpage.Head("flag", "default", "meaning") + rows + "\n"
 }
+
+// The help of pflag shows every default that is not the zero value of its type, also an empty one.
+func TestHelpShowsNoEmptyDefault(t *testing.T) {
+	t.Parallel()
+	walk(newRoot(), func(cmd *cobra.Command) {
+		if usages := cmd.LocalFlags().FlagUsages(); strings.Contains(usages, "(default )") {
+			t.Errorf("%s: the help shows an empty default:\n%s", cmd.CommandPath(), usages)
+		}
+	})
+}

@@ -25,9 +25,9 @@ With leases, Tenure also elects on SQLite, MySQL and MariaDB, and on PostgreSQL
 behind a pooler (tenure_mode=lease).
 
 A command finds the database in the first of these that is set: --dsn; TENURE_DSN,
-PG_DSN or DATABASE_URL; the file that --config or TENURE_CONFIG names; libpq's
-variables (PGHOST, PGSERVICE, ...). Most flags have the same order: see tenure
-config.
+PG_DSN or DATABASE_URL; the file that --config or TENURE_CONFIG names; libpq's variables
+(PGHOST, PGSERVICE, ...). Most other settings are looked up in the same order: see
+tenure config.
 
   postgres://USER@HOST/DATABASE          also as key=value pairs; ?tenure_mode=lease behind a pooler
   mysql://USER@HOST:3306/DATABASE        also mariadb://
@@ -35,9 +35,9 @@ config.
 
 Durations are written 5s, 1m30s or as seconds: 5.0.
 
-Exit codes: 0 done, also after SIGTERM or SIGINT; 1 not acquired, or not done in
-time; 2 something must be changed, such as an argument; 3 the database cannot be
-reached or used.`
+Exit codes: 0 done, also after SIGTERM or SIGINT; 1 not acquired, or not done in time; 2
+the command line, the configuration or the request must be changed; 3 the database
+cannot be reached or used.`
 
 // newRoot builds the program's tree of commands.
 func newRoot() *cobra.Command {

@@ -118,7 +118,7 @@ var clusterKeys = []key{
 	{path: "cluster.leader_election.margin", kind: duration, flag: "margin", check: between(shortest, longest), note: "a tenth of lease_duration"},
 	{path: "cluster.leader_election.lock_timeout", kind: duration, flag: "lock-timeout", check: between(shortest, longest), fallback: 10 * time.Second},
 	{path: "cluster.leader_election.fence_timeout", kind: duration, flag: "fence-timeout", check: between(shortest, longest), fallback: 5 * time.Second},
-	{path: "cluster.leader_election.settle", kind: duration, flag: "settle", check: between(0, longest), fallback: time.Duration(0)},
+	{path: "cluster.leader_election.settle", kind: duration, flag: "settle", check: between(0, longest), note: "0s, with a command 200ms"},
 	{path: "cluster.leader_election.failover_wait", kind: duration, flag: "failover-wait", check: between(0, longest), note: "lease_duration"},
 	{path: "cluster.leader_election.synchronous_failover", kind: boolean, flag: "synchronous-failover", fallback: false},
 	{path: "cluster.leader_election.retry_base", kind: duration, flag: "retry-base", check: between(shortest, longest), note: "1s if retry_max is set"},

@@ -29,9 +29,8 @@ func New(out *console.Output) *cobra.Command {
 
 const alertsListLong = `List the alerts in the database with their states: inactive, pending (the condition
 holds, but not yet for long enough) or firing. SERIES counts the series of the
-condition. TO SEND counts the notifications that wait to be sent or retried, and
-those that could not be sent. Pending and firing series, and problems, follow the
-table.`
+condition. TO SEND counts unsent notifications: waiting, to be retried, or failed.
+Pending and firing series, and problems, follow the table.`
 
 // alertsListCommand lists the alerts of the database with their states.
 type alertsListCommand struct {

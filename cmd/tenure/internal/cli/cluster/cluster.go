@@ -18,24 +18,23 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const clusterLong = `Show the cluster: its nodes and leaders.`
+const clusterLong = `Show the nodes and leaders of a cluster.`
 
 const clusterStatusLong = `Show the nodes of the cluster, including dead ones, and the leaders.
 
 The first line names the database and schema of the cluster, after its display name
 if it has one.
 
-ID is the beginning of the id, long enough to be unique. ROLES lists the roles that
-the node leads, each with a star, and its node roles. STATUS is "joining", "active",
-"draining", "drained" (with nothing left to do) or "dead". A node that has been
-silent for longer than its lease is shown as dead, even if no other node has noticed.
-LOAD is the mean of CPU and memory usage. Shared roles that no live node may lead are
-listed with the reason.
+ID is the beginning of the id, long enough to be unique. ROLES lists the node roles, and
+the roles that the node leads, marked with a star. STATUS is "joining", "active",
+"draining", "drained" (with nothing left to do) or "dead". A node that has been silent
+for longer than its lease is shown as dead, even if no other node has noticed. LOAD is
+the mean of CPU and memory usage. Shared roles that no live node may lead are listed
+with the reason.
 
 With --watch the command shows them again after every change, until a signal. On a
-terminal it redraws them in place; elsewhere it prints them again, with -o json as
-one object per line. Values that change all the time, such as load and uptime, count
-as changes only on a terminal.
+terminal it redraws them in place; elsewhere it prints them again, with -o json as one
+object per line. Changes of load and uptime alone count only on a terminal.
 
 The command only reads. The exit code is 0 whatever the status of the nodes.`
 

@@ -18,8 +18,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const rebalanceLong = `Plan how shared roles should move so that every node leads its fair share. Where
-several placements are fair, a role goes to a node that it prefers by label or name.
+const rebalanceLong = `Plan how shared roles should move so that every node leads its fair share. If several
+placements are equally fair, a role goes to a node that it prefers by label or name.
 After confirmation, request the handovers from the leaders.
 
 When a node joins or leaves, nodes move only the roles that must move; this command

@@ -12,10 +12,10 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronBackfillLong = `Request runs of the ticks from --from until before --to that have no run, or were
-missed or skipped. The leader runs them in order. A tick that has run, in whatever
-state it ended, is left out: each tick runs at most once. While the schedule is
-paused, the runs wait. The ticks are those of the present expression, at most 1000.`
+const cronBackfillLong = `Request runs of the ticks from --from until before --to that have no run, or were missed
+or skipped. The leader runs them in order. Ticks that have run before are left out,
+whatever the outcome: each tick runs at most once. While the schedule is paused, the
+runs wait. The ticks are computed from the current expression, at most 1000.`
 
 func newCronBackfill(out *console.Output) *cobra.Command {
 	var from, to string

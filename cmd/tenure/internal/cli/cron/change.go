@@ -20,11 +20,10 @@ progress continue. Ticks during the pause are neither recorded nor caught up.`
 
 const cronResumeLong = `Resume a paused schedule: it ticks from now on.`
 
-const cronRemoveLong = `Remove a schedule that tenure cron add has added, or that no program declares, with
-all its runs. If the leader of its role runs the schedule of a program, the command
-is refused with exit code 2: first remove the schedule from the program, or from the
-file of tenure cron run. The command asks for confirmation; without a terminal, use
---yes.`
+const cronRemoveLong = `Remove a schedule that tenure cron add has added, or that no program declares, with all
+its runs. While the leader's program declares the schedule, the command is refused with
+exit code 2: first remove the schedule from the program, or from the file of tenure cron
+run. The command asks for confirmation; without a terminal, use --yes.`
 
 func newCronTrigger(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{

@@ -16,12 +16,12 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronHistoryLong = `Print the runs of a schedule, or of all, latest tick first. A run is "waiting", "running",
+const cronHistoryLong = `Print the runs of a schedule, or of all, newest first. A run is "waiting", "running",
 "succeeded", "failed", "timed_out", "panicked", "abandoned" (interrupted and not
-repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had
-not ended). If very many ticks were missed, one row represents TICKS of them. With
---run, print the stored output of one run: the last 64 KiB that its command wrote to
-standard output and standard error.`
+repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had not
+ended). A row can represent several missed ticks; TICKS is their number. With --run,
+print the stored output of one run: the last 64 KiB that its command wrote to standard
+output and standard error.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
 	var run int64
@@ -39,7 +39,6 @@ func newCronHistory(out *console.Output) *cobra.Command {
 		ValidArgsFunction: subject.Complete,
 	}
 	cmd.Flags().Int64Var(&run, "run", 0, "print the output of this run")
-	cmd.Flags().Lookup("run").DefValue = ""
 	return subject.ReadMost(cmd, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
 		if run > 0 {
 			return printOutput(ctx, out, schedules, run)

@@ -13,15 +13,15 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronAddLong = `Add a schedule that runs the job of a program's schedule at other times. What no flag
-sets is as in that schedule; the policy always is. The schedule ticks from now on,
-also in later terms, on leaders whose program has the job. tenure cron remove removes
-it.`
+const cronAddLong = `Add a schedule that runs the job of a program's schedule at other times. Settings
+without a flag are copied from that schedule. The policy is always copied. The schedule
+ticks from now on, also in later terms, while a leader's program has the job. tenure
+cron remove removes it.`
 
-const cronChangeLong = `Change a schedule while it runs, in place of what its program declares, also in later
-terms and after a reload of the program's file. With a new expression or time zone it
-ticks from now on. What no flag sets stays. Its job and policy are always those of the
-program. tenure cron reset ends the change.`
+const cronChangeLong = `Override the settings of a schedule that its program declares. The change also applies
+in later terms and after a reload of the program's file. With a new expression or time
+zone it ticks from now on. Settings without a flag stay unchanged. Its job and policy
+are always those of the program. tenure cron reset ends the change.`
 
 const cronResetLong = `End all changes by tenure cron change: the leader returns to what its program
 declares. A schedule that tenure cron add has added is refused with exit code 2.`
@@ -79,7 +79,7 @@ func inSeconds(d time.Duration) *cron.Seconds {
 func newCronAdd(out *console.Output) *cobra.Command {
 	f := newOverrideFlags()
 	cmd := &cobra.Command{
-		Use: "add SCHEDULE --job SCHEDULE --expr EXPRESSION", Short: "Add a schedule for the job of another", Long: cronAddLong,
+		Use: "add SCHEDULE --job SCHEDULE --expr EXPRESSION", Short: "Add a schedule that runs an existing schedule's job", Long: cronAddLong,
 		Example: "  tenure cron add backup-noon --job backup --expr '0 12 * * *'",
 	}
 	cmd.Flags().StringVar(&f.set.Job, "job", "", "the schedule whose job the new one runs")

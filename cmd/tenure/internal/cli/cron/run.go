@@ -23,8 +23,8 @@ with the same file: each tick runs on one of them.
 
 As with tenure run, a command and all its descendants are killed before its term can
 end. When its timeout has passed, the command has --grace to end, and is then killed.
-When the term is stopping, running commands may continue for --stop-timeout; they are
-asked to end when --grace of it is left. An interrupted run is abandoned, or repeated
+When the term is stopping, running commands may continue for --stop-timeout; they get
+SIGTERM --grace before that time is over. An interrupted run is abandoned, or repeated
 by the next leader if its policy is at-least-once.
 
 The environment of a command contains TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC

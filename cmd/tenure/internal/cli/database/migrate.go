@@ -23,7 +23,7 @@ tables of elections and of the cluster, and the first use of a feature creates i
 tables. tenure migrate status lists the features. Any number of processes may migrate
 at the same time.`
 
-const migrateDownLong = `Undo migrations until the schema has the version given by --to.
+const migrateDownLong = `Undo migrations down to the version given by --to.
 
 Version 0 removes everything. No node may be running: if one is, the command
 lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`

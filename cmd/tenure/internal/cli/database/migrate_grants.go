@@ -16,11 +16,11 @@ import (
 const migrateGrantsLong = `Print the GRANT statements for a database user that does not own the schema. They are
 not executed.
 
-Without other flags, they are what a node needs. With --application, they are for a
-program that fences its transactions but runs no node. With --work or --compaction,
-they are what the user of a node needs in addition, on the tables of features: the
-features in the database, or those that --feature names. The user of tenure serve
-needs those of a node, and --work --compaction.`
+Without other flags, they are the privileges of a node. With --application, they are for
+a program that only fences its transactions. With --work or --compaction, they are
+privileges that a node's user needs in addition, on the tables of features: those in the
+database, or those that --feature names. The user of tenure serve needs the privileges
+of a node, and --work --compaction.`
 
 const migrateGrantsExample = `  tenure migrate grants --user app
   tenure migrate grants --user app --work --compaction | psql
@@ -47,7 +47,7 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&c.user, "user", "", "the database user")
 	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions but runs no node")
-	flags.BoolVar(&c.work, "work", false, "for schedules, processors, samples and alerts: what they and their management need in addition to a node's privileges")
+	flags.BoolVar(&c.work, "work", false, "privileges for schedules, processors, samples and alerts, in addition to a node's")
 	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs in addition to a node's privileges to roll up the history")
 	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the feature whose tables to include, or all; default those in the database; repeatable")
 	return cmd

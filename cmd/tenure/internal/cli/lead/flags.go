@@ -51,7 +51,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
 	flags.Var(&f.Grace, "reconnect-grace", "how long to withhold the lost event while trying to regain a role; default 0s: off")
 	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not campaign again after a loss or a step-down")
-	flags.Var(&f.requires, "require", "a label that the node must have to campaign, NAME=VALUE; repeatable; every node should require the same")
+	flags.Var(&f.requires, "require", "a label that the node must have to campaign, NAME=VALUE; repeatable; use the same value on every node")
 	flags.BoolVar(&f.noLeader, "no-leader", false, "campaign for no role: the node only watches")
 }
 

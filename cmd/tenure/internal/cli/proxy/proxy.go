@@ -75,7 +75,7 @@ func New(out *console.Output) *cobra.Command {
 	flags.Var(&c.toPort, "to-port", "port of the leader's program; with --http the default is the port that its node publishes")
 	flags.BoolVar(&c.http, "http", false, "forward HTTP requests instead of connections")
 	flags.Var(&c.wait, "wait", "how long a connection or request may wait for the leader")
-	flags.Var(&c.most, "max-connections", "how many connections may be open; others are closed")
+	flags.Var(&c.most, "max-connections", "maximum number of open connections; further ones are closed")
 	flags.Var(&c.grace, "grace", "how long open connections may continue after a signal")
 	return cmd
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of
-the end, and how long the role was vacant and silent before. With --nodes, show the
-status changes of nodes and their requesters instead. With --outages, show the times in
-which no node reached the database. With --incidents, show the changes that belong
-together as one, with a sentence. With --days, show daily totals in UTC of roles, nodes,
+const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of the
+end, and how long the role was vacant and silent before. With --nodes, show the status
+changes of nodes and their requesters instead. With --outages, show the times in which
+no node reached the database. With --incidents, show related changes as one incident,
+described in a sentence. With --days, show daily totals in UTC of roles, nodes,
 schedules or metrics; they remain after rows have been rolled up.
 
 ENDED is empty while the term continues. REASON is resigned, stepped_down,
@@ -28,19 +28,19 @@ another node detected the end; or server_changed. After a crash or an expired le
 ENDED is when the first other node detected that the role's lock was free, or two
 leases after the last heartbeat if no node was there to detect it.
 
-VACANT is the time from the end of the previous term to the begin of this one. SILENT
-is the time from the last heartbeat of the previous leader, or from the end of its
-term if it ended the term. After a freeze, SILENT is what the role was without; after
-a crash it includes up to one refresh interval in which the leader was alive. Each is
-"-" if it is not known: before a role's first term, and VACANT after a server change.
+VACANT is the time from the end of the previous term to the begin of this one. SILENT is
+the time from the last heartbeat of the previous leader, or from the end of its term if
+it ended the term. After a freeze, SILENT is the time without a working leader. After a
+crash, it also includes up to one refresh interval in which the leader was alive. Each
+is "-" if it is not known: before a role's first term, and VACANT after a server change.
 
-The table of terms follows the latest outages of the database in the same time. An
-outage begins with the last heartbeat of any node and ends when the first session
-opens afterwards. ROLES is how many roles stood still. CAUSE is server_changed if the
-server restarted or another one took over, else unreachable.
+The latest outages of the database in that period are printed before the table of terms.
+An outage begins with the last heartbeat of any node and ends when the first session
+opens afterwards. ROLES counts the roles that had no working leader. CAUSE is
+server_changed if the server restarted or another one took over, else unreachable.
 
-For a node, STATUS and BEFORE are equal if it returned in a new session before any
-node found it dead.`
+For a node, STATUS equals BEFORE if it opened a new session before another node marked
+it dead.`
 
 const historyExample = `  tenure history --role scheduler --since 24h
   tenure history --nodes --node api-1 -o json

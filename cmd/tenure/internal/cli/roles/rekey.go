@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-const roleLong = `Change what is recorded of a role.`
+const roleLong = `Change the recorded settings of a role.`
 
 const rekeyLong = `Change the recorded lock key of a role. ROLE is the role as its candidates give it:
 NAME for the key that is derived from the name, or NAME=KEY.

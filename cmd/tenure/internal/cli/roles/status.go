@@ -22,9 +22,9 @@ import (
 const statusLong = `Show the leader of each role, from the records of the elections and from the server's
 lock table. Leases have no locks: for them only the records are shown.
 
-Text begins with one line on whether all is well: which roles have no leader and for how
-long, and which nodes are dead. Then it names an outage of the database that ended within
-the last hour: see tenure history --outages.
+The first line of text output is a verdict: which roles have no leader and for how long,
+and which nodes are dead. The next line names an outage of the database that ended
+within the last hour: see tenure history --outages.
 
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that
@@ -32,9 +32,9 @@ holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose
 has not begun; "foreign" for a program other than Tenure; or "vacant". The exit code
 is 0 even if there is no leader.
 
-With --watch it shows the roles again after every change, until a signal; at a
-terminal in the same place, with the time of the read. While the database does not
-answer, it shows the last state with its age. With -o json it prints one line per change.
+With --watch it shows the roles again after every change, until a signal. On a terminal
+it redraws them in place, with the time of the read. While the database does not answer,
+it shows the last state with its age. With -o json it prints one line per change.
 
 The command only reads. Details of other users' sessions that the database user may
 not see are shown as "-".`

@@ -21,13 +21,13 @@ import (
 
 const stepDownLong = `Ask the leader of a role to step down, and wait until the next term has begun.
 
-The leader first finishes its work in flight. Then a standby takes over; if none
-does, the old leader can acquire the role again a second later. With --to the role is
-reserved for that node for a moment; if another node then leads, the exit code is 1.
+The leader first finishes its work in flight. Then a standby takes over; if none does,
+the old leader can acquire the role again a second later. With --to the role is reserved
+for that node for a short time; if another node then leads, the exit code is 1.
 
 With --own, the leader steps down only if it is the node that TENURE_NODE_NAME names;
-otherwise nothing happens, and the exit code is 0. A container that stops uses it, so
-that it does not end the term of another node.
+otherwise nothing happens, and the exit code is 0. Use it in the stop hook of a
+container: it cannot end the term of another node.
 
 If the leader steps down and no node takes over within --timeout, the output says so
 and the exit code is 0. If the leader does not step down in that time, the exit code

@@ -14,7 +14,7 @@ var flagGroups = []struct {
 	title string
 	names string
 }{
-	{"Flags that matter first", `
+	{"Common flags", `
 		role dsn name once restart grace health-command no-leader-exit listen lease`},
 	{"What to run", `
 		key key1 key2 slots slots-per-node max-restarts health-every pass-dsn no-auto-reacquire no-leader require`},

@@ -58,7 +58,7 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	flags.Var(&f.lock, "lock-timeout", "how long a new term waits for fenced transactions of the old term; default 10s")
 	flags.Var(&f.fence, "fence-timeout", "how long a fenced transaction of an old term may delay a new term before it is terminated; default 5s")
 	flags.Var(&f.stop, "stop-timeout", "how long work in flight may continue when its term is stopping; default 10s")
-	flags.Var(&f.settle, "settle", "extra wait before a new term if the last one ended uncleanly; default 0s")
+	flags.Var(&f.settle, "settle", "extra wait before a new term if the last one ended uncleanly; default 0s, with a command 200ms")
 	flags.Var(&f.wait, "failover-wait", "minimum wait before a term begins on another server than the last term; default one lease")
 	flags.BoolVar(&f.synchronous, "synchronous-failover", false, "declare that only synchronous standbys are promoted: after a failover, wait only until all nodes are back")
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
 )
 
-const topLong = `Show roles, leaders, terms and nodes live, and changes such as failovers as they
-happen. It needs a terminal of at least 80 columns by 12 lines; for a pipe use tenure
-status --watch or tenure observe.
+const topLong = `Show roles, leaders, terms and nodes live, and changes such as failovers as they happen.
+It needs a terminal of at least 80 columns by 12 lines; in a pipe, use tenure status
+--watch or tenure observe.
 
 The arrows select a role, or after the tab key a node. s makes the leader of the role
 step down, d drains the node and u undrains it, each after a confirmation with y. q

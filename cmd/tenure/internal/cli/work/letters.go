@@ -15,10 +15,10 @@ import (
 const processorDeadLettersLong = `List the dead letters of a processor in log order: events that it could not handle,
 or that an operator skipped. tenure processor replay handles them again.`
 
-const processorReplayLong = `Request that the leader handles dead letters again: those with the ids, or with --all
-all of them. If there is no leader, the next one does so. They are handled one at a
-time, after later events, and not while the processor is paused or has failed. An
-event that fails again stays a dead letter.`
+const processorReplayLong = `Request that the leader handles dead letters again: the named ones, or all with --all.
+If there is no leader, the next one does so. They are handled one at a time, after later
+events, and not while the processor is paused or has failed. An event that fails again
+stays a dead letter.`
 
 func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{

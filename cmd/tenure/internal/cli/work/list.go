@@ -16,11 +16,11 @@ import (
 const processorListLong = `List the processors that a leader has run.
 
 STATUS is "active", "paused" or "failed", and "rebuilding" if a rebuild was requested
-and has not begun. "two roles" means that nodes try to run it under two roles, and
-one of them is refused: see tenure processor show. NODE is where it last ran, with a
-star while that node leads. CURSOR is the position up to which all events are
-handled, as TRANSACTION:POSITION. BEHIND counts the events that waited at the
-leader's last measurement: see tenure processor lag.`
+and has not begun. "two roles" means that nodes run it under different roles, and all
+but one are refused: see tenure processor show. NODE is where it last ran, with a star
+while that node leads. CURSOR is the position up to which all events are handled, as
+TRANSACTION:POSITION. BEHIND counts the events that waited at the leader's last
+measurement: see tenure processor lag.`
 
 func newProcessorList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{

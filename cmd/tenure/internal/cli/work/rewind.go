@@ -11,11 +11,11 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorRewindLong = `Move a processor's cursor, back or forward, to just after an event, or to the start
-of the log. A batch in flight does not count. Later events are handled again: an
-outbox publishes them again, and a view applies them again to its present content. To
-fill a view from nothing, use tenure processor rebuild. Dead letters after the cursor
-are removed, since their events are handled again. The command asks for confirmation;
+const processorRewindLong = `Move a processor's cursor, back or forward, to just after an event, or to the start of
+the log. The batch in flight is discarded. Later events are handled again: an outbox
+publishes them again, and a view applies them again to its present content. To fill a
+view from nothing, use tenure processor rebuild. Dead letters after the cursor are
+removed, since their events are handled again. The command asks for confirmation;
 without a terminal, use --yes.`
 
 // eventFlag is a flag for an event's position in a log.

@@ -14,11 +14,11 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorSkipLong = `Skip the failing event and move it to the dead letters, from where it can be
-replayed. A failed processor becomes active. The command is refused with exit code 2
-if no event fails, or if it is not known yet which event of a batch fails. With --at
-it skips that event and no other; if it was skipped already, nothing happens. The
-command asks for confirmation; without a terminal, use --yes.`
+const processorSkipLong = `Skip the failing event and move it to the dead letters, from where it can be replayed. A
+failed processor becomes active. The command is refused with exit code 2 if no event
+fails, or if it is not known yet which event of a batch fails. With --at it skips only
+that event, and does nothing if that event was already skipped. The command asks for
+confirmation; without a terminal, use --yes.`
 
 const processorRepairLong = `Repair the log of a processor, and the cursors of all processors on it, after a
 restore into another database cluster: the transaction ids of the old one are

@@ -16,7 +16,7 @@ import (
 var avoidedWords = []struct{ words, instead string }{
 	{`meanwhile`, "when it happens"},
 	{`besides`, "in addition to, beside"},
-	{`nobody|somebody|whoever`, "the party: no node, an operator, the caller"},
+	{`nobody|somebody|anybody|whoever`, "the party: no node, an operator, the caller"},
 	{`(go|goes|went) on`, "continue, take over"},
 	{`any more`, "no longer"},
 	{`for so long`, "for that time"},
@@ -24,9 +24,11 @@ var avoidedWords = []struct{ words, instead string }{
 	{`by (itself|themselves)`, "automatically, on its own"},
 	{`as it is`, "unchanged"},
 	{`stand(s|ing)? for`, "represent, campaign for"},
-	{`tell|tells|told`, "report, notify, show, distinguish"},
+	{`tell|tells|told|telling`, "report, notify, show, distinguish"},
 	{`at once`, "immediately, at the same time"},
 	{`news`, "notification"},
+	{`just now`, "at the moment, or the time"},
+	{`the (least|most) is`, "it must be at least, at most"},
 }
 
 // allowedWords are uses of those words that every reader understands, and names.

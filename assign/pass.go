@@ -190,10 +190,10 @@ func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving
 		}
 		var err error
 		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
-			return fmt.Errorf("taking rows back: %w", err)
+			return fmt.Errorf("unassigning rows: %w", err)
 		}
 		if given, err = p.assignPending(ctx, tx, places); err != nil {
-			return fmt.Errorf("giving rows out: %w", err)
+			return fmt.Errorf("assigning rows: %w", err)
 		}
 		return nil
 	})
@@ -202,7 +202,7 @@ func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving
 	}
 	p.notifyNodes(ctx, given)
 	if back > 0 || given.dead > 0 {
-		p.log.Info("rows were taken back or became dead", "taken_back", back, "dead", given.dead, "assigned", len(given.ids)-given.dead)
+		p.log.Info("rows were unassigned or became dead", "taken_back", back, "dead", given.dead, "assigned", len(given.ids)-given.dead)
 	}
 	return back == p.config.BatchSize || given.chosen == p.config.BatchSize, nil
 }

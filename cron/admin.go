@@ -67,7 +67,7 @@ type UnknownError struct {
 // Error lists the existing schedules.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("there is no schedule %q, nor any other: a schedule is registered when a leader first runs it", e.Name)
+		return fmt.Sprintf("no schedule %q: no schedule is registered yet; a leader registers each one when it first runs it", e.Name)
 	}
 	return fmt.Sprintf("there is no schedule %q; known schedules: %s", e.Name, strings.Join(e.Known, ", "))
 }

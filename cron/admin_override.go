@@ -75,7 +75,7 @@ func (m *Admin) Change(ctx context.Context, name string, o Override, by string) 
 	case o.Job != "":
 		return invalid("the job of the schedule %s cannot be changed: add another schedule", name)
 	case o == Override{}:
-		return invalid("nothing of the schedule %s is to be changed", name)
+		return invalid("no change was given for the schedule %s", name)
 	}
 	current, err := m.Show(ctx, name)
 	if err != nil {

@@ -57,7 +57,7 @@ func (l *loop) effective() []timetable {
 	for _, name := range slices.Sorted(maps.Keys(l.overrides)) {
 		t, ok, err := overridden(name, l.overrides[name], byName)
 		if err != nil {
-			l.log.Error("a schedule does not run here: what an operator has set cannot be used", "schedule", name, "error", err)
+			l.log.Error("a schedule does not run here: an operator's override is invalid", "schedule", name, "error", err)
 		}
 		if ok && err == nil {
 			all = append(all, t)

@@ -68,7 +68,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		level = slog.LevelWarn
 	}
-	d.log.Log(ctx, level, "asked on the dashboard", "action", body.Action, "name", body.Name, "node", about.node, "by", by, "from", d.guard.addressOf(r), "error", err)
+	d.log.Log(ctx, level, "a visitor requested an action on the dashboard", "action", body.Action, "name", body.Name, "node", about.node, "by", by, "from", d.guard.addressOf(r), "error", err)
 	if err != nil {
 		status, message := explain(err, body)
 		answer(w, status, refusal{message, errors.Is(err, tenure.ErrLastNode)})

@@ -98,7 +98,7 @@ func checkSecret(user, secret string) error {
 	case !isUser(user):
 		return invalid("the user name %q is empty, too long, or has characters that cannot be shown", user)
 	case len(secret) < leastSecret:
-		return invalid("the secret of the user %q has %d bytes; the least is %d", user, len(secret), leastSecret)
+		return invalid("the secret of the user %q has %d bytes; it must have at least %d", user, len(secret), leastSecret)
 	default:
 		return nil
 	}
@@ -115,7 +115,7 @@ func isUser(name string) bool {
 func (a Authentication) validate() error {
 	switch {
 	case a.UserHeader != "" && len(a.TrustedProxies) == 0:
-		return invalid("UserHeader is given without TrustedProxies: anybody could send it")
+		return invalid("UserHeader requires TrustedProxies: otherwise any client could send it")
 	case slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return !p.IsValid() }):
 		return invalid("a prefix in TrustedProxies is not valid")
 	default:

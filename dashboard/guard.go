@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// guard decides which visitors may view and act, and rejects requests of other sites'
+// guard decides which visitors may view and act, and rejects cross-site requests
 // pages.
 type guard struct {
 	authentication Authentication
@@ -139,17 +139,17 @@ func tooMany(w http.ResponseWriter) {
 func (g *guard) acting(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.origins.Check(r); err != nil {
-			refuse(w, http.StatusForbidden, "requests of other sites are refused")
+			refuse(w, http.StatusForbidden, "cross-site requests are refused")
 			return
 		}
 		v := g.identify(r)
 		switch {
 		case g.readOnly || !g.canBeKnown() && v.way == nobody:
-			refuse(w, http.StatusForbidden, "this dashboard is for looking only")
+			refuse(w, http.StatusForbidden, "this dashboard is read-only")
 		case v.way == nobody:
 			g.challenge(w, r)
 		case !g.mayAct(v):
-			refuse(w, http.StatusForbidden, "you may look, and not act")
+			refuse(w, http.StatusForbidden, "you may view but not act")
 		case v.way != byBearer && !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(g.forgeryToken(v))):
 			answer(w, http.StatusForbidden, forgedRecord{"the request does not come from this page; load it again", true})
 		default:
@@ -230,7 +230,7 @@ func (g *guard) loginWay() string {
 // login opens a session for a visitor with a valid token.
 func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	if err := g.origins.Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "requests of other sites are refused")
+		refuse(w, http.StatusForbidden, "cross-site requests are refused")
 		return
 	}
 	address := g.addressOf(r)
@@ -266,7 +266,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 // send the cookie with its requests.
 func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 	if err := g.origins.Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "requests of other sites are refused")
+		refuse(w, http.StatusForbidden, "cross-site requests are refused")
 		return
 	}
 	for _, name := range cookieNames {
@@ -304,7 +304,7 @@ func readBody[T any](w http.ResponseWriter, r *http.Request) (body T, ok bool) {
 	case errors.As(err, &tooLarge):
 		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large")
 	case !errors.Is(err, io.EOF):
-		refuse(w, http.StatusBadRequest, "the body is not one JSON object as this needs it")
+		refuse(w, http.StatusBadRequest, "the body must be one JSON object of the documented form")
 	default:
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the action may take longer
 		return body, true

@@ -111,7 +111,7 @@ func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
 
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
 	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
 		return
 	}
 	role, ok := d.snapshot.role(r.URL.Query().Get("name"))
@@ -147,7 +147,7 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
 	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
 		return nil, false
 	}
 	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
@@ -159,7 +159,7 @@ func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timelin
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
 	default:
 		d.log.Warn("the dashboard cannot read the database", "error", err)
-		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
 	}
 	return nil, false
 }

@@ -66,9 +66,9 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 		case e.Kind == eventEnded:
 			over = &e
 		case e.Kind == eventBegan && what.Action == handOver && e.Node != what.Node:
-			return fmt.Sprintf("%s leads now, in term %d: the node that it was to go to did not take it.", quoted(e.NodeName), e.Term), true
+			return fmt.Sprintf("%s leads now, in term %d: the target did not acquire it.", quoted(e.NodeName), e.Term), true
 		case e.Kind == eventBegan && over != nil && over.Node == e.Node:
-			return fmt.Sprintf("%s leads again, in term %d: no other node took it.", quoted(e.NodeName), e.Term), true
+			return fmt.Sprintf("%s leads again, in term %d: no other node acquired it.", quoted(e.NodeName), e.Term), true
 		case e.Kind == eventBegan:
 			return fmt.Sprintf("%s leads now, in term %d.", quoted(e.NodeName), e.Term), true
 		}
@@ -76,7 +76,7 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 	if over != nil {
 		return fmt.Sprintf("%s has stepped down, and no node leads it yet.", quoted(over.NodeName)), false
 	}
-	return "The leader was asked. It gives the role up when its work has ended.", false
+	return "The leader has the request. It steps down when its in-flight work has ended.", false
 }
 
 // drained returns the progress of a node that was asked to drain or undrain.

@@ -153,7 +153,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	case err != nil:
 		d.fail("privileges", err)
 	case len(missing) > 0:
-		d.add("privileges", doctor.Failure, "the database user lacks some", strings.Join(missing, " "))
+		d.add("privileges", doctor.Failure, "the database user lacks privileges", strings.Join(missing, " "))
 	default:
 		d.add("privileges", doctor.OK, "complete, ending the sessions of other nodes included", "")
 	}

@@ -86,7 +86,7 @@ func (d *diagnosis) encoding(ctx context.Context, conn *pgx.Conn) error {
 		d.add("encoding", doctor.OK, encoding, "")
 		return nil
 	}
-	d.add("encoding", doctor.Warning, fmt.Sprintf("the database's is %s: names of roles must be of ASCII characters", encoding),
+	d.add("encoding", doctor.Warning, fmt.Sprintf("the database's is %s: role names must be ASCII", encoding),
 		"use a database with the encoding UTF8 for other names")
 	return nil
 }

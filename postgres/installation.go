@@ -194,7 +194,7 @@ func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, livin
 	if len(living) > 0 {
 		who = strings.Join(living, ", ")
 	}
-	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: in use by %s: end these nodes first or, if a host is gone, terminate their sessions with pg_terminate_backend",
+	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: in use by %s: stop these nodes first or, if a host is gone, terminate their sessions with pg_terminate_backend",
 		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
 }
 

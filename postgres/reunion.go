@@ -134,7 +134,7 @@ func (s *session) endWaits() error {
 		return rows.Scan(&left)
 	}, s.server.lineage(), s.server.epoch())
 	if err != nil {
-		s.log.Warn("looking for nodes that are not back failed; the terms wait longer", "error", err)
+		s.log.Warn("looking for nodes that have not reconnected failed; the terms wait longer", "error", err)
 		s.reunion.checkAt = now + reunionCheck
 		return lostOnly(err)
 	}

@@ -95,7 +95,7 @@ func (w *watch) run(conn *pgx.Conn) {
 				return
 			}
 			w.session.backend.counters.watchFailures.Add(1)
-			w.log.Warn("the watch connection failed; until it is back the next node of the ring watches in this one's place", "error", err)
+			w.log.Warn("the watch connection failed; until it is back, the next node in the ring takes over its watch", "error", err)
 			w.setWatchDown(true)
 		}
 		if !w.pause(delay) {

@@ -138,7 +138,7 @@ func refuse(session, watch probe) error {
 	case session.locked && watch.locked:
 		return fmt.Errorf("%w: two sessions hold the same lock. Connect directly to PostgreSQL 14 or later", ErrLocksIgnored)
 	case !session.locked:
-		return fmt.Errorf("%w: the key of the trial is taken", tenure.ErrConnection)
+		return fmt.Errorf("%w: another session holds the test lock", tenure.ErrConnection)
 	}
 	return nil
 }

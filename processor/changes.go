@@ -35,7 +35,7 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 
 func checkLimit(limit int) error {
 	if limit < 1 {
-		return invalid("the limit is %d; the least is 1", limit)
+		return invalid("the limit is %d; it must be at least 1", limit)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var (
 	// ErrUnavailable in a handler's error means that something the handler
 	// depends on is not available and no event is to blame. Retries continue
 	// with the pauses of Retry and do not count toward MaxAttempts.
-	ErrUnavailable = errors.New("not available at present")
+	ErrUnavailable = errors.New("temporarily unavailable")
 )
 
 // RetryAfterError is a handler's error with the minimum time until the next

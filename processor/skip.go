@@ -45,7 +45,7 @@ func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) 
 	case event != Cursor{} && s.Failing != Cursor{}:
 		return Cursor{}, invalid("the event of %s at %s does not fail: the one at %s does", name, event, s.Failing)
 	default:
-		return Cursor{}, invalid("no event of %s is known to fail: either what its handler needs is not available, "+
-			"or its leader still tries the events of a batch one at a time, which retrying hastens; its last error: %s", name, s.LastError)
+		return Cursor{}, invalid("no event of %s is known to fail: what its handler needs is unavailable, or its leader still tries "+
+			"the events of a batch one at a time: run tenure processor retry; its last error: %s", name, s.LastError)
 	}
 }

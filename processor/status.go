@@ -51,7 +51,7 @@ type UnknownError struct {
 // Error lists the existing processors.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("there is no processor %q, nor any other: a processor is registered when a leader first runs it", e.Name)
+		return fmt.Sprintf("no processor %q: no processor is registered yet; a leader registers each one when it first runs it", e.Name)
 	}
 	return fmt.Sprintf("there is no processor %q; known processors: %s", e.Name, strings.Join(e.Known, ", "))
 }

@@ -167,12 +167,12 @@ func (s *server) guardSocket(ctx context.Context, socket *socket) {
 		}
 		if err := socket.bind(); err != nil {
 			if !reported {
-				s.cfg.Logger.Error("making the agent's socket again failed", "path", socket.path, "error", err)
+				s.cfg.Logger.Error("recreating the agent's socket failed", "path", socket.path, "error", err)
 			}
 			reported = true
 			continue
 		}
-		s.cfg.Logger.Warn("the agent's socket was removed; it was made again", "path", socket.path)
+		s.cfg.Logger.Warn("the agent's socket was removed; it was recreated", "path", socket.path)
 		_ = old.Close() // ends its accepting; its file is gone
 		accept()
 	}

@@ -51,7 +51,7 @@ type bed struct {
 	history record.History
 	lines   *os.File // the reports of the nodes, as they come
 	logs    *os.File // of the nodes
-	stopped []int    // the processes of the server that are stopped just now
+	stopped []int    // the processes of the server that are stopped at the moment
 	turn    chan struct{}
 }
 

@@ -75,7 +75,7 @@ const called = (text) => "\u2068" + named([...text].slice(0, 60).join("")) + "\u
 export function stepDown(role) {
   return button("Step down", () => confirm({
     title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name },
-    text: `${called(role.node_name)} gives ${called(role.name)} up when its work in flight has ended, and another node takes over.`,
+    text: `${called(role.node_name)} steps down from ${called(role.name)} when its in-flight work has ended, and another node takes over.`,
   }), `step_down ${role.name}`);
 }
 
@@ -145,12 +145,12 @@ export function scheduleActions(schedule) {
   return [
     button("Run now", () => confirm({
       title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.name },
-      text: `The leader starts ${called(schedule.name)} once, in addition to its times.`,
+      text: `The leader starts ${called(schedule.name)} once, in addition to its schedule.`,
     }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run now: ${schedule.name}` }), " ",
     button(paused ? "Resume" : "Pause", () => confirm({
       title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
       action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.name },
-      text: paused ? `${called(schedule.name)} runs at its times again.` : `${called(schedule.name)} does not run until it is resumed. Running jobs continue.`,
+      text: paused ? `${called(schedule.name)} resumes its schedule.` : `${called(schedule.name)} does not run until it is resumed. Running jobs continue.`,
     }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
   ];
 }

@@ -15,7 +15,7 @@ export default function alerts(page) {
     if (text === drawn) return;
     drawn = text;
     if (!all.length) {
-      body.replaceChildren(h("p", { class: "empty" }, state.alertsShown ? "There is no alert rule." : "This dashboard was not given alerts to show."));
+      body.replaceChildren(h("p", { class: "empty" }, state.alertsShown ? "There is no alert rule." : "This dashboard has no alerts configured."));
       return;
     }
     body.replaceChildren(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alerts" }, h("table", { class: "table" },

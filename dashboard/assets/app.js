@@ -138,7 +138,7 @@ async function begin() {
       main.replaceChildren(h("p", { class: "loading" }, "You are not logged in. ", h("button", { type: "button", onclick: begin }, "Log in")));
       return;
     }
-    main.replaceChildren(h("p", { class: "loading" }, `It cannot be shown: ${error.message}. Trying again…`));
+    main.replaceChildren(h("p", { class: "loading" }, `This page cannot be loaded: ${error.message}. Trying again…`));
     setTimeout(begin, error.status === 429 ? 60_000 : 2000);
     return;
   }

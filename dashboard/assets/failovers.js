@@ -82,7 +82,7 @@ export default function failovers(page) {
       { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => name(f.node_name) },
       { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => (f.reason ? cause(f) : "–") },
       { title: "Vacant for", width: "8rem", narrow: "4.800rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
-      { title: "Silent for", width: "8rem", wide: true, number: true, cell: (f) => h("span", { class: "figure", title: "Since the last heartbeat of the leader before, or since it gave the role up" }, duration(f.silent_seconds)) },
+      { title: "Silent for", width: "8rem", wide: true, number: true, cell: (f) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(f.silent_seconds)) },
     ],
     fetch: async (offset, limit) => {
       const page = await get("failovers", { offset, limit });

@@ -12,7 +12,7 @@ const soon = 1500; // milliseconds: a connection that returns immediately is not
 // Without messages, the page may be out of date.
 function present() {
   if (!state.connected && state.lost && Date.now() - state.lost >= soon) {
-    return { level: "warning", sentence: `Nothing was heard of the dashboard since ${clock(state.heard || state.lost)}: what is shown may have changed.` };
+    return { level: "warning", sentence: `No update from the dashboard since ${clock(state.heard || state.lost)}: what is shown may have changed.` };
   }
   return state.now?.health;
 }

@@ -75,7 +75,7 @@ export default function overview(page) {
         const [level, text, shape] = statusOf(node.state);
         return h("tr", {}, h("td", {}, name(node.name)), h("td", {}, status(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
           h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
-      }))) : h("p", { class: "empty" }, "No node takes part yet."));
+      }))) : h("p", { class: "empty" }, "No node has joined yet."));
   }
 
   function drawEvents() {

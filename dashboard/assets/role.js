@@ -24,7 +24,7 @@ export default function role(page, called) {
       { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : long(since(t.began))) },
       { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
       { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
-      { title: "Silent before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure", title: "Since the last heartbeat of the leader before, or since it gave the role up" }, duration(t.silent_seconds)) },
+      { title: "Silent before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(t.silent_seconds)) },
     ],
     fetch: (offset, limit) => get("terms", { role: called, offset, limit }),
   });

@@ -92,7 +92,7 @@ func New(kind Kind) (*Sandbox, error) {
 	return sandbox, nil
 }
 
-// NoteStopped notes which processes are stopped just now, all of them: they are
+// NoteStopped notes which processes are stopped at the moment, all of them: they are
 // killed if the sandbox ends before they continue.
 func (s *Sandbox) NoteStopped(pids ...int) {
 	_, _ = fmt.Fprintln(s.caretaker, strings.Trim(fmt.Sprint(pids), "[]")) // without the caretaker, they stay as they are

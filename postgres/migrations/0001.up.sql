@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS {installation} (
     one boolean PRIMARY KEY DEFAULT true CHECK (one)
 );
 
-COMMENT ON COLUMN {installation}.mode IS 'How the installation elects. Change it with tenure migrate mode, while no node lives.';
+COMMENT ON COLUMN {installation}.mode IS 'How the installation elects. Change it with tenure migrate mode, while no node is running.';
 
 INSERT INTO {installation} (mode) VALUES ('sessions') ON CONFLICT DO NOTHING;
 

@@ -72,7 +72,7 @@ func New(config Config) (*Engine, error) {
 	config.Prefix = cmp.Or(config.Prefix, "tenure")
 	config.Interval = cmp.Or(config.Interval, defaultInterval)
 	if config.Interval < leastInterval {
-		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastInterval)
+		return nil, fmt.Errorf("%w: the interval is %v; it must be at least %v", tenure.ErrInvalidConfig, config.Interval, leastInterval)
 	}
 	e := &Engine{
 		config: config, wake: make(chan struct{}, 1), reloaded: make(chan struct{}),

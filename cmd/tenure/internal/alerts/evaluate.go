@@ -91,7 +91,7 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule, left *all
 	seen := map[string]bool{}
 	for i, sample := range vector {
 		if sample.H != nil {
-			return nil, errors.New("the condition yields histograms; compare a number of them")
+			return nil, errors.New("the condition yields histograms: compare a number derived from them")
 		}
 		own := labelMap(sample.Metric)
 		f := found{labels: maps.Clone(own), value: sample.F}

@@ -44,7 +44,7 @@ func (c comparisonWith) ofEachProcess() string {
 		if vector, ok := selector.VectorSelector.(*parser.VectorSelector); !ok || summed || !isOurs(vector.Name) {
 			return
 		}
-		trap = fmt.Sprintf("each process counts for itself, and this is of each: for those of all write %s %s %s",
+		trap = fmt.Sprintf("each process has its own counter: for the total of all processes write %s %s %s",
 			ofAll(selector, call.String()), c.op, written(c.number))
 	})
 	return trap

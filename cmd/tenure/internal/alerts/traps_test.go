@@ -25,7 +25,7 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 			"rate is per second: > 5 means 1500 in 5m; for that many events write sum(increase(app_requests_total[5m])) > 5"}},
 		{"rate(tenure_leader_failovers_total[5m]) > 0.1", nil},
 		{"increase(tenure_leader_failovers_total[1h]) > 5", []string{
-			"each process counts for itself, and this is of each: for those of all write sum by (role) (increase(tenure_leader_failovers_total[1h])) > 5"}},
+			"each process has its own counter: for the total of all processes write sum by (role) (increase(tenure_leader_failovers_total[1h])) > 5"}},
 		{"sum by (role) (increase(tenure_leader_failovers_total[1h])) > 5", nil},
 		{"increase(tenure_leader_losses_total[5m]) > 0", nil},
 		{"increase(app_requests_total[1h]) > 5", nil},

@@ -64,7 +64,7 @@ func TestPageCatchesUpAfterRestart(t *testing.T) {
 	})()`)
 	w.down.Store(true)
 	w.web.CloseClientConnections()
-	p.shows("Nothing was heard of the dashboard since")
+	p.shows("No update from the dashboard since")
 	if level := value[string](p, `document.getElementById("health").className`); level != "health warning" {
 		t.Errorf("the health is shown as %q", level)
 	}

@@ -74,7 +74,7 @@ func TestCronRejectsBadInput(t *testing.T) {
 	invoke(t, "cron", "list", "--dsn", "postgres://127.0.0.1:1/nowhere").want(t, console.ExitDatabase)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	got := invoke(t, place.with("cron", "pause", "backup")...).want(t, console.ExitUsage)
-	if !strings.Contains(got.stderr, "nor any other") {
+	if !strings.Contains(got.stderr, "is registered yet") {
 		t.Errorf("%q", got.stderr)
 	}
 }

@@ -75,7 +75,7 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 	}
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-		return errors.New("its URL is none that begins with https:// or http://")
+		return errors.New("its URL must begin with https:// or http://")
 	}
 	if path != "" {
 		address = address.JoinPath(path)
@@ -138,7 +138,7 @@ func judge(response *http.Response, address *url.URL, secrets []string) error {
 	}
 	err := fmt.Errorf("%s answered %d", address.Host, response.StatusCode)
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		err = fmt.Errorf("%w, which is a redirect, and none is followed; set its URL to where that leads", err)
+		err = fmt.Errorf("%w: redirects are not followed: set the URL to the target", err)
 	}
 	if shown = shown[:min(len(shown), maxShown)]; shown != "" {
 		err = fmt.Errorf("%w: %q", err, shown)

@@ -17,7 +17,7 @@ type Profile struct {
 	Status       tenure.NodeStatus  `json:"status"`
 	StatusBy     string             `json:"status_by"` // requester of the status, if any
 	Drained      bool               `json:"drained"`   // draining, with nothing left to do
-	Roles        []string           `json:"roles"`     // what it is there for
+	Roles        []string           `json:"roles"`     // its node roles
 	Capabilities []string           `json:"capabilities"`
 	Labels       map[string]string  `json:"labels"`
 	Spreads      map[string]float64 `json:"spreads"` // its weight in each
@@ -72,8 +72,8 @@ func NewNode(m tenure.Member, leads []string) Node {
 	}
 }
 
-// Uptime is how long a node has lived when it was read, a dead one until it was
-// heard of last.
+// Uptime is the time from a node's start to the read, or to its last heartbeat if it is
+// dead.
 func Uptime(m tenure.Member) time.Duration {
 	lived := m.LastHeartbeat.Sub(m.StartedAt)
 	if m.Status != tenure.StatusDead {
@@ -97,7 +97,7 @@ type Counts struct {
 type Cluster struct {
 	Name    string       `json:"name"`
 	Nodes   []Node       `json:"nodes"`
-	Leaders []RoleLeader `json:"leaders"` // of the roles that anybody leads
+	Leaders []RoleLeader `json:"leaders"` // of the roles that have a leader
 	Counts  Counts       `json:"counts"`
 	// Unplaced are roles that nodes share and no living one may lead.
 	Unplaced []Unplaced `json:"unplaced"`

@@ -66,7 +66,7 @@ func (h *Handler) requestNode(w http.ResponseWriter, r *http.Request, request te
 		request.Target = successor.ID
 	}
 	request.Node, request.By = asked.ID, whoAsks(r)
-	h.config.Logger.Info("asked over HTTP to change the status of a node",
+	h.config.Logger.Info("a client requested a change of a node's status over HTTP",
 		"kind", request.Kind, "node", asked.ID, "to", to, "force", request.Force, "from", r.RemoteAddr)
 	if err := m.node.Backend().Request(ctx, request); err != nil {
 		h.refuseRequest(w, err)

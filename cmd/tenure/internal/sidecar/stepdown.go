@@ -100,7 +100,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s does not lead %q; ask the leader", m.node.Name(), election.Role()))
 		return
 	}
-	h.config.Logger.Info("asked over HTTP to step down",
+	h.config.Logger.Info("a client requested over HTTP to step down",
 		"role", election.Role().Name(), "term", term.Number(), "to", body.To, "from", r.RemoteAddr)
 	// The bounds on a request are shorter than work may take to end. Where they
 	// cannot be moved the answer is cut; the role is given up nevertheless.

@@ -239,7 +239,7 @@ func TestInvalidTokenFileIsReportedWithoutToken(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                                    "is empty",
 		" \n":                                 "is empty",
-		"hunter2":                             "holds a token of 7 characters; the least is 16",
+		"hunter2":                             "holds a token of 7 characters; it must have at least 16",
 		"hunter2hunter2\nhunter2":             "on one line",
 		strings.Repeat("hunter2", maxToken):   "longest token",
 		"hunter2\x00\xff hunter2 hunter2 ...": "no header can carry",

@@ -98,7 +98,7 @@ func readToken(name string) (string, error) {
 	case secret == "":
 		return bad("is empty")
 	case len(secret) < minToken:
-		return bad(fmt.Sprintf("holds a token of %d characters; the least is %d", len(secret), minToken))
+		return bad(fmt.Sprintf("holds a token of %d characters; it must have at least %d", len(secret), minToken))
 	case len(secret) > maxToken:
 		return bad(fmt.Sprintf("holds more than the %d characters of the longest token", maxToken))
 	case strings.ContainsFunc(secret, unfitForToken):

@@ -113,7 +113,7 @@ func changed[T any](h *Handler, about subject, timeout time.Duration, shape stri
 			return
 		}
 		h.asked(about, timeout, func(ctx context.Context, q *workRequest) (int, any, error) {
-			h.config.Logger.Info("asked over HTTP to change a schedule or a processor", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr)
+			h.config.Logger.Info("a client requested a change of a schedule or a processor over HTTP", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr)
 			return do(ctx, q, body)
 		})(w, r)
 	}
@@ -142,7 +142,7 @@ func (h *Handler) refuseWork(w http.ResponseWriter, r *http.Request, about subje
 		refuse(w, about.invalid, about.code, reason)
 	default:
 		h.config.Logger.Warn("a request about schedules or processors failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the database did not do what was asked; see the log of the node")
+		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the database rejected the request: see the log of the node")
 	}
 }
 

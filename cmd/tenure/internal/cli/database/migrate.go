@@ -106,7 +106,7 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 		Use: "down --to VERSION", Short: "Undo migrations", Long: migrateDownLong, Args: console.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("to") {
-				return console.Usage("say with --to which version to go down to; 0 removes everything")
+				return console.Usage("use --to VERSION to name the version to go down to; 0 removes everything")
 			}
 			return nil
 		},
@@ -132,7 +132,7 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 	consent.Guard(cmd, func([]string) string {
 		switch {
 		case target != 0:
-			return fmt.Sprintf("Undo the migrations of %s after version %d, and lose what only they can hold?", feature, target)
+			return fmt.Sprintf("Undo the migrations of %s after version %d, and delete the data that needs them?", feature, target)
 		case feature == schema.Core || feature == schema.All:
 			return fmt.Sprintf("Remove all tables with the prefix %s, and everything in them?", c.database.Prefix)
 		}

@@ -85,7 +85,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 			return tenure.Done
 		}
 		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
-			return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: giving up the role", restarts+1, end.Code)
+			return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: resigning", restarts+1, end.Code)
 		}
 		wait := pause.Next()
 		log.Info("restarting the command", "in", wait)

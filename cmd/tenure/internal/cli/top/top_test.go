@@ -79,7 +79,7 @@ func TestOutageIsShownOnce(t *testing.T) {
 	m := &model{}
 	m.take(reading(0, s))
 	m.take(reading(time.Second, s))
-	if got := texts(m.events); len(got) != 1 || !strings.HasPrefix(got[0], "outage: no node reached the database for 38 s from ") || !strings.HasSuffix(got[0], "stood still: 2") {
+	if got := texts(m.events); len(got) != 1 || !strings.HasPrefix(got[0], "outage: no node reached the database for 38 s from ") || !strings.HasSuffix(got[0], "working leader: 2") {
 		t.Errorf("%q", got)
 	}
 	s.outage = &history.Outage{Began: start.Add(time.Second), Ended: start.Add(2 * time.Second)}

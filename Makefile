@@ -40,7 +40,7 @@ PARALLEL ?= 8
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -48,6 +48,10 @@ help: ## print this list
 
 demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
 	$(BIN)/tenure demo $(ARGS)
+
+recording: build ## record make demo as the animated pictures of README.md, docs/images/demo-*.svg
+	$(BIN)/tenure demo -o json --kill-every 3s >$(BIN)/demo.json
+	@set -ex; for colors in light dark; do $(GO) run ./internal/recording -colors $$colors <$(BIN)/demo.json >docs/images/demo-$$colors.svg; done
 
 # One command for the library and the program keeps the processors busy. It links without debugging information, which
 # takes the linker less time.

@@ -139,7 +139,7 @@ func TestFirstPageFollowsReadme(t *testing.T) {
 	page := docs.pages["index.md"]
 	for _, want := range []string{
 		`"text": "At most one leader at a time, on the PostgreSQL you already run."`, "If the leader crashes,",
-		`src="./images/overview-light.png"`, `src="./images/overview-dark.png"`, "\nmake demo ", "\nmake test ",
+		`src="./images/demo-light.svg"`, `src="./images/demo-dark.svg"`, "\nmake demo ", "\nmake test ",
 		`"title": "Tutorials"`, `"title": "How-to guides"`, `"title": "Reference"`, `"title": "Explanation"`, `"link": "/tutorial/first-leader"`,
 	} {
 		if !strings.Contains(page, want) {
@@ -157,7 +157,7 @@ func TestStagedFilesAreComplete(t *testing.T) {
 	if err := stage(folder, docs, siteData{Base: "/main/", Menu: docs.menu}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"index.md", "contents.md", "coming-from/index.md", "howto/lead.md", "images/overview-dark.png", ".vitepress/config.mjs", ".vitepress/site.json"} {
+	for _, name := range []string{"index.md", "contents.md", "coming-from/index.md", "howto/lead.md", "images/demo-dark.svg", ".vitepress/config.mjs", ".vitepress/site.json"} {
 		if _, err := fs.Stat(os.DirFS(folder), name); err != nil {
 			t.Error(err)
 		}

@@ -64,7 +64,14 @@ func (r release) distFiles(ctx context.Context, out io.Writer, t *tree, p *trial
 		fmt.Fprintf(out, "%s: build for %s/%s (%.0f s)\n", r.version, target.OS, target.Arch, time.Since(began).Seconds())
 		files = append(files, packages...)
 	}
-	notes := pack.File{Name: "notes.md", Mode: 0o644, Content: pack.Notes(changelogSection(string(changelog), r.version), r.version)}
+	heading, reason, err := r.notesHeading(string(changelog))
+	if err != nil {
+		return nil, err
+	}
+	if reason != nil {
+		fmt.Fprintf(out, "notes.md has the entries under [Unreleased]. Before the release: %v\n", reason)
+	}
+	notes := pack.File{Name: "notes.md", Mode: 0o644, Content: pack.Notes(changelogSection(string(changelog), heading), r.version)}
 	return append(files, pack.Sums(files), notes), nil
 }
 

@@ -62,7 +62,7 @@ func (r release) prepare(ctx context.Context) (*tree, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkChangelog(string(changelog), r.version); err != nil {
+	if _, _, err := r.notesHeading(string(changelog)); err != nil {
 		return nil, nil, err
 	}
 	tags, err := newTags(ctx, t, r.version)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,26 @@ func TestTagIsDryByDefault(t *testing.T) {
 	}
 	if status, tags := inGit(t, root, "status", "--porcelain"), inGit(t, root, "tag"); status != "" || tags != "" {
 		t.Errorf("changed files %q and tags %q; want none", status, tags)
+	}
+}
+
+// A trial needs no section for its version yet; a release does.
+func TestTrialTakesNotesOfUnreleasedEntries(t *testing.T) {
+	t.Parallel()
+	root := newRepository(t)
+	changelogWith("[Unreleased]\n\n## [0.1.0] - 2026-11-22", "[Unreleased]")(t, root)
+	var out strings.Builder
+	if err := dryRun(root, "v0.1.0").tag(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "rename [Unreleased] to [0.1.0] - DATE") {
+		t.Errorf("it does not print what the release needs:\n%s", out.String())
+	}
+	if notes := readDist(t, root)["notes.md"]; !strings.Contains(notes, "- Everything.") {
+		t.Errorf("notes: %q", notes)
+	}
+	if err := tagRepository(t, root, "v0.1.0"); !errors.Is(err, errNoSection) {
+		t.Errorf("the release: %v; want %v", err, errNoSection)
 	}
 }
 

@@ -30,7 +30,7 @@ func AbsoluteLinks(page []byte, version string) []byte {
 			return match
 		}
 		kind := "/blob/"
-		if strings.HasSuffix(target, ".png") {
+		if strings.HasSuffix(target, ".png") || strings.HasSuffix(target, ".svg") {
 			kind = "/raw/" // an image, not the page that shows it
 		}
 		return []byte(string(parts[1]) + homepage + kind + version + "/" + target)

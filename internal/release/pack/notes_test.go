@@ -39,6 +39,7 @@ func TestAbsoluteLinks(t *testing.T) {
 		"[a](docs/a.md#b)":                    "[a](" + place + "blob/v0.1.0/docs/a.md#b)",
 		"![a](docs/a.png)":                    "![a](" + place + "raw/v0.1.0/docs/a.png)",
 		`<img src="docs/a.png" alt="a: b">`:   `<img src="` + place + `raw/v0.1.0/docs/a.png" alt="a: b">`,
+		`<source srcset="docs/a.svg">`:        `<source srcset="` + place + `raw/v0.1.0/docs/a.svg">`,
 		`<source srcset="docs/a.png">`:        `<source srcset="` + place + `raw/v0.1.0/docs/a.png">`,
 		"x\n[a]: docs/a.md\n":                 "x\n[a]: " + place + "blob/v0.1.0/docs/a.md\n",
 		"[a]: https://example.com\n":          "[a]: https://example.com\n",

@@ -3,8 +3,8 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ const DefaultPrefix = "tenure_lease_"
 // Config configures a [Backend]. The zero value is ready to use.
 type Config struct {
 	// Schema is the schema of the tables, on PostgreSQL only. It is created if it is
-	// missing. Default: the first schema of the connection's search path.
+	// missing. The search path of the connections does not matter. Default: "public".
 	Schema string
 	// Prefix begins the names of the tables. All nodes of an installation must use
 	// the same prefix. Default: [DefaultPrefix].
@@ -37,6 +37,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults(dialect sqldb.Dialect) Config {
+	if c.Schema == "" {
+		c.Schema = dialect.DefaultSchema()
+	}
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
 	}
@@ -52,25 +55,14 @@ func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 	return c
 }
 
-// maxPrefix leaves room for the names of tables and indexes within the 63 bytes
-// that PostgreSQL keeps of a name.
-const maxPrefix = 40
-
 func (c Config) validate(dialect sqldb.Dialect) error {
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 	}
-	for what, name := range map[string]string{"schema": c.Schema, "prefix": c.Prefix} {
-		switch {
-		case len(name) > maxPrefix:
-			return invalid("the %s %q must be at most %d bytes", what, name, maxPrefix)
-		case strings.ContainsAny(name, "\x00?%{}"):
-			return invalid("the %s %q must not contain ?, %%, {, } or a zero byte", what, name)
-		}
+	if err := errors.Join(dialect.CheckSchema(c.Schema), sqldb.CheckName("prefix", c.Prefix)); err != nil {
+		return err
 	}
 	switch {
-	case c.Schema != "" && dialect != sqldb.PostgreSQL:
-		return invalid("%s has no schemas: leave the schema empty", dialect)
 	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
 		return invalid("KeepHistory is %v; it must be at least 1h, or negative to keep the history for ever", c.KeepHistory)
 	case c.PollInterval < time.Millisecond:

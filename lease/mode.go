@@ -30,30 +30,22 @@ func (b *Backend) modeTable() string { return b.installationTable(installation.T
 
 // installationTable returns the quoted name of a table of the installation.
 func (b *Backend) installationTable(table string) string {
-	name := b.db.Dialect.Quote(installation.PrefixOfLeases(b.config.Prefix) + table)
-	if b.config.Schema != "" {
-		name = b.db.Dialect.Quote(b.config.Schema) + "." + name
-	}
-	return name
+	return b.db.Dialect.Table(b.config.Schema, installation.PrefixOfLeases(b.config.Prefix)+table)
 }
 
 func (b *Backend) modeSQL(statement string) string {
 	return strings.ReplaceAll(statement, "{installation}", b.modeTable())
 }
 
-// installation returns the schema and the prefix of the installation.
-func (b *Backend) installation(ctx context.Context, on sqldb.Querier) (schema, prefix string, err error) {
-	schema = b.config.Schema
-	if schema == "" {
-		err = sqldb.ForEach(ctx, on, "SELECT coalesce(current_schema(), '')", func(rows *sql.Rows) error { return rows.Scan(&schema) })
-	}
-	return schema, installation.PrefixOfLeases(b.config.Prefix), err
+// refuseMode returns an error if the recorded mode is not leases.
+func (b *Backend) refuseMode(mode string) error {
+	return installation.Refuse(mode, installation.Leases, b.config.Schema, installation.PrefixOfLeases(b.config.Prefix))
 }
 
 // lockInstallation calls a function of PostgreSQL that locks the installation until the
 // transaction ends, and reports whether it did.
-func lockInstallation(ctx context.Context, on sqldb.Querier, function, schema, prefix string) (locked bool, err error) {
-	first, second := installation.LockKey(schema, prefix)
+func (b *Backend) lockInstallation(ctx context.Context, on sqldb.Querier, function string) (locked bool, err error) {
+	first, second := installation.LockKey(b.config.Schema, installation.PrefixOfLeases(b.config.Prefix))
 	query := fmt.Sprintf("SELECT %s(%d, %d)::text <> 'false'", function, first, second)
 	err = sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&locked) })
 	return locked, err
@@ -65,11 +57,7 @@ func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
-	schema, prefix, err := b.installation(ctx, on)
-	if err != nil {
-		return err
-	}
-	if _, err := lockInstallation(ctx, on, "pg_advisory_xact_lock_shared", schema, prefix); err != nil {
+	if _, err := b.lockInstallation(ctx, on, "pg_advisory_xact_lock_shared"); err != nil {
 		return err
 	}
 	mode, err := b.readMode(ctx, on)
@@ -79,7 +67,7 @@ func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	if err != nil {
 		return err
 	}
-	return installation.Refuse(mode, installation.Leases, schema, prefix)
+	return b.refuseMode(mode)
 }
 
 func (b *Backend) readMode(ctx context.Context, on sqldb.Querier) (mode string, err error) {
@@ -93,15 +81,11 @@ func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return installation.Leases, nil
 	}
-	err = b.db.Read(ctx, "read the installation's mode", func(ctx context.Context, on sqldb.Querier) error {
-		schema, prefix, err := b.installation(ctx, on)
-		if err != nil {
-			return err
-		}
+	err = b.db.Read(ctx, "read the installation's mode", func(ctx context.Context, on sqldb.Querier) (err error) {
 		if mode, err = b.readMode(ctx, on); err != nil {
 			return err
 		}
-		return installation.Refuse(mode, installation.Leases, schema, prefix)
+		return b.refuseMode(mode)
 	})
 	if mode == "" && errors.Is(err, dberr.ErrSchema) {
 		return "", nil // there is no table
@@ -135,14 +119,20 @@ func (b *Backend) claimMode(ctx context.Context) error {
 // tryClaimMode reports false if another process holds the installation's lock.
 func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 	err = b.db.InTx(ctx, "record the installation's mode", func(ctx context.Context, on sqldb.Querier) error {
-		schema, prefix, err := b.installation(ctx, on)
+		if claimed, err = b.lockInstallation(ctx, on, "pg_try_advisory_xact_lock"); err != nil || !claimed {
+			return err
+		}
+		exists := false
+		err := sqldb.ForEach(ctx, on, "SELECT to_regnamespace("+literal(b.db.Dialect.Quote(b.config.Schema))+") IS NOT NULL",
+			func(rows *sql.Rows) error { return rows.Scan(&exists) })
 		if err != nil {
 			return err
 		}
-		if claimed, err = lockInstallation(ctx, on, "pg_try_advisory_xact_lock", schema, prefix); err != nil || !claimed {
-			return err
+		statements := b.claimStatements()
+		if exists { // IF NOT EXISTS alone needs the privilege to create
+			statements = statements[1:]
 		}
-		for _, statement := range b.claimStatements() {
+		for _, statement := range statements {
 			if err := sqldb.Exec(ctx, on, statement); err != nil {
 				return err
 			}
@@ -152,18 +142,17 @@ func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 	return claimed && err == nil, err
 }
 
-// claimStatements returns the statements that create the record if it is missing.
+// claimStatements returns the statements that create the schema and, in it, the record
+// if they are missing.
 func (b *Backend) claimStatements() []string {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
-	var statements []string
-	if b.config.Schema != "" {
-		statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+b.db.Dialect.Quote(b.config.Schema))
-	}
-	return append(statements,
+	return []string{
+		"CREATE SCHEMA IF NOT EXISTS " + b.db.Dialect.Quote(b.config.Schema),
 		strings.TrimSpace(b.modeSQL(installation.CreateMode)),
-		b.modeSQL("INSERT INTO {installation} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
+		b.modeSQL("INSERT INTO {installation} (mode) VALUES ('" + installation.Leases + "') ON CONFLICT DO NOTHING"),
+	}
 }
 
 // dropMode removes the record if its mode is leases.

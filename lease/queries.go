@@ -131,11 +131,7 @@ CREATE TABLE IF NOT EXISTS {news} (
 func newQueries(dialect sqldb.Dialect, config Config) queries {
 	var names []string
 	for _, table := range []string{"sessions", "seats", "history", "requests", "news"} {
-		name := dialect.Quote(config.Prefix + table)
-		if config.Schema != "" {
-			name = dialect.Quote(config.Schema) + "." + name
-		}
-		names = append(names, "{"+table+"}", name)
+		names = append(names, "{"+table+"}", dialect.Table(config.Schema, config.Prefix+table))
 	}
 	replacer := strings.NewReplacer(append(names, serverPlaceholders[dialect]...)...)
 	sql := func(statement string) string {
@@ -367,9 +363,6 @@ WHERE role IN (
     WHERE ended_at IS NULL AND holder = ? AND role = ?
     FOR NO KEY UPDATE SKIP LOCKED
 )`)
-		if config.Schema != "" {
-			q.tables = append(q.tables, "CREATE SCHEMA IF NOT EXISTS "+dialect.Quote(config.Schema))
-		}
 	} else {
 		q.closeSkipped = sql(`
 UPDATE {seats}

@@ -154,6 +154,18 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuery$/^SQLite$")},
 	},
 	{
+		name: "lease: the search path chooses the installation",
+		file: "lease/backend.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
+		promise: "1 One leader: programs on one database belong to one installation, whatever their search paths",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendIgnoresSearchPath$")},
+	},
+	{
+		name: "lease: the search path chooses the tables of a store",
+		file: "lease/store/config.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
+		promise: "1 One leader: stores on one database elect one leader, whatever their search paths",
+		tests:   []tests{inCommand("internal/dialects", "^TestStoreIgnoresSearchPath$")},
+	},
+	{
 		name: "lease: a leader is listed from the arrival of the answer",
 		file: "lease/nodes.go", from: "tenure.Leader{ReadAt: readAt}\n", to: "tenure.Leader{ReadAt: readAt.Add(time.Since(readAt))}\n",
 		promise: "1 One leader: a lease that was read is not trusted beyond its end",

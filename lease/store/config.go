@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // DefaultPrefix is the default of [Config].Prefix.
@@ -30,6 +31,9 @@ type Config struct {
 	// a leader keeps its lease without renewing it. Default: 60 s; at least 1 ms.
 	// Call Elect well within the window, usually three times.
 	Window time.Duration
+	// Schema is the schema of the tables, on PostgreSQL only. It must exist. The search
+	// path of the connections does not matter. Default: "public".
+	Schema string
 	// Prefix begins the names of the tables election_candidate and election_leader.
 	// It has at most 40 lower-case letters, digits and underscores. Default:
 	// [DefaultPrefix]. With the prefix of another library whose tables have the same
@@ -44,7 +48,10 @@ type Config struct {
 // the tables in every database.
 var validPrefix = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 
-func (c Config) withDefaults() Config {
+func (c Config) withDefaults(dialect sqldb.Dialect) Config {
+	if c.Schema == "" {
+		c.Schema = dialect.DefaultSchema()
+	}
 	if c.Window == 0 {
 		c.Window = defaultWindow
 	}
@@ -57,7 +64,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) validate() error {
+func (c Config) validate(dialect sqldb.Dialect) error {
 	if c.Window < time.Millisecond {
 		return fmt.Errorf("%w: the window is %v; it must be at least 1ms", tenure.ErrInvalidConfig, c.Window)
 	}
@@ -65,7 +72,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("%w: the prefix %q must be at most 40 lower-case letters, digits and underscores, and not begin with a digit",
 			tenure.ErrInvalidConfig, c.Prefix)
 	}
-	return nil
+	return dialect.CheckSchema(c.Schema)
 }
 
 // checkCandidate returns the name of the namespace, or an error if the namespace or

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 func TestNewChecksConfig(t *testing.T) {
@@ -28,6 +29,9 @@ func TestNewChecksConfig(t *testing.T) {
 		"prefix with another case": {lease.MySQL, Config{Prefix: "App_"}, "lower-case"},
 		"prefix with a schema":     {lease.PostgreSQL, Config{Prefix: "app."}, "lower-case"},
 		"prefix with a quote":      {lease.SQLite, Config{Prefix: `a"`}, "lower-case"},
+		"schema":                   {lease.PostgreSQL, Config{Schema: "app"}, ""},
+		"schema on SQLite":         {lease.SQLite, Config{Schema: "app"}, "no schemas"},
+		"schema with a parameter":  {lease.PostgreSQL, Config{Schema: "a?"}, "must not contain"},
 		"no dialect":               {0, Config{}, "no SQL dialect 0"},
 		"unknown dialect":          {9, Config{}, "no SQL dialect 9"},
 	} {
@@ -42,8 +46,8 @@ func TestNewChecksConfig(t *testing.T) {
 			t.Errorf("%s: %v; want ErrInvalidConfig with %q", name, err, test.want)
 		}
 	}
-	if c := (Config{}).withDefaults(); c.Window != time.Minute || c.Prefix != "tenure_" || c.Logger == nil {
-		t.Errorf("got the defaults %+v; want a minute, tenure_ and a logger", c)
+	if c := (Config{}).withDefaults(sqldb.PostgreSQL); c.Window != time.Minute || c.Prefix != "tenure_" || c.Schema != "public" || c.Logger == nil {
+		t.Errorf("got the defaults %+v; want a minute, tenure_, public and a logger", c)
 	}
 }
 

@@ -43,8 +43,8 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 	microseconds := (config.Window + time.Microsecond - 1) / time.Microsecond
 	milliseconds := (config.Window + time.Millisecond - 1) / time.Millisecond
 	replacements := []string{
-		"{candidates}", dialect.Quote(config.Prefix + tableCandidate),
-		"{leaders}", dialect.Quote(config.Prefix + tableLeader),
+		"{candidates}", dialect.Table(config.Schema, config.Prefix+tableCandidate),
+		"{leaders}", dialect.Table(config.Schema, config.Prefix+tableLeader),
 	}
 	switch dialect {
 	case sqldb.PostgreSQL:

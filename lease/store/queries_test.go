@@ -16,7 +16,7 @@ import (
 func TestQueriesLeaveNoPlaceholder(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []sqldb.Dialect{sqldb.PostgreSQL, sqldb.SQLite, sqldb.MySQL} {
-		q := newQueries(dialect, Config{}.withDefaults())
+		q := newQueries(dialect, Config{}.withDefaults(dialect))
 		fields, found := reflect.ValueOf(q).Elem(), 0
 		for i := range fields.NumField() {
 			if fields.Field(i).Kind() != reflect.String {
@@ -43,7 +43,7 @@ func TestQueriesLeaveNoPlaceholder(t *testing.T) {
 
 func TestQueriesNumberParameters(t *testing.T) {
 	t.Parallel()
-	q := newQueries(sqldb.PostgreSQL, Config{}.withDefaults())
+	q := newQueries(sqldb.PostgreSQL, Config{}.withDefaults(sqldb.PostgreSQL))
 	numbers := func(statement string) []string { return regexp.MustCompile(`\$\d+`).FindAllString(statement, -1) }
 	if got := numbers(q.fill(q.register, 2)); !slices.Equal(got, []string{"$1", "$2", "$3", "$4"}) {
 		t.Errorf("touch: %v", got)

@@ -174,6 +174,10 @@ func (s *Store) Migrate(ctx context.Context) error {
 func (s *Store) missingSQL(ctx context.Context, on sqldb.Querier) ([]string, error) {
 	var statements []string
 	for _, table := range s.queries.tables {
+		name := table.name
+		if s.db.Dialect == sqldb.PostgreSQL {
+			name = table.quoted
+		}
 		precise := map[string]bool{}
 		err := sqldb.ForEach(ctx, on, s.db.Dialect.Render(s.queries.columns), func(rows *sql.Rows) error {
 			var name string
@@ -183,7 +187,7 @@ func (s *Store) missingSQL(ctx context.Context, on sqldb.Querier) ([]string, err
 			}
 			precise[strings.ToLower(name)] = enough
 			return nil
-		}, table.name)
+		}, name)
 		if err != nil {
 			return nil, err
 		}

@@ -49,8 +49,8 @@ func New(db *sql.DB, dialect lease.Dialect, config Config) (*Store, error) {
 	if err := spoken.Validate(); err != nil {
 		return nil, err
 	}
-	config = config.withDefaults()
-	if err := config.validate(); err != nil {
+	config = config.withDefaults(spoken)
+	if err := config.validate(spoken); err != nil {
 		return nil, err
 	}
 	store := &Store{

@@ -124,6 +124,48 @@ func (d Dialect) Quote(name string) string {
 	return mark + strings.ReplaceAll(name, mark, mark+mark) + mark
 }
 
+// Table returns the quoted name of a table. The schema is empty if the dialect has none.
+func (d Dialect) Table(schema, name string) string {
+	if schema == "" {
+		return d.Quote(name)
+	}
+	return d.Quote(schema) + "." + d.Quote(name)
+}
+
+// DefaultSchema is the schema of tables if the program names none. The search path must
+// not decide: programs with different ones would elect one leader each.
+func (d Dialect) DefaultSchema() string {
+	if d == PostgreSQL {
+		return "public"
+	}
+	return ""
+}
+
+// CheckSchema returns an error that matches tenure.ErrInvalidConfig for a schema that
+// the dialect cannot use.
+func (d Dialect) CheckSchema(schema string) error {
+	if schema != "" && d != PostgreSQL {
+		return fmt.Errorf("%w: %s has no schemas: leave the schema empty", tenure.ErrInvalidConfig, d)
+	}
+	return CheckName("schema", schema)
+}
+
+// maxName leaves room for the names of tables and indexes within the 63 bytes that
+// PostgreSQL keeps of a name.
+const maxName = 40
+
+// CheckName returns an error that matches tenure.ErrInvalidConfig for the name of a
+// schema, or the start of a table's name, that statements cannot contain.
+func CheckName(what, name string) error {
+	switch {
+	case len(name) > maxName:
+		return fmt.Errorf("%w: the %s %q must be at most %d bytes", tenure.ErrInvalidConfig, what, name, maxName)
+	case strings.ContainsAny(name, "\x00?%{}"):
+		return fmt.Errorf("%w: the %s %q must not contain ?, %%, {, } or a zero byte", tenure.ErrInvalidConfig, what, name)
+	}
+	return nil
+}
+
 // MaxList is the highest number of values that one statement lists.
 const MaxList = 500
 

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -26,8 +27,28 @@ type bothWays struct {
 	sessions, lease string // data source names
 }
 
-// onBothWays runs a test with leases on direct connections and through a pooler.
+// userWithSchema creates a user on a new database who owns a schema of the user's name,
+// which comes first in the default search path, and returns the user's source.
+func userWithSchema(t *testing.T) (source string) {
+	t.Helper()
+	server := pgtest.Shared(t)
+	source = server.Database(t)
+	database, _, _ := strings.Cut(source[strings.LastIndex(source, "/")+1:], "?")
+	user := sandbox.UniqueName(t.Name())
+	owner := kinds[0].connect(t, source)
+	execute(t, owner, `CREATE ROLE "`+user+`" LOGIN SUPERUSER`, `CREATE SCHEMA "`+user+`" AUTHORIZATION "`+user+`"`)
+	t.Cleanup(func() { execute(t, owner, `DROP OWNED BY "`+user+`"`, `DROP ROLE "`+user+`"`) })
+	return server.DSNFor(user, database)
+}
+
+// onBothWays runs a test with leases on direct connections and through a pooler, and as a
+// user who owns a schema.
 func onBothWays(t *testing.T, test func(t *testing.T, w bothWays)) {
+	t.Run("user with a schema", func(t *testing.T) {
+		t.Parallel()
+		source := userWithSchema(t)
+		test(t, bothWays{t, source, source})
+	})
 	for _, pooled := range []bool{false, true} {
 		t.Run(map[bool]string{false: "PostgreSQL", true: "PgBouncer"}[pooled], func(t *testing.T) {
 			t.Parallel()

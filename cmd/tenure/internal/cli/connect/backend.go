@@ -85,7 +85,8 @@ func (f *DatabaseFlags) Offline() (Backend, error) {
 
 func (f *DatabaseFlags) leases(pool *sql.DB, dialect lease.Dialect, manualMigrations bool) (Backend, error) {
 	config := lease.Config{Prefix: f.Prefix + leasePrefix, ManualMigrations: manualMigrations}
-	if f.Flags.Changed("schema") {
+	// Other databases have no schemas and refuse the flag.
+	if dialect == lease.PostgreSQL || f.Flags.Changed("schema") {
 		config.Schema = f.Schema
 	}
 	b, err := lease.NewBackend(pool, dialect, config)

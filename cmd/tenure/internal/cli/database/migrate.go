@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -175,11 +176,12 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, co
 	}
 	record := SchemaRecord{Schema: c.database.Schema, Prefix: c.database.Prefix, SchemaVersion: versions[0].Version}
 	text := fmt.Sprintf("schema %s, prefix %s", record.Schema, record.Prefix)
-	if _, ok := backend.(connect.Leases); ok {
-		if !c.database.Flags.Changed("schema") {
-			record.Schema = "" // the schema of the connection
+	if backend, ok := backend.(connect.Leases); ok {
+		text = "leases, " + text
+		if backend.Dialect() != lease.PostgreSQL { // other databases have no schemas
+			record.Schema = ""
+			text = fmt.Sprintf("leases, prefix %s", record.Prefix)
 		}
-		text = fmt.Sprintf("leases, prefix %s", record.Prefix)
 	}
 	if record.SchemaVersion == 0 {
 		text += ": no tables"

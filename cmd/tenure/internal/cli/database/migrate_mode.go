@@ -48,17 +48,6 @@ func (c *migrateCommand) changeMode(ctx context.Context, mode string) error {
 		return console.Usage("%s supports only leases", target)
 	}
 	config := postgres.Config{Schema: c.database.Schema, Prefix: c.database.Prefix}
-	if target.Leases() && !c.database.Flags.Changed("schema") {
-		pool, err := target.Open(ctx)
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		// The current schema, as for the tables of leases.
-		if err := pool.QueryRowContext(ctx, "SELECT coalesce(current_schema(), 'public')").Scan(&config.Schema); err != nil {
-			return fmt.Errorf("reading the schema: %w", err)
-		}
-	}
 	b, err := target.Backend(config)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/lease"
 )
 
 const statusLong = `Show the leader of each role, from the records of the elections and from the server's
@@ -164,7 +165,7 @@ func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles
 // requireSchema returns an error if the schema does not exist.
 func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backend) error {
 	version, err := backend.SchemaVersion(ctx)
-	if _, ok := backend.(connect.Leases); ok && err == nil && version == 0 {
+	if leases, ok := backend.(connect.Leases); ok && leases.Dialect() != lease.PostgreSQL && err == nil && version == 0 {
 		return fmt.Errorf("%w: there are no tables with prefix %q; a node or tenure migrate creates them",
 			dberr.ErrSchema, c.database.Prefix)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -164,7 +165,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	}
 	own, err := s.renewLease(load)
 	if err != nil {
-		return false, s.callError(err)
+		return false, s.callError(tablesGone(err))
 	}
 	if own == 0 {
 		return false, errSessionEnded()
@@ -189,6 +190,15 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 
 func errSessionEnded() error {
 	return fmt.Errorf("%w: the node has a newer session, its lease has expired, or another database server responds", tenure.ErrSuperseded)
+}
+
+// tablesGone adds tenure.ErrSuperseded to an error that says that the tables are missing:
+// the next node creates new ones, in which this session has no row, and leads.
+func tablesGone(err error) error {
+	if errors.Is(err, dberr.ErrSchema) {
+		return fmt.Errorf("%w: the tables were removed while the node was running: %w", tenure.ErrSuperseded, err)
+	}
+	return err
 }
 
 // renewLease renews the lease and returns how many sessions were renewed: 1, or 0 if
@@ -229,8 +239,9 @@ func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
 	return s.sameFile(ctx, conn)
 }
 
-// Wait implements [tenure.Session]. It polls for changes at every poll interval. It
-// ignores failed polls: heartbeats detect that the database is unreachable.
+// Wait implements [tenure.Session]. It polls for changes at every poll interval. Of the
+// errors of polls it returns only that the tables are missing: heartbeats detect that the
+// database is unreachable.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	w := &watch{backend: s.backend, now: s.now}
 	defer w.close()
@@ -252,10 +263,10 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		if err := s.file.Check(); err != nil {
 			return false, err
 		}
-		changed := s.pollOnce(w)
+		changed, err := s.pollOnce(w)
 		s.nextPoll = s.now() + s.backend.config.PollInterval
-		if changed {
-			return true, nil
+		if changed || err != nil {
+			return changed, err
 		}
 	}
 }
@@ -276,12 +287,13 @@ func (s *session) pause(ctx context.Context, d time.Duration) bool {
 
 func (s *session) now() time.Duration { return s.options.Clock.Now().Mono }
 
-// pollOnce polls once and reports whether something has changed.
-func (s *session) pollOnce(w *watch) bool {
+// pollOnce polls once and reports whether something has changed. It returns no error
+// except that the tables are missing.
+func (s *session) pollOnce(w *watch) (changed bool, err error) {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	if w.unchanged(ctx) {
-		return false
+		return false, nil
 	}
 	begun := s.now()
 	found, err := s.backend.poll(ctx)
@@ -290,16 +302,19 @@ func (s *session) pollOnce(w *watch) bool {
 			found, err = s.backend.poll(ctx)
 		}
 	}
+	if errors.Is(err, dberr.ErrSchema) {
+		return false, tablesGone(err)
+	}
 	if err != nil {
 		if s.ctx.Err() == nil {
 			s.log.Debug("cannot poll for changes", "error", err)
 		}
-		return false
+		return false, nil
 	}
 	w.recordPoll(found, begun)
-	changed := found.vacancies != s.lastPoll.vacancies
+	changed = found.vacancies != s.lastPoll.vacancies
 	s.lastPoll = found
-	return changed
+	return changed, nil
 }
 
 // Requests implements [tenure.Session]. It also removes requests for terms that have

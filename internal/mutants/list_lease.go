@@ -154,6 +154,18 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuery$/^SQLite$")},
 	},
 	{
+		name: "lease: a heartbeat ignores that the tables are missing",
+		file: "lease/session.go", from: "		return false, s.callError(tablesGone(err))\n", to: "		return false, s.callError(err)\n",
+		promise: "1 One leader: a session whose tables were dropped ends at its next heartbeat",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendDroppedTablesEndTheSession$/^noticed_by_a_heartbeat$/^SQLite$")},
+	},
+	{
+		name: "lease: a poll ignores that the tables are missing",
+		file: "lease/session.go", from: "		return false, tablesGone(err)\n", to: "		return false, nil\n",
+		promise: "1 One leader: a session whose tables were dropped ends at its next poll",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendDroppedTablesEndTheSession$/^noticed_by_a_poll$/^SQLite$")},
+	},
+	{
 		name: "lease: the search path chooses the installation",
 		file: "lease/backend.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
 		promise: "1 One leader: programs on one database belong to one installation, whatever their search paths",

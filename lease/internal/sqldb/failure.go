@@ -71,6 +71,7 @@ var mysqlErrors = map[int]Failure{
 	1021: FailureDiskFull, // ER_DISK_FULL
 	1026: FailureDiskFull, // ER_ERROR_ON_WRITE
 	1114: FailureDiskFull, // ER_RECORD_FILE_FULL
+	1046: FailureSchema,   // ER_NO_DB_ERROR: the connection's database was removed
 	1146: FailureSchema,   // ER_NO_SUCH_TABLE
 	1054: FailureSchema,   // ER_BAD_FIELD_ERROR
 	1044: FailurePrivilege,

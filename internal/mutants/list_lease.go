@@ -166,6 +166,24 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendDroppedTablesEndTheSession$/^noticed_by_a_poll$/^SQLite$")},
 	},
 	{
+		name: "lease: a poll does not look at the file",
+		file: "lease/session.go", from: "		if err := s.file.Check(); err != nil {\n", to: "		if err := s.file.Check(); err != nil && s.file == nil {\n",
+		promise: "1 One leader: a session whose file was replaced ends within one poll interval",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendReplacedFileEndsTheSession$/^removed$")},
+	},
+	{
+		name: "lease: a heartbeat does not look at the log of the file",
+		file: "lease/session.go", from: "beat, s.sameFile)\n", to: "beat, nil)\n",
+		promise: "1 One leader: a session whose log was removed ends within one heartbeat",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")},
+	},
+	{
+		name: "lease: a log that cannot be read is an ordinary failure",
+		file: "lease/internal/sqldb/file.go", from: "		if slices.Contains(unreadable, sqliteCode(err)) { // it reads", to: "		if f == nil { // it reads",
+		promise: "1 One leader: a session whose log was removed ends within one heartbeat",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")},
+	},
+	{
 		name: "lease: the search path chooses the installation",
 		file: "lease/backend.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
 		promise: "1 One leader: programs on one database belong to one installation, whatever their search paths",

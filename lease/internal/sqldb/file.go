@@ -81,6 +81,9 @@ func (f *File) Verify(ctx context.Context, conn *sql.Conn, probe string, args ..
 func (f *File) verifyAttached(ctx context.Context, conn *sql.Conn, probe string, args ...any) error {
 	attach := func() error { return Exec(ctx, conn, "ATTACH DATABASE ? AS "+PathSchema, f.path) }
 	if err := SQLite.retryWhileLocked(ctx, attach); err != nil {
+		if slices.Contains(unreadable, sqliteCode(err)) { // it reads the log beside the path
+			return errReplaced(f.path, err)
+		}
 		return err
 	}
 	same := 0
@@ -88,15 +91,18 @@ func (f *File) verifyAttached(ctx context.Context, conn *sql.Conn, probe string,
 		return ForEach(ctx, conn, probe, func(rows *sql.Rows) error { return rows.Scan(&same) }, args...)
 	})
 	cleanUp(ctx, conn, "DETACH DATABASE "+PathSchema)
-	if err == nil && same == 0 || slices.Contains(otherFile, sqliteCode(err)) {
+	if err == nil && same == 0 || sqliteCode(err) == noTable || slices.Contains(unreadable, sqliteCode(err)) {
 		return errReplaced(f.path, err)
 	}
 	return err
 }
 
-// otherFile lists SQLite's codes when the path leads to another file: no such
-// table, a log shorter than its index says, a corrupt file or log.
-var otherFile = []int{1, ioError, 11, 26}
+// noTable is SQLite's code for a statement on a table that does not exist.
+const noTable = 1
+
+// unreadable lists SQLite's codes when the path leads to another file: a log shorter
+// than its index says, a corrupt file or log.
+var unreadable = []int{ioError, 11, 26}
 
 // ioError is the code for a file that cannot be read or written. All connections
 // of a process share their state of a file, so the fault can disappear when the last

@@ -134,8 +134,10 @@ func (s Schedule) draw() plan {
 		for i := range p.scales {
 			p.scales[i] = rnd.below(3)
 		}
-		// What the recorded holder's lease was may be lost in a failover.
-		p.member.Config.FailoverWait = 4 * lease
+		// An asynchronous replica may lack the row of a node with a longer lease.
+		if !p.member.Config.SynchronousFailover {
+			p.member.Config.FailoverWait = 4 * lease
+		}
 	}
 	return p
 }

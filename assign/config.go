@@ -2,8 +2,6 @@ package assign
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,11 +161,4 @@ func repeated(names []string) bool {
 // invalid returns an error that matches tenure.ErrInvalidConfig.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
-}
-
-// lockKey is the key of the lock that all transactions of this table's
-// assigners share: the first eight bytes of a SHA-256.
-func (c Config) lockKey() int64 {
-	sum := sha256.Sum256([]byte("tenure assign\x00" + c.Table.Sanitize()))
-	return int64(binary.BigEndian.Uint64(sum[:8]))
 }

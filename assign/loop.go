@@ -41,7 +41,7 @@ func (l *loop) run(ctx context.Context) {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.log.Warn("assigning rows failed", "error", err)
-			l.tableKnown, l.nothingInFlight = false, false
+			l.tableKnown = false
 			l.pause(ctx, l.config.PollInterval, nil)
 		case !more:
 			l.pause(ctx, l.config.PollInterval, l.wake)

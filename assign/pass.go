@@ -32,10 +32,9 @@ type pass struct {
 	term     *tenure.Term
 	log      *slog.Logger
 
-	table           table
-	tableKnown      bool     // table matches the database
-	nothingInFlight bool     // no transaction of this table's assigner can be in flight
-	reportedUnable  []string // last reported capabilities that no node has
+	table          table
+	tableKnown     bool     // table matches the database
+	reportedUnable []string // last reported capabilities that no node has
 }
 
 // share is the number of rows of a node.
@@ -66,12 +65,6 @@ func (p *pass) assign(ctx context.Context) (more bool, err error) {
 		}
 		p.tableKnown = true
 	}
-	if !p.nothingInFlight {
-		if err := p.awaitInFlight(ctx); err != nil {
-			return false, err
-		}
-		p.nothingInFlight = true
-	}
 	now, err := readSituation(ctx, p.database, p.table, p.config)
 	if err != nil {
 		return false, err
@@ -90,18 +83,20 @@ func (p *pass) assign(ctx context.Context) (more bool, err error) {
 	return p.work(ctx, now, nodes)
 }
 
-// awaitInFlight waits for transactions whose commits were not acknowledged: the
-// rows that they assign count.
-func (p *pass) awaitInFlight(ctx context.Context) error {
-	rows, err := p.database.Query(ctx, settle, fresh, p.config.lockKey())
-	if err == nil {
-		rows.Close()
-		err = rows.Err()
-	}
+// placement counts the unfinished rows of nodes.
+func (p *pass) placement(ctx context.Context, tx pgx.Tx, nodes []cluster.NodeInfo) (*placement, error) {
+	rows, err := tx.Query(ctx, p.table.sql(countUnfinished), fresh, p.config.States.Assigned, p.config.States.Running)
 	if err != nil {
-		return fmt.Errorf("waiting for a transaction in flight: %w", err)
+		return nil, err
 	}
-	return nil
+	shares := map[string]share{}
+	var node string
+	var has share
+	_, err = pgx.ForEachRow(rows, []any{&node, &has.assigned, &has.running}, func() error {
+		shares[node] = has
+		return nil
+	})
+	return newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, shares)), err
 }
 
 func readSituation(ctx context.Context, database Querier, table table, config Config) (situation, error) {
@@ -169,10 +164,9 @@ const stride = 100 * time.Millisecond
 
 // work takes rows back and assigns rows.
 func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo) (more bool, err error) {
-	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
 	gone, leaving := now.lost(nodes)
 	for begun := time.Now(); ; {
-		more, err = p.transaction(ctx, places, gone, leaving)
+		more, err = p.transaction(ctx, nodes, gone, leaving)
 		if !more || err != nil || len(gone)+len(leaving) > 0 || time.Since(begun) > stride {
 			return more, err
 		}
@@ -180,15 +174,18 @@ func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo
 }
 
 // transaction does both for one batch of rows.
-func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving []string) (more bool, err error) {
+func (p *pass) transaction(ctx context.Context, nodes []cluster.NodeInfo, gone, leaving []string) (more bool, err error) {
 	var back int
 	var given assignment
 	err = postgres.InTxOptions(ctx, p.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, p.term, func(tx pgx.Tx) error {
 		bound := strconv.FormatInt(max(1, window(p.member.Node()).Milliseconds()), 10)
-		if _, err := tx.Exec(ctx, prepareTransaction, bound, p.config.lockKey()); err != nil {
-			return err
+		if _, err := tx.Exec(ctx, prepareTransaction, bound, p.config.Table.Sanitize()); err != nil {
+			return fmt.Errorf("waiting for a transaction in flight: %w", err)
 		}
-		var err error
+		places, err := p.placement(ctx, tx, nodes)
+		if err != nil {
+			return fmt.Errorf("counting unfinished rows: %w", err)
+		}
 		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
 			return fmt.Errorf("unassigning rows: %w", err)
 		}

@@ -69,17 +69,28 @@ UNION ALL
 
 	// Limits how long the locks of a transaction outlive a paused leader. The
 	// statistics of a table with short-lived rows are often outdated, so the
-	// indexes are used regardless of them. The lock shows awaitInFlight that
-	// the transaction is in flight.
+	// indexes are used regardless of them.
+	//
+	// One transaction at a time assigns rows of a table: the next one counts what
+	// it has assigned, also if its commit was not acknowledged, or if a leader of
+	// another role began it. A table can be named in several ways.
 	prepareTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true),
     set_config('statement_timeout', $1, true),
     set_config('enable_seqscan', 'off', true),
-    pg_advisory_xact_lock_shared($2)`
+    pg_advisory_xact_lock(hashtextextended('tenure assign ' || to_regclass($2)::oid, 0))`
 
-	settle = `SELECT pg_advisory_xact_lock($1)`
+	// The number of unfinished rows of each node.
+	countUnfinished = `
+SELECT
+    coalesce(t.{node}::text, ''),
+    count(*) FILTER (WHERE t.{state} = $1::{state:type}),
+    count(*) FILTER (WHERE t.{state} = $2::{state:type})
+FROM {table} t
+WHERE t.{state} IN ($1::{state:type}, $2::{state:type})
+GROUP BY t.{node}`
 
 	// Takes back all rows of nodes that are gone, and those that leaving nodes
 	// have not begun. A locked row may be about to be finished.

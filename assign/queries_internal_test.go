@@ -76,9 +76,10 @@ func TestSetupIndexesServeAllStatements(t *testing.T) {
 	explain("the overview", "jobs_assign_unfinished", overview, s.Pending, s.Assigned, s.Running, maxCapabilities)
 	explain("counting", "jobs_assign_pending", countWaiting, s.Pending, []string{"a"}, maxCounted)
 	explain("replaying", "jobs_assign_dead", replayRows, s.Dead, s.Pending, []string(nil), 10)
-	if _, err := tx.Exec(ctx, prepareTransaction, "1000", config.lockKey()); err != nil {
+	if _, err := tx.Exec(ctx, prepareTransaction, "1000", config.Table.Sanitize()); err != nil {
 		t.Fatal(err)
 	}
+	explain("counting unfinished rows", "jobs_assign_unfinished", countUnfinished, s.Assigned, s.Running)
 	explain("taking back", "jobs_assign_unfinished", takeBack,
 		s.Pending, s.Assigned, s.Running, s.Dead, nodes, []string{}, 10, 1000)
 	explain("choosing", "jobs_assign_pending", choosePending, s.Pending, []string{"a", ""}, []int64{10, 10}, 1000)

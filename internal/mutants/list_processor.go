@@ -1,6 +1,6 @@
 package main
 
-// processorMutants break the processors of events.
+// processorMutants break the processors of events and the assigners of rows.
 var processorMutants = []mutant{
 	{
 		name: "processor: a cursor moves from anywhere",
@@ -187,5 +187,17 @@ var processorMutants = []mutant{
 		file: "processor/loop.go", from: "	if err := l.setBusy(ctx, true); err != nil {", to: "	if err := l.setBusy(ctx, l.busy); err != nil {",
 		promise: "a pause returns when the batch in flight has ended",
 		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")},
+	},
+	{
+		name: "assign: two leaders count at the same time",
+		file: "assign/queries.go", from: "    pg_advisory_xact_lock(hashtextextended('tenure assign '", to: "    pg_advisory_xact_lock_shared(hashtextextended('tenure assign '",
+		promise: "a node gets at most MaxPerNode rows, also while commits are in flight or two roles have leaders",
+		tests:   []tests{in("assign", "^TestMaxPerNode")},
+	},
+	{
+		name: "assign: the name of the table decides the lock",
+		file: "assign/queries.go", from: " || to_regclass($2)::oid, 0))", to: " || $2::text, 0))",
+		promise: "a node gets at most MaxPerNode rows, also if two leaders name the table in two ways",
+		tests:   []tests{in("assign", "^TestMaxPerNodeHoldsForTwoRoles$")},
 	},
 }

@@ -325,4 +325,16 @@ var postgresMutants = []mutant{
 		promise: "7 Someone leads: a node that is forgotten frees its roles",
 		tests:   []tests{in("postgres", "^TestForgettingNotifiesAfterEndOfSession$")},
 	},
+	{
+		name: "pgdial: an address stays a server for ever",
+		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "",
+		promise: "a pooler is refused, also if it takes the place of a server",
+		tests:   []tests{in("internal/pgdial", "^TestPgpoolIsAskedForAgain$")},
+	},
+	{
+		name: "pgdial: a session does not look for Pgpool-II",
+		file: "internal/pgdial/check.go", from: "	if !always && d.isServer(remote) {\n", to: "	if d.isServer(remote) {\n",
+		promise: "a pooler is refused, also if it takes the place of a server",
+		tests:   []tests{in("internal/pgdial", "^TestPgpoolIsAskedForAgain$")},
+	},
 }

@@ -109,7 +109,7 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 		return errInRecovery()
 	}
 	if !direct(conn, row[2], row[3]) {
-		if err := d.refusePgpool(ctx, conn); err != nil {
+		if err := d.refusePgpool(ctx, conn, o.Use&long != 0); err != nil {
 			return err
 		}
 	}
@@ -172,10 +172,11 @@ func direct(conn *pgconn.PgConn, address, port string) bool {
 }
 
 // refusePgpool asks what only Pgpool-II answers. PostgreSQL does not know the
-// parameter and logs an error, so it is asked once for each address.
-func (d *Dialer) refusePgpool(ctx context.Context, conn *pgconn.PgConn) error {
+// parameter and logs an error, so unless always is set, an address is asked once, and
+// again after a failure.
+func (d *Dialer) refusePgpool(ctx context.Context, conn *pgconn.PgConn, always bool) error {
 	remote := conn.Conn().RemoteAddr().String()
-	if d.isServer(remote) {
+	if !always && d.isServer(remote) {
 		return nil
 	}
 	results, err := conn.Exec(ctx, "SHOW pool_version").ReadAll()

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Dialer connects to the hosts of one connection string. It remembers which of
@@ -20,7 +22,7 @@ type Dialer struct {
 	primary place           // where the last connection was established
 	at      time.Time       // when
 	avoided string          // the host that is tried last
-	servers map[string]bool // addresses where no Pgpool-II answers
+	servers map[string]bool // addresses where no Pgpool-II answered since the last failure
 }
 
 // Options say how to connect.
@@ -115,6 +117,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	o.addStartupParameters(config)
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
+		config.DialFunc = d.forgetting(config.DialFunc)
 		made.conn, err = o.Connect(ctx, config)
 		return made, decideAddress(err)
 	}
@@ -122,7 +125,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	defer cancel()
 	// To cancel what may still run, pgx dials again after an error, and its
 	// goroutine would outlive this call.
-	dial := config.DialFunc
+	dial := d.forgetting(config.DialFunc)
 	var ended atomic.Bool
 	config.DialFunc = notAfter(dial, func() bool { return ended.Load() || ctx.Err() != nil })
 	made.conn, err = pgx.ConnectConfig(ctx, config)
@@ -195,6 +198,20 @@ func (d *Dialer) isServer(address string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.servers[address]
+}
+
+// forgetting returns a function that dials as dial does, and forgets what answered at an
+// address that cannot be reached: a pooler can take the place of a server.
+func (d *Dialer) forgetting(dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			d.mu.Lock()
+			delete(d.servers, address)
+			d.mu.Unlock()
+		}
+		return conn, err
+	}
 }
 
 func (d *Dialer) noteServer(address string) {

@@ -21,6 +21,7 @@ func (d *Dialer) PreparePool(config *pgx.ConnConfig, login Credentials, o Option
 	config.ConnectTimeout = bound(original)
 	o.addStartupParameters(config)
 	config.ValidateConnect = d.validate(original.ValidateConnect, o)
+	config.DialFunc = d.forgetting(config.DialFunc)
 	return func(ctx context.Context, config *pgx.ConnConfig) error {
 		current := original.Copy()
 		if err := login.Renew(ctx, current); err != nil {

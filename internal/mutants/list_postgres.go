@@ -327,7 +327,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "pgdial: an address stays a server for ever",
-		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "",
+		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "			delete(d.servers, network)\n",
 		promise: "a pooler is refused, also if it takes the place of a server",
 		tests:   []tests{in("internal/pgdial", "^TestPgpoolIsAskedForAgain$")},
 	},

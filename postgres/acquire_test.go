@@ -252,7 +252,7 @@ func TestHolderIsReportedToRecoveringCandidate(t *testing.T) {
 func TestTermSettlesAfterUncleanEnd(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	settle := 300 * time.Millisecond
+	const settle = shortWait
 	first, second := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
 	for _, clean := range []tenure.EndReason{history.EndResigned, history.EndSteppedDown, history.EndHandedOver, history.EndShutdown} {
 		first.take("scheduler")
@@ -265,24 +265,13 @@ func TestTermSettlesAfterUncleanEnd(t *testing.T) {
 	first.take("scheduler")
 	second.drain()
 	first.network.Close()
-	var waiting time.Time
-	for {
-		asked := time.Now()
-		attempt := second.try("scheduler")[0]
-		if attempt.Outcome == tenure.OutcomePending && waiting.IsZero() {
-			waiting = asked
-			if attempt.Fenced || attempt.RetryIn <= 0 || attempt.RetryIn > settle {
-				t.Errorf("%+v; want it to wait for at most %v", attempt, settle)
-			}
-		}
-		if attempt.Outcome == tenure.OutcomeGranted {
-			break
-		}
-		second.wait(max(attempt.RetryIn, time.Millisecond))
+	attempt := second.firstAttempt("scheduler")
+	lockedAt := second.heldRoles["scheduler"].lockedAt
+	second.wantWaitUntil("scheduler", attempt, lockedAt+settle, lockedAt+settle)
+	if attempt.Fenced {
+		t.Errorf("%+v; want it to wait without a fenced transaction", attempt)
 	}
-	if waiting.IsZero() || time.Since(waiting) < settle-20*time.Millisecond {
-		t.Errorf("the term began %v after the lock was taken, want %v", time.Since(waiting), settle)
-	}
+	second.winAfterWait("scheduler")
 }
 
 // A role whose term is pending can be released, and its lock is then free.
@@ -360,33 +349,36 @@ func TestDeletedRowIsReported(t *testing.T) {
 	p.take("scheduler") // the row is created again
 }
 
+// The wait after a server change is the longest lease, and the term begins when it is over.
 func TestTermWaitsAfterServerChange(t *testing.T) {
-	const lease = 400 * time.Millisecond
+	const longer = 20 * time.Second // than the lease of the session
 	changed := map[string]string{
 		"restarted":       "UPDATE {terms} SET server_epoch = 'of an earlier life'",
 		"another lineage": "UPDATE {terms} SET server_lineage = 'of another timeline'",
 	}
-	short := func(o *peerOptions) { o.timing.Lease = lease }
 	for name, sql := range changed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBackend(t)
 			first := open(t, b)
 			took := first.take("scheduler")
-			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
+			exec(t, b, "UPDATE {terms} SET lease_ms = $1", longer.Milliseconds())
 			first.release("scheduler", history.EndResigned) // whatever the row contains
 			exec(t, b, sql)
 			exec(t, b, "UPDATE {nodes} SET server_epoch = 'of an earlier life', lease_ms = 300, last_heartbeat = last_heartbeat + interval '1 hour'") // no reunion
-			second := open(t, b, short)
-			if name == "restarted" { // just now, for this session
-				second.server.upAt = testClock.Now().Mono
+			second := open(t, b)
+			from := testClock.Now().Mono
+			if name == "restarted" { // most of the wait is over
+				second.server.upAt = from - longer + shortWait
 			}
-
-			attempt := second.try("scheduler")[0]
-			if left := second.waitLeft("scheduler"); attempt.Outcome != tenure.OutcomePending || left < 500*time.Millisecond || left > 600*time.Millisecond {
-				t.Fatalf("%+v, %v left; want it to wait for the longer lease, 600ms", attempt, left)
+			attempt := second.firstAttempt("scheduler")
+			if name == "restarted" {
+				second.wantWaitUntil("scheduler", attempt, second.server.upAt+longer, second.server.upAt+longer)
+			} else { // this server may be a copy, so the wait counts from the lock
+				second.wantWaitUntil("scheduler", attempt, from+longer, testClock.Now().Mono+longer)
+				second.heldRoles["scheduler"].wait.until = testClock.Now().Mono + shortWait
 			}
-			if attempt = second.win("scheduler"); attempt.Previous != took.Term {
+			if attempt = second.winAfterWait("scheduler"); attempt.Previous != took.Term {
 				t.Errorf("the term is %d after %d, want it after %d", attempt.Term, attempt.Previous, took.Term)
 			}
 		})
@@ -398,13 +390,12 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		exec(t, b, "TRUNCATE {server}")
-		p := open(t, b, short)
-		p.server.bornAt = testClock.Now().Mono // just now, however long this machine took since
+		p := open(t, b)
+		lease := p.opening.Timing.Lease
+		p.server.bornAt = testClock.Now().Mono - lease + shortWait // most of the wait is over
 		attempt := p.try("scheduler")[0]
-		if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= 0 || attempt.RetryIn > lease {
-			t.Errorf("%+v; want it to wait for the rest of the lease", attempt)
-		}
-		if attempt = p.win("scheduler"); attempt.Previous != 0 {
+		p.wantWaitUntil("scheduler", attempt, p.server.bornAt+lease, p.server.bornAt+lease)
+		if attempt = p.winAfterWait("scheduler"); attempt.Previous != 0 {
 			t.Errorf("the term is %d after %d, want it after none", attempt.Term, attempt.Previous)
 		}
 		p.take("later") // the lease is over now

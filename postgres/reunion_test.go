@@ -15,6 +15,37 @@ func (p *peer) waitLeft(role string) time.Duration {
 	return p.heldRoles[role].wait.until - testClock.Now().Mono
 }
 
+// shortWait is the rest of a wait that a test waits for.
+const shortWait = 300 * time.Millisecond
+
+// wantWaitUntil requires of the first attempt that found a role's lock free that the
+// term may begin at an instant between two others. A slow machine may reach the instant
+// during the attempt.
+func (p *peer) wantWaitUntil(role string, attempt tenure.AcquireResult, earliest, latest time.Duration) {
+	p.t.Helper()
+	until, now := p.heldRoles[role].wait.until, testClock.Now().Mono
+	if until < earliest || until > latest {
+		p.t.Fatalf("%+v: the term may begin %v from now; want it between %v and %v from now", attempt, until-now, earliest-now, latest-now)
+	}
+	if attempt.Outcome == tenure.OutcomeGranted && now >= until {
+		return
+	}
+	if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= 0 || attempt.RetryIn > latest-p.heldRoles[role].lockedAt {
+		p.t.Fatalf("%+v; want it to wait for %v", attempt, until-now)
+	}
+}
+
+// winAfterWait acquires a role and requires that its term does not begin before the
+// wait is over.
+func (p *peer) winAfterWait(role string) tenure.AcquireResult {
+	p.t.Helper()
+	attempt, until := p.win(role), p.heldRoles[role].wait.until
+	if now := testClock.Now().Mono; now < until {
+		p.t.Errorf("the term began %v before the end of the wait", until-now)
+	}
+	return attempt
+}
+
 // endLife makes all that was recorded belong to an earlier life of the server,
 // which began again just now.
 func endLife(t *testing.T, b *Backend) {

@@ -14,35 +14,34 @@ import (
 // after an unclean end, Settle.
 func TestLongestWaitAfterServerChange(t *testing.T) {
 	t.Parallel()
-	const lease, longer, longest = time.Second, 20 * time.Second, 40 * time.Second
+	const longer, longest = 20 * time.Minute, 40 * time.Minute
+	lease := timing().Lease
 	for name, c := range map[string]struct {
 		failoverWait, settle time.Duration
 		clean                bool
-		least, most          time.Duration
+		want                 time.Duration
 	}{
-		"FailoverWait":                       {longer, 0, true, lease, longer},
-		"FailoverWait below the lease":       {lease / 2, 0, true, lease / 2, lease},
-		"Settle":                             {longer, longest, false, longer, longest},
-		"Settle below FailoverWait":          {longest, longer, false, longer, longest},
-		"Settle does not count, clean ended": {longer, longest, true, lease, longer},
+		"FailoverWait":                       {longer, 0, true, longer},
+		"FailoverWait below the lease":       {lease / 2, 0, true, lease},
+		"Settle":                             {longer, longest, false, longest},
+		"Settle below FailoverWait":          {longest, longer, false, longest},
+		"Settle does not count, clean ended": {longer, longest, true, longer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBackend(t)
-			short := func(o *peerOptions) { o.timing.Lease = lease }
-			first := open(t, b, short)
+			first := open(t, b)
 			first.take("scheduler")
 			if c.clean {
 				first.release("scheduler", history.EndResigned)
 			}
 			exec(t, b, "UPDATE {terms} SET server_lineage = 'of another timeline'")
-			second := open(t, b, short, func(o *peerOptions) { o.timing.FailoverWait, o.timing.Settle = c.failoverWait, c.settle })
-			second.server.upAt = testClock.Now().Mono // just now, for this session
+			second := open(t, b, func(o *peerOptions) { o.timing.FailoverWait, o.timing.Settle = c.failoverWait, c.settle })
 			first.Abort()
 			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.listener.pid)
-			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
-				t.Errorf("%+v; want it to wait for more than %v, and at most %v", attempt, c.least, c.most)
-			}
+			attempt := second.try("scheduler")[0]
+			from := second.heldRoles["scheduler"].lockedAt // this server may be a copy
+			second.wantWaitUntil("scheduler", attempt, from+c.want, from+c.want)
 		})
 	}
 }
@@ -51,28 +50,19 @@ func TestLongestWaitAfterServerChange(t *testing.T) {
 // time.
 func TestSettleCountsPerCandidate(t *testing.T) {
 	t.Parallel()
-	const settle = 2 * time.Second
+	const settle = time.Hour
 	b := newBackend(t)
 	careful := func(o *peerOptions) { o.timing.Settle = settle }
 	first, frozen, next := open(t, b), open(t, b, careful), open(t, b, careful)
 	first.take("scheduler")
 	first.Abort()
-	for frozen.try("scheduler")[0].Outcome != tenure.OutcomePending {
-		frozen.wait(10 * time.Millisecond)
+	if attempt := frozen.firstAttempt("scheduler"); attempt.Outcome != tenure.OutcomePending {
+		t.Fatalf("%+v; want it to settle", attempt)
 	}
-	frozen.wait(settle / 2)
+	aborted := testClock.Now().Mono
 	frozen.Abort()
-	for {
-		attempt := next.try("scheduler")[0]
-		if attempt.Outcome == tenure.OutcomeHeld {
-			next.wait(10 * time.Millisecond)
-			continue
-		}
-		if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= settle/2 {
-			t.Errorf("%+v; want it to wait for all of %v", attempt, settle)
-		}
-		return
-	}
+	attempt := next.firstAttempt("scheduler")
+	next.wantWaitUntil("scheduler", attempt, aborted+settle, testClock.Now().Mono+settle)
 }
 
 // A transaction that locks the whole table of terms belongs to an operator, and

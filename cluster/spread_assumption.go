@@ -83,18 +83,19 @@ func (a *assumption) checkWindow() time.Duration {
 
 // scheduleRead schedules a read after a notification that did not change the
 // nodes: a role may be vacant or reserved for this member. While a plan takes
-// effect, it causes most of these notifications, so the read can wait. But a
-// reservation lasts for one interval and must be seen within it.
+// effect, it causes most of these notifications, so the read can wait; so it can
+// where reads are slow. But a reservation lasts for one interval, in which this
+// member must see it and acquire the role.
 func (a *assumption) scheduleRead(now, interval time.Duration) {
 	const (
 		grace = 50 * time.Millisecond // it may be the first notification of a death
 		busy  = 20                    // spend at most 1/busy of the time on reads
 	)
-	at := max(now+grace, a.readAt+busy*a.cost)
+	at := a.readAt + busy*a.cost
 	if !a.confirmed {
-		at = max(at, min(now+interval/2, max(a.readAt+interval/4, a.changedAt+a.checkWindow())))
+		at = max(at, a.readAt+interval/4, a.changedAt+a.checkWindow())
 	}
-	a.readBy(at)
+	a.readBy(max(now+grace, min(at, now+interval/2)))
 }
 
 // previousLeader returns the live node other than this member that led a role

@@ -16,13 +16,15 @@ func TestReservationsAreSeenInTime(t *testing.T) {
 	const interval = 500 * time.Millisecond
 	self := uuid.Max // it checks last
 	for _, settled := range []bool{true, false} {
-		b := assumption{self: self, roles: 10000}
-		b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
-		b.confirmed, b.readAt = settled, time.Second
-		heard := time.Second + 10*time.Millisecond
-		b.scheduleRead(heard, interval)
-		if b.nextRead >= heard+interval {
-			t.Errorf("settled %t: heard at %v, looks at %v", settled, heard, b.nextRead)
+		for _, cost := range []time.Duration{0, interval / 10, 2 * interval} { // of a read; a slow one is not repeated immediately
+			b := assumption{self: self, roles: 10000}
+			b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
+			b.confirmed, b.readAt, b.cost = settled, time.Second, cost
+			heard := time.Second + 10*time.Millisecond
+			b.scheduleRead(heard, interval)
+			if b.nextRead > heard+interval/2 {
+				t.Errorf("settled %t, reads take %v: heard at %v, looks at %v", settled, cost, heard, b.nextRead)
+			}
 		}
 	}
 }

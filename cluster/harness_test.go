@@ -115,9 +115,11 @@ func (s site) tryJoin(name string, config cluster.Config, changes ...func(*tenur
 	return node{member, s.t, store}, err
 }
 
-// brief makes a node's lease short.
+// brief makes a node's intervals short, but not so short that a busy machine misses
+// a reservation, which lasts for one CheckInterval, or the time limit of a statement,
+// which is a sixth of the lease.
 func brief(config *tenure.Config) {
-	config.Lease, config.CheckInterval = 2*time.Second, 500*time.Millisecond
+	config.Lease, config.CheckInterval = 6*time.Second, 2*time.Second
 }
 
 // sees waits until the node sees another, or itself, as it should be.

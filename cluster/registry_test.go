@@ -192,7 +192,7 @@ func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
 	site := newSite(t)
 	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{
 		Interval: 20 * time.Millisecond, DeadThreshold: time.Minute,
-	}}, brief)
+	}}, func(c *tenure.Config) { c.Lease, c.CheckInterval = 2*time.Second, 500*time.Millisecond })
 	long := site.plant("long", cluster.Active, 2*time.Minute)
 	short := site.plant("short", cluster.Active, 10*time.Second) // longer than its lease only
 	select {

@@ -238,13 +238,13 @@ func TestSpreadHandsOverWhenDraining(t *testing.T) {
 }
 
 // A handover that an operator requests goes to a node that did not campaign for the
-// role.
+// role. The reservation lasts for a check interval, which a busy machine must not miss.
 func TestSpreadAcceptsManualHandOver(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
-	a := site.join("a", cluster.Config{}, brief).share(config, idle)
-	b := site.join("b", cluster.Config{}, brief).share(config, idle)
+	a := site.join("a", cluster.Config{}).share(config, idle)
+	b := site.join("b", cluster.Config{}).share(config, idle)
 	held := until(t, "shared", []*sharer{a, b}, all(4, 2, 2))
 	role := held["a"][0]
 	err := site.store().Request(within(t), tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: b.ID().UUID()})

@@ -16,7 +16,7 @@ import (
 // The lease is short, so that tests which wait for its end are fast, and long
 // enough that a loaded machine does not end it by accident.
 const (
-	faultLease = 3 * time.Second
+	faultLease = 5 * time.Second
 	slack      = 2 * time.Second // what a loaded machine may add to a bound
 )
 

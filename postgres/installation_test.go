@@ -172,7 +172,7 @@ func TestRemovedServerRowCausesWait(t *testing.T) {
 	p := open(t, b)
 	p.take("scheduler")
 	exec(t, b, `DELETE FROM {server}`)
-	other := open(t, b, func(o *peerOptions) { o.timing.Lease = time.Second })
+	other := open(t, b)
 	if other.server.id == p.server.id {
 		t.Error("the row was not created again")
 	}

@@ -16,7 +16,7 @@ import (
 func TestRoleIsReleasedWhenRecordFails(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	brief := func(o *peerOptions) { o.timing.RefreshInterval = 400 * time.Millisecond }
+	brief := func(o *peerOptions) { o.timing.RefreshInterval = 2 * time.Second } // statements may take half of it
 	first, second := open(t, b, brief), open(t, b)
 	first.take("scheduler")
 	first.take("archive")

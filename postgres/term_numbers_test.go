@@ -14,7 +14,7 @@ import (
 func TestTermNumbersGrowOnOldPrimary(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
-	short := func(o *peerOptions) { o.timing.Lease = 2 * time.Second }
+	short := func(o *peerOptions) { o.timing.Lease = 4 * time.Second }
 	lead := func(server *pgtest.Server) tenure.AcquireResult {
 		t.Helper()
 		p := open(t, backendOn(t, server.DSN(), Config{}), short)

@@ -229,11 +229,11 @@ func TestUnansweredReadDoesNotStopProcessor(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	database := &silent{Pool: w.pool}
-	group, err := processor.NewGroup(w.node("a", tenure.Config{Lease: time.Second}), tenure.NamedRole("views"), database, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.node("a", tenure.Config{Lease: 3 * time.Second}), tenure.NamedRole("views"), database, processor.GroupConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill, HandleTimeout: 100 * time.Millisecond, PollInterval: 10 * time.Millisecond}
+	config := processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill, HandleTimeout: time.Second, PollInterval: 10 * time.Millisecond}
 	if err := group.Add(config); err != nil {
 		t.Fatal(err)
 	}

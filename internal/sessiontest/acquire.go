@@ -204,12 +204,13 @@ func (s *suite) settling(role tenure.Role, settle time.Duration) *node {
 // role, one release is enough.
 func pending(s *suite) {
 	role := tenure.NamedRole("r")
+	const settle = time.Second
 	began := time.Now()
-	b := s.settling(role, 400*time.Millisecond)
+	b := s.settling(role, settle)
 	c := s.open("c", timing())
 	c.tryHeld(role)
 	granted := b.leadSoon(role)
-	if waited := time.Since(began); waited < 400*time.Millisecond {
+	if waited := time.Since(began); waited < settle {
 		s.Errorf("granted after %v, before Settle had passed", waited)
 	}
 	c.tryHeld(role)

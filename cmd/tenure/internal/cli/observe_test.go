@@ -82,7 +82,7 @@ SELECT EXISTS (
 func TestObservePollsWithoutNotification(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	one := place.run(t, "--role", "billing", "--lease", "1s")
+	one := place.run(t, "--role", "billing", "--lease", "4s")
 	one.await("acquired")
 	observer := launch(t, place.with("observe", "--key", "3", "--key", "4", "--check-interval", "0.05")...)
 	all := launch(t, place.with("observe", "-o", "json", "--check-interval", "0.05")...)

@@ -327,7 +327,7 @@ func (p place) freeze(t *testing.T) {
 func TestGracefulEndIsBoundedByLease(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	node := place.run(t, "--role", "billing", "--lease", "500ms")
+	node := place.run(t, "--role", "billing", "--lease", "3s") // statements may take half a second
 	node.await("acquired")
 	place.freeze(t)
 	node.signal(syscall.SIGTERM)

@@ -148,6 +148,30 @@ func ended(t testing.TB, term *tenure.Term) error {
 	}
 }
 
+// lastValid waits until a term is no longer valid, or ctx ends, and returns the time
+// before the last check that found it valid. It does not depend on how soon a busy
+// machine cancels the term's context.
+func lastValid(ctx context.Context, term *tenure.Term) time.Time {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var last time.Time
+	for before := time.Now(); term.Valid() && ctx.Err() == nil; before = time.Now() {
+		last = before
+		<-tick.C
+	}
+	return last
+}
+
+// endsInTime checks that a term is valid for at most a lease after its node lost the
+// database. It returns why the term ended.
+func (c *cluster) endsInTime(term *tenure.Term, lost time.Time) error {
+	c.t.Helper()
+	if after := lastValid(soon(c.t), term).Sub(lost); after > c.config.Lease {
+		c.t.Errorf("the term was valid %v after its node lost the database, with a lease of %v", after, c.config.Lease)
+	}
+	return ended(c.t, term)
+}
+
 // soon returns a context for one operation of a test.
 func soon(t testing.TB) context.Context { t.Helper(); return limited(t, patience) }
 

@@ -80,10 +80,10 @@ func leadOnFullDisk(directory string, length time.Duration) error {
 		return err
 	}
 	full := time.Now()
-	<-term.Context().Done()
-	if took := time.Since(full); took > length {
-		return fmt.Errorf("trust ended after %v, with a lease of %v", took, length)
+	if after := lastValid(ctx, term).Sub(full); after > length {
+		return fmt.Errorf("the term was valid %v after the disk was full, with a lease of %v", after, length)
 	}
+	<-term.Context().Done()
 	if !logged.have(dberr.ErrDiskFull) {
 		return fmt.Errorf("no error says that the disk is full; there were %q", logged.kept)
 	}

@@ -19,7 +19,7 @@ import (
 func TestBackendUnacknowledgedCommitsKeepInvariants(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, _, _ *tenure.Election) {
+	onBrokenServers(t, 2*time.Second, func(t *testing.T, s brokenServer, c *cluster, _, _ *tenure.Election) {
 		const roles, duration = 5, 10 * time.Second
 		members := []*member{c.join("c"), c.join("d")}
 		pairs := make([][]*tenure.Election, roles)

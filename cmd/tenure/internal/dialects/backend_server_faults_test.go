@@ -67,7 +67,7 @@ func ownPostgreSQL(t *testing.T) brokenServer {
 }
 
 // onBrokenServers runs a test with two nodes on each kind of broken server.
-func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election)) {
+func onBrokenServers(t *testing.T, length time.Duration, test func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election)) {
 	t.Helper()
 	for _, server := range []struct {
 		name string
@@ -77,7 +77,7 @@ func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cl
 			t.Parallel()
 			s := server.open(t)
 			c := clusterOn(t, s.kind, s.source)
-			c.config.Lease, c.config.CheckInterval = 2*time.Second, 500*time.Millisecond
+			c.config.Lease, c.config.CheckInterval = length, 500*time.Millisecond
 			a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 			oneLeader(t, a, b)
 			test(t, s, c, a, b)
@@ -85,25 +85,15 @@ func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cl
 	}
 }
 
-// endsInTime checks that a term ends in time after its node lost the database.
-func endsInTime(t *testing.T, c *cluster, term *tenure.Term, lost time.Time) {
-	t.Helper()
-	_ = ended(t, term)
-	if took := time.Since(lost); took > c.config.Lease+slack/4 {
-		t.Errorf("trust ended after %v, with a lease of %v", took, c.config.Lease)
-	}
-}
-
 // While the server is down, trust ends in time. Afterwards a node leads again.
 func TestBackendServerCrashEndsTrust(t *testing.T) {
 	t.Parallel()
-	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+	onBrokenServers(t, 2*time.Second, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
 		for last := int64(0); last < 2; {
 			term := leaderOf(t, last, a, b)
 			last = term.Number()
-			lost := time.Now()
 			s.stop()
-			endsInTime(t, c, term, lost)
+			_ = c.endsInTime(term, time.Now())
 			s.start()
 			back := time.Now()
 			leaderOf(t, last, a, b)
@@ -116,14 +106,15 @@ func TestBackendServerCrashEndsTrust(t *testing.T) {
 // A session keeps no connection, so a term outlives them.
 func TestBackendTermSurvivesCutConnections(t *testing.T) {
 	t.Parallel()
-	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+	const length = 6 * time.Second // a busy machine must not miss this lease
+	onBrokenServers(t, length, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
 		term := leaderOf(t, 0, a, b)
 		before := len(s.network.Connections())
 		for _, conn := range s.network.Connections() {
 			conn.Cut()
 		}
 		eventually(t, "new connections", func() bool { return len(s.network.Connections()) > 0 })
-		<-time.After(c.config.Lease + slack/4)
+		<-time.After(length) // the heartbeats before the cut no longer count
 		if !term.Valid() {
 			t.Errorf("%d connections were cut, and the term did not outlive it", before)
 		}
@@ -144,16 +135,16 @@ func TestBackendSilentServerEndsTrust(t *testing.T) {
 	} {
 		t.Run(lost.name, func(t *testing.T) {
 			t.Parallel()
-			onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+			onBrokenServers(t, 2*time.Second, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
 				term := leaderOf(t, 0, a, b)
 				s.network.Stall(lost.directions...)
-				endsInTime(t, c, term, time.Now())
+				_ = c.endsInTime(term, time.Now())
 				backend := newBackend(t, s.kind.connect(t, s.source), s.kind.dialect, lease.Config{})
 				begun := time.Now()
 				if _, err := backend.Leaders(limited(t, time.Second)); err == nil {
 					t.Error("a silent server answered")
 				}
-				if took := time.Since(begun); took > 2*time.Second {
+				if took := time.Since(begun); took > time.Second+slack {
 					t.Errorf("a question with one second took %v", took)
 				}
 				<-time.After(c.config.Lease) // more attempts than one are lost
@@ -177,7 +168,7 @@ func TestBackendPausedServerEndsTrust(t *testing.T) {
 	oneLeader(t, a, b)
 	term := leaderOf(t, 0, a, b)
 	server.Pause(t)
-	endsInTime(t, c, term, time.Now())
+	_ = c.endsInTime(term, time.Now())
 	server.Resume(t)
 	leaderOf(t, term.Number(), a, b)
 }

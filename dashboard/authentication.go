@@ -180,26 +180,28 @@ func (a Authentication) takes(header string) bool {
 
 // byHeader checks the credentials in the headers.
 func (g *guard) byHeader(r *http.Request) visitor {
-	a := g.authentication
-	address := g.addressOf(r)
-	if !g.attemptsOf(r).Allowed(address) {
+	address, known := g.addressOf(r), visitor{}
+	valid, allowed, _ := g.attemptsOf(r).Check(r.Context(), address, func() (ok bool, err error) {
+		known, ok = g.authentication.byHeader(r)
+		return ok, nil
+	})
+	if !valid {
+		if allowed {
+			g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
+		}
 		return visitor{refused: true}
 	}
-	known := visitor{refused: true}
-	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		if user, ok := a.Token(strings.TrimSpace(token)); ok && isUser(user) {
-			known = visitor{user: user, way: byBearer}
-		}
-	} else if user, password, ok := r.BasicAuth(); ok && isUser(user) && a.Password(user, password) {
-		known = visitor{user: user, way: byBrowser}
-	}
-	if known.refused {
-		g.attemptsOf(r).Failed(address)
-		g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
-	} else {
-		g.attemptsOf(r).Succeeded(address)
-	}
 	return known
+}
+
+// byHeader returns the visitor whose credentials are in the headers, if they are valid.
+func (a Authentication) byHeader(r *http.Request) (v visitor, ok bool) {
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		user, ok := a.Token(strings.TrimSpace(token))
+		return visitor{user: user, way: byBearer}, ok && isUser(user)
+	}
+	user, password, ok := r.BasicAuth()
+	return visitor{user: user, way: byBrowser}, ok && isUser(user) && a.Password(user, password)
 }
 
 // fromProxy reports whether a request comes from a trusted proxy.

@@ -233,12 +233,12 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "cross-site requests are refused")
 		return
 	}
-	address := g.addressOf(r)
+	address, attempts := g.addressOf(r), g.attemptsOf(r)
 	switch {
 	case g.authentication.Token == nil:
 		refuse(w, http.StatusNotFound, "this dashboard has no login")
 		return
-	case !g.attemptsOf(r).Allowed(address):
+	case !attempts.Allowed(address):
 		tooMany(w)
 		return
 	}
@@ -248,15 +248,20 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	token := strings.TrimSpace(body.Token)
-	user, ok := g.authentication.Token(token)
-	if !ok || !isUser(user) {
-		g.attemptsOf(r).Failed(address)
+	token, user := strings.TrimSpace(body.Token), ""
+	valid, allowed, _ := attempts.Check(r.Context(), address, func() (ok bool, err error) {
+		user, ok = g.authentication.Token(token)
+		return ok && isUser(user), nil
+	})
+	switch {
+	case !allowed:
+		tooMany(w)
+		return
+	case !valid:
 		g.log.Warn("a wrong token was refused", "from", address)
 		refuse(w, http.StatusUnauthorized, "that token is not valid")
 		return
 	}
-	g.attemptsOf(r).Succeeded(address)
 	g.log.Info("logged in to the dashboard", "user", user, "from", address)
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
 	answer(w, http.StatusOK, map[string]string{"user": user})

@@ -50,7 +50,10 @@ func TestWrongTokensAreLimitedPerAddress(t *testing.T) {
 func TestWrongTokensOfPageAreCounted(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		httpguard.AttemptsOf(r.Context(), httpguard.NewAttempts()).Failed("192.0.2.1")
+		attempts := httpguard.AttemptsOf(r.Context(), httpguard.NewAttempts())
+		if _, _, err := attempts.Check(r.Context(), "192.0.2.1", func() (bool, error) { return false, nil }); err != nil {
+			t.Error(err)
+		}
 	})
 	h := newHandler(t, Config{Token: newToken(t), Page: page})
 	for range httpguard.MaxAttempts {

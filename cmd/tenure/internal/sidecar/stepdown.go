@@ -49,29 +49,25 @@ func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		address, attempts := h.config.Proxies.Client(r), httpguard.AttemptsOf(r.Context(), h.attempts)
-		if !attempts.Allowed(address) {
-			w.Header().Set("Retry-After", "60")
-			refuse(w, http.StatusTooManyRequests, codeGuessing, "too many wrong tokens; try again in a minute")
-			return
-		}
 		given, brought := bearer(r.Header.Get("Authorization"))
-		known, err := false, error(nil)
+		known, allowed, err := false, attempts.Allowed(address), error(nil)
 		if brought {
-			known, err = h.config.Token.matches(given)
+			known, allowed, err = attempts.Check(r.Context(), address, func() (bool, error) { return h.config.Token.matches(given) })
 		}
 		switch {
+		case !allowed:
+			w.Header().Set("Retry-After", "60")
+			refuse(w, http.StatusTooManyRequests, codeGuessing, "too many wrong tokens; try again in a minute")
 		case err != nil:
 			refuse(w, http.StatusServiceUnavailable, codeToken, "the node cannot use its token file; see its log")
 		case !brought:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
 			refuse(w, http.StatusUnauthorized, codeUnauthorized, "this needs the header Authorization: Bearer TOKEN")
 		case !known:
-			attempts.Failed(address)
 			h.config.Logger.Warn("a request with a wrong token was refused", "path", r.URL.Path, "from", r.RemoteAddr)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure", error="invalid_token"`)
 			refuse(w, http.StatusUnauthorized, codeUnauthorized, "the token is not the node's")
 		default:
-			attempts.Succeeded(address)
 			next(w, r)
 		}
 	}

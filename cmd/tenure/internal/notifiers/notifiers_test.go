@@ -288,6 +288,13 @@ func TestSecretFileIsReadAtEachAttempt(t *testing.T) {
 			t.Errorf("the path is %s", r.path)
 		}
 	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := n.Send(t.Context(), "", []Alert{firing()})
+	if err == nil || !strings.Contains(err.Error(), "chmod 0640 "+path) || strings.Contains(err.Error(), url) || len(requests) > 0 {
+		t.Errorf("with a secret that every user can read, %d requests were sent: %v", len(requests), err)
+	}
 	if text := fmt.Sprintf("%v %+v %#v", n.transport, n.transport, secret{text: "hidden"}); strings.Contains(text, "hidden") {
 		t.Error(text)
 	}

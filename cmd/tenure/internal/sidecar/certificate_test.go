@@ -130,6 +130,18 @@ func TestInvalidCertificateIsReportedOnOneLine(t *testing.T) {
 			t.Errorf("%v: %v", missing, err)
 		}
 	}
+	if err := os.Chmod(f.key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCertificate(f.cert, f.key, silent); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "chmod 0640 "+f.key) {
+		t.Errorf("a key that every user can read: %v", err)
+	}
+	if err := errors.Join(os.Chmod(f.key, 0o600), os.Chmod(f.cert, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCertificate(f.cert, f.key, silent); err != nil {
+		t.Errorf("a certificate that every user can read: %v", err)
+	}
 	large := bytes.Repeat([]byte("x"), maxFile+1)
 	f.write(t, large, key)
 	if _, err := OpenCertificate(f.cert, f.key, silent); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "larger than") {

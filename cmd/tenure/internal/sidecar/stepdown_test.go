@@ -255,4 +255,11 @@ func TestInvalidTokenFileIsReportedWithoutToken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	readable := writeFile(t, "token", secret+"\n")
+	if err := os.Chmod(readable, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenToken(readable, silent); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "chmod 0640 "+readable) || strings.Contains(err.Error(), secret) {
+		t.Errorf("a token that every user can read: %v", err)
+	}
 }

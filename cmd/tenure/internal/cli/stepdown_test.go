@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -43,6 +44,27 @@ func TestStepDownChangesLeader(t *testing.T) {
 	if want := fmt.Sprintf("one leads billing, term %d\n", place.status(t).Roles[0].Leader.Term); text != want {
 		t.Errorf("text: %q, want %q", text, want)
 	}
+}
+
+// TestStepDownPassesHungHost: a host that accepts connections and never answers, listed
+// before the primary, keeps no request to step down from the primary.
+func TestStepDownPassesHungHost(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "one").await("acquired")
+	two := place.run(t, "--role", "billing", "--name", "two")
+	two.await("acquire_failed")
+	host, port, err := net.SplitHostPort(listenSilently(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := fmt.Sprintf("host=%s,%s port=%s,%d user=postgres dbname=postgres connect_timeout=60", host, place.server.Host, port, place.server.Port)
+	var record roles.StepDownRecord
+	invoke(t, "step-down", "--role", "billing", "-o", "json", "--dsn", dsn, "--schema", place.schema).want(t, console.ExitDone).decode(t, &record)
+	if record.Previous.NodeName != "one" || record.Leader == nil || record.Leader.NodeName != "two" {
+		t.Errorf("%+v -> %+v", record.Previous, record.Leader)
+	}
+	two.await("acquired")
 }
 
 // The named node leads next, by name and by id.

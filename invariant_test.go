@@ -14,7 +14,7 @@ import (
 // invariant, and says which one.
 
 // Once trust has ended, the session must not send anything: a statement would
-// restart the server's idle timer and keep the lock (a premise of Invariant 1).
+// restart the server's idle timer and keep the lock (Invariant 7).
 func TestNothingIsSentAfterTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -32,11 +32,11 @@ func TestNothingIsSentAfterTrustEnds(t *testing.T) {
 		})
 		<-term.Context().Done()
 		if c.options.MaySend() {
-			t.Error("invariant 1: the session may send although its trust has ended")
+			t.Error("invariant 7: the session may send although its trust has ended")
 		}
 		time.Sleep(time.Minute)
 		if c.options.MaySend() {
-			t.Error("invariant 1: the session may send again although its trust has ended")
+			t.Error("invariant 7: the session may send again although its trust has ended")
 		}
 	})
 }

@@ -141,7 +141,7 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 const watchPeriodOfTest = 3 * time.Second
 
 // A node that is silent for most of its lease may still trust its terms: its
-// session is not terminated until the lease and the margin are over.
+// session is not terminated until the lease and the margin are over (Invariant 1).
 func TestReaperSparesTrustedSession(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestReaperSparesTrustedSession(t *testing.T) {
 		}
 		if !held {
 			if since := fromMilliseconds(silent); since < stuckLease+margin {
-				t.Errorf("the session was ended %v after its last heartbeat, before the lease of %v and the margin of %v were over",
+				t.Errorf("invariant 1: the session was ended %v after its last heartbeat, before the lease of %v and the margin of %v were over",
 					since, stuckLease, margin)
 			}
 			return

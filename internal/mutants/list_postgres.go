@@ -215,7 +215,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the reaper at half a lease",
 		file: "postgres/queries.go", from: "n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,", to: "n.last_heartbeat + (n.lease_ms / 2 + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,",
 		promise: "1 One leader: no session is ended before its lease has passed",
-		tests:   []tests{in("postgres", "^TestReaperSparesTrustedSession$")},
+		tests:   []tests{in("postgres", "^TestReaperSparesTrustedSession$")}, says: "nvariant 1",
 	},
 	{
 		name: "postgres: the reaper does not reap",

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,12 +12,14 @@ import (
 var (
 	evidence     = regexp.MustCompile(`<!-- (tested by|no test:) ([^>]+) -->`)
 	testFunction = regexp.MustCompile(`(?m)^func (Test\w+|Example\w*)\(`)
+	mutation     = regexp.MustCompile(`(?m)^\t\{"([^"]+)", \[\]int\{`)
+	limitReasons = []string{"a limit", "introduces the page"} // how a reason for "no test:" begins
 )
 
 // TestGuaranteesNameTheirTests holds the page of guarantees, and the limits on the
-// page of leases, to their tests: each paragraph, list item and table row names,
-// in a comment that readers do not see, tests that exist, or says why no test can
-// back it.
+// page of leases, to their tests: each paragraph, list item and table row ends with
+// a comment, which readers do not see, that names tests and subtests that exist, or
+// says that the sentences before it are a limit.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	leases := readPage(t, "docs/explanation/leases.md")
 	_, limits, found := strings.Cut(leases, "\n## What is different\n")
@@ -37,26 +40,61 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 			t.Fatalf("only %d claims were found on the page on %s: the test looks in the wrong place", len(all), page.name)
 		}
 		for _, claim := range all {
-			checkEvidence(t, known, claim)
+			for _, fault := range faultsOf(known, claim) {
+				t.Errorf("the page on %s: %s: %.100s", page.name, fault, claim)
+			}
 		}
 	}
 }
 
-// checkEvidence checks that a claim names tests that are known, or a reason.
-func checkEvidence(t *testing.T, known map[string]bool, claim string) {
-	t.Helper()
-	found := evidence.FindStringSubmatch(claim)
+// faultsOf returns what is wrong with the evidence of a claim: each of its comments
+// names known tests, or a limit, and no sentence follows the last comment.
+func faultsOf(known map[string]bool, claim string) []string {
+	found := evidence.FindAllStringSubmatchIndex(claim, -1)
 	if found == nil {
-		t.Errorf("no test is named for: %.100s", claim)
-		return
+		return []string{"no test is named"}
 	}
-	if found[1] == "no test:" {
-		return
+	var faults []string
+	if rest := strings.Trim(claim[found[len(found)-1][1]:], " |\n"); rest != "" {
+		faults = append(faults, "no test is named for its end: "+rest)
 	}
-	for name := range strings.SplitSeq(found[2], ", ") {
-		function, _, _ := strings.Cut(name, "/")
-		if !known[function] {
-			t.Errorf("there is no test %s, named for: %.100s", name, claim)
+	for _, at := range found {
+		kind, text := claim[at[2]:at[3]], claim[at[4]:at[5]]
+		if kind == "no test:" {
+			if !slices.ContainsFunc(limitReasons, func(reason string) bool { return strings.HasPrefix(text, reason) }) {
+				faults = append(faults, "it is no limit, and has no test: "+text)
+			}
+			continue
+		}
+		for name := range strings.SplitSeq(text, ", ") {
+			if !known[name] {
+				faults = append(faults, "there is no test "+name)
+			}
+		}
+	}
+	return faults
+}
+
+// TestClaimsWithoutEvidenceAreFound proves that the check of the pages can fail.
+func TestClaimsWithoutEvidenceAreFound(t *testing.T) {
+	known := testNames(t)
+	for claim, want := range map[string]string{
+		"It holds. <!-- tested by TestGuaranteesNameTheirTests -->":                                           "",
+		"| 1 | It holds. <!-- tested by TestGuaranteesNameTheirTests --> |":                                   "",
+		"It holds. <!-- tested by TestScriptsMatchTranscripts/crash -->":                                      "",
+		"It holds. <!-- tested by TestMutationsAreDetected/a_reunion_that_misses_nodes -->":                   "",
+		"It holds. <!-- no test: a limit -->":                                                                 "",
+		"It holds.":                                                                                           "no test is named",
+		"It holds. <!-- tested by TestOfNothing -->":                                                          "there is no test TestOfNothing",
+		"It holds. <!-- tested by TestScriptsMatchTranscripts/nothing -->":                                    "there is no test TestScriptsMatchTranscripts/nothing",
+		"It holds. <!-- tested by TestMutationsAreDetected/nothing -->":                                       "there is no test TestMutationsAreDetected/nothing",
+		"It holds. <!-- tested by TestGuaranteesNameTheirTests/nothing -->":                                   "there is no test TestGuaranteesNameTheirTests/nothing",
+		"It holds. <!-- no test: too hard -->":                                                                "it is no limit, and has no test: too hard",
+		"It holds. <!-- tested by TestGuaranteesNameTheirTests --> So does this.":                             "no test is named for its end: So does this.",
+		"It holds. <!-- tested by TestGuaranteesNameTheirTests --> So does this. <!-- tested by TestNone -->": "there is no test TestNone",
+	} {
+		if got := strings.Join(faultsOf(known, claim), "; "); got != want {
+			t.Errorf("%s: got %q, want %q", claim, got, want)
 		}
 	}
 }
@@ -93,7 +131,8 @@ func claims(page string) []string {
 	return all
 }
 
-// testNames lists the tests and examples of all modules.
+// testNames lists the tests and examples of all modules, and the subtests of the two
+// tests of the simulator that the pages name by their subtests.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -109,6 +148,16 @@ func testNames(t *testing.T) map[string]bool {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "internal/sim/testdata/*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		names["TestScriptsMatchTranscripts/"+strings.TrimSuffix(filepath.Base(script), ".txt")] = true
+	}
+	for _, found := range mutation.FindAllStringSubmatch(readPage(t, "internal/sim/mutation_test.go"), -1) {
+		names["TestMutationsAreDetected/"+strings.ReplaceAll(found[1], " ", "_")] = true
 	}
 	return names
 }

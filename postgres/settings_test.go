@@ -115,6 +115,19 @@ func TestReadOnlyServerIsFenced(t *testing.T) {
 	b := backendOn(t, server.DSN(), Config{})
 	leader := open(t, b)
 	leader.take("scheduler")
+	for _, statement := range []string{
+		"CREATE ROLE unfenced SUPERUSER LOGIN",
+		"ALTER ROLE unfenced SET default_transaction_read_only = off",
+		"CREATE DATABASE unfenced",
+		"ALTER DATABASE unfenced SET default_transaction_read_only = off",
+	} {
+		exec(t, b, statement)
+	}
+	blind := map[string]string{
+		"connection string": server.DSN() + "&default_transaction_read_only=off",
+		"role":              server.DSNFor("unfenced", "postgres"),
+		"database":          server.DSNFor("postgres", "unfenced"),
+	}
 
 	server.Configure(t, map[string]string{"default_transaction_read_only": "on"})
 	eventuallyRefused(t, b)
@@ -126,12 +139,14 @@ func TestReadOnlyServerIsFenced(t *testing.T) {
 	if !errors.Is(err, dberr.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
 		t.Errorf("a session: %v; want ErrReadOnly, which passes, and how to lift it", err)
 	}
-	// A setting of the connection hides the fence from a node.
-	blind := backendOn(t, server.DSN()+"&default_transaction_read_only=off", Config{})
-	if p, err := tryOpen(t, blind); err != nil {
-		t.Errorf("a session with the setting in its connection string: %v; want it open", err)
-	} else {
-		p.Abort()
+	// A setting beneath the server's hides the fence from a node.
+	for where, dsn := range blind {
+		if p, err := tryOpen(t, backendOn(t, dsn, Config{})); err != nil {
+			t.Errorf("a session with the setting in its %s: %v; want it open", where, err)
+		} else {
+			p.beat()
+			p.Abort()
+		}
 	}
 	if _, err := b.Leaders(t.Context()); err != nil {
 		t.Errorf("questions must be answered still: %v", err)

@@ -14,6 +14,11 @@ var faultCommands = []command{
 		m.process.pause()
 		m.clock.suspend(false)
 	})},
+	{"freeze NODE", on(func(s *Script, m *Machine) {
+		s.world.checker.clocksStop = true // from now on, only fencing and term numbers protect
+		m.process.pause()
+		m.clock.suspend(true)
+	})},
 	{"resume NODE", on(func(_ *Script, m *Machine) { m.process.resume() })},
 	{"isolate NODE", on(func(_ *Script, m *Machine) { cut(m.paths()...) })},
 	{"cut-session NODE", on(func(_ *Script, m *Machine) { cut(m.sessionUp, m.sessionDown) })},

@@ -11,12 +11,12 @@ import (
 
 // unanswered leads on a clock whose wall reading the test steps, with heartbeats
 // that are not answered: trust ends 9 s after the start of the bubble, whose wall
-// clock is not stepped.
-func unanswered(t *testing.T, test func(clock *steppedClock, term *tenure.Term)) {
+// clock is not stepped, unless change sets another lease.
+func unanswered(t *testing.T, test func(clock *steppedClock, term *tenure.Term), change ...func(*tenure.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, answered := &steppedClock{Clock: clocks.System()}, make(chan struct{})
 		db := newDatabase()
-		node := open(t, db, func(c *tenure.Config) { c.Clock = clock })
+		node := open(t, db, append(change, func(c *tenure.Config) { c.Clock = clock })...)
 		defer closeNode(t, node)
 		defer close(answered)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
@@ -64,12 +64,18 @@ func TestWallClockJumpEndsTermWithinOneTick(t *testing.T) {
 			t.Errorf("invariant 1: the context was canceled after %v, not with the end of trust after 4.5s", passed)
 		}
 	})
-	unanswered(t, func(clock *steppedClock, term *tenure.Term) {
-		begun := time.Now()
-		clock.step(time.Hour)
-		<-term.Context().Done()
-		if passed := time.Since(begun); passed > time.Second {
-			t.Errorf("invariant 1: the context was canceled %v after the machine woke up", passed)
-		}
-	})
+	for lease, tick := range map[time.Duration]time.Duration{
+		10 * time.Second: time.Second,
+		time.Minute:      time.Second,
+		time.Second:      100 * time.Millisecond, // a tenth of the lease
+	} {
+		unanswered(t, func(clock *steppedClock, term *tenure.Term) {
+			begun := time.Now()
+			clock.step(time.Hour)
+			<-term.Context().Done()
+			if passed := time.Since(begun); passed > tick {
+				t.Errorf("invariant 1: with a lease of %v, the context was canceled %v after the machine woke up; want at most %v", lease, passed, tick)
+			}
+		}, func(c *tenure.Config) { c.Lease = lease })
+	}
 }

@@ -79,11 +79,13 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 	const promised = stuckLease + stuckLease/10
 	for name, c := range map[string]struct {
 		leave func(t *testing.T, p *peer)
-		bound time.Duration
+		bound time.Duration // from the last heartbeat, or from when the row was gone
+		gone  bool          // the row is gone
 	}{
 		"its node is marked as dead": {
 			func(t *testing.T, p *peer) { markDeadSoon(t, p.backend, p.id) },
 			promised,
+			false,
 		},
 		"its node is forgotten": {
 			func(t *testing.T, p *peer) {
@@ -93,17 +95,20 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 				}
 			},
 			promised,
+			false,
 		},
 		"its node's row is deleted": {
 			func(t *testing.T, p *peer) { exec(t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) },
-			strangerGrace + stuckLease + watchPeriodOfTest,
+			watchPeriodOfTest + max(promised, strangerGrace),
+			true,
 		},
 		"its node came back twice": {
 			func(t *testing.T, p *peer) {
 				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id }).Abort()
 				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id })
 			},
-			strangerGrace + stuckLease + watchPeriodOfTest,
+			watchPeriodOfTest + max(promised, strangerGrace),
+			true,
 		},
 		"its node was marked as dead and came back": {
 			func(t *testing.T, p *peer) {
@@ -111,6 +116,7 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id })
 			},
 			promised,
+			false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,6 +129,9 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			rival.refused("scheduler")
 			last := stuck.stick()
 			c.leave(t, stuck)
+			if c.gone {
+				last = time.Now()
+			}
 			for notified := false; !rival.tryAsNode("scheduler", notified); rival.beat() {
 				if time.Since(last) > c.bound+patience {
 					t.Fatal("the session was never ended")
@@ -130,15 +139,34 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 				notified = rival.wait(10 * time.Second / 3)
 			}
 			took := time.Since(last)
-			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))
+			t.Logf("led after %v", took.Round(time.Millisecond))
 			if took > c.bound+stuckLease { // what a busy machine may add
-				t.Errorf("the role was led %v after the last heartbeat; the bound is %v", took, c.bound)
+				t.Errorf("the role was led after %v; the bound is %v", took, c.bound)
 			}
 		})
 	}
 }
 
 const watchPeriodOfTest = 3 * time.Second
+
+// A session without a row is spared for the longest lease that it may have, and for the
+// time that a session that joins may take.
+func TestSessionWithoutRowIsSparedForLongestLease(t *testing.T) {
+	t.Parallel()
+	p := open(t, newBackend(t)) // its lease is 10 s, its margin 1 s
+	now := time.Now()
+	for lease, want := range map[time.Duration]time.Duration{
+		0: strangerGrace, 5 * time.Second: strangerGrace, 20 * time.Second: 21 * time.Second, time.Hour: time.Hour + time.Second,
+	} {
+		if got := p.watch.strangerDue(1000, lease, now).Sub(now); got != want {
+			t.Errorf("with a lease of %v, it is spared for %v; want %v", lease, got, want)
+		}
+	}
+	long := open(t, newBackend(t), func(o *peerOptions) { o.timing.Lease, o.timing.Margin = time.Minute, 6*time.Second })
+	if got := long.watch.strangerDue(1000, time.Second, now).Sub(now); got != 66*time.Second {
+		t.Errorf("a node with a lease of 1m spares it for %v; want 1m6s", got)
+	}
+}
 
 // A node that is silent for most of its lease may still trust its terms: its
 // session is not terminated until the lease and the margin are over (Invariant 1).

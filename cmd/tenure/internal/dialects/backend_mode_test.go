@@ -254,6 +254,42 @@ func TestModeChangesOnlyWithoutNodes(t *testing.T) {
 	})
 }
 
+// TestModeChangedBySQLPermitsTwoLeaders: an UPDATE of the mode, which SetMode would refuse,
+// removes what keeps leaders by sessions and by leases apart.
+func TestModeChangedBySQLPermitsTwoLeaders(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		lead := func(b tenure.Backend, name string) *tenure.Term {
+			t.Helper()
+			node, err := tenure.Open(soon(t), b, tenure.Config{Name: name, Lease: 30 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = node.Close(context.Background()) })
+			election, err := node.Election(tenure.NamedRole("scheduler"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := election.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return leads(t, election)
+		}
+		sessions := w.bySessions()
+		first := lead(sessions, "by sessions")
+		if err := sessions.SetMode(soon(t), "leases"); !errors.Is(err, dberr.ErrInstallationInUse) {
+			t.Fatalf("tenure migrate mode: %v; want ErrInstallationInUse", err)
+		}
+		if _, err := pgtest.Conn(t, w.sessions).Exec(t.Context(), "UPDATE tenure_installation SET mode = 'leases'"); err != nil {
+			t.Fatal(err)
+		}
+		second := lead(w.byLeases(), "by leases")
+		if !first.Valid() || !second.Valid() {
+			t.Errorf("the first leader's term is valid: %v, the second one's: %v; want both", first.Valid(), second.Valid())
+		}
+	})
+}
+
 // Diagnose reports the error that a node would get.
 func TestDiagnoseReportsWrongMode(t *testing.T) {
 	t.Parallel()

@@ -129,3 +129,27 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 		t.Errorf("the epoch became %d on the same server; it was %d", fourth.epoch, third.epoch)
 	}
 }
+
+// TestEpochRepeatsOnOldServerForAnotherProcess: an old primary returns with its earlier
+// data, and the process that leads has never worked on the newer one. Nothing there shows
+// the newer epoch, so the earlier one repeats.
+func TestEpochRepeatsOnOldServerForAnotherProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	first := w.epochs("a", processor.Config{}, 1)
+	var server, lineage string
+	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT (SELECT id::text FROM {server}), lineage FROM {processors}")).Scan(&server, &lineage))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()")) // another primary
+	w.append(2)
+	second := w.epochs("b", processor.Config{}, 2)
+	if second <= first {
+		t.Fatalf("on another server the epoch is %d; before it was %d", second, first)
+	}
+	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), server)
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first, lineage)
+	w.append(3)
+	if third := w.epochs("c", processor.Config{}, 3); third != first {
+		t.Errorf("on the old server again, another process has the epoch %d; the old one was %d, the newer %d", third, first, second)
+	}
+}

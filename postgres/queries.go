@@ -230,7 +230,8 @@ SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS N
 
 	// The caller checks that the incarnation equals the setting, which is empty after
 	// DISCARD ALL. Keys are derived from the installation's id: with another id they
-	// protect nothing.
+	// protect nothing. The last column is whether one of the three nodes before this one
+	// in the ring is silent: their watches, and this node's, can be silent as well.
 	stmtHeartbeat: `
 UPDATE {nodes} n
 SET last_heartbeat = clock_timestamp(),
@@ -245,13 +246,25 @@ RETURNING
     EXISTS (SELECT FROM {installation} i WHERE i.id = $9),
     EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id),
     CASE WHEN $7::boolean THEN (
-        SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted
-    ) ELSE -1 END,
-    CASE WHEN $7::boolean THEN (
-        SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes})
-    ) ELSE -1 END,
+        SELECT ARRAY[
+            count(*) FILTER (WHERE l.granted AND l.pid = pg_backend_pid()),
+            count(*) FILTER (WHERE l.pid IN (SELECT pid FROM {nodes}))
+        ]
+        FROM pg_locks l
+        WHERE l.locktype = 'advisory'
+    ) END,
     CASE WHEN cardinality($11::int[]) > 0 THEN {ended}($10::int, $11::int[]) ELSE false END,
-    (SELECT last_value FROM {releases})`,
+    (SELECT last_value FROM {releases}),
+    EXISTS (
+        SELECT
+        FROM (
+            (SELECT last_heartbeat, lease_ms FROM {nodes} WHERE status <> 'dead' AND incarnation < $2 ORDER BY incarnation DESC LIMIT 3)
+            UNION ALL
+            (SELECT last_heartbeat, lease_ms FROM {nodes} WHERE status <> 'dead' AND incarnation > $2 ORDER BY incarnation DESC LIMIT 3)
+            LIMIT 3
+        ) p
+        WHERE p.last_heartbeat + (p.lease_ms + $12::int) * interval '1 millisecond' < clock_timestamp()
+    )`,
 
 	// A node that receives a request to drain counts as draining from that moment on,
 	// not only from when it has updated its description: otherwise two operators who
@@ -382,7 +395,7 @@ var (
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs, 0}},
 		{stmtMembers, nil},
 		{stmtLeading, []any{noTexts}},
 	}

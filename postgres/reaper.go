@@ -57,9 +57,8 @@ func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	return err
 }
 
-// reapIfWatchDown does the same over the session connection while the watch
-// connection is down, once per check interval, and terminates an earlier session of
-// this node.
+// reapIfWatchDown terminates silent sessions over the session connection while the
+// watch connection is down, once per check interval.
 func (s *session) reapIfWatchDown() error {
 	if !s.watch.down.Load() {
 		return nil
@@ -69,12 +68,33 @@ func (s *session) reapIfWatchDown() error {
 		return nil
 	}
 	s.reapedAt = max(1, now)
+	return s.reap()
+}
+
+// reapIfSilent does the same after a heartbeat that saw a silent node: the watch that
+// should terminate its session may be silent itself, which no node has noticed yet. It
+// is called when the heartbeat has been counted, so that it does not delay that.
+func (s *session) reapIfSilent() error {
+	due := len(s.staleSession.dueNow()) > 0
+	if !s.silenceSeen && !due {
+		return nil
+	}
+	s.silenceSeen = false
+	return s.reap()
+}
+
+// reap terminates silent sessions, and an earlier one of this node when it is due.
+func (s *session) reap() error {
 	ended := 0
+	own := s.staleSession.dueNow()
 	scan := scanReaped(s.log)
 	err := s.query(stmtReap, func(rows pgx.Rows) error {
 		ended++
 		return scan(rows)
-	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, s.staleSession.dueNow())
+	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, own)
+	if len(own) > 0 {
+		s.staleSession.retry(ended > 0 || err != nil, s.opening.Timing.RefreshInterval)
+	}
 	if err != nil {
 		s.log.Warn("looking for silent nodes failed", "error", err)
 		return lostOnly(err)
@@ -84,5 +104,5 @@ func (s *session) reapIfWatchDown() error {
 	}
 	// The locks will be free in a moment, and perhaps no watch will report it.
 	s.listener.announce()
-	return lostOnly(s.query(stmtNotify, nil, s.backend.names.channel()))
+	return lostOnly(s.query(stmtReleased, nil, s.backend.names.channel()))
 }

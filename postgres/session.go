@@ -55,7 +55,8 @@ type session struct {
 	freedAt   time.Time     // when roles were last released; zero if none were
 	abort     func()
 
-	unanswered atomic.Bool // a statement waits for its answer
+	unanswered  atomic.Bool // a statement waits for its answer
+	silenceSeen bool        // by the last heartbeat: another node is silent
 
 	trying            bool // of Diagnose: everything is in a transaction that is rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
@@ -164,26 +165,35 @@ func (s *session) warningAsError(name statement) error {
 	return fmt.Errorf("%s: the server warned: %v", name, s.listener.warnings)
 }
 
+// heartbeatAnswer is what the statement of a heartbeat returns.
+type heartbeatAnswer struct {
+	found        bool // the node's row belongs to this session
+	incarnation  string
+	same         bool  // the installation
+	pending      bool  // there are requests
+	locks        []int // if they were counted: of this session, of the sessions of all nodes
+	leadersEnded bool
+	releases     int64
+	silence      bool // of a node before this one in the ring
+}
+
+// auditBeats is after how many heartbeats a session that holds roles counts its locks:
+// another program may run pg_advisory_unlock_all on the session. It is seldom, since
+// pg_locks stops the whole lock table. Without roles there is nothing to protect, and
+// other nodes find the node lock free.
+const auditBeats = 8
+
 // Heartbeat implements [tenure.Session].
 func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
-	// Another program may run pg_advisory_unlock_all on this session. Counting the
-	// locks detects that; it is done seldom, since pg_locks stops the whole lock table.
-	const audit = 8
 	s.beats++
-	counting := s.beats%audit == 0
+	counting := s.beats%auditBeats == 0 && len(s.heldRoles) > 0
 
-	var (
-		found, same     bool
-		ended           bool
-		releases        int64
-		incarnation     string
-		held, elections int
-	)
+	var a heartbeatAnswer
 	err = s.query(stmtHeartbeat, func(rows pgx.Rows) error {
-		found = true
-		return rows.Scan(&incarnation, &same, &requestsPending, &held, &elections, &ended, &releases)
+		a.found = true
+		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.silence)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation,
-		s.space, s.elsewhere.sessions)
+		s.space, s.elsewhere.sessions, s.opening.Timing.Margin.Milliseconds())
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
 		return false, superseded("the schema was removed: %v", err)
 	}
@@ -194,29 +204,34 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return false, err
 	}
 	switch {
-	case !found:
+	case !a.found:
 		return false, superseded("the node has a newer session or was found dead")
-	case !same:
+	case !a.same:
 		return false, superseded("the installation has another id than when the session opened")
-	case incarnation != fmt.Sprint(s.incarnation):
+	case a.incarnation != fmt.Sprint(s.incarnation):
 		return false, superseded("another program has reset the session")
-	case counting && held != len(s.keys):
-		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
+	case counting && a.locks[0] != len(s.keys):
+		return false, superseded("the session holds %d locks instead of %d", a.locks[0], len(s.keys))
 	}
 	s.backend.recent.flushed(s.opening.Node.ID)
-	if s.elsewhere.beat(s.opening.Clock.Now().Mono, releases) || ended {
+	s.silenceSeen = a.silence
+	if s.elsewhere.beat(s.opening.Clock.Now().Mono, a.releases) || a.leadersEnded {
 		s.listener.announce()
 	}
 	if counting {
-		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
+		s.table.count(max(s.table.used, a.locks[1]), a.locks[1], s.opening.Clock.Now().Mono)
 	}
-	return requestsPending, nil
+	return a.pending, nil
 }
 
 // Wait implements [tenure.Session]. Unless the watch connection went down or was
-// restored, it only receives, so nothing restarts the server's idle timer.
+// restored, or another node is silent, it only receives, so nothing restarts the
+// server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	if err := s.reportWatchDown(); err != nil {
+		return false, err
+	}
+	if err := s.reapIfSilent(); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

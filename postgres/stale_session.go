@@ -39,6 +39,15 @@ func (e staleSession) dueNow() []int32 {
 	return []int32{e.incarnation}
 }
 
+// retry sets when to terminate the session again; it has ended if it was not found.
+func (e *staleSession) retry(found bool, pause time.Duration) {
+	if !found {
+		*e = staleSession{}
+		return
+	}
+	e.due = time.Now().Add(pause)
+}
+
 // limit bounds one call of the watch so that the stale session is ended in time.
 func (e *staleSession) limit(period time.Duration) time.Duration {
 	if e.incarnation == 0 {

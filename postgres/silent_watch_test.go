@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
+)
+
+// stallWatch stops the server's process of the watch connection, which therefore
+// receives nothing. The node notices that after most of its lease.
+func (p *peer) stallWatch() {
+	p.t.Helper()
+	var pid int
+	eventually(p.t, p.backend, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE application_name = $1", watchOf(p))
+	pid = int(row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p)))
+	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = sandbox.Signal(pid, sandbox.ResumeSignal) })
+}
+
+// leadsAfter campaigns as an engine does, and returns when the role was acquired.
+func (p *peer) leadsAfter(role string, since time.Time) time.Duration {
+	p.t.Helper()
+	for notified := false; !p.tryAsNode(role, notified); p.beat() {
+		if time.Since(since) > 2*patience {
+			p.t.Fatal("the session was never ended")
+		}
+		notified = p.wait(stuckLease / 8)
+	}
+	return time.Since(since)
+}
+
+// The watch connection that would notice a stuck session falls silent shortly before
+// that session is due. Its own silence would be noticed much later.
+func TestStuckSessionIsTerminatedAlthoughWatchFallsSilent(t *testing.T) {
+	const promised = stuckLease + stuckLease/10
+	margin := func(o *peerOptions) { o.timing.Margin = stuckLease / 10 }
+	for name, opened := range map[string]func(t *testing.T, b *Backend, stuck *peer) (rival *peer, stalled []*peer, last time.Time){
+		"of its successor": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
+			rival := open(t, b, margin)
+			return rival, []*peer{rival}, stuck.stick()
+		},
+		"of its successor, whose node is stopped": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
+			successor := open(t, b, margin)
+			return open(t, b, margin), []*peer{successor}, stuck.stick()
+		},
+		"of its node's next session": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
+			stuck.watch.leave()
+			last := stuck.stick()
+			other := open(t, b, margin) // for which the next session's watch waits
+			other.watch.leave()
+			later := open(t, b, margin, func(o *peerOptions) { o.id = stuck.id })
+			return later, []*peer{later}, last
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			stuck := open(t, b, brief)
+			stuck.take("scheduler")
+			rival, stalled, last := opened(t, b, stuck)
+			for _, p := range stalled {
+				p.stallWatch()
+			}
+			rival.refused("scheduler")
+			took := rival.leadsAfter("scheduler", last)
+			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))
+			if bound := promised + stuckLease/8; took > bound+stuckLease/2 { // what a busy machine may add
+				t.Errorf("the role was led %v after the last heartbeat; the bound is %v", took, bound)
+			}
+		})
+	}
+}

@@ -11,7 +11,9 @@ import (
 
 // A candidate tries roles at every check interval, in case a notification was lost.
 // Of roles that a living session leads, its heartbeat knows as much: the session holds
-// its node lock, and no session that continues has released a role since. So these
+// its node lock, no session that continues has released a role since, and no node was
+// found dead. The last also covers a leader that could not record that it has released
+// a role: the row names it while another session holds the lock. So these
 // attempts fail without a statement, and a candidate for any number of roles costs as
 // much at rest as a node that waits for none.
 

@@ -133,6 +133,40 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 	candidate.win("x")
 }
 
+// A leader could not record that it has released a role, whose row therefore still names
+// it. The node that has acquired the lock dies before its term begins, and the
+// notification of that is lost.
+func TestHeartbeatNoticesDeathBeforeTheTerm(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pending, leader := open(t, b, slowTiming), open(t, b, slowTiming) // whose watch sees the death
+	candidate := open(t, b, slowTiming).deaf()
+	leader.take("x")
+	locked := pgtest.Conn(t, b.connect.ConnString())
+	if _, err := locked.Exec(t.Context(), b.names.sql("BEGIN; SELECT FROM {terms} WHERE role = 'x' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	leader.release("x", "resigned")
+	if attempt := pending.try("x")[0]; attempt.Outcome != tenure.OutcomePending {
+		t.Fatalf("outcome %d, error %v; want the term pending", attempt.Outcome, attempt.Err)
+	}
+	candidate.lookElsewhere("x")
+	candidate.needsNoStatement("x")
+	candidate.beat()
+	candidate.listener.take()
+	pending.Abort()
+	leader.beat()
+	for died := time.Now(); !candidate.listener.take(); candidate.beat() {
+		if time.Since(died) > timing().Lease/2 { // the leader named in the row lives for longer
+			t.Fatal("no heartbeat reported a change after the death")
+		}
+	}
+	if _, err := locked.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	candidate.win("x")
+}
+
 func TestRoleHeldByNoLeaderIsTriedEachTime(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -42,7 +42,8 @@ const (
 	stmtWatching    statement = "watching"
 )
 
-// The statements of the watch connection, which also uses stmtMoved and stmtReap.
+// The statements of the watch connection, which also uses stmtMoved, stmtNotify,
+// stmtReleased and stmtReap.
 const (
 	stmtWatch        statement = "watch"
 	stmtDead         statement = "mark_dead"
@@ -208,7 +209,7 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
 
-	// After locks were released in steps, for other nodes.
+	// For other nodes: locks were released in steps, or with a session that has ended.
 	stmtReleased: `
 SELECT nextval({releases:regclass}), pg_notify($1, '')`,
 

@@ -14,8 +14,10 @@ WITH durability AS MATERIALIZED (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
 )
 SELECT name, pg_notify($2, '') FROM dead`,
+	// Roles of the dead node may be vacant. Other nodes notice that at their next
+	// heartbeat, if the notification is lost.
 	stmtNext: `
-SELECT nextval({membership:regclass})`,
+SELECT nextval({membership:regclass}), nextval({releases:regclass})`,
 	// The session that holds the node lock of this incarnation is the node's session:
 	// no other session acquires that lock exclusively.
 	stmtStaleSession: `
@@ -28,9 +30,10 @@ WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <>
 SELECT d.left_ms, d.held, coalesce(s.incarnation, 0), coalesce(s.lease_ms, 0)
 FROM (` + readDeadHeld + `) d
 LEFT JOIN (` + readOutsideRing + `) s ON true`,
-	stmtMoved:  sessionStatements[stmtMoved],
-	stmtNotify: sessionStatements[stmtNotify],
-	stmtReap:   sessionStatements[stmtReap],
+	stmtMoved:    sessionStatements[stmtMoved],
+	stmtNotify:   sessionStatements[stmtNotify],
+	stmtReleased: sessionStatements[stmtReleased],
+	stmtReap:     sessionStatements[stmtReap],
 }
 
 const (

@@ -194,7 +194,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed time.Time
 	if incarnation == w.staleSession.incarnation { // this node has another session now
 		w.staleSession = staleSession{}
 		s.deaths.recorded(incarnation)
-		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
+		return w.bounded(conn, callTimeout, stmtReleased, nil, channel)
 	}
 	var name string
 	found := false

@@ -32,7 +32,8 @@ CREATE SEQUENCE {membership};
 
 SELECT setval({membership:regclass}, 1);
 
--- Advanced after the lock of a role was released by a session that continues.
+-- Advanced after the lock of a role was released by a session that continues, and
+-- after a session was found ended.
 CREATE SEQUENCE {releases};
 
 SELECT setval({releases:regclass}, 1);

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -65,6 +66,28 @@ func TestAttemptsForLedRolesSendNothing(t *testing.T) {
 	candidate.refused("b")
 	if n := len(candidate.elsewhere.leaders); n != 0 {
 		t.Errorf("%d roles count as led right after a change; want none", n)
+	}
+}
+
+// Each role has another leader. They are rows and node locks here, not nodes.
+func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
+	t.Parallel()
+	const leaders, first = 300, 1_000_000
+	b := newBackend(t)
+	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	roles := make([]string, leaders)
+	for i := range roles {
+		roles[i] = fmt.Sprintf("role-%d", i)
+	}
+	leader.try(roles...)
+	exec(t, b, "UPDATE {terms} t SET incarnation = $1 + n FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r WHERE t.role = r.role", first)
+	locks := pgtest.Conn(t, b.connect.ConnString())
+	if _, err := locks.Exec(t.Context(), "SELECT pg_advisory_lock($1::int, $2::int + n) FROM generate_series(1, $3) n", candidate.space, first, leaders); err != nil {
+		t.Fatal(err)
+	}
+	candidate.lookElsewhere(roles...)
+	for _, role := range roles {
+		candidate.needsNoStatement(role)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 			t.Parallel()
 			p := open(t, newBackend(t))
 			p.take("scheduler")
-			for p.beats%8 != 0 { // the longest time until the next check of the locks
+			for p.beats%auditBeats != 0 { // the longest time until the next check of the locks
 				p.beat()
 			}
 			p.interfere(c.sql)
@@ -55,6 +55,39 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 				return
 			}
 		})
+	}
+}
+
+// Reading pg_locks stops the lock table, and there are more candidates than leaders.
+func TestOnlySessionsWithRolesCountLocks(t *testing.T) {
+	t.Parallel()
+	p := open(t, newBackend(t))
+	opened := p.table.counted
+	for range auditBeats {
+		p.beat()
+	}
+	if p.table.counted != opened {
+		t.Error("a session without roles has counted the locks")
+	}
+	p.take("scheduler")
+	for range auditBeats {
+		p.beat()
+	}
+	if p.table.counted == opened {
+		t.Errorf("a session with a role has not counted the locks in %d heartbeats", auditBeats)
+	}
+}
+
+// No session without roles counts its locks: the others find its node lock free.
+func TestUnlockedSessionWithoutRolesIsFoundDead(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	open(t, b)
+	p.interfere("SELECT pg_advisory_unlock_all()")
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
+	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("%v; want it superseded", err)
 	}
 }
 

@@ -87,6 +87,10 @@ func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err 
 		o.count = now.Add(s.backend.config.WatchPeriod)
 		name, found = stmtOutside, map[int32]time.Time{}
 	}
+	args := []any{s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space}
+	if found != nil {
+		args = append(args, s.incarnation)
+	}
 	var ms float64
 	err = w.bounded(conn, callTimeout, name, func(rows pgx.Rows) error {
 		if found == nil {
@@ -101,7 +105,7 @@ func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err 
 			found[incarnation] = w.strangerDue(incarnation, fromMilliseconds(float64(lease)), now)
 		}
 		return err
-	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space)
+	}, args...)
 	if err == nil && found != nil {
 		o.strangers = found
 	}

@@ -47,12 +47,18 @@ SELECT coalesce(min(1000 * extract(epoch FROM
 FROM {nodes} n
 WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`
 
-	// Sessions whose nodes have no row, and the longest lease that they may have.
+	// Sessions whose nodes have no row, and the longest lease that they may have. Only
+	// the three nodes that watch with the oldest sessions look, or the locks that all
+	// nodes read would grow with the square of the nodes.
 	readOutsideRing = `
 SELECT l.objid::bigint::int AS incarnation,
     coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0) AS lease_ms
 FROM pg_locks l
-WHERE ` + nodeLocksOf + ` = $3::int::oid
+WHERE (
+        SELECT count(*)
+        FROM (SELECT FROM {nodes} n WHERE n.status <> 'dead' AND n.watching AND n.incarnation < $4 LIMIT 3) older
+    ) < 3
+    AND ` + nodeLocksOf + ` = $3::int::oid
     AND l.objid <> 0
     AND l.pid <> pg_backend_pid()
     AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`

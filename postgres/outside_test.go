@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// Each of the others would read all locks of the server, too.
+func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	var nodes []int32
+	for range 5 {
+		nodes = append(nodes, open(t, b).incarnation)
+	}
+	stranger := open(t, b)
+	stranger.watch.leave()
+	exec(t, b, "DELETE FROM {nodes} WHERE id = $1", stranger.id)
+	conn := pgtest.Conn(t, b.connect.ConnString())
+	looking := func() (found []int32) {
+		t.Helper()
+		for _, node := range nodes {
+			rows, err := conn.Query(t.Context(), b.names.sql("SELECT incarnation FROM ("+watchStatements[stmtOutside]+") AS o(left_ms, held, incarnation, lease_ms)"), uuid.Nil, 1000, stranger.space, node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			strangers, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case slices.Equal(strangers, []int32{stranger.incarnation}):
+				found = append(found, node)
+			case !slices.Equal(strangers, []int32{0}):
+				t.Errorf("node %d found the sessions %d", node, strangers)
+			}
+		}
+		return found
+	}
+	if got, want := looking(), nodes[:3]; !slices.Equal(got, want) {
+		t.Errorf("the nodes %d look; want %d", got, want)
+	}
+	exec(t, b, "UPDATE {nodes} SET watching = false WHERE incarnation = $1", nodes[0])
+	if got, want := looking(), nodes[:4]; !slices.Equal(got, want) { // its watch is down, so its turn does not count
+		t.Errorf("the nodes %d look while the oldest has no watch; want %d", got, want)
+	}
+	exec(t, b, "UPDATE {nodes} SET status = 'dead' WHERE incarnation = $1", nodes[1])
+	if got, want := looking(), nodes; !slices.Equal(got, want) {
+		t.Errorf("the nodes %d look while the second is dead, too; want %d", got, want)
+	}
+}

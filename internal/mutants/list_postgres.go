@@ -17,7 +17,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: heartbeats do not check the leaders' sessions",
-		file: "postgres/session.go", from: "releases) || ended {", to: "releases) {",
+		file: "postgres/session.go", from: "releases) || a.leadersEnded {", to: "releases) {",
 		promise: "a lost notification costs at most a check interval",
 		tests:   []tests{in("postgres", "^TestHeartbeatNoticesEndOfALeader$")},
 	},
@@ -109,13 +109,13 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a session that was reset is trusted",
-		file: "postgres/session.go", from: "	case incarnation != fmt.Sprint(s.incarnation):\n", to: "	case incarnation == \"reset\":\n",
+		file: "postgres/session.go", from: "	case a.incarnation != fmt.Sprint(s.incarnation):\n", to: "	case a.incarnation == \"reset\":\n",
 		promise: "1 One leader: DISCARD ALL on the session is noticed at the next heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
 	{
 		name: "postgres: lost locks are not detected",
-		file: "postgres/session.go", from: "	case counting && held != len(s.keys):\n", to: "	case counting && held < 0:\n",
+		file: "postgres/session.go", from: "	case counting && a.locks[0] != len(s.keys):\n", to: "	case counting && a.locks[0] < 0:\n",
 		promise: "1 One leader: pg_advisory_unlock_all is noticed at the eighth heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
@@ -228,6 +228,42 @@ var postgresMutants = []mutant{
 		file: "postgres/reaper.go", from: "	if !s.watch.down.Load() {\n", to: "	if true || !s.watch.down.Load() {\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
 		tests:   []tests{in("postgres", "^TestSessionReapsWhileWatchIsDown$")},
+	},
+	{
+		name: "postgres: heartbeats do not look for silent nodes",
+		file: "postgres/session.go", from: "	s.silenceSeen = a.silence\n", to: "	s.silenceSeen = false\n",
+		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is silent",
+		tests:   []tests{in("postgres", "^TestStuckSessionIsTerminatedAlthoughWatchFallsSilent$")},
+	},
+	{
+		name: "postgres: heartbeats look at one node only",
+		file: "postgres/queries.go", from: "            LIMIT 3\n        ) p\n", to: "            LIMIT 1\n        ) p\n",
+		promise: "7 Someone leads: a stuck session is ended also while the successor's node is stopped",
+		tests:   []tests{in("postgres", "^TestStuckSessionIsTerminatedAlthoughWatchFallsSilent$")},
+	},
+	{
+		name: "postgres: an earlier session is left to the watch",
+		file: "postgres/reaper.go", from: "	due := len(s.staleSession.dueNow()) > 0\n", to: "	due := false\n",
+		promise: "7 Someone leads: a stuck earlier session is ended also while the watch is silent",
+		tests:   []tests{in("postgres", "^TestStuckSessionIsTerminatedAlthoughWatchFallsSilent$")},
+	},
+	{
+		name: "postgres: a death is seen only by its notification",
+		file: "postgres/queries_watch.go", from: "SELECT nextval({membership:regclass}), nextval({releases:regclass})`,", to: "SELECT nextval({membership:regclass})`,",
+		promise: "a lost notification costs at most a check interval",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesDeathBeforeTheTerm$")},
+	},
+	{
+		name: "postgres: every node looks for sessions without a row",
+		file: "postgres/queries_watch.go", from: "LIMIT 3) older\n    ) < 3\n", to: "LIMIT 3) older\n    ) <= 3\n",
+		promise: "8 Idle is cheap: the locks read do not grow with the square of the nodes",
+		tests:   []tests{in("postgres", "^TestThreeOldestNodesLookForSessionsWithoutRow$")},
+	},
+	{
+		name: "postgres: sessions without roles count locks",
+		file: "postgres/session.go", from: "%auditBeats == 0 && len(s.heldRoles) > 0\n", to: "%auditBeats == 0\n",
+		promise: "8 Idle is cheap: the locks read do not grow with the square of the nodes",
+		tests:   []tests{in("postgres", "^TestOnlySessionsWithRolesCountLocks$")},
 	},
 
 	// The ring.

@@ -142,16 +142,19 @@ func (b *backend) checkOthers(sooner func(time.Duration)) bool {
 		b.endStaleSession(gone)
 		return true
 	}
+	looks := b.looksForStrangers()
 	for _, other := range s.backends {
 		if other == b || other == b.stale {
 			continue
 		}
-		due := other.strangerAt + watchPeriod + max(other.timing.Lease, b.timing.Lease, strangerGrace) + b.timing.Margin
+		due := other.strangerAt + watchPeriod + max(other.timing.Lease+b.timing.Margin, b.timing.Lease+b.timing.Margin, strangerGrace)
 		switch row := s.nodes[other.node.ID]; {
 		case row != nil && row.incarnation == other.incarnation && !row.dead, row != nil && s.defects.DeadHidden:
 			continue
 		case row != nil && row.incarnation == other.incarnation:
 			due, b.outside = other.beatAt+other.timing.Lease+b.timing.Margin, other
+		case !looks:
+			continue
 		case other.strangerAt == 0:
 			other.strangerAt = now
 			due += now
@@ -163,6 +166,18 @@ func (b *backend) checkOthers(sooner func(time.Duration)) bool {
 		sooner(due - now + 1)
 	}
 	return false
+}
+
+// looksForStrangers reports whether the node of b is one of the three with the oldest
+// sessions that watch.
+func (b *backend) looksForStrangers() bool {
+	older := 0
+	for _, row := range b.server.inOrder() {
+		if row.incarnation < b.incarnation && !row.dead && !row.session.client.process.machine.watchBroken() {
+			older++
+		}
+	}
+	return older < 3
 }
 
 // reap makes b end a session that has been silent for too long.

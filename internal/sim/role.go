@@ -83,14 +83,44 @@ func (b *backend) reapIfWatchDown() {
 		return
 	}
 	b.reapedAt = max(1, now)
+	b.reapSilent()
+}
+
+// nearest is how many nodes before its own each heartbeat checks.
+const nearest = 3
+
+// reapIfSilent makes the session itself check for silent nodes after a heartbeat that
+// saw one: the watch that should end its session may be silent as well.
+func (b *backend) reapIfSilent() {
+	s, now := b.server, b.server.world.now()
+	if s.defects.HeartbeatsDoNotLook {
+		return
+	}
+	due := b.stale != nil && !b.stale.ended && b.stale.beatAt+b.stale.timing.Lease+b.timing.Margin < now
+	for i, row := range s.predecessors(b) {
+		due = due || i < nearest && row.lease+b.timing.Margin < row.silentFor(s)
+	}
+	if due && b.reapSilent() {
+		s.notify()
+		b.wakeOwn()
+	}
+}
+
+// reapSilent ends the sessions of silent nodes, and an earlier one of this node, and
+// reports whether there were any.
+func (b *backend) reapSilent() (reaped bool) {
 	for _, other := range slices.Clone(b.server.backends) {
 		if other.node.ID != b.node.ID {
 			b.server.reap(other)
+			reaped = reaped || other.ended
 		}
 	}
-	if stale := b.stale; stale != nil && !stale.ended && !b.server.defects.NoReaper && stale.beatAt+stale.timing.Lease+b.timing.Margin < now {
+	if stale := b.stale; stale != nil && !stale.ended && !b.server.defects.NoReaper &&
+		stale.beatAt+stale.timing.Lease+b.timing.Margin < b.server.world.now() {
 		stale.terminateUnlessEnded("reaped: its node has a new session")
+		reaped = true
 	}
+	return reaped
 }
 
 // reap ends a backend that holds locks although its node has been silent for
@@ -219,6 +249,7 @@ func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	b.server.flush()
 	row.lastHeartbeat, row.load = b.server.world.now(), load
 	b.beatAt = row.lastHeartbeat
+	b.reapIfSilent()
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {
 			return true, nil

@@ -62,10 +62,11 @@ type Defects struct {
 	LastHolder  bool // that wait is over for the node that held the last term in the table
 	ForgetEarly bool // a dead node is forgotten although it may trust its session
 
-	StalledWatch    bool // no node notices that a watch connection is blocked
-	DeadHidden      bool // the reaper does not look at nodes that were marked dead
-	UnnoticedDeaths bool // no node detects that a node has died
-	SilentChanges   bool // no node is notified that a node changed its description
+	StalledWatch        bool // no node notices that a watch connection is blocked
+	HeartbeatsDoNotLook bool // no heartbeat checks for silent nodes
+	DeadHidden          bool // the reaper does not look at nodes that were marked dead
+	UnnoticedDeaths     bool // no node detects that a node has died
+	SilentChanges       bool // no node is notified that a node changed its description
 }
 
 // nodeRow is a node in the registry.

@@ -25,6 +25,7 @@ type vacancies struct {
 	disturbed map[*Process]time.Duration // when something last kept a process from campaigning
 	doubt     time.Duration              // when a notification or the end of a session could last have gone unnoticed
 	fenced    map[fencedRole]time.Duration
+	guards    map[guard]time.Duration // since when each has been one
 }
 
 // vacancy is the state of a role without a leader.
@@ -43,7 +44,7 @@ type fencedRole struct {
 }
 
 func newVacancies(w *World) *vacancies {
-	v := &vacancies{world: w, roles: map[string]*vacancy{}, disturbed: map[*Process]time.Duration{}, fenced: map[fencedRole]time.Duration{}}
+	v := &vacancies{world: w, roles: map[string]*vacancy{}, disturbed: map[*Process]time.Duration{}, fenced: map[fencedRole]time.Duration{}, guards: map[guard]time.Duration{}}
 	for _, role := range w.roleNames {
 		v.roles[role] = &vacancy{why: "the beginning", busy: map[*Process]time.Duration{}}
 	}
@@ -78,6 +79,7 @@ func (v *vacancies) checkAll() {
 	if v.isDoubtful() {
 		v.doubt = now
 	}
+	v.followGuards(alive)
 	for _, role := range w.roleNames {
 		vacancy := v.roles[role]
 		vacancy.followWork(role, alive, now)
@@ -85,7 +87,10 @@ func (v *vacancies) checkAll() {
 			*vacancy = vacancyOf(vacancy, now, "its leader's term")
 			continue
 		}
-		if until, why, polled := v.excuse(role); until > vacancy.until {
+		// How long a silent session can keep its locks is known better when guards are
+		// known.
+		until, why, polled := v.excuse(role)
+		if until > vacancy.until || why == silentHolder && vacancy.why == silentHolder {
 			vacancy.until, vacancy.why, vacancy.polled = until, why, polled
 		}
 		for _, p := range alive {
@@ -113,7 +118,7 @@ func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 		due += poll
 	}
 	again := max(poll, longestRetry)
-	if vacancy.why == silentHolder && v.doubt >= since { // the watch of a node that is back may be blocked
+	if vacancy.why == silentHolder && v.doubt >= since && !v.isGuarded(role) { // the watch of a node that is back may be blocked
 		again = max(again, v.longestCheck())
 	}
 	due = max(due, since+again) + v.slack()
@@ -294,11 +299,12 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 func (v *vacancies) silence(b *backend) time.Duration {
 	lease := b.timing.Lease
 	reaped := b.beatAt + lease + b.timing.Margin
-	if now := v.world.now(); v.doubt >= now-lease { // the node that should end it may not see it
-		reaped += v.longestCheck()
-	}
+	doubtful := v.doubt >= v.world.now()-lease // the node that should end it may not see it
 	if since := v.strangerSince(b); since > 0 {
-		reaped = since + watchPeriod + max(lease, strangerGrace) + v.longestCheck()
+		reaped = since + watchPeriod + max(v.longestLease(), strangerGrace)
+	}
+	if doubtful {
+		reaped = min(reaped+v.longestCheck(), v.guarded(b))
 	}
 	if b.idleUntil > 0 {
 		return min(b.idleUntil, reaped)
@@ -324,6 +330,15 @@ func (v *vacancies) strangerSince(b *backend) time.Duration {
 	default:
 		return v.world.now()
 	}
+}
+
+// longestLease is the longest lease and margin of all nodes.
+func (v *vacancies) longestLease() time.Duration {
+	longest := time.Duration(0)
+	for _, m := range v.world.machines {
+		longest = max(longest, m.member.Config.Lease+m.member.Config.Margin)
+	}
+	return longest
 }
 
 // longestCheck is the time within which some node checks for silent nodes although the

@@ -11,9 +11,14 @@ import (
 // receives nothing. The node notices that after most of its lease.
 func (p *peer) stallWatch() {
 	p.t.Helper()
-	var pid int
-	eventually(p.t, p.backend, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE application_name = $1", watchOf(p))
-	pid = int(row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p)))
+	const waits = "SELECT coalesce(wait_event, '') = 'advisory' FROM pg_stat_activity WHERE application_name = $1"
+	for since := time.Now(); !row[bool](p.t, p.backend, waits, watchOf(p)); { // one that is alone waits for a notification
+		if time.Since(since) > patience {
+			p.t.Fatal("the watch does not wait for a node")
+		}
+		p.wait(20 * time.Millisecond)
+	}
+	pid := int(row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p)))
 	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
 		p.t.Fatal(err)
 	}
@@ -37,33 +42,38 @@ func (p *peer) leadsAfter(role string, since time.Time) time.Duration {
 func TestStuckSessionIsTerminatedAlthoughWatchFallsSilent(t *testing.T) {
 	const promised = stuckLease + stuckLease/10
 	margin := func(o *peerOptions) { o.timing.Margin = stuckLease / 10 }
-	for name, opened := range map[string]func(t *testing.T, b *Backend, stuck *peer) (rival *peer, stalled []*peer, last time.Time){
-		"of its successor": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
+	// Each opens the stuck session last: it is not to expire while others open. The
+	// oldest node watches the youngest.
+	for name, stick := range map[string]func(t *testing.T, b *Backend) (rival *peer, last time.Time){
+		"of its successor": func(t *testing.T, b *Backend) (*peer, time.Time) {
 			rival := open(t, b, margin)
-			return rival, []*peer{rival}, stuck.stick()
+			stuck := open(t, b, brief)
+			stuck.take("scheduler")
+			rival.stallWatch()
+			return rival, stuck.stick()
 		},
-		"of its successor, whose node is stopped": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
-			successor := open(t, b, margin)
-			return open(t, b, margin), []*peer{successor}, stuck.stick()
+		"of its successor, whose node is stopped": func(t *testing.T, b *Backend) (*peer, time.Time) {
+			successor, rival := open(t, b, margin), open(t, b, margin)
+			stuck := open(t, b, brief)
+			stuck.take("scheduler")
+			successor.stallWatch()
+			return rival, stuck.stick()
 		},
-		"of its node's next session": func(t *testing.T, b *Backend, stuck *peer) (*peer, []*peer, time.Time) {
+		"of its node's next session": func(t *testing.T, b *Backend) (*peer, time.Time) {
+			other := open(t, b, margin) // for which the watch of the next session waits
+			other.watch.leave()
+			stuck := open(t, b, brief)
+			stuck.take("scheduler")
 			stuck.watch.leave()
 			last := stuck.stick()
-			other := open(t, b, margin) // for which the next session's watch waits
-			other.watch.leave()
-			later := open(t, b, margin, func(o *peerOptions) { o.id = stuck.id })
-			return later, []*peer{later}, last
+			rival := open(t, b, margin, func(o *peerOptions) { o.id = stuck.id })
+			rival.stallWatch()
+			return rival, last
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBackend(t)
-			stuck := open(t, b, brief)
-			stuck.take("scheduler")
-			rival, stalled, last := opened(t, b, stuck)
-			for _, p := range stalled {
-				p.stallWatch()
-			}
+			rival, last := stick(t, newBackend(t))
 			rival.refused("scheduler")
 			took := rival.leadsAfter("scheduler", last)
 			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))

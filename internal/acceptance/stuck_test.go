@@ -167,13 +167,23 @@ func TestStuckSessionOfReturnedNodeIsTerminated(t *testing.T) {
 // The leader's successor in the ring, which would end its session, has lost its
 // watch connection without hearing of it.
 func TestSilentLeaderIsTerminatedDespiteSilentWatch(t *testing.T) {
-	for name, returns := range map[string]bool{
-		"the watch connection comes back": true,
-		"it does not":                     false,
+	const long = 4 * lease
+	for name, f := range map[string]struct {
+		lease   time.Duration
+		late    bool // the watch falls silent shortly before the leader is due
+		returns bool // the watch connection comes back
+	}{
+		"the watch connection comes back":             {lease, false, true},
+		"it does not":                                 {lease, false, false},
+		"it falls silent shortly before the due time": {long, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if f.late {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			c := newCluster(t)
+			c.config.Lease = f.lease
 			s := newSilent(t)
 			c.db.Connect = s.connect
 			leader := c.join("silent")
@@ -191,10 +201,15 @@ func TestSilentLeaderIsTerminatedDespiteSilentWatch(t *testing.T) {
 			eventually(t, admin, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $1", watch.PID())
 
 			since := time.Now() // the last heartbeat was sent before
-			refuse.Store(!returns)
-			watch.Stall()
+			refuse.Store(!f.returns)
+			if f.late {
+				timer := time.AfterFunc((f.lease+margin)*9/10, func() { watch.Stall() })
+				t.Cleanup(func() { timer.Stop() })
+			} else {
+				watch.Stall()
+			}
 			s.fallSilent(instead(t, "COPY "+c.quoted("installation")+" FROM STDIN"))
-			rival.leadsWithin(lease+margin+checkInterval, since)
+			rival.leadsWithin(f.lease+margin+max(checkInterval, f.lease/3), since)
 			if cause := causeOfEnd(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
 				t.Errorf("the silent node's term ended because of %v; want the end of trust", cause)
 			}

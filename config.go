@@ -78,7 +78,9 @@ type Config struct {
 	// Logger receives log records on a goroutine of the node, so a handler that
 	// blocks delays nothing else. Default: slog.Default().
 	Logger *slog.Logger
-	// Clock is for tests. Default: the system clock.
+	// Clock is for tests. The node calls it with its mutex held, so that a moment and
+	// what follows from it belong together: its methods must neither block nor call
+	// the node. Default: the system clock.
 	Clock clocks.Clock
 }
 

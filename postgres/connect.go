@@ -48,7 +48,7 @@ func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, er
 func (b *Backend) dialWith(ctx context.Context, purpose string, listener listener, options pgdial.Options) (*pgx.Conn, error) {
 	config := b.connect.Copy()
 	if err := b.login.Renew(ctx, config); err != nil {
-		return nil, fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
+		return nil, pgdial.As(tenure.ErrConnection, fmt.Errorf("cannot connect: %w", err))
 	}
 	config.RuntimeParams["application_name"] = applicationName(b.config.ApplicationName, purpose)
 	// Statements are prepared under their own names or run once.

@@ -69,18 +69,19 @@ func decided(err error) bool {
 // Explain makes a failed connection attempt final only if every host that
 // was named has been reached and refused: one that is down may be the primary.
 func Explain(err error) error {
+	readOnly := errors.Is(err, dberr.ErrReadOnly)
 	switch {
-	case decided(err) && !errors.Is(err, dberr.ErrReadOnly):
-		return fmt.Errorf("connect: %w", err)
-	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, dberr.ErrReadOnly):
-		return fmt.Errorf("%w: connect: %s", dberr.ErrReadOnly, err) //nolint:errorlint // see below
-	case errors.Is(err, tenure.ErrRefused):
+	case decided(err) && !readOnly:
+		return err
+	case errors.Is(err, tenure.ErrRefused) && readOnly:
 		// The chain is cut, or the error would match the refusal of one host.
-		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
-	case errors.Is(err, dberr.ErrReadOnly):
-		return fmt.Errorf("connect: %w", err)
+		return As(dberr.ErrReadOnly, errors.New(err.Error()))
+	case errors.Is(err, tenure.ErrRefused):
+		return As(tenure.ErrConnection, errors.New(err.Error())) // as above
+	case readOnly:
+		return err
 	}
-	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
+	return As(tenure.ErrConnection, err)
 }
 
 func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) error {

@@ -3,7 +3,6 @@ package pgdial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"sync"
@@ -86,10 +85,11 @@ func (d *Dialer) connect(ctx context.Context, config *pgx.ConnConfig, o Options)
 func (d *Dialer) connectHost(ctx context.Context, host target, config *pgx.ConnConfig, limit time.Duration, known place, o Options) (attempt, error) {
 	addresses, err := host.resolve(ctx, config, limit)
 	if err != nil && o.Connect == nil {
-		return attempt{}, fmt.Errorf("resolve the name of host %s: %w", host.host, explainTimeout(ctx, limit, err))
+		return attempt{}, describe(host, config, explainTimeout(ctx, limit, err))
 	}
 	if err != nil || len(addresses) == 0 { // a socket, or a name that only the caller's function knows
-		return d.connectAddress(ctx, config, limit, place{host: host.name()}, o)
+		found, err := d.connectAddress(ctx, config, limit, place{host: host.name()}, o)
+		return found, describe(host, config, err)
 	}
 	if len(addresses) > 1 && config.ConnectTimeout <= 0 {
 		limit = min(limit, timeoutOfSeveral)
@@ -103,7 +103,8 @@ func (d *Dialer) connectHost(ctx context.Context, host target, config *pgx.ConnC
 			return d.connectAddress(ctx, one, limit, place{host.name(), address}, o)
 		}
 	}
-	return race(ctx, attempts, o.discard)
+	found, err := race(ctx, attempts, o.discard)
+	return found, describe(host, config, err)
 }
 
 // connectAddress makes one attempt.
@@ -148,7 +149,7 @@ func explainTimeout(ctx context.Context, limit time.Duration, err error) error {
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("no connection within %v, which connect_timeout in the connection string can change: %w", limit, err)
+	return &late{limit, err}
 }
 
 // addStartupParameters says what values mean where nothing can be set later.

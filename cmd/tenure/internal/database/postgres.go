@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"net/url"
 	"strings"
 	"time"
@@ -66,8 +67,23 @@ func openPostgres(dsn string, config *pgx.ConnConfig, login Password) func(conte
 	}
 	prepare := new(pgdial.Dialer).PreparePool(config, pgdial.Credentials{DSN: dsn, Password: login}, pgdial.Options{Pooled: true})
 	return func(context.Context) (*sql.DB, error) {
-		return pooled(stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(prepare))), nil
+		connector := stdlib.GetConnector(*config, stdlib.OptionBeforeConnect(prepare))
+		return pooled(sql.OpenDB(&describedConnector{connector, config})), nil
 	}
+}
+
+// describedConnector adds to an error where its connection should have led.
+type describedConnector struct {
+	driver.Connector
+	config *pgx.ConnConfig
+}
+
+func (c *describedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if pgdial.Described(err) {
+		return conn, err // it was found among several hosts
+	}
+	return conn, pgdial.Describe(c.config, err)
 }
 
 // idleTime is how long an idle connection is kept.

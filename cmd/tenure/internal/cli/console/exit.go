@@ -117,13 +117,18 @@ func OneLine(err error) string {
 }
 
 // Flatten makes an external text printable on one line, for example an error or
-// an unchecked name.
+// an unchecked name. Of equal lines it keeps the first.
 func Flatten(text string) string {
 	var flat strings.Builder
+	seen := map[string]bool{"": true}
 	for line := range strings.Lines(text) {
 		line = strings.Join(strings.Fields(line), " ")
+		if seen[line] {
+			continue
+		}
+		seen[line] = true
 		switch so := flat.String(); {
-		case line == "" || so == "":
+		case so == "":
 		case strings.HasSuffix(so, ":"):
 			flat.WriteString(" ")
 		default:

@@ -85,51 +85,6 @@ labels.team = "dev"
 	}
 }
 
-// TestSource: the configuration of the source documents is accepted unchanged.
-func TestSource(t *testing.T) {
-	t.Parallel()
-	file := mustParse(t, `
-[cluster.leader_election]
-check_interval = "5s"
-lease_duration = "60s"
-refresh_interval = "30s"
-lock_timeout = "10s"
-
-[[alerts]]
-name = "no_scheduler_leader"
-condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
-for = "30s"
-severity = "critical"
-notify = ["pagerduty"]
-
-[[alerts]]
-name = "frequent_failovers"
-condition = "rate(forge_leader_failovers_total[5m]) > 5"
-severity = "warning"
-notify = ["slack:#ops"]
-
-[alerts.notifications.pagerduty]
-routing_key = "R0UT1NG"
-[alerts.notifications.slack]
-url = "https://hooks.example/x"
-`, none)
-	notices := file.Notices(func(name string) bool { return name == "lease" })
-	want := []string{
-		"tenure.toml:3: cluster.leader_election.check_interval is not used by this version",
-		"tenure.toml:5: cluster.leader_election.refresh_interval is not used by this version",
-		"tenure.toml:6: cluster.leader_election.lock_timeout is not used by this version",
-		"tenure.toml:8: [[alerts]] is not used by this version",
-		"tenure.toml:21: [alerts.notifications.pagerduty] is not used by this version",
-		"tenure.toml:23: [alerts.notifications.slack] is not used by this version",
-		"tenure.toml:17: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
-			"for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5",
-		"tenure.toml:22: alerts.notifications.pagerduty.routing_key is written in the file; take it from the environment or from a separate file",
-	}
-	if !reflect.DeepEqual(notices, want) {
-		t.Errorf("notices:\n%s\nwant:\n%s", strings.Join(notices, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 // TestNoticesDefault: times that the default lease is too short for are not an
 // error, since a flag may set the lease.
 func TestNoticesDefault(t *testing.T) {

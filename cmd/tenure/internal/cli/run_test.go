@@ -224,17 +224,49 @@ func TestReconnectGraceSuppressesLossEvent(t *testing.T) {
 	}
 }
 
-// After a loss the election stops, and the process exits.
+// After a loss the elections stop, and the process exits with an error when it has
+// reported them all.
 func TestNoAutoReacquireStopsAfterLoss(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	node := place.run(t, "--role", "billing", "--no-auto-reacquire")
+	node := place.run(t, "--role", "billing", "--role", "reports", "--no-auto-reacquire")
+	node.await("acquired")
 	node.await("acquired")
 	place.terminate(t, "billing")
-	node.await("lost")
-	node.await("stopped")
-	if code := node.exit(); code != console.ExitDone {
-		t.Errorf("exit code %d", code)
+	for range 2 {
+		node.await("lost")
+	}
+	if code := node.exit(); code != console.ExitDatabase {
+		t.Errorf("exit code %d, want %d", code, console.ExitDatabase)
+	}
+	if !strings.Contains(node.log(), " was lost: ") {
+		t.Errorf("the loss is not reported: %s", node.log())
+	}
+}
+
+// With a command, the process exits with an error after a loss, and with 0 after a
+// step-down.
+func TestNoAutoReacquireOfCommandReportsLoss(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(*testing.T, place)
+		code int
+	}{
+		"loss":      {func(t *testing.T, p place) { p.terminate(t, "billing") }, console.ExitDatabase},
+		"step-down": {func(t *testing.T, p place) { p.stepDown(t, "--timeout", "1s") }, console.ExitDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place := newPlace(t)
+			node := launch(t, place.guarded("echo leading; exec sleep 600", "--no-auto-reacquire")...)
+			if line, _ := node.line(); line != "leading" {
+				t.Fatalf("the command printed %q", line)
+			}
+			test.end(t, place)
+			if code := node.exit(); code != test.code {
+				t.Errorf("exit code %d, want %d: %s", code, test.code, node.log())
+			}
+		})
 	}
 }
 

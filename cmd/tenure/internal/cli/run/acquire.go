@@ -105,7 +105,7 @@ func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election,
 		case <-lost:
 		case <-time.After(lossTimeout):
 		}
-		return fmt.Errorf("%s was lost: %w", election.Role(), cause)
+		return lostRole(election.Role(), cause)
 	}
 	return nil
 }

@@ -83,6 +83,8 @@ func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config 
 		return nil // the node left because this program was asked to end
 	case l.ctx.Err() == nil && cause != nil:
 		l.result.set(cause)
+	case l.ctx.Err() == nil && err == nil:
+		return l.result.getLoss()
 	}
 	return err
 }

@@ -34,8 +34,9 @@ type commandRunner struct {
 // result is the result of this program. The first one counts: with slots, several
 // commands may run.
 type result struct {
-	mu  sync.Mutex
-	err error
+	mu   sync.Mutex
+	err  error
+	lost error // why the last term was lost, nil if it was not
 }
 
 func (r *result) set(err error) {
@@ -52,11 +53,38 @@ func (r *result) get() error {
 	return r.err
 }
 
+// began records that a term has begun, so that an earlier loss no longer counts.
+func (r *result) began() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = nil
+}
+
+// lose records that the last term was lost.
+func (r *result) lose(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = err
+}
+
+// getLoss returns why the last term was lost, nil if it was not.
+func (r *result) getLoss() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
 // lead runs the command in one term. It returns when none of its processes is
 // running, so that the role is not released before (Invariant 4: work ends
 // first).
 func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	log := l.log.With("role", term.Role().Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
+	l.result.began()
+	defer func() {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, tenure.ErrResigned) {
+			l.result.lose(lostRole(term.Role(), cause))
+		}
+	}()
 	pause := lead.RestartPause{}
 	for l.plan.AwaitTrust(term) {
 		l.dropSignals()

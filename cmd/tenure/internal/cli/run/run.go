@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,8 @@ TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environ
 with --slots also TENURE_SLOT, the number of its slot.
 Its standard input, output and error are those of this program, which logs events on
 standard error. If the command ends on its own and --restart does not restart it,
-this program exits with its exit code.
+this program exits with its exit code. With --no-auto-reacquire it exits 0 after a
+step-down, and 3 after a loss.
 
 Without a command:
 
@@ -40,7 +42,7 @@ immediately.
 
 With --no-auto-reacquire the node does not campaign again after it lost a role or
 stepped down. When it no longer campaigns for any role, the program exits 0, or 3 if
-an attempt failed for any reason except that another node leads.
+it lost a role, or an attempt failed for any reason except that another node leads.
 
 With -o json each event is one object per line, with time, event (state_change with
 from and to, acquired, lost, released, acquire_failed, error, stopped), role, term,
@@ -125,12 +127,14 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 		if err != nil {
 			return err
 		}
-		var failure error // of the last attempt; callbacks are called one at a time
+		var failure error // of the last attempt or term; callbacks are called one at a time
 		election.OnEvent(func(event tenure.Event) {
 			tell(service.NewEventRecord(node, event))
 			switch event.Kind {
-			case tenure.EventAcquired:
+			case tenure.EventAcquired, tenure.EventReleased:
 				failure = nil
+			case tenure.EventLost:
+				failure = lostRole(event.Role, event.Err)
 			case tenure.EventAcquireFailed:
 				if errors.Is(event.Err, tenure.ErrNotActive) {
 					return // the node waits for the minimum of nodes, or drains
@@ -150,11 +154,12 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 			return err
 		}
 	}
+	var failed error // the first of the roles for which the node no longer campaigns
 	for range roles {
 		select {
 		case failure := <-ended:
-			if failure != nil && !errors.Is(failure, tenure.ErrHeld) {
-				return failure
+			if failed == nil && failure != nil && !errors.Is(failure, tenure.ErrHeld) {
+				failed = failure
 			}
 		case err := <-refused:
 			return err
@@ -162,5 +167,10 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 			return nil
 		}
 	}
-	return nil
+	return failed
+}
+
+// lostRole returns the error of a program that ends because it lost a role.
+func lostRole(role tenure.Role, cause error) error {
+	return fmt.Errorf("%s was lost: %w", role, cause)
 }

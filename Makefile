@@ -143,7 +143,7 @@ clean: ## remove what was built
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
-SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
+SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core curl python3 psql:postgresql-client
 CHAOS := ip:iproute2 faketime
 PATRONI := patroni etcd:etcd-server setpriv:util-linux ip:iproute2
 prerequisites:

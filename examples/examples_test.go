@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +157,67 @@ func TestBillingStartsThreeCopiesAtOnce(t *testing.T) {
 			t.Errorf("after SIGTERM: %v\n%s", err, output)
 		}
 	}
+}
+
+// The service of the new user's day stays short.
+func TestServiceHasUnder60Lines(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("service/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(program, []byte("\n")); lines >= 60 {
+		t.Errorf("the service has %d lines, want fewer than 60", lines)
+	}
+}
+
+// TestNewUsersDay runs the script of a day: a service with three replicas, a program
+// in Python, shards, and a schedule that changes. It ends with a failure at the first
+// expectation that is not met.
+func TestNewUsersDay(t *testing.T) {
+	t.Parallel()
+	programs := t.TempDir()
+	for _, target := range []string{"./service", "./shards", "../cmd/tenure"} {
+		if output, err := exec.Command("go", "build", "-o", programs+"/", target).CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", target, err, output)
+		}
+	}
+	server := pgtest.Start(t, pgtest.Options{})
+	day := exec.CommandContext(t.Context(), "./day.sh", server.Database(t))
+	day.Env = append(os.Environ(), "BIN="+programs, "PORT="+strconv.Itoa(freePorts(t, 5)))
+	day.Cancel = func() error { return day.Process.Signal(syscall.SIGTERM) } // it ends its children
+	output, err := day.CombinedOutput()
+	if err != nil || !bytes.HasSuffix(output, []byte("== done\n")) {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	t.Logf("%s", output)
+}
+
+// freePorts returns the first of n consecutive ports on which nothing listens.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		first, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := first.Addr().(*net.TCPAddr).Port
+		listeners := []net.Listener{first}
+		for next := port + 1; next < port+n && err == nil; next++ {
+			var l net.Listener
+			if l, err = net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(next)); err == nil {
+				listeners = append(listeners, l)
+			}
+		}
+		for _, l := range listeners {
+			_ = l.Close() // it has accepted nothing
+		}
+		if err == nil {
+			return port
+		}
+	}
+	t.Fatal("no consecutive ports are free")
+	return 0
 }
 
 // process is a running example, with the lines it prints.

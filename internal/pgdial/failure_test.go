@@ -27,8 +27,8 @@ func TestFailureNamesEachCauseOnce(t *testing.T) {
 	}
 	closed := closedPort(t)
 	port := strings.TrimPrefix(closed, "127.0.0.1:")
-	silent := listener(t, func(conn net.Conn) {})
-	name, real := net.JoinHostPort("db", port), server.Host+":"+strconv.Itoa(server.Port)
+	silent := listener(t, func(net.Conn) {})
+	name, address := net.JoinHostPort("db", port), server.Host+":"+strconv.Itoa(server.Port)
 	const slow = "no connection within 300ms, which connect_timeout in the connection string can change"
 	for title, test := range map[string]struct {
 		dsn    string
@@ -43,10 +43,10 @@ func TestFailureNamesEachCauseOnce(t *testing.T) {
 			"cannot connect to " + closed + " as app: connection refused"},
 		"unknown host": {"postgres://app:hidden@db:5432/x", map[string][]string{},
 			"cannot connect to db:5432 as app, database x: no such host"},
-		"wrong password": {"postgres://app:hidden@" + real + "/postgres", nil,
-			"cannot connect to " + real + ` as app, database postgres: FATAL: password authentication failed for user "app" (SQLSTATE 28P01)`},
-		"unknown database": {"postgres://app:right@" + real + "/nosuch", nil,
-			"cannot connect to " + real + ` as app, database nosuch: FATAL: database "nosuch" does not exist (SQLSTATE 3D000)`},
+		"wrong password": {"postgres://app:hidden@" + address + "/postgres", nil,
+			"cannot connect to " + address + ` as app, database postgres: FATAL: password authentication failed for user "app" (SQLSTATE 28P01)`},
+		"unknown database": {"postgres://app:right@" + address + "/nosuch", nil,
+			"cannot connect to " + address + ` as app, database nosuch: FATAL: database "nosuch" does not exist (SQLSTATE 3D000)`},
 		"no answer": {"postgres://app:hidden@" + silent + "/x", nil,
 			"cannot connect to " + silent + " as app, database x: " + slow},
 		"two hosts": {"postgres://app:hidden@" + closed + ",db:1/x", map[string][]string{},

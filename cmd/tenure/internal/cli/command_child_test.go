@@ -60,6 +60,9 @@ func childMain(words []string) int {
 	if len(words) >= 3 && words[0] == childEcho {
 		return echoMain(words[1], words[2], len(words) > 3)
 	}
+	if len(words) == 5 && words[0] == childFenced {
+		return exitOf(fencedMain(words[1], words[2], words[3], words[4]))
+	}
 	if len(words) == 1 && words[0] == "linger" {
 		return linger()
 	}

@@ -164,7 +164,7 @@ func (s *schedule) ticks() bool { return s.loaded && !s.paused && !s.next.IsZero
 
 // begin starts the job of a claimed run.
 func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
-	run.Schedule, run.Term, run.begin = s.Name, l.term, l.marked
+	run.Schedule, run.Term, run.begin, run.beginSQL = s.Name, l.term, l.marked, l.markedSQL
 	run.output = &output{}
 	run.ScheduledFor = run.ScheduledFor.In(s.expression.Zone())
 	if !run.claimedAt.IsZero() {

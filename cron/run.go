@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,8 @@ type Run struct {
 
 	output *output
 
-	begin func(ctx context.Context, fn func(pgx.Tx) error) error
+	begin    func(ctx context.Context, fn func(pgx.Tx) error) error
+	beginSQL func(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error
 }
 
 // InTx runs fn in a transaction of the scheduler's database that commits only
@@ -48,3 +50,9 @@ type Run struct {
 // and the error matches tenure.ErrFenced. If this process is paused while the
 // transaction is open, the next leader terminates it.
 func (r Run) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error { return r.begin(ctx, fn) }
+
+// InSQLTx is [Run.InTx] for database/sql, with any PostgreSQL driver. db must lead to
+// the scheduler's database.
+func (r Run) InSQLTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) error {
+	return r.beginSQL(ctx, db, fn)
+}

@@ -2,6 +2,7 @@ package cron_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
@@ -45,55 +47,80 @@ func (w *world) state(run int64) cron.State {
 // locks do not stop the next leader.
 func TestStaleLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[cron.Policy]cron.State{
-		cron.AtMostOnce:  cron.Abandoned,
-		cron.AtLeastOnce: cron.Succeeded,
-	} {
-		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
-			insert := pgtest.SQL(w.backend, `INSERT INTO {schema}.landed VALUES ($1, $2)`)
-			inside, resume := make(chan struct{}), make(chan struct{})
-			stale := make(chan error, 1)
-			schedule := func(job cron.Job) cron.Schedule {
-				return cron.Schedule{Name: "invoices", Expression: never, Policy: policy, Job: job}
-			}
-			w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
-				ctx = context.WithoutCancel(ctx) // a stopped process receives no cancellation
-				err := run.InTx(ctx, func(tx pgx.Tx) error {
-					if _, err := tx.Exec(ctx, insert, run.ID, run.Attempt); err != nil {
-						return err
-					}
-					close(inside)
-					<-resume
-					return nil
-				})
-				stale <- err
-				return err
-			}))
-			run := w.trigger("invoices")
-			<-inside
-			w.run(w.node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
-				return run.InTx(ctx, func(tx pgx.Tx) error {
-					_, err := tx.Exec(ctx, insert, run.ID, run.Attempt)
-					return err
-				})
-			}))
-			w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
-			w.await("the next leader's word", func() bool { return w.state(run) == want })
-			close(resume)
-			if err := <-stale; err == nil {
-				t.Error("the transaction of the earlier term was committed")
-			}
-			landed := one[int](w, `SELECT coalesce(sum(attempt), 0) FROM {schema}.landed`)
-			if policy == cron.AtMostOnce && landed != 0 || policy == cron.AtLeastOnce && landed != 2 {
-				t.Errorf("the attempts that landed add up to %d", landed)
-			}
-			if state := w.state(run); state != want {
-				t.Errorf("the run is %s; want %s", state, want)
-			}
+	for driver, begin := range map[string]func(*testing.T, *world) inTx{"pgx": inPgxTx, "database/sql": inSQLTx} {
+		for policy, want := range map[cron.Policy]cron.State{
+			cron.AtMostOnce:  cron.Abandoned,
+			cron.AtLeastOnce: cron.Succeeded,
+		} {
+			t.Run(driver+"/"+string(policy), func(t *testing.T) {
+				t.Parallel()
+				testStaleLeader(t, policy, want, begin)
+			})
+		}
+	}
+}
+
+// inTx runs a statement in a transaction of a run, and then calls a function in it.
+type inTx func(ctx context.Context, run cron.Run, statement string, then func(), args ...any) error
+
+func inPgxTx(*testing.T, *world) inTx {
+	return func(ctx context.Context, run cron.Run, statement string, then func(), args ...any) error {
+		return run.InTx(ctx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, statement, args...)
+			then()
+			return err
 		})
+	}
+}
+
+func inSQLTx(t *testing.T, w *world) inTx {
+	db := stdlib.OpenDBFromPool(w.Pool)
+	t.Cleanup(func() { _ = db.Close() }) // it closes no connection of the pool
+	return func(ctx context.Context, run cron.Run, statement string, then func(), args ...any) error {
+		return run.InSQLTx(ctx, db, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, statement, args...)
+			then()
+			return err
+		})
+	}
+}
+
+func testStaleLeader(t *testing.T, policy cron.Policy, want cron.State, begin func(*testing.T, *world) inTx) {
+	w := newWorld(t)
+	tx := begin(t, w)
+	w.exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
+	insert := pgtest.SQL(w.backend, `INSERT INTO {schema}.landed VALUES ($1, $2)`)
+	inside, resume := make(chan struct{}), make(chan struct{})
+	stale := make(chan error, 1)
+	schedule := func(job cron.Job) cron.Schedule {
+		return cron.Schedule{Name: "invoices", Expression: never, Policy: policy, Job: job}
+	}
+	w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+		ctx = context.WithoutCancel(ctx) // a stopped process receives no cancellation
+		err := tx(ctx, run, insert, func() {
+			close(inside)
+			<-resume
+		}, run.ID, run.Attempt)
+		stale <- err
+		return err
+	}))
+	run := w.trigger("invoices")
+	<-inside
+	w.run(w.node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+		return tx(ctx, run, insert, func() {}, run.ID, run.Attempt)
+	}))
+	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
+	w.await("the next leader's word", func() bool { return w.state(run) == want })
+	close(resume)
+	if err := <-stale; err == nil {
+		t.Error("the transaction of the earlier term was committed")
+	}
+	landed := one[int](w, `SELECT coalesce(sum(attempt), 0) FROM {schema}.landed`)
+	if policy == cron.AtMostOnce && landed != 0 || policy == cron.AtLeastOnce && landed != 2 {
+		t.Errorf("the attempts that landed add up to %d", landed)
+	}
+	if state := w.state(run); state != want {
+		t.Errorf("the run is %s; want %s", state, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -52,6 +53,17 @@ func (w *work) marked(ctx context.Context, fn func(pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	return postgres.InTxOptions(ctx, w.database, options, w.term, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, markTransaction, w.markKey()); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		return fn(tx)
+	})
+}
+
+// markedSQL is marked for database/sql.
+func (w *work) markedSQL(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
+	options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	return postgres.InSQLTx(ctx, db, options, w.term, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, markTransaction, w.markKey()); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 		return fn(tx)

@@ -1,9 +1,15 @@
 package grpchealth_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(childVariable); dsn != "" {
+		runChild(dsn)
+	}
+	pgtest.Main(m)
+}

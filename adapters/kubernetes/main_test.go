@@ -12,5 +12,8 @@ func TestMain(m *testing.M) {
 		runChild(dsn)
 		return
 	}
+	if given := os.Getenv(podVariable); given != "" {
+		runPod(given)
+	}
 	pgtest.Main(m)
 }

@@ -1,9 +1,15 @@
 package recipes
 
 import (
+	"os"
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(riverVariable); dsn != "" {
+		runRiver(dsn)
+	}
+	pgtest.Main(m)
+}

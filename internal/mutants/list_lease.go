@@ -184,16 +184,10 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")},
 	},
 	{
-		name: "lease: the search path chooses the installation",
-		file: "lease/backend.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
-		promise: "1 One leader: programs on one database belong to one installation, whatever their search paths",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendIgnoresSearchPath$")},
-	},
-	{
-		name: "lease: the search path chooses the tables of a store",
-		file: "lease/store/config.go", from: "		c.Schema = dialect.DefaultSchema()\n", to: "		c.Schema = \"\"\n",
-		promise: "1 One leader: stores on one database elect one leader, whatever their search paths",
-		tests:   []tests{inCommand("internal/dialects", "^TestStoreIgnoresSearchPath$")},
+		name: "lease: the search path chooses the tables",
+		file: "lease/internal/sqldb/dialect.go", from: "	if schema == \"\" {\n		return d.Quote(name)\n", to: "	if schema != \"\\x00\" {\n		return d.Quote(name)\n",
+		promise: "1 One leader: programs on one database use the same tables, whatever their search paths",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendIgnoresSearchPath$"), inCommand("internal/dialects", "^TestStoreIgnoresSearchPath$")},
 	},
 	{
 		name: "lease: a leader is listed from the arrival of the answer",

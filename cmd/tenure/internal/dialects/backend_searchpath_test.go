@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// withSearchPath returns a source whose connections find the tables of a schema first.
+// withSearchPath returns a source whose connections have one schema in their search path.
 func withSearchPath(t *testing.T, source, schema string) string {
 	t.Helper()
 	parsed, err := url.Parse(source)
@@ -21,7 +21,7 @@ func withSearchPath(t *testing.T, source, schema string) string {
 		t.Fatal(err)
 	}
 	query := parsed.Query()
-	query.Set("search_path", schema+",public")
+	query.Set("search_path", schema)
 	parsed.RawQuery = query.Encode()
 	return parsed.String()
 }
@@ -38,7 +38,7 @@ func TestBackendIgnoresSearchPath(t *testing.T) {
 		c.source = withSearchPath(t, plain, schema)
 		m := c.join(schema)
 		if _, err := m.election(backendRole).TryAcquire(soon(t)); !errors.Is(err, tenure.ErrHeld) {
-			t.Errorf("a node whose search path begins with %s: %v; want ErrHeld", schema, err)
+			t.Errorf("a node whose search path is %s: %v; want ErrHeld", schema, err)
 		}
 	}
 	if found := value(t, db, "SELECT count(*) FROM pg_tables WHERE schemaname IN ('one', 'two')"); found != "0" {

@@ -91,6 +91,7 @@ func TestStoreSendsNoTime(t *testing.T) {
 			known := map[string]bool{
 				"n": true, "m": true, a.String(): true, b.String(): true, "tenure migrates tenure_": true,
 				"tenure_election_candidate": true, "tenure_election_leader": true,
+				`"public"."tenure_election_candidate"`: true, `"public"."tenure_election_leader"`: true,
 			}
 			recorder.mu.Lock()
 			defer recorder.mu.Unlock()

@@ -95,6 +95,10 @@ WHERE waits.locktype = 'advisory' AND NOT waits.granted
 // The nodes of one program are replaced one by one by those of the next, and
 // back, while each leader works as fast as it can. The schema stays that of the
 // newer one.
+//
+// No version has been released, so both programs are the present code in one process, and
+// the newer one has one more migration. Package cli of the command replaces processes of
+// two programs that are built so.
 func TestRollingUpgradeKeepsInvariants(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)

@@ -240,13 +240,14 @@ func TestIdleSupervisorCostsLittle(t *testing.T) {
 	}
 }
 
-// buildProgram builds the program as it is shipped.
-func buildProgram(t *testing.T) string {
+// buildProgram builds the program as it is shipped, or with more flags of go build.
+func buildProgram(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := t.TempDir() + "/tenure"
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if output, err := exec.CommandContext(ctx, "go", "build", "-o", path, "../..").CombinedOutput(); err != nil {
+	arguments := append(append([]string{"build", "-o", path}, flags...), "../..")
+	if output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	return path

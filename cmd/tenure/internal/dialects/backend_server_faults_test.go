@@ -107,7 +107,7 @@ func TestBackendServerCrashEndsTrust(t *testing.T) {
 func TestBackendTermSurvivesCutConnections(t *testing.T) {
 	t.Parallel()
 	const length = 6 * time.Second // a busy machine must not miss this lease
-	onBrokenServers(t, length, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+	onBrokenServers(t, length, func(t *testing.T, s brokenServer, _ *cluster, a, b *tenure.Election) {
 		term := leaderOf(t, 0, a, b)
 		before := len(s.network.Connections())
 		for _, conn := range s.network.Connections() {

@@ -166,12 +166,12 @@ type gated struct {
 	gate    chan struct{} // closed to release the query
 }
 
-func (g *gated) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (g *gated) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
 	if g.closed.CompareAndSwap(true, false) {
 		close(g.waiting)
 		<-g.gate
 	}
-	return g.Database.Query(ctx, sql, args...)
+	return g.Database.Query(ctx, statement, args...)
 }
 
 // If the term begins to stop while the scheduler reads its schedules, no job
@@ -360,14 +360,14 @@ type counting struct {
 	queries, transactions atomic.Int64
 }
 
-func (c *counting) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (c *counting) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
 	c.queries.Add(1)
-	return c.Database.Query(ctx, sql, args...)
+	return c.Database.Query(ctx, statement, args...)
 }
 
-func (c *counting) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+func (c *counting) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
 	c.queries.Add(1)
-	return c.Database.Exec(ctx, sql, args...)
+	return c.Database.Exec(ctx, statement, args...)
 }
 
 func (c *counting) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {

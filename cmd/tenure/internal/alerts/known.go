@@ -19,7 +19,7 @@ var ourMetrics = metrics.Definitions()
 // knownMetrics are all metrics of the nodes, and those that the aggregator adds,
 // without their prefix.
 var knownMetrics = func() []string {
-	names := []string{"node_up"}
+	names := []string{"node_up", "node_reporting"}
 	for _, d := range ourMetrics {
 		if d.Type == metrics.HistogramSeries {
 			names = append(names, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")

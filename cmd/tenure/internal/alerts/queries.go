@@ -19,7 +19,10 @@ SELECT
     n.status <> 'dead' AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp(),
     ARRAY(
         SELECT l.role FROM {leaders} l WHERE l.node_id = n.id AND l.lease_until > clock_timestamp() ORDER BY l.role LIMIT 1000
-    )
+    ),
+    n.hostname,
+    n.started_at,
+    n.last_heartbeat
 FROM {nodes} n`
 
 	readStates = `

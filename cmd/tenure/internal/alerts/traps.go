@@ -40,6 +40,8 @@ func Traps(condition, prefix string) []string {
 			add(neverAbsent(node))
 			add(wrongType(node))
 			add(rateOfSum(node))
+		case *parser.VectorSelector:
+			add(upByID(node))
 		case *parser.MatrixSelector:
 			add(outOfReach(node, path))
 		case *parser.SubqueryExpr:

@@ -125,7 +125,20 @@ func alwaysThere(selector *parser.VectorSelector) bool {
 	if isLeader(selector) {
 		return !selectedBy(selector, "role") || !selectedBy(selector, "node", "node_name")
 	}
+	return isNodeUp(selector) || strings.HasSuffix(selector.Name, "_node_reporting")
+}
+
+func isNodeUp(selector *parser.VectorSelector) bool {
 	return strings.HasSuffix(selector.Name, "_node_up")
+}
+
+// upByID warns of a selection of tenure_node_up by the id of a node, which every restart
+// changes.
+func upByID(selector *parser.VectorSelector) string {
+	if !isNodeUp(selector) || !selectedBy(selector, "node") {
+		return ""
+	}
+	return fmt.Sprintf("%s has no label node, since a restart changes the id: select by node_name", selector.Name)
 }
 
 func isLeader(selector *parser.VectorSelector) bool {

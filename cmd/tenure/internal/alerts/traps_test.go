@@ -17,6 +17,9 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 		{"sum(forge_leader_is_leader{role='scheduler'}) == 0", nil},
 		{"sum(tenure_leader_is_leader) < 2", nil},
 		{"tenure_node_up == 0", nil},
+		{"tenure_node_up{node_name='a'} == 0", nil},
+		{"tenure_node_reporting == 0", nil},
+		{"tenure_node_up{node='5f3c'} == 0", []string{"tenure_node_up has no label node, since a restart changes the id: select by node_name"}},
 		{"rate(forge_leader_failovers_total[5m]) > 5", []string{
 			"rate is per second: > 5 means 1500 in 5m; for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5"}},
 		{"1 < sum(irate(tenure_leader_losses_total[90s]))", []string{

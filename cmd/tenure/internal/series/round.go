@@ -16,6 +16,8 @@ import (
 const (
 	isLeaderMetric = canonicalPrefix + "leader_is_leader"
 	nodeUpMetric   = canonicalPrefix + "node_up"
+
+	nodeReportingMetric = canonicalPrefix + "node_reporting"
 )
 
 // Node is a node that the cluster knows of.
@@ -24,6 +26,10 @@ type Node struct {
 	Name  string
 	Alive bool     // it has a session, or may have
 	Leads []string // roles, as the database has it now
+
+	Host    string    // where it runs
+	Started time.Time // when the process started
+	Died    time.Time // the last heartbeat of a node that is not alive
 }
 
 // Complete ends a round of snapshots at a time of the database's clock. Nodes that
@@ -31,9 +37,12 @@ type Node struct {
 //
 // Every role and every node that is known has a separate series
 // tenure_leader_is_leader of 0, so that a sum over the leaders is 0 and not nothing
-// when no node leads; and every node tenure_node_up, which is 1 if it is alive and
-// sends samples, else 0. A node that leads a role by the database has 1 for it,
-// also if it sends no samples, or has led only since the last one.
+// when no node leads. A node that leads a role by the database has 1 for it, also if it
+// sends no samples, or has led only since the last one.
+//
+// The series tenure_node_up of a name is 1 if a live node has that name, and 0 if its
+// node died and no other replaced it. A node that leaves has no series. Each live node
+// has tenure_node_reporting, which is 1 if it sends samples, else 0.
 //
 // It returns how many series of the round were left out because there are too
 // many.
@@ -58,17 +67,13 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 	}
 	for _, known := range nodes {
 		n := s.nodes[known.ID]
-		up := 0.0
-		if n != nil && !n.silent {
-			up = 1
-		}
 		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, printable.Label(known.Name)}
-		s.set(at, up, append(who, model.MetricNameLabel, nodeUpMetric)...)
 		s.setUnlessMeasured(at, n, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric)...)
 		for _, role := range known.Leads {
 			s.lead(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))...)
 		}
 	}
+	s.setPresence(at, nodes)
 	s.forget(at)
 	left, s.left = s.left, 0
 	return left

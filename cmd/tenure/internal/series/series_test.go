@@ -93,7 +93,9 @@ func TestNobodyLeads(t *testing.T) {
 	reports(true, known)
 	wantAnswer(t, s, condition, at)
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader)", at, `{node_name="a"} => 1`, `{} => 0`)
-	wantAnswer(t, s, "tenure_node_up", at, `{__name__="tenure_node_up", node="`+id.String()+`", node_name="a"} => 1`)
+	reporting := `{__name__="tenure_node_reporting", node="` + id.String() + `", node_name="a"} => `
+	wantAnswer(t, s, "tenure_node_up", at, `{__name__="tenure_node_up", node_name="a"} => 1`)
+	wantAnswer(t, s, "tenure_node_reporting", at, reporting+"1")
 
 	later := at.Add(staleAfter)
 	s.Complete(later, []string{"scheduler"}, known)
@@ -101,6 +103,8 @@ func TestNobodyLeads(t *testing.T) {
 	later = later.Add(time.Second)
 	s.Complete(later, []string{"scheduler"}, known) // it says nothing
 	reports(false, known)
+	wantAnswer(t, s, "tenure_node_up", later, `{__name__="tenure_node_up", node_name="a"} => 1`)
+	wantAnswer(t, s, "tenure_node_reporting", later, reporting+"0")
 	wantAnswer(t, s, condition, later, "{} => 0")
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader)", later, `{node_name="a"} => 0`, `{} => 0`)
 
@@ -112,7 +116,8 @@ func TestNobodyLeads(t *testing.T) {
 	later = later.Add(time.Second)
 	s.Complete(later, []string{"scheduler"}, known)
 	wantAnswer(t, s, condition, later, "{} => 0")
-	wantAnswer(t, s, "tenure_node_up == 0", later, `{__name__="tenure_node_up", node="`+id.String()+`", node_name="a"} => 0`)
+	wantAnswer(t, s, "tenure_node_up == 0", later, `{__name__="tenure_node_up", node_name="a"} => 0`)
+	wantAnswer(t, s, "tenure_node_reporting", later)
 	later = later.Add(time.Second)
 	s.Complete(later, []string{"scheduler"}, nil) // it is forgotten
 	wantAnswer(t, s, "tenure_node_up", later)
@@ -262,14 +267,14 @@ func TestGather(t *testing.T) {
 			snapshot.At = at
 			s.Append(snapshot)
 		}
-		s.Complete(at, []string{"r"}, []Node{{a, "a", true, nil}, {b, "b", aliveB, nil}})
+		s.Complete(at, []string{"r"}, []Node{{ID: a, Name: "a", Alive: true}, {ID: b, Name: "b", Alive: aliveB}})
 		families, err := s.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var text strings.Builder
 		for _, f := range families {
-			if !strings.Contains(f.GetName(), "node_up") {
+			if !strings.Contains(f.GetName(), "node_up") && !strings.Contains(f.GetName(), "node_reporting") {
 				if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
 					t.Fatal(err)
 				}

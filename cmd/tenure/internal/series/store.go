@@ -49,6 +49,7 @@ type Store struct {
 	departed  map[string]*departed // what counters of nodes that are gone amount to, by their labels
 	ended     *list.List           // of *series: those that are over, the longest ended first
 	round     uint64               // counts rounds
+	replaced  map[uuid.UUID]bool   // dead nodes that others have replaced
 	left      int                  // how many series were left out in this round
 	lookAgain int64                // when makeRoom may look for silent nodes again
 }

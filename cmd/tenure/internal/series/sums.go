@@ -46,7 +46,7 @@ func combinationOf(name string) combination {
 
 // Gather returns the series of the whole cluster, under the configured prefix:
 // those of all nodes put together, without the labels of nodes, and
-// tenure_node_up of each node. It implements [prometheus.Gatherer], and never
+// tenure_node_up and tenure_node_reporting of each node. It implements [prometheus.Gatherer], and never
 // fails.
 func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 	s.mu.RLock()
@@ -57,7 +57,7 @@ func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 			continue
 		}
 		l := one.labels
-		if l.Get(model.MetricNameLabel) != nodeUpMetric {
+		if name := l.Get(model.MetricNameLabel); name != nodeUpMetric && name != nodeReportingMetric {
 			l = withoutNode(l)
 		}
 		s.family(families, l, one.kind).put(l, one.last.value)

@@ -68,5 +68,8 @@ func (l *termWork) tidyOnce(ctx context.Context, set notifiers.Set) error {
 	if unheard > 0 {
 		l.log.Warn("alerts begin and end faster than notifications can be sent; some were dropped", "left_out", unheard)
 	}
+	if err == nil {
+		err = l.pruneRecords(ctx)
+	}
 	return err
 }

@@ -19,10 +19,10 @@ func (w *world) note(rule, severity string, ended bool, due time.Duration) {
 	w.Helper()
 	w.exec(`
 INSERT INTO {alert_notifications} (
-    rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, ended_at, term, next_attempt_at
+    rule, fingerprint, notifier, address, severity, labels, annotations, value, since, started_at, ended_at, term, next_attempt_at
 )
 VALUES (
-    $1, 'f', 'hook', 'hook', $2, '{}', '{}', 0, '2026-11-21', CASE WHEN $3 THEN now() END, 1,
+    $1, 'f' || (SELECT count(*) FROM {alert_notifications} WHERE rule = $1 AND $1 LIKE 'many%'), 'hook', 'hook', $2, '{}', '{}', 0, '2026-11-20', '2026-11-21', CASE WHEN $3 THEN now() END, 1,
     clock_timestamp() + $4::bigint * interval '1 millisecond'
 )`, rule, severity, ended, due.Milliseconds())
 }
@@ -48,31 +48,41 @@ func TestEndBehindRetriedBeginningIsNotPolled(t *testing.T) {
 	}
 }
 
-// TestCriticalNotificationsAreSentFirst: in a storm, critical notifications are sent first, and
-// notifications that were tried before are sent in separate messages.
+// TestCriticalNotificationsAreSentFirst: in a storm, critical notifications are sent first.
+// Each message has alerts of one rule, in a bounded number, and separates those that were
+// tried before, those that have ended, and those of another incident.
 func TestCriticalNotificationsAreSentFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.note("again", "critical", false, 0)
+	w.note("many", "critical", false, 0)
 	w.exec(`UPDATE {alert_notifications} SET attempts = 1`)
-	for rule, severity := range map[string]string{"a": "info", "b": "critical", "c": "error", "d": "warning", "e": "unheard"} {
-		w.note(rule, severity, false, 0)
+	for range 4 {
+		w.note("many", "critical", false, 0)
 	}
-	messages, err := w.tables.readDue(t.Context(), "hook", 3)
+	w.exec(`UPDATE {alert_notifications} SET ended_at = now() WHERE number = 2`)
+	w.exec(`UPDATE {alert_notifications} SET group_key = 'crash', incident = 'api-1 crashed.' WHERE number = 3`)
+	for _, one := range [][2]string{{"a", "info"}, {"b", "critical"}, {"c", "error"}, {"d", "warning"}, {"e", "unheard"}} {
+		w.note(one[0], one[1], false, 0)
+	}
+	w.note("many", "critical", false, 0)
+	messages, err := w.tables.readDue(t.Context(), "hook", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got [][]string
+	var got []string
 	for _, m := range messages {
-		var names []string
+		text := m.incident
 		for _, a := range m.alerts {
-			names = append(names, a.Name)
+			text += " " + a.Name
+			if !a.Firing() {
+				text += " over"
+			}
 		}
-		got = append(got, names)
+		got = append(got, text)
 	}
-	want := [][]string{{"again"}, {"b", "c", "d"}, {"a", "e"}}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("the messages are %v; want %v", got, want)
+	want := []string{" many", " many over", "api-1 crashed. many", " many many", " b", " many", " c", " d", " a", " e"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the messages are %q; want %q", got, want)
 	}
 }
 
@@ -113,8 +123,8 @@ func TestUnsentNotificationsAreCondensed(t *testing.T) {
 func TestOutdatedMessageIsRebuilt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.note("a", "warning", false, 0)
-	w.note("b", "warning", false, 0)
+	w.note("many", "warning", false, 0)
+	w.note("many", "warning", false, 0)
 	messages, err := w.tables.readDue(t.Context(), "hook", 10)
 	if err != nil || len(messages) != 1 {
 		t.Fatalf("%v, %v", messages, err)
@@ -127,7 +137,7 @@ func TestOutdatedMessageIsRebuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`DELETE FROM {alert_notifications} WHERE rule = 'a'`)
+	w.exec(`DELETE FROM {alert_notifications} WHERE fingerprint = 'f0'`)
 	if claimed, err := w.tables.claim(t.Context(), term, messages[0]); claimed || err != nil {
 		t.Errorf("claimed is %v (%v)", claimed, err)
 	}

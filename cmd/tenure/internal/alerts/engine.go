@@ -30,6 +30,9 @@ type Config struct {
 	Notifiers notifiers.Set
 	// Prefix begins the names of metrics. Default "tenure".
 	Prefix string
+	// Cluster is the name of the cluster in notifications, and URL the address of the
+	// dashboard; both may be empty.
+	Cluster, URL string
 	// Interval is the time between two evaluations. Default 10 s; at least 10 ms.
 	Interval time.Duration
 	// MaxSeries is how many series the leader keeps: see [series.Config].
@@ -253,4 +256,9 @@ func (e *Engine) firing() []alert {
 		}
 	}
 	return all
+}
+
+// batch is the contents of a message about some alerts.
+func (e *Engine) batch(incident string, some []notifiers.Alert) notifiers.Batch {
+	return notifiers.Batch{Cluster: e.config.Cluster, URL: e.config.URL, Incident: incident, Alerts: some}
 }

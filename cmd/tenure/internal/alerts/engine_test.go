@@ -310,7 +310,7 @@ func TestChangeOfEndedTermIsDiscarded(t *testing.T) {
 	}
 	l := &termWork{tables: w.tables, term: term, present: map[alertKey]alert{}}
 	began := alert{Rule: "r", State: Firing, Severity: "info", ActiveAt: time.Now(), FiredAt: time.Now(), Notified: []string{"hook"}}
-	c := change{written: []alert{began}, notify: []notification{{began, "hook", time.Time{}}}}
+	c := change{written: []alert{began}, notify: []notification{{alert: began, address: "hook"}}}
 	if err := l.commit(t.Context(), c); !errors.Is(err, tenure.ErrFenced) || l.present != nil {
 		t.Errorf("the error is %v", err)
 	}

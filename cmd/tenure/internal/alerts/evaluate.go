@@ -102,7 +102,7 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule, left *all
 		maps.DeleteFunc(f.labels, func(_, value string) bool { return value == "" }) // which is the same as no label
 		f.labels["alertname"], f.labels["severity"] = rule.Name, rule.Severity
 		f.annotate = func() (annotations map[string]string) {
-			left.spend(func(ctx context.Context) { annotations = expand(ctx, rule.Annotations, own, sample.F, now, query) })
+			left.spend(func(ctx context.Context) { annotations = expand(ctx, rule.templates(), own, sample.F, now, query) })
 			return annotations
 		}
 		key := fingerprint(f.labels)

@@ -36,7 +36,7 @@ func Export(w io.Writer, rules []Rule) error {
 		}
 		maps.Copy(labels, r.Labels)
 		writeMap(&text, "labels", labels)
-		writeMap(&text, "annotations", r.Annotations)
+		writeMap(&text, "annotations", r.templates())
 	}
 	_, err := io.WriteString(w, text.String())
 	return err

@@ -32,6 +32,12 @@ type Alert struct {
 	Value               float64 // when it became what it is
 	ActiveAt            time.Time
 	FiredAt             time.Time // zero while pending
+	VacantSince         time.Time // zero if that is not known
+	Incident            string    // what had happened when it fired, or empty
+	AckedBy             string    // empty unless it is acknowledged
+	AckedUntil          time.Time
+	SilencedBy          string // empty unless it is silenced
+	SilencedUntil       time.Time
 }
 
 // List returns all rules of a database with their state, in the order of the
@@ -46,7 +52,7 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Status, error) {
 		var length int64
 		s := Status{State: Inactive}
-		err := row.Scan(&s.Name, &s.Condition, &length, &s.Severity, &s.Labels, &s.Annotations, &s.Notify, &s.ChangedAt, &s.ChangedBy, &s.Problem)
+		err := row.Scan(&s.Name, &s.Condition, &length, &s.Severity, &s.Labels, &s.Annotations, &s.Description, &s.Runbook, &s.Notify, &s.ChangedAt, &s.ChangedBy, &s.Problem)
 		s.For = time.Duration(length) * time.Millisecond
 		return s, err
 	})
@@ -61,9 +67,13 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 	if err != nil {
 		return nil, err
 	}
+	silences, err := t.readSilences(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range present {
 		if s := byName[a.Rule]; s != nil {
-			s.Alerts = append(s.Alerts, Alert{a.State, a.Labels, a.Annotations, a.Value, a.ActiveAt, a.FiredAt})
+			s.Alerts = append(s.Alerts, newAlert(a, silences))
 			if a.State == Firing || s.State == Inactive {
 				s.State = a.State
 			}
@@ -73,6 +83,17 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 		slices.SortFunc(all[i].Alerts, func(a, b Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
 	}
 	return all, t.countNotifications(ctx, byName)
+}
+
+func newAlert(a alert, silences []Silence) Alert {
+	shown := Alert{
+		State: a.State, Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, ActiveAt: a.ActiveAt, FiredAt: a.FiredAt,
+		VacantSince: a.VacantSince, Incident: a.Incident, AckedBy: a.AckedBy, AckedUntil: a.AckedUntil,
+	}
+	if silence := silencing(silences, a.Rule, a.Labels); silence != nil {
+		shown.SilencedBy, shown.SilencedUntil = silence.CreatedBy, silence.Until
+	}
+	return shown
 }
 
 func (t tables) countNotifications(ctx context.Context, byName map[string]*Status) error {

@@ -22,6 +22,8 @@ const (
 	claimFor = 20 * time.Second
 	// keepSettled is for how long what was sent or given up is kept.
 	keepSettled = 7 * 24 * time.Hour
+	// keepHistory is for how long alerts and silences that are over are kept.
+	keepHistory = 90 * 24 * time.Hour
 	// dueLimit is how many notifications one statement reads.
 	dueLimit = 1000
 	// noteTimeout bounds the note that something was sent, which outlives the term.
@@ -30,14 +32,15 @@ const (
 
 // message is what goes to one address in one attempt.
 type message struct {
-	address string
-	alerts  []notifiers.Alert
+	address  string
+	incident string
+	alerts   []notifiers.Alert
 }
 
 // halves are two messages with the alerts of one.
 func (m message) halves() [2]message {
 	middle := len(m.alerts) / 2
-	return [2]message{{m.address, m.alerts[:middle]}, {m.address, m.alerts[middle:]}}
+	return [2]message{{m.address, m.incident, m.alerts[:middle]}, {m.address, m.incident, m.alerts[middle:]}}
 }
 
 func (m message) ids() []uuid.UUID {
@@ -49,12 +52,13 @@ func (m message) ids() []uuid.UUID {
 }
 
 // readDue returns what is to be sent by a notifier now, in messages of a size.
+// A message has alerts of one rule and one incident, which all fire or have all ended.
 // What was tried before goes apart from what is new: an alert that is refused
 // again and again must not hold up others.
 func (t tables) readDue(ctx context.Context, notifier string, size int) ([]message, error) {
 	type kind struct {
-		address string
-		again   bool
+		address, rule, group string
+		again, ended         bool
 	}
 	var (
 		messages []message
@@ -62,20 +66,22 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 		a        notifiers.Alert
 		ended    *time.Time
 		address  string
+		group    string
+		incident string
 		attempts int
 	)
 	rows, _ := t.database.Query(ctx, t.SQL(readDue), notifier, dueLimit, Severities)
-	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address, &attempts}
+	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.Since, &a.StartedAt, &ended, &address, &attempts, &group, &incident}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if ended != nil {
 			a.EndedAt = *ended
 		}
-		of := kind{address, attempts > 0}
+		of := kind{address, a.Name, group, attempts > 0, ended != nil}
 		i, ok := open[of]
 		if !ok || len(messages[i].alerts) >= size {
 			i = len(messages)
 			open[of] = i
-			messages = append(messages, message{address: address})
+			messages = append(messages, message{address: address, incident: incident})
 		}
 		messages[i].alerts = append(messages[i].alerts, a)
 		a = notifiers.Alert{} // the next row must not write into its maps
@@ -179,4 +185,20 @@ func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unhea
 		err = fmt.Errorf("tidy up notifications: %w", err)
 	}
 	return unheard, err
+}
+
+// pruneRecords drops alerts and silences that ended long ago.
+func (t tables) pruneRecords(ctx context.Context) error {
+	for _, statement := range []string{pruneHistory, pruneSilences} {
+		for range mostPrunes {
+			tag, err := t.database.Exec(ctx, t.SQL(statement), keepHistory.Milliseconds(), pruneLimit)
+			if err != nil {
+				return fmt.Errorf("drop old alerts: %w", err)
+			}
+			if tag.RowsAffected() < pruneLimit {
+				break
+			}
+		}
+	}
+	return nil
 }

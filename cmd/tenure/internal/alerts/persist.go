@@ -36,6 +36,8 @@ var feature = schema.Register(schema.Feature{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_rules}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_states}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_notifications}"),
+		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_silences}"),
+		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_history}"),
 	},
 })
 
@@ -54,16 +56,17 @@ func (t tables) readRules(ctx context.Context) (now time.Time, rules []storedRul
 	rows, _ := t.database.Query(ctx, t.SQL(readRules)) // its error is that of the rows
 	var (
 		name, condition, severity, lastError *string
+		description, runbook                 *string
 		length                               *int64
 		labels, annotations                  map[string]string
 		notify                               []string
 	)
-	into := []any{&now, &name, &condition, &length, &severity, &labels, &annotations, &notify, &lastError}
+	into := []any{&now, &name, &condition, &length, &severity, &labels, &annotations, &description, &runbook, &notify, &lastError}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		if name != nil {
 			rules = append(rules, storedRule{Rule{
 				Name: *name, Condition: *condition, For: time.Duration(*length) * time.Millisecond, Severity: *severity,
-				Labels: labels, Annotations: annotations, Notify: notify,
+				Labels: labels, Annotations: annotations, Description: *description, Runbook: *runbook, Notify: notify,
 			}, *lastError})
 		}
 		labels, annotations, notify = nil, nil, nil // the next row must not write into these
@@ -105,11 +108,10 @@ func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	rows, _ := t.database.Query(ctx, t.SQL(readStates))
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert, err error) {
-		var fired *time.Time
-		err = row.Scan(&a.Rule, &a.Fingerprint, &a.State, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.ActiveAt, &fired, &a.Notified)
-		if fired != nil {
-			a.FiredAt = *fired
-		}
+		var fired, vacant, acked *time.Time
+		err = row.Scan(&a.Rule, &a.Fingerprint, &a.State, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.ActiveAt, &fired, &a.Notified,
+			&vacant, &a.GroupKey, &a.Incident, &a.AckedBy, &acked)
+		a.FiredAt, a.VacantSince, a.AckedUntil = orZero(fired), orZero(vacant), orZero(acked)
 		return a, err
 	})
 	if err != nil {
@@ -120,6 +122,14 @@ func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
 		present[a.key()] = a
 	}
 	return present, nil
+}
+
+// orZero is a time that may be null.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // record is an alert, or a notification, as a statement takes it.
@@ -138,6 +148,12 @@ type record struct {
 	StartedAt   time.Time         `json:"started_at,omitzero"`
 	EndedAt     time.Time         `json:"ended_at,omitzero"`
 	Notified    []string          `json:"notified"`
+	Since       time.Time         `json:"since,omitzero"`
+	VacantSince time.Time         `json:"vacant_since,omitzero"`
+	GroupKey    string            `json:"group_key"`
+	Incident    string            `json:"incident"`
+	Silenced    bool              `json:"silenced"`
+	SilencedBy  string            `json:"silenced_by"`
 }
 
 func newRecord(a alert) record {
@@ -145,6 +161,7 @@ func newRecord(a alert) record {
 		Rule: a.Rule, Fingerprint: a.Fingerprint, State: a.State, Severity: a.Severity,
 		Labels: a.Labels, Annotations: a.Annotations, Value: written64(a.Value),
 		ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, Notified: append([]string{}, a.Notified...),
+		Since: a.since(), VacantSince: a.VacantSince, GroupKey: a.GroupKey, Incident: a.Incident, SilencedBy: a.SilencedBy,
 	}
 }
 
@@ -157,24 +174,31 @@ func written64(value float64) string {
 
 // write commits a change, and the notifications of it, if the term is valid.
 func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
-	states, removed, told := []record{}, [2][]string{}, []record{}
+	states, told := []record{}, []record{}
+	removed, unacked := columnsOf(c.removed), columnsOf(c.unacked)
 	for _, a := range c.written {
 		states = append(states, newRecord(a))
-	}
-	for _, key := range c.removed {
-		removed[0], removed[1] = append(removed[0], key.rule), append(removed[1], key.fingerprint)
 	}
 	for _, n := range c.notify {
 		r := newRecord(n.alert)
 		r.Notifier, r.Address = notifiers.NameOf(n.address), n.address
-		r.StartedAt, r.EndedAt = n.alert.FiredAt, n.endedAt
+		r.StartedAt, r.EndedAt, r.Silenced = n.alert.FiredAt, n.endedAt, n.silenced
 		told = append(told, r)
 	}
 	err := postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.SQL(removeStates), removed[0], removed[1]); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, t.SQL(endHistory), removed[0], removed[1]); err != nil {
+			return err
+		}
 		if err := t.execJSON(ctx, tx, writeStates, states); err != nil {
+			return err
+		}
+		if err := t.execJSON(ctx, tx, writeHistory, states); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, t.SQL(endAcks), unacked[0], unacked[1]); err != nil {
 			return err
 		}
 		return t.execJSON(ctx, tx, writeNotifications, told, term.Number())
@@ -183,6 +207,14 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 		return fmt.Errorf("write the alerts: %w", err)
 	}
 	return nil
+}
+
+// columnsOf returns the rules and the fingerprints of alerts.
+func columnsOf(keys []alertKey) (columns [2][]string) {
+	for _, key := range keys {
+		columns[0], columns[1] = append(columns[0], key.rule), append(columns[1], key.fingerprint)
+	}
+	return columns
 }
 
 // mostRecords is how many records one statement takes: PostgreSQL bounds the size
@@ -216,62 +248,6 @@ func (t tables) writeErrors(ctx context.Context, rules []storedRule, outcomes []
 		if _, err := t.database.Exec(ctx, t.SQL(writeRuleError), o.rule.Name, text); err != nil {
 			return fmt.Errorf("note the error of a rule: %w", err)
 		}
-	}
-	return nil
-}
-
-// writtenRule is a rule as a statement takes it.
-type writtenRule struct {
-	Name        string            `json:"name"`
-	Position    int               `json:"position"`
-	Condition   string            `json:"condition"`
-	For         int64             `json:"for_ms"`
-	Severity    string            `json:"severity"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	Notify      []string          `json:"notify"`
-}
-
-// writeRules replaces all rules. Those that are the same stay untouched.
-func (t tables) writeRules(ctx context.Context, rules []Rule, by string) error {
-	all, names := []writtenRule{}, []string{}
-	orEmpty := func(m map[string]string) map[string]string {
-		if m == nil {
-			return map[string]string{}
-		}
-		return m
-	}
-	for i, r := range rules {
-		names = append(names, r.Name)
-		all = append(all, writtenRule{
-			r.Name, i, r.Condition, r.For.Milliseconds(), r.Severity, orEmpty(r.Labels), orEmpty(r.Annotations), append([]string{}, r.Notify...),
-		})
-	}
-	exist, err := t.Exist(ctx)
-	if err == nil && !exist && len(rules) > 0 {
-		err = t.Create(ctx)
-	} else if err == nil && !exist {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("write the alert rules: %w", err)
-	}
-	encoded, err := json.Marshal(all)
-	if err != nil {
-		return fmt.Errorf("encode the alert rules: %w", err)
-	}
-	err = pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, t.SQL(lockRules)); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, t.SQL(removeRules), names); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, t.SQL(writeRules), string(encoded), by)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("write the alert rules: %w", err)
 	}
 	return nil
 }

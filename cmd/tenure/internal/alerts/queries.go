@@ -4,7 +4,7 @@ package alerts
 const (
 	// There is always a row, for the time.
 	readRules = `
-SELECT present.now, r.name, r.condition, r.for_ms, r.severity, r.labels, r.annotations, r.notify, r.last_error
+SELECT present.now, r.name, r.condition, r.for_ms, r.severity, r.labels, r.annotations, r.description, r.runbook, r.notify, r.last_error
 FROM (SELECT clock_timestamp() AS now) present
 LEFT JOIN {alert_rules} r ON true
 ORDER BY r.position, r.name COLLATE "C"`
@@ -26,20 +26,27 @@ SELECT
 FROM {nodes} n`
 
 	readStates = `
-SELECT rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified
+SELECT
+    rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified, vacant_since, group_key, incident,
+    acked_by, acked_until
 FROM {alert_states}`
 
 	// Waits for a transaction that has changed alerts and whose commit was not
 	// answered.
 	settleStates = `LOCK TABLE {alert_states} IN SHARE MODE`
 
-	// JSON has no infinite numbers, so a value comes as a text.
+	// JSON has no infinite numbers, so a value comes as a text. Acknowledgments are
+	// written by operators, and stay.
 	writeStates = `
-INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified)
-SELECT rule, fingerprint, state, severity, labels, annotations, value::double precision, active_at, fired_at, notified
+INSERT INTO {alert_states} (
+    rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified, vacant_since, group_key, incident
+)
+SELECT
+    rule, fingerprint, state, severity, labels, annotations, value::double precision, active_at, fired_at, notified,
+    vacant_since, group_key, incident
 FROM jsonb_to_recordset($1::jsonb) AS a (
     rule text, fingerprint text, state text, severity text, labels jsonb, annotations jsonb, value text,
-    active_at timestamptz, fired_at timestamptz, notified text[]
+    active_at timestamptz, fired_at timestamptz, notified text[], vacant_since timestamptz, group_key text, incident text
 )
 ON CONFLICT (rule, fingerprint) DO UPDATE SET
     state = excluded.state,
@@ -49,24 +56,73 @@ ON CONFLICT (rule, fingerprint) DO UPDATE SET
     value = excluded.value,
     active_at = excluded.active_at,
     fired_at = excluded.fired_at,
-    notified = excluded.notified`
+    notified = excluded.notified,
+    vacant_since = excluded.vacant_since,
+    group_key = excluded.group_key,
+    incident = excluded.incident`
 
 	removeStates = `
 DELETE FROM {alert_states} s
 USING unnest($1::text[], $2::text[]) AS gone (rule, fingerprint)
 WHERE s.rule = gone.rule AND s.fingerprint = gone.fingerprint`
 
+	// A silenced notification becomes one to send when the silence ends.
 	writeNotifications = `
 INSERT INTO {alert_notifications} (
-    rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, ended_at, term
+    rule, fingerprint, notifier, address, severity, labels, annotations, value, since, started_at, ended_at, group_key, incident,
+    status, settled_at, term
 )
 SELECT
-    rule, fingerprint, notifier, address, severity, labels, annotations, value::double precision, started_at, ended_at, $2
+    rule, fingerprint, notifier, address, severity, labels, annotations, value::double precision, since, started_at, ended_at,
+    group_key, incident, CASE WHEN silenced THEN 'silenced' ELSE 'pending' END, CASE WHEN silenced THEN clock_timestamp() END, $2
 FROM jsonb_to_recordset($1::jsonb) AS n (
     rule text, fingerprint text, notifier text, address text, severity text, labels jsonb, annotations jsonb, value text,
-    started_at timestamptz, ended_at timestamptz
+    since timestamptz, started_at timestamptz, ended_at timestamptz, group_key text, incident text, silenced boolean
 )
+ON CONFLICT (rule, fingerprint, address, started_at, (ended_at IS NULL)) DO UPDATE SET
+    status = 'pending',
+    settled_at = NULL,
+    created_at = clock_timestamp(),
+    next_attempt_at = clock_timestamp(),
+    term = excluded.term
+WHERE {alert_notifications}.status = 'silenced' AND excluded.status = 'pending'`
+
+	writeHistory = `
+INSERT INTO {alert_history} (rule, fingerprint, severity, labels, summary, fired_at, silenced_by, incident)
+SELECT rule, fingerprint, severity, labels, coalesce(annotations ->> 'summary', ''), fired_at, silenced_by, incident
+FROM jsonb_to_recordset($1::jsonb) AS a (
+    rule text, fingerprint text, severity text, labels jsonb, annotations jsonb, fired_at timestamptz, silenced_by text, incident text
+)
+WHERE fired_at IS NOT NULL
 ON CONFLICT DO NOTHING`
+
+	endHistory = `
+UPDATE {alert_history} h
+SET ended_at = greatest(h.fired_at, clock_timestamp())
+FROM unnest($1::text[], $2::text[]) AS gone (rule, fingerprint)
+WHERE h.rule = gone.rule AND h.fingerprint = gone.fingerprint AND h.ended_at IS NULL`
+
+	// If an operator has prolonged the acknowledgment, its receivers are not notified
+	// again: what they got stays.
+	endAcks = `
+WITH expired AS (
+    UPDATE {alert_states} s
+    SET acked_by = '', acked_until = NULL
+    FROM unnest($1::text[], $2::text[]) AS a (rule, fingerprint)
+    WHERE s.rule = a.rule AND s.fingerprint = a.fingerprint AND s.acked_until <= clock_timestamp()
+    RETURNING s.rule, s.fingerprint
+)
+DELETE FROM {alert_notifications} n
+USING expired
+WHERE n.rule = expired.rule AND n.fingerprint = expired.fingerprint AND n.ended_at IS NULL AND n.status <> 'pending'`
+
+	readAcks = `SELECT rule, fingerprint, acked_by, acked_until FROM {alert_states} WHERE acked_until IS NOT NULL`
+
+	readActiveSilences = `
+SELECT id, rule, matchers, created_by, until
+FROM {alert_silences}
+WHERE ended_at IS NULL AND until > clock_timestamp()
+ORDER BY id`
 
 	writeRuleError = `UPDATE {alert_rules} SET last_error = $2 WHERE name = $1 AND last_error <> $2`
 )
@@ -76,7 +132,7 @@ const (
 	// For each alert and address only the first notification is due, so that an end
 	// is never sent before its beginning. Severe alerts are sent first.
 	readDue = `
-SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address, attempts
+SELECT id, rule, severity, labels, annotations, value, since, started_at, ended_at, address, attempts, group_key, incident
 FROM (
     SELECT DISTINCT ON (rule, fingerprint, address) *
     FROM {alert_notifications}
@@ -167,49 +223,12 @@ WHERE id IN (
     ORDER BY settled_at
     LIMIT $2
 )`
-)
 
-// The statements of those who configure and look.
-const (
-	// Two processes that start at the same time must not mix their rules.
-	lockRules = `LOCK TABLE {alert_rules} IN SHARE ROW EXCLUSIVE MODE`
+	pruneHistory = `
+DELETE FROM {alert_history}
+WHERE id IN (SELECT id FROM {alert_history} WHERE ended_at < clock_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY ended_at LIMIT $2)`
 
-	writeRules = `
-INSERT INTO {alert_rules} (name, position, condition, for_ms, severity, labels, annotations, notify, changed_by)
-SELECT name, position, condition, for_ms, severity, labels, annotations, notify, $2
-FROM jsonb_to_recordset($1::jsonb) AS r (
-    name text, position integer, condition text, for_ms bigint, severity text, labels jsonb, annotations jsonb, notify text[]
-)
-ON CONFLICT (name) DO UPDATE SET
-    position = excluded.position,
-    condition = excluded.condition,
-    for_ms = excluded.for_ms,
-    severity = excluded.severity,
-    labels = excluded.labels,
-    annotations = excluded.annotations,
-    notify = excluded.notify,
-    changed_at = clock_timestamp(),
-    changed_by = excluded.changed_by,
-    last_error = ''
-WHERE ({alert_rules}.position, {alert_rules}.condition, {alert_rules}.for_ms, {alert_rules}.severity,
-        {alert_rules}.labels, {alert_rules}.annotations, {alert_rules}.notify)
-    IS DISTINCT FROM (excluded.position, excluded.condition, excluded.for_ms, excluded.severity,
-        excluded.labels, excluded.annotations, excluded.notify)`
-
-	removeRules = `DELETE FROM {alert_rules} WHERE NOT name = ANY ($1::text[])`
-
-	listRules = `
-SELECT name, condition, for_ms, severity, labels, annotations, notify, changed_at, changed_by, last_error
-FROM {alert_rules}
-ORDER BY position, name COLLATE "C"`
-
-	countNotifications = `
-SELECT
-    rule,
-    count(*) FILTER (WHERE status = 'pending'),
-    count(*) FILTER (WHERE status = 'failed'),
-    coalesce((array_agg(last_error ORDER BY number DESC) FILTER (WHERE last_error <> ''))[1], '')
-FROM {alert_notifications}
-WHERE status <> 'sent'
-GROUP BY rule`
+	pruneSilences = `
+DELETE FROM {alert_silences}
+WHERE id IN (SELECT id FROM {alert_silences} WHERE until < clock_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY until LIMIT $2)`
 )

@@ -25,8 +25,23 @@ type Rule struct {
 	// Labels are added to those of the series; with the same name they win. Labels
 	// and annotations are templates, as Prometheus has them.
 	Labels, Annotations map[string]string
+	// Description says more than the summary, and Runbook is the address of a page on
+	// what to do. Both are templates, which become annotations of these names.
+	Description, Runbook string
 	// Notify are addresses of notifiers: "pagerduty", "slack:#ops".
 	Notify []string
+}
+
+// templates are the annotations with the description and the runbook.
+func (r Rule) templates() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, r.Annotations)
+	for name, text := range map[string]string{"description": r.Description, "runbook": r.Runbook} {
+		if text != "" {
+			all[name] = text
+		}
+	}
+	return all
 }
 
 // Severities are what an alert can be, the least first.
@@ -57,7 +72,12 @@ func (r Rule) Validate() error {
 			return invalid("%w", err)
 		}
 	}
-	for _, templates := range []map[string]string{r.Labels, r.Annotations} {
+	for name, text := range map[string]string{"description": r.Description, "runbook": r.Runbook} {
+		if text != "" && r.Annotations[name] != "" {
+			return invalid("its %s is also an annotation: leave one out", name)
+		}
+	}
+	for _, templates := range []map[string]string{r.Labels, r.templates()} {
 		for _, name := range slices.Sorted(maps.Keys(templates)) {
 			if err := CheckTemplate(templates[name]); err != nil {
 				return invalid("%s: %w", name, err)

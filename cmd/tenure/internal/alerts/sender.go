@@ -134,7 +134,7 @@ func (s *sender) send(ctx context.Context, m message) error {
 	}
 	_, target, _ := strings.Cut(m.address, ":") // the attempt reports a faulty address
 	term := s.term.Context()                    // an attempt in flight may end where no new one may begin
-	failure := s.notifier.Send(term, target, m.alerts)
+	failure := s.notifier.Send(term, target, s.engine.batch(m.incident, m.alerts))
 	if failure == nil {
 		s.unnoted = append(s.unnoted, m)
 		return s.noteSent(term)
@@ -191,7 +191,7 @@ func (s *sender) refresh(ctx context.Context) {
 		for _, address := range a.Notified {
 			if notifiers.NameOf(address) == s.notifier.Name() {
 				firing = append(firing, notifiers.Alert{
-					Name: a.Rule, Severity: a.Severity, Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, StartedAt: a.FiredAt,
+					Name: a.Rule, Severity: a.Severity, Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, Since: a.since(), StartedAt: a.FiredAt,
 				})
 				break
 			}
@@ -199,7 +199,7 @@ func (s *sender) refresh(ctx context.Context) {
 	}
 	for len(firing) > 0 && ctx.Err() == nil {
 		n := min(len(firing), s.notifier.Batch())
-		if err := s.notifier.Send(ctx, "", firing[:n]); err != nil && ctx.Err() == nil {
+		if err := s.notifier.Send(ctx, "", s.engine.batch("", firing[:n])); err != nil && ctx.Err() == nil {
 			s.log.Warn("the alerts that fire could not be sent again", "error", err)
 			return
 		}

@@ -29,6 +29,19 @@ type alert struct {
 	ActiveAt            time.Time
 	FiredAt             time.Time // zero while pending
 	Notified            []string  // addresses that were notified of its beginning
+	VacantSince         time.Time // of its role, when it fired; zero if that is not known
+	GroupKey, Incident  string    // what had happened when it fired, if that is known
+	AckedBy             string    // as of when it was read
+	AckedUntil          time.Time
+	SilencedBy          string // when it fired; not kept with the alert
+}
+
+// since is since when the fault has lasted.
+func (a alert) since() time.Time {
+	if !a.VacantSince.IsZero() && a.VacantSince.Before(a.ActiveAt) {
+		return a.VacantSince
+	}
+	return a.ActiveAt
 }
 
 // alertKey names an alert.
@@ -41,6 +54,8 @@ type notification struct {
 	alert   alert
 	address string
 	endedAt time.Time // zero where it began
+
+	silenced bool // not to be sent unless the silence ends first
 }
 
 // change is what one round makes of the alerts.
@@ -48,9 +63,12 @@ type change struct {
 	written []alert    // to be written: new, or in another state
 	removed []alertKey // over
 	notify  []notification
+	unacked []alertKey // whose acknowledgment is over
 }
 
-func (c change) empty() bool { return len(c.written) == 0 && len(c.removed) == 0 && len(c.notify) == 0 }
+func (c change) empty() bool {
+	return len(c.written) == 0 && len(c.removed) == 0 && len(c.notify) == 0 && len(c.unacked) == 0
+}
 
 // found is a series that a condition yields at present.
 type found struct {
@@ -79,7 +97,9 @@ type outcome struct {
 // step computes the change of the alerts at a time; it changes nothing. If the
 // results are complete, alerts that were not found and alerts of removed rules end.
 // No alert begins to fire before the results are complete.
-func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool) change {
+//
+// A silenced alert fires without notifications. They follow when the silence ends first.
+func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool, by attention) change {
 	var c change
 	kept := map[alertKey]bool{}
 	failed := map[string]bool{}
@@ -100,12 +120,10 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 			}
 			switch {
 			case known && before.State == Firing:
-				c.tellOthers(before, o.rule.Notify)
+				c.tellAgain(now, before, o.rule.Notify, by)
 			case complete && now.Sub(next.ActiveAt) >= o.rule.For:
-				next.State, next.FiredAt, next.Notified = Firing, now, o.rule.Notify
-				next = f.as(next)
-				c.written = append(c.written, next)
-				c.tell(next, next.Notified, time.Time{})
+				next.State, next.FiredAt = Firing, now
+				c.fire(f.as(next), o.rule.Notify, by)
 			case !known || !next.ActiveAt.Equal(before.ActiveAt):
 				c.written = append(c.written, f.as(next))
 			}
@@ -129,8 +147,35 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 
 func (c *change) tell(a alert, addresses []string, endedAt time.Time) {
 	for _, address := range addresses {
-		c.notify = append(c.notify, notification{a, address, endedAt})
+		c.notify = append(c.notify, notification{alert: a, address: address, endedAt: endedAt})
 	}
+}
+
+// fire writes an alert that begins to fire, and notifies unless it is silenced.
+func (c *change) fire(a alert, addresses []string, by attention) {
+	if silence := silencing(by.silences, a.Rule, a.Labels); silence != nil {
+		a.SilencedBy = silence.CreatedBy
+		for _, address := range addresses {
+			c.notify = append(c.notify, notification{alert: a, address: address, silenced: true})
+		}
+	} else {
+		a.Notified = addresses
+		c.tell(a, addresses, time.Time{})
+	}
+	c.written = append(c.written, a)
+}
+
+// tellAgain notifies of an alert that continues to fire: those who were not notified
+// yet, and everyone when an acknowledgment is over.
+func (c *change) tellAgain(now time.Time, a alert, addresses []string, by attention) {
+	if silencing(by.silences, a.Rule, a.Labels) != nil {
+		return
+	}
+	if ack, ok := by.acks[a.key()]; ok && !ack.until.After(now) {
+		c.unacked = append(c.unacked, a.key())
+		c.tell(a, a.Notified, time.Time{})
+	}
+	c.tellOthers(a, addresses)
 }
 
 // tellOthers notifies the addresses that a rule names only since its alert fires.

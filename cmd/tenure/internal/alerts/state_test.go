@@ -51,7 +51,7 @@ func TestStepSendsEachChangeOnce(t *testing.T) {
 			if fails {
 				o.err = errFailed
 			}
-			c := step(now, present, []outcome{o}, true)
+			c := step(now, present, []outcome{o}, true, attention{})
 			var got []string
 			for _, n := range c.notify {
 				what := " ended "
@@ -84,12 +84,12 @@ func TestRemovedRuleResolvesItsAlerts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	rule := Rule{Name: "r", Notify: []string{"a"}}
-	began := step(now, nil, []outcome{{rule: rule, found: []found{{labels: map[string]string{"x": "y"}}}}}, true)
+	began := step(now, nil, []outcome{{rule: rule, found: []found{{labels: map[string]string{"x": "y"}}}}}, true, attention{})
 	present := apply(map[alertKey]alert{}, began)
-	if early := step(now.Add(time.Second), present, nil, false); !early.empty() {
+	if early := step(now.Add(time.Second), present, nil, false, attention{}); !early.empty() {
 		t.Errorf("before all samples have come: %+v", early)
 	}
-	over := step(now.Add(time.Second), present, nil, true)
+	over := step(now.Add(time.Second), present, nil, true, attention{})
 	if len(over.notify) != 1 || over.notify[0].address != "a" || over.notify[0].endedAt.IsZero() || len(apply(present, over)) != 0 {
 		t.Errorf("%+v", over)
 	}
@@ -101,15 +101,15 @@ func TestNothingFiresBeforeAllSamples(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	outcomes := []outcome{{rule: Rule{Name: "r", Notify: []string{"a"}}, found: []found{{}}}}
-	early := step(now, nil, outcomes, false)
+	early := step(now, nil, outcomes, false, attention{})
 	present := apply(map[alertKey]alert{}, early)
 	if len(early.notify) > 0 || len(early.written) != 1 || early.written[0].State != Pending {
 		t.Fatalf("%+v", early)
 	}
-	if again := step(now.Add(time.Second), present, outcomes, false); !again.empty() {
+	if again := step(now.Add(time.Second), present, outcomes, false, attention{}); !again.empty() {
 		t.Errorf("%+v", again)
 	}
-	full := step(now.Add(2*time.Second), present, outcomes, true)
+	full := step(now.Add(2*time.Second), present, outcomes, true, attention{})
 	if len(full.notify) != 1 || full.written[0].State != Firing || !full.written[0].ActiveAt.Equal(now) {
 		t.Errorf("%+v", full)
 	}
@@ -122,9 +122,9 @@ func TestLaterAddressIsNotifiedOnce(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	rule := Rule{Name: "r", Notify: []string{"a"}}
 	found := []found{{labels: map[string]string{"x": "y"}}}
-	present := apply(map[alertKey]alert{}, step(now, nil, []outcome{{rule: rule, found: found}}, true))
+	present := apply(map[alertKey]alert{}, step(now, nil, []outcome{{rule: rule, found: found}}, true, attention{}))
 	rule.Notify = []string{"b", "c"}
-	more := step(now.Add(time.Second), present, []outcome{{rule: rule, found: found}}, true)
+	more := step(now.Add(time.Second), present, []outcome{{rule: rule, found: found}}, true, attention{})
 	var told []string
 	for _, n := range more.notify {
 		told = append(told, n.address)
@@ -133,10 +133,10 @@ func TestLaterAddressIsNotifiedOnce(t *testing.T) {
 		}
 	}
 	present = apply(present, more)
-	if !slices.Equal(told, []string{"b", "c"}) || !step(now.Add(2*time.Second), present, []outcome{{rule: rule, found: found}}, true).empty() {
+	if !slices.Equal(told, []string{"b", "c"}) || !step(now.Add(2*time.Second), present, []outcome{{rule: rule, found: found}}, true, attention{}).empty() {
 		t.Errorf("told is %q", told)
 	}
-	if over := step(now.Add(3*time.Second), present, nil, true); len(over.notify) != 3 {
+	if over := step(now.Add(3*time.Second), present, nil, true, attention{}); len(over.notify) != 3 {
 		t.Errorf("%+v", over)
 	}
 }
@@ -150,13 +150,13 @@ func TestForRestartsWhenClockGoesBack(t *testing.T) {
 		{rule: Rule{Name: "slow", For: time.Minute, Notify: []string{"a"}}, found: []found{{}}},
 		{rule: Rule{Name: "fires", Notify: []string{"a"}}, found: []found{{}}},
 	}
-	present := apply(map[alertKey]alert{}, step(now, nil, outcomes, true))
+	present := apply(map[alertKey]alert{}, step(now, nil, outcomes, true, attention{}))
 	now = now.Add(-time.Hour)
-	present = apply(present, step(now, present, outcomes, true))
-	if c := step(now.Add(time.Minute), present, outcomes, true); len(c.written) != 1 || c.written[0].Rule != "slow" || c.written[0].State != Firing {
+	present = apply(present, step(now, present, outcomes, true, attention{}))
+	if c := step(now.Add(time.Minute), present, outcomes, true, attention{}); len(c.written) != 1 || c.written[0].Rule != "slow" || c.written[0].State != Firing {
 		t.Errorf("%+v", c)
 	}
-	for _, n := range step(now.Add(time.Minute), present, nil, true).notify {
+	for _, n := range step(now.Add(time.Minute), present, nil, true, attention{}).notify {
 		if n.endedAt.Before(n.alert.FiredAt) {
 			t.Errorf("%s ended %v before it began", n.alert.Rule, n.alert.FiredAt.Sub(n.endedAt))
 		}

@@ -79,6 +79,10 @@ func (l *termWork) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	by, err := l.readAttention(ctx)
+	if err != nil {
+		return err
+	}
 	rules := make([]Rule, len(stored))
 	for i, s := range stored {
 		rules[i] = s.Rule
@@ -92,7 +96,9 @@ func (l *termWork) round(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // it would look like an error of the rules
 	}
-	if err := l.commit(ctx, step(now, l.present, outcomes, l.complete(now, nodes, left))); err != nil {
+	c := step(now, l.present, outcomes, l.complete(now, nodes, left), by)
+	l.relate(ctx, now, rules, &c)
+	if err := l.commit(ctx, c); err != nil {
 		return err
 	}
 	l.engine.show(true, l.present, took)

@@ -168,7 +168,7 @@ func watch(t *testing.T, days int, day time.Duration, rules []Rule) map[string][
 				t.Fatal(o.err)
 			}
 		}
-		present = apply(present, step(w.now, present, outcomes, true))
+		present = apply(present, step(w.now, present, outcomes, true, attention{}))
 		firing := map[string]bool{}
 		for key, a := range present {
 			firing[key.rule] = firing[key.rule] || a.State == Firing

@@ -156,6 +156,17 @@ type receiver struct {
 	status   int
 	refused  int
 	received []string // the name and the status of each alert
+	messages []heard
+}
+
+// heard is a message as the receiver understands it.
+type heard struct {
+	Title, Cluster, Incident, URL string
+	Alerts                        []struct {
+		Name, Status string
+		Since        time.Time
+		Annotations  map[string]string
+	}
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -166,9 +177,7 @@ func newReceiver(t *testing.T) *receiver {
 }
 
 func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
-	var message struct {
-		Alerts []struct{ Name, Status string }
-	}
+	var message heard
 	err := json.NewDecoder(request.Body).Decode(&message)
 	r.mu.Lock()
 	status := r.status
@@ -176,6 +185,7 @@ func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
 		status = http.StatusBadRequest
 	}
 	if status == http.StatusOK {
+		r.messages = append(r.messages, message)
 		for _, a := range message.Alerts {
 			r.received = append(r.received, a.Name+" "+a.Status)
 		}
@@ -196,4 +206,10 @@ func (r *receiver) all() (received []string, refused int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.received), r.refused
+}
+
+func (r *receiver) heard() []heard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.messages)
 }

@@ -86,10 +86,13 @@ func TestAlertsTestNotifiesReceivers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	path := writeAlerts(t, alertsFile, server.URL)
-	for name, title := range map[string]string{"slack:#ops": "tenure_test", "no_scheduler_leader": "no_scheduler_leader"} {
+	for name, titles := range map[string][2]string{
+		"slack:#ops":          {`"TEST INFO tenure: a message from `, `"TEST OVER tenure: a message from `},
+		"no_scheduler_leader": {`"TEST CRITICAL tenure: 0 \"lead\" the scheduler for 41 s (since `, `"TEST OVER tenure: 0 \"lead\" the scheduler after 41 s`},
+	} {
 		invoke(t, "alerts", "test", name, "--config", path).want(t, console.ExitDone)
-		for _, status := range []string{"[FIRING]", "[RESOLVED]"} {
-			if body := <-bodies; !strings.Contains(body, status+" "+title) || !strings.Contains(body, `"channel":"#ops"`) {
+		for _, title := range titles {
+			if body := <-bodies; !strings.Contains(body, title) || !strings.Contains(body, `"channel":"#ops"`) {
 				t.Errorf("%s", body)
 			}
 		}
@@ -103,6 +106,7 @@ func TestAlertsTestNotifiesReceivers(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
+	invoke(t, "alerts", "test", "slack", "--incident", "none", "--config", path).want(t, console.ExitUsage)
 	invoke(t, "alerts", "test", "slack").want(t, console.ExitUsage)
 	invoke(t, "alerts", "test").want(t, console.ExitUsage)
 }
@@ -141,8 +145,8 @@ func TestAlertsListShowsStates(t *testing.T) {
 				('bad', 1, 'x', 0, 'info', '{}', '{}', '{}', 'api-1', 'it is bad')`,
 		`INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at)
 			VALUES ('down', 'f', 'firing', 'critical', '{"role": "a\u001bb"}', '{"summary": "it is down"}', 'NaN', now(), now())`,
-		`INSERT INTO {alert_notifications} (rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, term, last_error)
-			VALUES ('down', 'f', 'hook', 'hook', 'critical', '{}', '{}', 0, now(), 1, 'it answered 500')`,
+		`INSERT INTO {alert_notifications} (rule, fingerprint, notifier, address, severity, labels, annotations, value, since, started_at, term, last_error)
+			VALUES ('down', 'f', 'hook', 'hook', 'critical', '{}', '{}', 0, now(), now(), 1, 'it answered 500')`,
 	} {
 		if _, err := pool.Exec(t.Context(), pgtest.SQL(backend, sql)); err != nil {
 			t.Fatal(err)

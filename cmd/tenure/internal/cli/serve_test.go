@@ -191,6 +191,7 @@ func TestServeRejectsBadInput(t *testing.T) {
 		"needs --trusted-proxy":           {"--user-header", "X-User"},
 		"must have the form":              {"--password-file", broken},
 		"alert-interval":                  {"--alert-interval", "0s"},
+		"--external-url is":               {"--external-url", "tenure.example.com"},
 		"it must be at least 1h":          {"--retention", "1m"},
 		"--listen is empty":               {"--listen", ""},
 		"needs a way to log in":           {"--login-required"},

@@ -36,7 +36,7 @@ func (f *File) Alerts() []alerts.Rule {
 		rules[i] = alerts.Rule{
 			Name: f.text(table + ".name"), Condition: f.text(table + ".condition"), For: f.length(table + ".for"),
 			Severity: f.text(table + ".severity"), Labels: f.named(table + ".labels."), Annotations: f.named(table + ".annotations."),
-			Notify: f.texts(table + ".notify"),
+			Description: f.text(table + ".description"), Runbook: f.text(table + ".runbook"), Notify: f.texts(table + ".notify"),
 		}
 		if rules[i].Severity == "" {
 			rules[i].Severity = defaultSeverity
@@ -46,6 +46,15 @@ func (f *File) Alerts() []alerts.Rule {
 }
 
 const defaultSeverity = "warning"
+
+// Cluster returns the name of the cluster and the address of its dashboard, each empty if
+// the file does not have it.
+func (f *File) Cluster() (name, url string) {
+	if f == nil {
+		return "", ""
+	}
+	return f.text("cluster.name"), f.text("http.external_url")
+}
 
 // Notifiers are the notifiers of the file, sorted by their names.
 func (f *File) Notifiers() []notifiers.Config {
@@ -151,6 +160,11 @@ func (r *reader) checkAlerts() {
 		r.required(table, "name", "condition")
 		r.checkNames(table+".labels", alerts.CheckLabel)
 		r.checkNames(table+".annotations", alerts.CheckAnnotation)
+		for _, name := range []string{"description", "runbook"} {
+			if own := r.file.lookup(table + "." + name); own.key != nil && r.file.set(table+".annotations."+name) {
+				r.fault(own.at, "%s.%s is also one of its annotations: leave one out", table, name)
+			}
+		}
 		notify := r.file.lookup(table + ".notify")
 		targets, _ := notify.value.([]string)
 		for _, target := range targets {

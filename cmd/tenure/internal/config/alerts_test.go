@@ -23,6 +23,8 @@ for = "30s"
 severity = "critical"
 labels = { team = "x" }
 annotations = { summary = "{{ $labels.role }}" }
+description = "see {{ $value }}"
+runbook = "https://r/{{ $labels.role }}"
 notify = ["ops:#a", "hook"]
 [[alerts]]
 name = "b"
@@ -39,7 +41,8 @@ per_minute = 5
 	want := []alerts.Rule{
 		{
 			Name: "a", Condition: "up == 0", For: 30 * time.Second, Severity: "critical", Labels: map[string]string{"team": "x"},
-			Annotations: map[string]string{"summary": "{{ $labels.role }}"}, Notify: []string{"ops:#a", "hook"},
+			Annotations: map[string]string{"summary": "{{ $labels.role }}"},
+			Description: "see {{ $value }}", Runbook: "https://r/{{ $labels.role }}", Notify: []string{"ops:#a", "hook"},
 		},
 		{Name: "b", Condition: "up", Severity: "warning", Labels: map[string]string{}, Annotations: map[string]string{}},
 	}
@@ -103,6 +106,12 @@ func TestAlertErrors(t *testing.T) {
 		{"templates and labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\n" +
 			"annotations = { s = '{{ $lables.x }}' }", []string{
 			`5:21: alerts[0].annotations.s: template: template:1: undefined variable "$lables"`}},
+		{"a description twice", "[[alerts]]\nname = 'a'\ncondition = 'up'\ndescription = 'x'\nannotations = { description = 'y' }", []string{
+			`4:1: alerts[0].description is also one of its annotations: leave one out`}},
+		{"a template of a runbook", "[[alerts]]\nname = 'a'\ncondition = 'up'\nrunbook = '{{'", []string{
+			`4:11: alerts[0].runbook: template: template:1: unclosed action`}},
+		{"the address of the page", "[http]\nexternal_url = 'https://h/?x'", []string{
+			`2:16: http.external_url: it must be a URL like https://tenure.example.com, without a user, a query and a fragment`}},
 		{"names of labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\nannotations = { 'c-d' = '' }", []string{
 			`4:12: alerts[0].labels: the label "severity" is set by the program: leave it out`,
 			`4:28: alerts[0].labels: "a b" cannot be the name of a label; it takes letters, digits and _, and begins with no digit`,

@@ -96,6 +96,21 @@ func webAddress(value any) error {
 	return nil
 }
 
+// CheckExternalURL checks the address of the dashboard: a link is this text and a path.
+func CheckExternalURL(text string) error {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" ||
+		parsed.RawQuery != "" || strings.ContainsAny(text, "?#") || parsed.User != nil {
+		return errors.New("it must be a URL like https://tenure.example.com, without a user, a query and a fragment")
+	}
+	return nil
+}
+
+func externalURL(value any) error {
+	text, _ := value.(string)
+	return CheckExternalURL(text)
+}
+
 var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // metricPrefix checks what the names of metrics may begin with.

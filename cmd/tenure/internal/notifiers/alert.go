@@ -1,7 +1,6 @@
 package notifiers
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -22,7 +21,8 @@ type Alert struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	Value       float64
-	StartedAt   time.Time
+	Since       time.Time // since when the role is vacant or the condition holds; zero if that is not known
+	StartedAt   time.Time // when it began to fire
 	EndedAt     time.Time // zero while it fires
 }
 
@@ -48,29 +48,22 @@ func (a Alert) status() string {
 	return "resolved"
 }
 
-// title is the alert on one line.
-func (a Alert) title() string {
-	return fmt.Sprintf("[%s] %s", strings.ToUpper(a.status()), a.summary())
-}
-
-// summary is what the alert is about.
-func (a Alert) summary() string {
-	if summary := cmp.Or(a.Annotations["summary"], a.Annotations["description"]); summary != "" {
-		return a.Name + ": " + oneLine(summary)
-	}
-	return a.Name
-}
-
-// details are all lines that say more: the description, the value and the labels.
+// details are the lines that say more: the description, the runbook, and then the name of
+// the rule, the value, times and labels.
 func (a Alert) details() []string {
 	var lines []string
-	if text := a.Annotations["description"]; text != "" {
-		lines = append(lines, text)
+	summary, description := a.Annotations["summary"], a.Annotations["description"]
+	if summary != "" && len(summary) > maxTitle/2 {
+		lines = append(lines, summary) // the title may have a part of it
 	}
-	lines = append(lines,
-		"severity: "+a.Severity,
-		"value: "+strconv.FormatFloat(a.Value, 'g', -1, 64),
-		"since: "+a.StartedAt.UTC().Format(time.RFC3339))
+	if description != "" && (summary != "" || len(description) > maxTitle/2) {
+		lines = append(lines, description)
+	}
+	if runbook := a.Annotations["runbook"]; runbook != "" {
+		lines = append(lines, "runbook: "+runbook)
+	}
+	lines = append(lines, "alert: "+a.Name, "severity: "+a.Severity, "value: "+strconv.FormatFloat(a.Value, 'g', -1, 64),
+		"since: "+a.began().UTC().Format(time.RFC3339))
 	if !a.Firing() {
 		lines = append(lines, "until: "+a.EndedAt.UTC().Format(time.RFC3339))
 	}
@@ -80,7 +73,7 @@ func (a Alert) details() []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Annotations)) {
-		if name != "summary" && name != "description" {
+		if name != "summary" && name != "description" && name != "runbook" {
 			lines = append(lines, name+": "+a.Annotations[name])
 		}
 	}
@@ -95,7 +88,7 @@ func oneLine(text string) string {
 // shortened is a text of at most so many characters.
 func shortened(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+		return string(runes[:max(most-1, 0)]) + "…"
 	}
 	return text
 }

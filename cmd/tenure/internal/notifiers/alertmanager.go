@@ -18,13 +18,14 @@ type alertmanagerAlert struct {
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
 	EndsAt      time.Time         `json:"endsAt"`
+	Generator   string            `json:"generatorURL,omitempty"`
 }
 
 func (alertmanager) batch() int { return 500 }
 
-func (m alertmanager) send(ctx context.Context, _ string, alerts []Alert) error {
-	message := make([]alertmanagerAlert, len(alerts))
-	for i, a := range alerts {
+func (m alertmanager) send(ctx context.Context, _ string, b Batch) error {
+	message := make([]alertmanagerAlert, len(b.Alerts))
+	for i, a := range b.Alerts {
 		ends := a.EndedAt
 		if a.Firing() {
 			ends = time.Now().Add(4 * alertmanagerRefresh)
@@ -32,7 +33,7 @@ func (m alertmanager) send(ctx context.Context, _ string, alerts []Alert) error 
 		if ends.Before(a.StartedAt) { // by the database's clock, which may be ahead; it would be refused
 			ends = a.StartedAt.Add(4 * alertmanagerRefresh)
 		}
-		message[i] = alertmanagerAlert{a.Labels, a.Annotations, a.StartedAt.UTC(), ends.UTC()}
+		message[i] = alertmanagerAlert{a.Labels, a.Annotations, a.StartedAt.UTC(), ends.UTC(), b.Link()}
 	}
 	return m.post(ctx, "/api/v2/alerts", message, nil)
 }

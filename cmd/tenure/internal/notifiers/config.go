@@ -59,7 +59,7 @@ type Notifier struct {
 // transport is what differs between the types.
 type transport interface {
 	// send makes one attempt; target is what follows the colon of an address.
-	send(ctx context.Context, target string, alerts []Alert) error
+	send(ctx context.Context, target string, batch Batch) error
 	// batch is how many alerts one message can carry.
 	batch() int
 }
@@ -217,10 +217,10 @@ func (n *Notifier) Refresh() time.Duration {
 // says when to try again, and one of the type [RefusedError] that another message
 // may be accepted. After an error the message may have arrived
 // nevertheless.
-func (n *Notifier) Send(ctx context.Context, target string, alerts []Alert) error {
+func (n *Notifier) Send(ctx context.Context, target string, batch Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	if err := n.transport.send(ctx, target, alerts); err != nil {
+	if err := n.transport.send(ctx, target, batch.prepared()); err != nil {
 		return fmt.Errorf("the notifier %s: %w", n.config.Name, err)
 	}
 	return nil

@@ -14,8 +14,6 @@ import (
 	"net/textproto"
 	"strings"
 	"time"
-
-	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // email sends a mail by SMTP: with TLS from the start on port 465, else with
@@ -63,7 +61,7 @@ func recipients(texts []string) ([]*mail.Address, error) {
 
 func (*email) batch() int { return 100 }
 
-func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
+func (e *email) send(ctx context.Context, target string, b Batch) error {
 	to := e.to
 	if target != "" {
 		var err error
@@ -92,7 +90,7 @@ func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
 	}
 	body, err := client.Data()
 	if err == nil {
-		_, err = body.Write(e.message(to, refused, alerts, time.Now()))
+		_, err = body.Write(e.message(to, refused, b))
 	}
 	if err == nil {
 		err = body.Close() // the server has it now
@@ -193,11 +191,7 @@ func (e *email) authenticate(client *smtp.Client) error {
 }
 
 // message is a mail about some alerts; those who get it read who does not.
-func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, now time.Time) []byte {
-	subject := printable.Text(alerts[0].title())
-	if more := len(alerts) - 1; more > 0 {
-		subject += fmt.Sprintf(" and %d more", more)
-	}
+func (e *email) message(to []*mail.Address, refused []string, b Batch) []byte {
 	addresses := make([]string, len(to))
 	for i, address := range to {
 		addresses[i] = address.String()
@@ -206,9 +200,9 @@ func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, no
 	for _, header := range [][2]string{
 		{"From", e.from.String()},
 		{"To", strings.Join(addresses, ",\r\n ")},
-		{"Subject", mime.QEncoding.Encode("utf-8", shortened(subject, 200))},
-		{"Date", now.UTC().Format(time.RFC1123Z)},
-		{"Message-ID", "<" + idOf(alerts).String() + "@tenure>"}, // of every attempt
+		{"Subject", mime.QEncoding.Encode("utf-8", b.Title())},
+		{"Date", b.At.UTC().Format(time.RFC1123Z)},
+		{"Message-ID", "<" + idOf(b.Alerts).String() + "@tenure>"}, // of every attempt
 		{"Auto-Submitted", "auto-generated"},
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
@@ -218,15 +212,9 @@ func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, no
 	}
 	written.WriteString("\r\n")
 	text := quotedprintable.NewWriter(&written)
-	for _, a := range alerts {
-		fmt.Fprintf(text, "%s\r\n", printable.Text(a.title()))
-		for _, line := range a.details() {
-			fmt.Fprintf(text, "  %s\r\n", printable.Text(line))
-		}
-		fmt.Fprint(text, "\r\n")
-	}
+	fmt.Fprint(text, strings.ReplaceAll(b.body(), "\n", "\r\n"))
 	if len(refused) > 0 {
-		fmt.Fprintf(text, "The mail server takes no mail for %s.\r\n", strings.Join(refused, ", "))
+		fmt.Fprintf(text, "\r\nThe mail server takes no mail for %s.\r\n", strings.Join(refused, ", "))
 	}
 	_ = text.Close() // a buffer takes everything
 	return written.Bytes()

@@ -156,8 +156,8 @@ func TestEmailIsSentOverTLSWithSafeHeaders(t *testing.T) {
 		Username: "user", Password: "pass", TLS: trust,
 	})
 	strange := firing()
-	strange.Annotations["summary"] = "größer\r\nBcc: x@example.com"
-	if err := n.Send(t.Context(), "", []Alert{strange, resolved()}); err != nil {
+	strange.Annotations["summary"] = "größer\u00a0\r\nBcc: x"
+	if err := n.Send(t.Context(), "", Batch{Cluster: "billing", At: began.Add(41 * time.Second), Alerts: []Alert{strange, firing()}}); err != nil {
 		t.Fatal(err)
 	}
 	server.mu.Lock()
@@ -179,14 +179,14 @@ func TestEmailIsSentOverTLSWithSafeHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	subject, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
-	if err != nil || subject != "[FIRING] down: größer Bcc: x@example.com and 1 more" || message.Header.Get("Bcc") != "" {
+	if err != nil || subject != "CRITICAL billing: größer\\u00a0 Bcc: x and 1 more for 41 s (since 12:00:00 UTC)" || message.Header.Get("Bcc") != "" {
 		t.Errorf("the subject is %q (%v); %v", subject, err, message.Header)
 	}
-	if message.Header.Get("Message-Id") != "<"+idOf([]Alert{strange, resolved()}).String()+"@tenure>" {
+	if message.Header.Get("Message-Id") != "<"+idOf([]Alert{strange, firing()}).String()+"@tenure>" {
 		t.Errorf("%v", message.Header)
 	}
 	body, err := io.ReadAll(quotedprintable.NewReader(message.Body))
-	if err != nil || !strings.Contains(string(body), "[RESOLVED] down: it is Bcc: x\r\n") || !strings.Contains(string(body), "  role: <!channel> & co\r\n") {
+	if err != nil || !strings.Contains(string(body), "it is Bcc: x for 41 s (since 12:00:00 UTC)\r\n") || !strings.Contains(string(body), "  role: <!channel> & co\r\n") {
 		t.Errorf("%v: %s", err, body)
 	}
 }
@@ -198,11 +198,11 @@ func TestEmailErrorsHidePassword(t *testing.T) {
 	server := &mailServer{startTLS: true, greets: true}
 	trust := startMail(t, server)
 	config := Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}, Username: "user", Password: "wrong", TLS: trust}
-	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || strings.Contains(err.Error(), "wrong") {
+	if err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("%v", err)
 	}
 	config.TLS = nil
-	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || strings.Contains(server.all(), "MAIL") {
+	if err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || strings.Contains(server.all(), "MAIL") {
 		t.Errorf("%v", err)
 	}
 	silent := &mailServer{}
@@ -210,7 +210,7 @@ func TestEmailErrorsHidePassword(t *testing.T) {
 	config.SMTP = silent.address
 	ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
 	defer cancel()
-	if err := mustOpen(t, config).Send(ctx, "", []Alert{firing()}); err == nil {
+	if err := mustOpen(t, config).Send(ctx, "", Batch{Alerts: []Alert{firing()}}); err == nil {
 		t.Error("no error")
 	}
 	if isLoopback(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}) || !isLoopback(&net.TCPAddr{IP: net.IPv6loopback}) {
@@ -225,14 +225,14 @@ func TestRefusedRecipientDoesNotBlockOthers(t *testing.T) {
 	server := &mailServer{greets: true}
 	startMail(t, server)
 	config := Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"gone@d", "here@d"}}
-	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err != nil {
+	if err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err != nil {
 		t.Fatal(err)
 	}
 	if heard := server.all(); !strings.Contains(heard, "takes no mail for gone@d.") || !strings.Contains(heard, "RCPT TO:<here@d>") {
 		t.Error(heard)
 	}
 	config.To = []string{"gone@d", "gone@e"}
-	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || !strings.Contains(err.Error(), "the recipient gone@e: 550") {
+	if err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || !strings.Contains(err.Error(), "the recipient gone@e: 550") {
 		t.Errorf("%v", err)
 	}
 }
@@ -246,7 +246,7 @@ func TestPermanentRefusalOfEmailIsDistinguished(t *testing.T) {
 	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}})
 	unwanted := firing()
 	unwanted.Annotations["summary"] = "unwanted"
-	err := n.Send(t.Context(), "", []Alert{unwanted})
+	err := n.Send(t.Context(), "", Batch{Alerts: []Alert{unwanted}})
 	if _, ok := errors.AsType[*RefusedError](err); !ok || !strings.Contains(err.Error(), "554") {
 		t.Errorf("%#v", err)
 	}
@@ -261,7 +261,7 @@ func TestEmailEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	began := time.Now()
-	err := mustOpen(t, Config{Type: Email, SMTP: silent.address, From: "a@b", To: []string{"c@d"}}).Send(ctx, "", []Alert{firing()})
+	err := mustOpen(t, Config{Type: Email, SMTP: silent.address, From: "a@b", To: []string{"c@d"}}).Send(ctx, "", Batch{Alerts: []Alert{firing()}})
 	if took := time.Since(began); err == nil || took > attemptTimeout/2 {
 		t.Errorf("after %v: %v", took, err)
 	}
@@ -274,13 +274,13 @@ func TestLocalEmailNeedsNoTLS(t *testing.T) {
 	server := &mailServer{greets: true}
 	startMail(t, server)
 	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}})
-	if err := n.Send(t.Context(), "other@example.com", []Alert{firing()}); err != nil {
+	if err := n.Send(t.Context(), "other@example.com", Batch{Alerts: []Alert{firing()}}); err != nil {
 		t.Fatal(err)
 	}
 	if heard := server.all(); !strings.Contains(heard, "RCPT TO:<other@example.com>") || strings.Contains(heard, "RCPT TO:<c@d>") {
 		t.Error(heard)
 	}
-	if err := n.Send(t.Context(), "nobody", []Alert{firing()}); err == nil {
+	if err := n.Send(t.Context(), "nobody", Batch{Alerts: []Alert{firing()}}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -90,7 +90,7 @@ func TestSlackMessageHasNoForeignMarkup(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 200, "ok")
 	n := mustOpen(t, Config{Type: Slack, URL: url + "/services/T/B/key", Channel: "#usual"})
-	if err := n.Send(t.Context(), "#ops", []Alert{firing(), resolved()}); err != nil {
+	if err := n.Send(t.Context(), "#ops", Batch{At: began.Add(41 * time.Second), Alerts: []Alert{firing(), resolved()}}); err != nil {
 		t.Fatal(err)
 	}
 	r := <-requests
@@ -99,15 +99,15 @@ func TestSlackMessageHasNoForeignMarkup(t *testing.T) {
 	if r.path != "/services/T/B/key" || message["channel"] != "#ops" || len(attachments) != 2 {
 		t.Fatalf("%+v", r)
 	}
-	if message["text"] != "[FIRING] down: it is Bcc: x\n[RESOLVED] down: it is Bcc: x" {
+	if message["text"] != "CRITICAL tenure: it is Bcc: x and 1 more for 41 s (since 12:00:00 UTC)" {
 		t.Errorf("the text is %q", message["text"])
 	}
 	first, second := attachments[0].(map[string]any), attachments[1].(map[string]any)
-	text := "more\nseverity: critical\nvalue: 3\nsince: 2026-11-21T12:00:00Z\nrole: &lt;!channel&gt; &amp; co\nrunbook: https://r"
-	if first["color"] != "danger" || second["color"] != "good" || first["text"] != text {
+	text := "more\nrunbook: https://r\nalert: down\nseverity: critical\nvalue: 3\nsince: 2026-11-21T12:00:00Z\nrole: &lt;!channel&gt; &amp; co"
+	if first["color"] != "danger" || second["color"] != "good" || first["text"] != text || first["fallback"] != "down (role=&lt;!channel&gt; &amp; co)" {
 		t.Errorf("%+v", attachments)
 	}
-	if err := n.Send(t.Context(), "", []Alert{firing()}); err != nil {
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err != nil {
 		t.Fatal(err)
 	}
 	if message := decode(t, (<-requests).body); message["channel"] != "#usual" {
@@ -121,18 +121,20 @@ func TestPagerDutyResolvesByKey(t *testing.T) {
 	url, requests := receive(t, 202, `{"status":"success"}`)
 	n := mustOpen(t, Config{Type: PagerDuty, URL: url + "/v2/enqueue", RoutingKey: "R0UT1NG"})
 	for _, a := range []Alert{firing(), resolved()} {
-		if err := n.Send(t.Context(), "", []Alert{a}); err != nil {
+		b := Batch{Cluster: "billing", URL: "https://t.example.com/x/", Incident: "api-1 crashed.", At: began.Add(41 * time.Second), Alerts: []Alert{a}}
+		if err := n.Send(t.Context(), "", b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	trigger, resolve := decode(t, (<-requests).body), decode(t, (<-requests).body)
 	want := map[string]any{
 		"routing_key": "R0UT1NG", "event_action": "trigger", "dedup_key": firing().Key(), "client": "Tenure",
+		"client_url": "https://t.example.com/x/#/alerts", "links": []any{map[string]any{"href": "https://r", "text": "Runbook"}},
 		"payload": map[string]any{
-			"summary": "down: it is Bcc: x", "source": "tenure", "severity": "critical", "timestamp": "2026-11-21T12:00:00Z",
+			"summary": "CRITICAL billing: it is Bcc: x for 41 s (since 12:00:00 UTC)", "source": "billing", "severity": "critical", "timestamp": "2026-11-21T12:00:00Z",
 			"component": "<!channel> & co", "class": "down",
 			"custom_details": map[string]any{
-				"value": "3", "summary": "it is\r\nBcc: x", "description": "more", "runbook": "https://r",
+				"value": "3", "summary": "it is\r\nBcc: x", "description": "more", "runbook": "https://r", "incident": "api-1 crashed.",
 				"alertname": "down", "severity": "critical", "role": "<!channel> & co",
 			},
 		},
@@ -161,7 +163,7 @@ func TestWebhookIsSignedWithStableID(t *testing.T) {
 	strange := firing()
 	strange.Value = math.Inf(1)
 	for range 2 {
-		if err := n.Send(t.Context(), "", []Alert{strange, resolved()}); err != nil {
+		if err := n.Send(t.Context(), "", Batch{Cluster: "billing", URL: "https://t.example.com", Incident: "api-1 crashed.", Alerts: []Alert{strange, resolved()}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,6 +187,12 @@ func TestWebhookIsSignedWithStableID(t *testing.T) {
 		b["ended_at"] != "2026-11-21T12:01:00Z" || a["key"] != b["key"] || a["id"] == b["id"] {
 		t.Errorf("%s", first.body)
 	}
+	message := decode(t, first.body)
+	title, _ := message["title"].(string)
+	if message["cluster"] != "billing" || message["url"] != "https://t.example.com/#/alerts" || message["incident"] != "api-1 crashed." ||
+		!strings.HasPrefix(title, "CRITICAL billing: it is Bcc: x and 1 more for ") || a["since"] != "2026-11-21T12:00:00Z" {
+		t.Errorf("%s", first.body)
+	}
 }
 
 // TestAlertmanagerAlertOutlivesInterval: what fires is said to end some time after the next message
@@ -193,7 +201,7 @@ func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {
 	t.Parallel()
 	url, requests := receive(t, 200, "")
 	n := mustOpen(t, Config{Type: Alertmanager, URL: url + "/base"})
-	if err := n.Send(t.Context(), "", []Alert{firing(), resolved()}); err != nil {
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing(), resolved()}}); err != nil {
 		t.Fatal(err)
 	}
 	r := <-requests
@@ -212,7 +220,7 @@ func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {
 	}
 	ahead := firing()
 	ahead.StartedAt = time.Now().Add(time.Hour)
-	if err := n.Send(t.Context(), "", []Alert{ahead}); err != nil {
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{ahead}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte((<-requests).body), &got); err != nil || got[0].EndsAt.Before(got[0].StartsAt) {
@@ -232,7 +240,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 			{Type: Webhook, URL: url + "/services/T/B/key"},
 			{Type: Alertmanager, URL: url},
 		} {
-			err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()})
+			err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
 			if err == nil || !strings.Contains(err.Error(), "the notifier n: 127.0.0.1:") ||
 				!strings.Contains(err.Error(), fmt.Sprintf("answered %d", status)) {
 				t.Errorf("%s, %d: %v", config.Type, status, err)
@@ -254,7 +262,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 	}
 	url, _ := receive(t, 403, "no k3yk3yk3y for user:pa55word with T0KEN of longsegment")
 	secret := strings.Replace(url, "http://", "http://user:pa55word@", 1) + "/x/longsegment?token=T0KEN&key=k3yk3yk3y"
-	refusal := mustOpen(t, Config{Type: Slack, URL: secret}).Send(t.Context(), "", []Alert{firing()})
+	refusal := mustOpen(t, Config{Type: Slack, URL: secret}).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
 	for _, part := range []string{"pa55word", "T0KEN", "k3yk3yk3y", "longsegment"} {
 		if refusal == nil || strings.Contains(refusal.Error(), part) {
 			t.Errorf("the secret %s is in %v", part, refusal)
@@ -262,7 +270,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 	}
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	err := mustOpen(t, Config{Type: Slack, URL: closed.URL + "/services/T/B/key"}).Send(t.Context(), "", []Alert{firing()})
+	err := mustOpen(t, Config{Type: Slack, URL: closed.URL + "/services/T/B/key"}).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
 	if err == nil || strings.Contains(err.Error(), "services") || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("%v", err)
 	}
@@ -274,14 +282,14 @@ func TestSecretFileIsReadAtEachAttempt(t *testing.T) {
 	url, requests := receive(t, 200, "")
 	path := filepath.Join(t.TempDir(), "url")
 	n := mustOpen(t, Config{Type: Slack, URLFile: path})
-	if err := n.Send(t.Context(), "", []Alert{firing()}); err == nil || !strings.Contains(err.Error(), "the file of a secret") {
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || !strings.Contains(err.Error(), "the file of a secret") {
 		t.Errorf("%v", err)
 	}
 	for _, want := range []string{"/first", "/second"} {
 		if err := os.WriteFile(path, []byte(url+want+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Send(t.Context(), "", []Alert{firing()}); err != nil {
+		if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err != nil {
 			t.Fatal(err)
 		}
 		if r := <-requests; r.path != want {
@@ -340,7 +348,7 @@ func TestHangingReceiverEndsWithContext(t *testing.T) {
 	defer close(release)
 	ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
 	defer cancel()
-	if err := mustOpen(t, Config{Type: Webhook, URL: server.URL}).Send(ctx, "", []Alert{firing()}); err == nil {
+	if err := mustOpen(t, Config{Type: Webhook, URL: server.URL}).Send(ctx, "", Batch{Alerts: []Alert{firing()}}); err == nil {
 		t.Error("no error")
 	}
 }

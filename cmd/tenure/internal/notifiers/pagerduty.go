@@ -1,7 +1,10 @@
 package notifiers
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -21,7 +24,14 @@ type pagerDutyEvent struct {
 	Action     string            `json:"event_action"`
 	DedupKey   string            `json:"dedup_key"`
 	Client     string            `json:"client,omitempty"`
+	ClientURL  string            `json:"client_url,omitempty"`
+	Links      []pagerDutyLink   `json:"links,omitempty"`
 	Payload    *pagerDutyPayload `json:"payload,omitempty"`
+}
+
+type pagerDutyLink struct {
+	Address string `json:"href"`
+	Text    string `json:"text"`
 }
 
 type pagerDutyPayload struct {
@@ -34,30 +44,36 @@ type pagerDutyPayload struct {
 	Details   map[string]string `json:"custom_details"`
 }
 
-const maxPagerDutySummary = 1024
-
 func (pagerDuty) batch() int { return 1 }
 
-func (p pagerDuty) send(ctx context.Context, _ string, alerts []Alert) error {
+func (p pagerDuty) send(ctx context.Context, _ string, b Batch) error {
 	key, err := p.key.read()
 	if err != nil {
 		return err
 	}
-	a := alerts[0]
+	a := b.Alerts[0]
 	event := pagerDutyEvent{RoutingKey: key, Action: "resolve", DedupKey: a.Key()}
 	if a.Firing() {
-		event.Action, event.Client = "trigger", "Tenure"
+		event.Action, event.Client, event.ClientURL = "trigger", "Tenure", b.Link()
+		if runbook := a.Annotations["runbook"]; isWebAddress(runbook) {
+			event.Links = append(event.Links, pagerDutyLink{runbook, "Runbook"})
+		}
 		event.Payload = &pagerDutyPayload{
-			Summary: shortened(a.summary(), maxPagerDutySummary), Source: "tenure", Severity: a.Severity,
-			Timestamp: a.StartedAt.UTC().Format(time.RFC3339Nano), Component: a.Labels["role"], Class: a.Name,
+			Summary: b.Title(), Source: cmp.Or(b.Cluster, "tenure"), Severity: a.Severity,
+			Timestamp: a.began().UTC().Format(time.RFC3339Nano), Component: a.Labels["role"], Class: a.Name,
 			Details: map[string]string{"value": strconv.FormatFloat(a.Value, 'g', -1, 64)},
 		}
-		for name, text := range a.Annotations {
-			event.Payload.Details[name] = text
-		}
-		for name, text := range a.Labels {
-			event.Payload.Details[name] = text
+		maps.Copy(event.Payload.Details, a.Annotations)
+		maps.Copy(event.Payload.Details, a.Labels)
+		if b.Incident != "" {
+			event.Payload.Details["incident"] = b.Incident
 		}
 	}
 	return p.post(ctx, "", event, nil, key)
+}
+
+// isWebAddress reports whether a text can be a link.
+func isWebAddress(text string) bool {
+	address, err := url.Parse(text)
+	return err == nil && address.Host != "" && (address.Scheme == "https" || address.Scheme == "http")
 }

@@ -3,6 +3,8 @@ package notifiers
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +24,7 @@ type slackMessage struct {
 type slackAttachment struct {
 	Fallback string `json:"fallback"`
 	Color    string `json:"color"`
-	Title    string `json:"title"`
+	Title    string `json:"title,omitempty"` // of one alert of several
 	Text     string `json:"text"`
 	Time     int64  `json:"ts"`
 }
@@ -35,22 +37,34 @@ const (
 
 func (slack) batch() int { return 20 }
 
-func (s slack) send(ctx context.Context, target string, alerts []Alert) error {
+func (s slack) send(ctx context.Context, target string, b Batch) error {
 	message := slackMessage{Channel: cmp.Or(target, s.channel)}
-	var titles []string
-	for _, a := range alerts {
-		title := slackEscaped(shortened(a.title(), maxSlackTitle))
-		titles = append(titles, title)
-		message.Attachments = append(message.Attachments, slackAttachment{
-			Fallback: title, Color: slackColor(a), Title: title,
+	for _, a := range b.Alerts {
+		attachment := slackAttachment{
+			Fallback: slackEscaped(shortened(a.Name+a.labelText(), maxSlackTitle)), Color: slackColor(a),
 			Text: slackEscaped(shortened(strings.Join(a.details(), "\n"), maxSlackText)), Time: a.StartedAt.Unix(),
-		})
+		}
+		if len(b.Alerts) > 1 {
+			attachment.Title = slackEscaped(shortened(a.heading(b.At), maxSlackTitle))
+		}
+		message.Attachments = append(message.Attachments, attachment)
 	}
-	message.Text = titles[0]
-	if len(titles) > 1 {
-		message.Text = strings.Join(titles, "\n")
-	}
+	message.Text = slackEscaped(strings.Join(append([]string{b.Title()}, b.introduction()...), "\n"))
 	return s.post(ctx, "", message, nil)
+}
+
+// labelText lists the labels of an alert that others of its rule have not, after a space.
+func (a Alert) labelText() string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
+		if name != "alertname" && name != "severity" {
+			pairs = append(pairs, name+"="+oneLine(a.Labels[name]))
+		}
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(pairs, ", ") + ")"
 }
 
 func slackColor(a Alert) string {

@@ -17,8 +17,12 @@ type webhook struct {
 
 // webhookMessage is the body of a request.
 type webhookMessage struct {
-	Version string         `json:"version"`
-	Alerts  []webhookAlert `json:"alerts"`
+	Version  string         `json:"version"`
+	Title    string         `json:"title"`
+	Cluster  string         `json:"cluster"`
+	Incident string         `json:"incident"`
+	URL      string         `json:"url"` // of the page on alerts
+	Alerts   []webhookAlert `json:"alerts"`
 }
 
 type webhookAlert struct {
@@ -30,18 +34,19 @@ type webhookAlert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	Value       any               `json:"value"` // a number, or the text NaN, +Inf or -Inf
+	Since       time.Time         `json:"since"` // when the fault began
 	StartedAt   time.Time         `json:"started_at"`
 	EndedAt     *time.Time        `json:"ended_at"` // null while it fires
 }
 
 func (webhook) batch() int { return 100 }
 
-func (w webhook) send(ctx context.Context, _ string, alerts []Alert) error {
-	message := webhookMessage{Version: "1"}
-	for _, a := range alerts {
+func (w webhook) send(ctx context.Context, _ string, b Batch) error {
+	message := webhookMessage{Version: "1", Title: b.Title(), Cluster: b.Cluster, Incident: b.Incident, URL: b.Link()}
+	for _, a := range b.Alerts {
 		one := webhookAlert{
 			ID: a.ID.String(), Key: a.Key(), Status: a.status(), Name: a.Name, Severity: a.Severity,
-			Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, StartedAt: a.StartedAt.UTC(),
+			Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, Since: a.began().UTC(), StartedAt: a.StartedAt.UTC(),
 		}
 		if math.IsNaN(a.Value) || math.IsInf(a.Value, 0) {
 			one.Value = fmt.Sprintf("%+v", a.Value)
@@ -61,7 +66,7 @@ func (w webhook) send(ctx context.Context, _ string, alerts []Alert) error {
 	if err != nil {
 		return err
 	}
-	if err := sign(header, idOf(alerts), time.Now(), body, key); err != nil {
+	if err := sign(header, idOf(b.Alerts), time.Now(), body, key); err != nil {
 		return err
 	}
 	return w.postBytes(ctx, "", body, header, key)

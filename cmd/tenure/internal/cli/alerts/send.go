@@ -2,15 +2,16 @@ package alerts
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
@@ -18,23 +19,46 @@ import (
 
 const alertsTestLong = `Send a test notification that an alert fires, and then one that it has ended. NAME is
 a notifier of the configuration file, with a target if it takes one (slack:#ops).
-NAME can also be an alert of the file, which tests all of its notifiers. The command
-uses no database.
+NAME can also be an alert of the file, which tests all of its notifiers with the
+templates of the alert.
+
+The alert is about a made-up crash, or with --incident current about the latest
+incident of the last 15 minutes in the database. With --print the messages are printed
+and not sent.
 
 Exits 0 if all notifications were acknowledged, and 1 if not.`
 
+// The values of --incident.
+const (
+	sampleIncident  = "sample"
+	currentIncident = "current"
+)
+
+// alertsTestCommand sends or prints test notifications.
+type alertsTestCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	incident string
+	print    bool
+}
+
 func newAlertsTest(out *console.Output) *cobra.Command {
-	return &cobra.Command{
+	c := &alertsTestCommand{out: out}
+	cmd := &cobra.Command{
 		Use: "test NAME", Short: "Send a test notification", Long: alertsTestLong,
-		Example: "  tenure alerts test slack:#ops --config tenure.toml",
+		Example: "  tenure alerts test slack:#ops --config tenure.toml\n  tenure alerts test no_leader --print --config tenure.toml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return console.Usage("give one notifier or alert; %d are given", len(args))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return testAlert(cmd, out, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
+	cmd.Flags().StringVar(&c.incident, "incident", sampleIncident, "what the alert is about: sample or current")
+	cmd.Flags().BoolVar(&c.print, "print", false, "print the messages instead of sending them")
+	c.database.Register(cmd.Flags())
+	return cmd
 }
 
 // testedRecord is the printed result of a test.
@@ -44,7 +68,16 @@ type testedRecord struct {
 	Error   string `json:"error"`
 }
 
-func testAlert(cmd *cobra.Command, out *console.Output, name string) error {
+// testedMessage is a message as printed.
+type testedMessage struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+func (c *alertsTestCommand) run(cmd *cobra.Command, name string) error {
+	if c.incident != sampleIncident && c.incident != currentIncident {
+		return console.Usage("--incident is %q; it must be sample or current", c.incident)
+	}
 	file, path, err := namedFile(cmd, nil)
 	if err != nil {
 		return err
@@ -54,30 +87,90 @@ func testAlert(cmd *cobra.Command, out *console.Output, name string) error {
 		return err
 	}
 	defer set.Close()
-	rule, addresses := testedBy(name, file.Alerts(), set)
-	if len(addresses) == 0 {
-		known := set.Names()
+	rule, addresses, known := testedBy(name, file.Alerts(), set)
+	if !known || len(addresses) == 0 && !c.print {
+		names := set.Names()
 		for _, r := range file.Alerts() {
-			known = append(known, r.Name)
+			names = append(names, r.Name)
 		}
-		if meant := nearest.Of(name, known); meant != "" {
+		if meant := nearest.Of(name, names); meant != "" && meant != name {
 			return console.Usage("%s has no notifier and no notifying alert %q; did you mean %q?", path, name, meant)
 		}
 		return console.Usage("%s has no notifier and no notifying alert %q", path, name)
 	}
+	now := time.Now()
+	about, err := c.about(cmd.Context(), rule, now)
+	if err != nil {
+		return err
+	}
+	cluster, url := file.Cluster()
+	batch := notifiers.Batch{Cluster: cluster, URL: url, Incident: about.Incident, At: now, Test: true}
+	batch.Alerts = []notifiers.Alert{alerts.Preview(cmd.Context(), rule, about, now)}
+	if c.print {
+		return c.printMessages(batch)
+	}
+	return c.send(cmd.Context(), set, addresses, batch)
+}
+
+// about returns what the test is about.
+func (c *alertsTestCommand) about(ctx context.Context, rule alerts.Rule, now time.Time) (alerts.Case, error) {
+	if c.incident == sampleIncident {
+		return alerts.SampleCase(rule, now), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, alertsTimeout)
+	defer cancel()
+	database, err := c.database.Work(ctx)
+	if err != nil {
+		return alerts.Case{}, err
+	}
+	defer database.Close()
+	about, ok, err := alerts.CurrentCase(ctx, database.Backend, now)
+	if err != nil {
+		return alerts.Case{}, c.database.Explain(err)
+	}
+	if !ok {
+		return alerts.Case{}, console.NotAcquired("the database has no incident of the last 15 minutes: use --incident sample")
+	}
+	return about, nil
+}
+
+// over returns the message that follows when the alert of a test has ended.
+func over(batch notifiers.Batch) notifiers.Batch {
+	ended := batch.Alerts[0]
+	ended.ID, ended.EndedAt = uuid.New(), batch.At
+	batch.Alerts = []notifiers.Alert{ended}
+	return batch
+}
+
+func (c *alertsTestCommand) printMessages(batch notifiers.Batch) error {
+	messages := []testedMessage{}
+	var lines []string
+	for _, b := range []notifiers.Batch{batch, over(batch)} {
+		text := strings.TrimSuffix(b.Text(), "\n")
+		messages = append(messages, testedMessage{b.Title(), text})
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, strings.Split(text, "\n")...)
+	}
+	return c.out.Print(map[string][]testedMessage{"messages": messages}, lines...)
+}
+
+// send sends the messages to all addresses, and prints the results.
+func (c *alertsTestCommand) send(ctx context.Context, set notifiers.Set, addresses []string, batch notifiers.Batch) error {
 	records, failed := []testedRecord{}, 0
 	var lines []string
 	for _, address := range addresses {
 		record := testedRecord{Address: address, Sent: true}
 		line := address + ": sent"
-		if err := sendTest(cmd.Context(), set, address, rule); err != nil {
+		if err := sendTest(ctx, set, address, batch); err != nil {
 			failed++
 			record.Sent, record.Error = false, console.Flatten(err.Error())
 			line = address + ": not sent: " + record.Error
 		}
 		records, lines = append(records, record), append(lines, line)
 	}
-	if err := out.Print(map[string][]testedRecord{"tests": records}, lines...); err != nil {
+	if err := c.out.Print(map[string][]testedRecord{"tests": records}, lines...); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -87,32 +180,28 @@ func testAlert(cmd *cobra.Command, out *console.Output, name string) error {
 }
 
 // testedBy returns the rule to use for the test, and the addresses to notify.
-func testedBy(name string, rules []alerts.Rule, set notifiers.Set) (rule alerts.Rule, addresses []string) {
-	rule = alerts.Rule{Name: "tenure_test", Severity: "info"}
+func testedBy(name string, rules []alerts.Rule, set notifiers.Set) (rule alerts.Rule, addresses []string, known bool) {
+	host, _ := os.Hostname() // for the operator
 	if _, _, err := set.Find(name); err == nil {
-		return rule, []string{name}
+		return alerts.Rule{Name: "tenure_test", Severity: "info", Annotations: map[string]string{
+			"summary": "a message from " + strings.NewReplacer("{", "", "}", "").Replace(host),
+		}}, []string{name}, true
 	}
 	if i := slices.IndexFunc(rules, func(r alerts.Rule) bool { return r.Name == name }); i >= 0 {
-		return rules[i], rules[i].Notify
+		return rules[i], rules[i].Notify, true
 	}
-	return rule, nil
+	return alerts.Rule{}, nil, false
 }
 
 // sendTest sends the start and the end of an alert.
-func sendTest(ctx context.Context, set notifiers.Set, address string, rule alerts.Rule) error {
+func sendTest(ctx context.Context, set notifiers.Set, address string, batch notifiers.Batch) error {
 	notifier, target, err := set.Find(address)
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // for the operator
-	alert := notifiers.Alert{
-		ID: uuid.New(), Name: rule.Name, Severity: rule.Severity, StartedAt: time.Now(),
-		Labels:      map[string]string{"alertname": rule.Name, "severity": rule.Severity, "test": "true"},
-		Annotations: map[string]string{"summary": fmt.Sprintf("a test of %s, sent from %s", address, host)},
-	}
-	if err := notifier.Send(ctx, target, []notifiers.Alert{alert}); err != nil {
+	batch.Alerts[0].ID = uuid.New()
+	if err := notifier.Send(ctx, target, batch); err != nil {
 		return err
 	}
-	alert.ID, alert.EndedAt = uuid.New(), time.Now()
-	return notifier.Send(ctx, target, []notifiers.Alert{alert})
+	return notifier.Send(ctx, target, over(batch))
 }

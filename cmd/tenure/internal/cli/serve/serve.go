@@ -19,6 +19,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/dashboard"
 	"github.com/exactly-one/tenure/internal/httpguard"
 	"github.com/exactly-one/tenure/metrics"
@@ -55,6 +56,7 @@ type serveCommand struct {
 	login     bool
 	passwords string
 	header    string
+	external  string
 	proxies   []string
 	interval  flagvalue.Duration
 	keep      flagvalue.Duration
@@ -90,6 +92,7 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for users who may act; default none")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable")
+	flags.StringVar(&c.external, "external-url", "", "address at which people open the dashboard, for links in notifications; default none")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are rolled up into daily totals; default 2160h")
 }
@@ -107,7 +110,20 @@ func (c *serveCommand) check() error {
 	case c.login && !c.dashboard:
 		return console.Usage("--login-required needs the dashboard: omit --dashboard=false")
 	}
+	if c.external != "" {
+		if err := config.CheckExternalURL(c.external); err != nil {
+			return console.Usage("--external-url is %q: %v", c.external, err)
+		}
+	}
 	return nil
+}
+
+// clusterName is the name of the cluster in notifications, if it has one.
+func (c *serveCommand) clusterName() string {
+	if c.Member.Name == service.DefaultClusterName {
+		return ""
+	}
+	return c.Member.Name
 }
 
 // networks returns the trusted proxies.
@@ -166,7 +182,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer pool.Close()
 	rules, err := openLiveAlerts(settings.Of(cmd.Flags()), alerts.Config{
-		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value,
+		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value, Cluster: c.clusterName(), URL: c.external,
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-const alertsLong = `Show, check, try out and export alerts.
+const alertsLong = `Show, silence, acknowledge, check, try out and export alerts.
 
 An alert is an [[alerts]] table of the configuration file: a condition, in PromQL
 over the metrics of all nodes, and the notifiers to use. tenure serve writes the
@@ -24,7 +24,8 @@ alerts to the database, and the leader of metrics-aggregator evaluates them.`
 // New returns the command "tenure alerts".
 func New(out *console.Output) *cobra.Command {
 	return console.Group("alerts", "Show and check alerts", alertsLong,
-		newAlertsList(out), newAlertsCheck(out), newAlertsTest(out), newAlertsExport(out))
+		newAlertsList(out), newAlertsCheck(out), newAlertsTest(out), newAlertsExport(out),
+		newAlertsSilence(out), newAlertsUnsilence(out), newAlertsSilences(out), newAlertsAcknowledge(out), newAlertsHistory(out))
 }
 
 const alertsListLong = `List the alerts in the database with their states: inactive, pending (the condition
@@ -66,6 +67,8 @@ type AlertRecord struct {
 	Severity             string            `json:"severity"`
 	Labels               map[string]string `json:"labels"`
 	Annotations          map[string]string `json:"annotations"`
+	Description          string            `json:"description"`
+	Runbook              string            `json:"runbook"`
 	Notify               []string          `json:"notify"`
 	ChangedAt            console.Timestamp `json:"changed_at"`
 	ChangedBy            string            `json:"changed_by"`
@@ -83,6 +86,13 @@ type seriesRecord struct {
 	Value       string            `json:"value"` // a string, since it may be NaN or infinite
 	ActiveAt    console.Timestamp `json:"active_at"`
 	FiredAt     console.Timestamp `json:"fired_at"` // null while pending
+
+	VacantSince       console.Timestamp `json:"vacant_since"` // null if that is not known
+	Incident          string            `json:"incident"`
+	AcknowledgedBy    string            `json:"acknowledged_by"`
+	AcknowledgedUntil console.Timestamp `json:"acknowledged_until"`
+	SilencedBy        string            `json:"silenced_by"`
+	SilencedUntil     console.Timestamp `json:"silenced_until"`
 }
 
 func (c *alertsListCommand) run(ctx context.Context) error {
@@ -137,7 +147,7 @@ func readAlerts(ctx context.Context, flags *connect.DatabaseFlags) ([]alerts.Sta
 func newAlertRecord(s alerts.Status) AlertRecord {
 	r := AlertRecord{
 		Name: s.Name, State: string(s.State), Condition: s.Condition, For: s.For.Seconds(), Severity: s.Severity,
-		Labels: s.Labels, Annotations: s.Annotations, Notify: append([]string{}, s.Notify...),
+		Labels: s.Labels, Annotations: s.Annotations, Description: s.Description, Runbook: s.Runbook, Notify: append([]string{}, s.Notify...),
 		ChangedAt: console.Timestamp(s.ChangedAt), ChangedBy: s.ChangedBy, Problem: s.Problem,
 		PendingNotifications: s.PendingNotifications, FailedNotifications: s.FailedNotifications, NotificationProblem: s.NotificationProblem,
 		Series: []seriesRecord{},
@@ -146,6 +156,9 @@ func newAlertRecord(s alerts.Status) AlertRecord {
 		r.Series = append(r.Series, seriesRecord{
 			State: string(a.State), Labels: a.Labels, Annotations: a.Annotations, Value: strconv.FormatFloat(a.Value, 'g', -1, 64),
 			ActiveAt: console.Timestamp(a.ActiveAt), FiredAt: console.Timestamp(a.FiredAt),
+			VacantSince: console.Timestamp(a.VacantSince), Incident: a.Incident,
+			AcknowledgedBy: a.AckedBy, AcknowledgedUntil: console.Timestamp(a.AckedUntil),
+			SilencedBy: a.SilencedBy, SilencedUntil: console.Timestamp(a.SilencedUntil),
 		})
 	}
 	return r

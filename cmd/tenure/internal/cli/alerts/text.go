@@ -37,6 +37,15 @@ func alertDetails(s alerts.Status) []string {
 			text += ": " + summary
 		}
 		line("%s", text)
+		if a.Incident != "" {
+			line("incident: %s", a.Incident)
+		}
+		if a.SilencedBy != "" {
+			line("silenced by %s until %s", a.SilencedBy, console.ShortTime(a.SilencedUntil))
+		}
+		if a.AckedBy != "" {
+			line("acknowledged by %s until %s", a.AckedBy, console.ShortTime(a.AckedUntil))
+		}
 	}
 	if s.NotificationProblem != "" {
 		line("notification failed: %s", s.NotificationProblem)

@@ -1,0 +1,292 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+)
+
+// subject is what commands on alerts of the database open.
+var subject = &connect.Subject[*alerts.Admin]{
+	Name: "alert", List: "tenure alerts list",
+	Open: func(d *connect.WorkDatabase) *alerts.Admin { return alerts.NewAdmin(d.Backend, d.Pool) },
+	Offer: func(ctx context.Context, admin *alerts.Admin) ([]cobra.Completion, error) {
+		names, err := admin.RuleNames(ctx)
+		for i, name := range names {
+			names[i] = console.Flatten(name)
+		}
+		return names, err
+	},
+	Unknown: func(err error) (name string, known []string) {
+		if unknown, ok := errors.AsType[*alerts.UnknownRuleError](err); ok {
+			return unknown.Name, unknown.Known
+		}
+		return "", nil
+	},
+}
+
+// lengthFlag is the flag for how long something lasts.
+type lengthFlag struct{ flagvalue.Duration }
+
+func (f *lengthFlag) register(cmd *cobra.Command, what string) {
+	cmd.Flags().Var(&f.Duration, "for", "how long the "+what+" lasts, such as 2h; required")
+}
+
+func (f *lengthFlag) check() error {
+	switch {
+	case f.Value == 0:
+		return console.Usage("--for is required: how long, such as 2h")
+	case f.Value < alerts.MinAttention || f.Value > alerts.MaxAttention:
+		return console.Usage("--for is %v; it must be from %v to %v", f.Value, alerts.MinAttention, alerts.MaxAttention)
+	}
+	return nil
+}
+
+const silenceLong = `Silence alerts for a time. They still fire and appear on the page and in tenure alerts
+list, but no notification that they fire is sent. If an alert still fires when the
+silence ends, its notifiers get it then. The end of an alert that was sent before is
+sent during a silence too.
+
+NAME is an alert. --match restricts the silence to alerts with a label, or without
+NAME silences all alerts with it.`
+
+func newAlertsSilence(out *console.Output) *cobra.Command {
+	var (
+		length  lengthFlag
+		match   flagvalue.Labels
+		comment string
+	)
+	cmd := &cobra.Command{
+		Use: "silence [NAME]", Short: "Silence alerts for a time", Long: silenceLong,
+		Example: "  tenure alerts silence no_leader --for 2h --comment maintenance\n  tenure alerts silence --match role=billing --for 30m",
+		Args:    atMostOne("alert"), ValidArgsFunction: subject.Complete,
+	}
+	length.register(cmd, "silence")
+	cmd.Flags().Var(&match, "match", "label NAME=VALUE that an alert must have; repeatable")
+	cmd.Flags().StringVar(&comment, "comment", "", "reason to record")
+	return checkedFirst(subject.Change(cmd, func(ctx context.Context, admin *alerts.Admin, args []string, by string) error {
+		s := alerts.Silence{Rule: strings.Join(args, ""), Matchers: match.Values, Comment: comment, CreatedBy: by}
+		s, err := admin.Silence(ctx, s, length.Value)
+		if err != nil {
+			return err
+		}
+		return out.Print(newSilenceRecord(s), fmt.Sprintf("silence %d: %s until %s", s.ID, silenced(s), console.ShortTime(s.Until)))
+	}), func(args []string) error {
+		if len(args) == 0 && len(match.Values) == 0 {
+			return console.Usage("name an alert, or labels with --match")
+		}
+		return length.check()
+	})
+}
+
+// checkedFirst makes a command check its input before it opens the database.
+func checkedFirst(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+func newAlertsUnsilence(out *console.Output) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "unsilence NUMBER", Short: "End a silence early",
+		Long:    "End a silence early. NUMBER is its number in tenure alerts silences. Alerts that fire are sent then.",
+		Example: "  tenure alerts unsilence 3",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return console.Usage("give the number of one silence; see tenure alerts silences")
+			}
+			if n, err := strconv.ParseInt(args[0], 10, 64); err != nil || n < 1 {
+				return console.Usage("%q is not the number of a silence; see tenure alerts silences", args[0])
+			}
+			return nil
+		},
+	}
+	return subject.Change(cmd, func(ctx context.Context, admin *alerts.Admin, args []string, by string) error {
+		id, err := strconv.ParseInt(args[0], 10, 64)
+		if err == nil {
+			err = admin.Unsilence(ctx, id, by)
+		}
+		if errors.Is(err, alerts.ErrNoSilence) {
+			return console.Usage("%w; see tenure alerts silences", err)
+		}
+		if err != nil {
+			return err
+		}
+		return out.Print(map[string]int64{"ended": id}, fmt.Sprintf("silence %d has ended", id))
+	})
+}
+
+// SilencesRecord is the printed list of silences.
+type SilencesRecord struct {
+	Silences []SilenceRecord `json:"silences"`
+}
+
+// SilenceRecord is a silence as printed.
+type SilenceRecord struct {
+	Number    int64             `json:"number"`
+	Alert     string            `json:"alert"` // empty for all
+	Match     map[string]string `json:"match"`
+	Comment   string            `json:"comment"`
+	CreatedBy string            `json:"created_by"`
+	CreatedAt console.Timestamp `json:"created_at"`
+	Until     console.Timestamp `json:"until"`
+	EndedBy   string            `json:"ended_by"`
+	EndedAt   console.Timestamp `json:"ended_at"` // null unless it was ended early
+}
+
+func newSilenceRecord(s alerts.Silence) SilenceRecord {
+	match := map[string]string{}
+	maps.Copy(match, s.Matchers)
+	return SilenceRecord{
+		s.ID, s.Rule, match, s.Comment, s.CreatedBy, console.Timestamp(s.CreatedAt), console.Timestamp(s.Until),
+		s.EndedBy, console.Timestamp(s.EndedAt),
+	}
+}
+
+// silenced describes the alerts that a silence is for.
+func silenced(s alerts.Silence) string {
+	what := s.Rule
+	if what == "" {
+		what = "all alerts"
+	}
+	return console.Flatten(what + labelsText(s.Matchers))
+}
+
+func newAlertsSilences(out *console.Output) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "silences", Short: "List silences",
+		Long:    "List the silences that last, the latest first. With --all also those that are over, for 90 days.",
+		Example: "  tenure alerts silences --all", Args: console.NoArgs,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list silences that are over too")
+	return subject.Read(cmd, func(ctx context.Context, admin *alerts.Admin, _ []string) error {
+		list, err := admin.Silences(ctx, all)
+		if err != nil {
+			return err
+		}
+		record := SilencesRecord{Silences: []SilenceRecord{}}
+		rows := [][]string{{"NUMBER", "ALERTS", "UNTIL", "BY", "ENDED BY", "COMMENT"}}
+		for _, s := range list {
+			record.Silences = append(record.Silences, newSilenceRecord(s))
+			rows = append(rows, []string{
+				strconv.FormatInt(s.ID, 10), silenced(s), console.ShortTime(s.Until), console.Flatten(s.CreatedBy),
+				console.OrDash(console.Flatten(s.EndedBy)), console.OrDash(console.Flatten(s.Comment)),
+			})
+		}
+		return out.PrintTable(record, rows, "ENDED BY")
+	})
+}
+
+const acknowledgeLong = `Record that an operator handles the alerts of a name that fire: the page and tenure alerts
+list show who, and until when. If an alert still fires when the time is over, its
+notifiers get it again.
+
+Exits 1 if no such alert fires.`
+
+func newAlertsAcknowledge(out *console.Output) *cobra.Command {
+	var (
+		length lengthFlag
+		match  flagvalue.Labels
+	)
+	cmd := &cobra.Command{
+		Use: "acknowledge NAME", Short: "Record that an operator handles an alert", Long: acknowledgeLong,
+		Example: "  tenure alerts acknowledge no_leader --for 1h",
+	}
+	length.register(cmd, "acknowledgment")
+	cmd.Flags().Var(&match, "match", "label NAME=VALUE that an alert must have; repeatable")
+	return checkedFirst(subject.Change(cmd, func(ctx context.Context, admin *alerts.Admin, args []string, by string) error {
+		count, err := admin.Acknowledge(ctx, args[0], match.Values, by, length.Value)
+		if errors.Is(err, alerts.ErrNotFiring) {
+			return console.NotAcquired("%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		return out.Print(map[string]int{"acknowledged": count}, fmt.Sprintf("acknowledged: %d", count))
+	}), func([]string) error { return length.check() })
+}
+
+// AlertHistoryRecord is the printed history of alerts.
+type AlertHistoryRecord struct {
+	Alerts []PastAlertRecord `json:"alerts"`
+}
+
+// PastAlertRecord is an alert that fired, as printed.
+type PastAlertRecord struct {
+	Name           string            `json:"name"`
+	Severity       string            `json:"severity"`
+	Labels         map[string]string `json:"labels"`
+	Summary        string            `json:"summary"`
+	Incident       string            `json:"incident"`
+	FiredAt        console.Timestamp `json:"fired_at"`
+	EndedAt        console.Timestamp `json:"ended_at"` // null while it fires
+	SilencedBy     string            `json:"silenced_by"`
+	AcknowledgedBy string            `json:"acknowledged_by"`
+}
+
+func newAlertsHistory(out *console.Output) *cobra.Command {
+	var since, until flagvalue.Moment
+	cmd := &cobra.Command{
+		Use: "history [NAME]", Short: "List alerts that fired",
+		Long: "List the alerts that fired, the latest first, with how long, who had silenced or\n" +
+			"acknowledged them, and the incident. Alerts are kept for 90 days after their end.",
+		Example: "  tenure alerts history --since 24h\n  tenure alerts history no_leader -n 100",
+		Args:    atMostOne("alert"), ValidArgsFunction: subject.Complete,
+	}
+	cmd.Flags().Var(&since, "since", "show what ended after this: a time in RFC 3339, or an age such as 24h")
+	cmd.Flags().Var(&until, "until", "show what fired before this: a time in RFC 3339, or an age such as 24h")
+	return subject.ReadMost(cmd, func(ctx context.Context, admin *alerts.Admin, args []string, most int) error {
+		now := time.Now()
+		query := alerts.HistoryQuery{Rule: strings.Join(args, ""), Since: since.Before(now), Until: until.Before(now), Limit: most}
+		list, err := admin.History(ctx, query)
+		if err != nil {
+			return err
+		}
+		record := AlertHistoryRecord{Alerts: []PastAlertRecord{}}
+		rows := [][]string{{"FIRED", "LASTED", "SEVERITY", "ALERT", "BY", "WHAT"}}
+		for _, p := range list {
+			record.Alerts = append(record.Alerts, PastAlertRecord{
+				p.Rule, p.Severity, p.Labels, p.Summary, p.Incident, console.Timestamp(p.FiredAt), console.Timestamp(p.EndedAt), p.SilencedBy, p.AckedBy,
+			})
+			rows = append(rows, pastRow(p))
+		}
+		return out.PrintTable(record, rows, "BY")
+	})
+}
+
+func pastRow(p alerts.Past) []string {
+	lasted := "fires"
+	if !p.EndedAt.IsZero() {
+		lasted = console.ShortDuration(p.EndedAt.Sub(p.FiredAt))
+	}
+	var by []string
+	if p.SilencedBy != "" {
+		by = append(by, "silenced: "+p.SilencedBy)
+	}
+	if p.AckedBy != "" {
+		by = append(by, "acknowledged: "+p.AckedBy)
+	}
+	texts := slices.DeleteFunc([]string{p.Summary, p.Incident}, func(text string) bool { return text == "" })
+	return []string{
+		console.ShortTime(p.FiredAt), lasted, console.Flatten(p.Severity), console.Flatten(p.Rule + labelsText(p.Labels)),
+		console.OrDash(console.Flatten(strings.Join(by, ", "))), console.OrDash(console.Flatten(strings.Join(texts, ". "))),
+	}
+}

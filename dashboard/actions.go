@@ -29,6 +29,9 @@ const (
 	triggerSchedule = "trigger_schedule"
 	pauseSchedule   = "pause_schedule"
 	resumeSchedule  = "resume_schedule"
+
+	silenceAlert     = "silence_alert"
+	acknowledgeAlert = "acknowledge_alert"
 )
 
 // How long an action may take, and how long to wait for its outcome: work in flight
@@ -44,6 +47,11 @@ type actionBody struct {
 	Name   string    `json:"name"` // of the role, processor or schedule
 	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
 	Force  bool      `json:"force"`
+
+	// Of an alert.
+	Labels  map[string]string `json:"labels"`
+	Seconds int               `json:"seconds"`
+	Comment string            `json:"comment"`
 }
 
 // outcome is the result of an action.
@@ -114,6 +122,9 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		return about, d.request(ctx, tenure.Request{Kind: kind, Node: body.Node, Force: body.Force, By: by}, "node", body.Node.String())
 	}
 	about.detail = body.Name
+	if body.Action == silenceAlert || body.Action == acknowledgeAlert {
+		return about, d.actOnAlert(ctx, body, by)
+	}
 	if d.processors == nil {
 		return about, errUnknown
 	}
@@ -169,6 +180,8 @@ func explain(err error, body actionBody) (status int, message string) {
 		return http.StatusConflict, "the node has died or left"
 	case errors.Is(err, tenure.ErrLastNode):
 		return http.StatusConflict, "no other node would be active"
+	case errors.Is(err, ErrNoAlert):
+		return http.StatusConflict, "no such alert fires at the moment"
 	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
 	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):

@@ -32,6 +32,10 @@ type Config struct {
 	// every few seconds, and should not take longer than a second.
 	Alerts func(context.Context) ([]Alert, error)
 
+	// HandleAlert, if set, silences and acknowledges alerts for users that may act. An
+	// error may match [ErrNoAlert] or tenure.ErrInvalidConfig.
+	HandleAlert func(context.Context, AlertRequest) error
+
 	// Authentication configures how visitors authenticate. With the zero value,
 	// all visitors may view and none may act.
 	Authentication Authentication
@@ -66,6 +70,16 @@ type Alert struct {
 	Summary  string            `json:"summary"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Since    time.Time         `json:"since"` // when the state began; zero if unknown
+
+	Description string `json:"description,omitempty"`
+	Runbook     string `json:"runbook,omitempty"`  // the address of a page on what to do
+	Incident    string `json:"incident,omitempty"` // what had happened when it fired
+
+	// Who acknowledged or silenced it, and until when; empty and zero if no user did.
+	AcknowledgedBy    string    `json:"acknowledged_by,omitempty"`
+	AcknowledgedUntil time.Time `json:"acknowledged_until,omitzero"`
+	SilencedBy        string    `json:"silenced_by,omitempty"`
+	SilencedUntil     time.Time `json:"silenced_until,omitzero"`
 }
 
 // Dashboard serves the page and its data. It is safe for concurrent use.

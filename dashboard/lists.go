@@ -15,7 +15,7 @@ func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
 	d.snapshot.mu.RLock()
 	work, alerts := d.snapshot.work, d.snapshot.alerts
 	d.snapshot.mu.RUnlock()
-	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil})
+	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil, "alert_actions": d.config.HandleAlert != nil})
 }
 
 // list is some rows of many.

@@ -49,6 +49,10 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 		message, done = p.drained(what)
 	case triggerSchedule:
 		message, done = p.ran(what)
+	case silenceAlert:
+		message, done = quoted(what.Name)+" is silenced.", true
+	case acknowledgeAlert:
+		message, done = quoted(what.Name)+" is acknowledged.", true
 	case pauseProcessor, pauseSchedule:
 		message, done = quoted(what.Name)+" is paused.", true
 	default:

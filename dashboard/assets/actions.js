@@ -154,3 +154,26 @@ export function scheduleActions(schedule) {
     }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
   ];
 }
+
+// lengths are how long an alert can be silenced or acknowledged.
+const lengths = [["30 min", 1800], ["1 h", 3600], ["2 h", 7200], ["8 h", 28800], ["1 d", 86400], ["7 d", 604800]];
+
+export function alertActions(alert) {
+  const { alertname, severity, ...labels } = alert.labels ?? {};
+  const key = `${alert.name} ${JSON.stringify(labels)}`;
+  const ask = (title, verb, action, text) => () => {
+    const length = h("select", { name: "length" }, lengths.map(([label, seconds]) => h("option", { value: seconds }, label)));
+    length.value = "3600";
+    confirm({
+      title, verb, action: { action, name: alert.name, labels }, read: () => ({ seconds: Number(length.value) }),
+      text: `${called(alert.name)} ${text}`, extra: h("label", {}, "For", length),
+    });
+  };
+  return [
+    alert.state === "firing" ? button("Acknowledge", ask("Acknowledge?", "Acknowledge", "acknowledge_alert",
+      "shows that you handle it. If it still fires when the time is over, it is sent again."),
+    `acknowledge ${key}`, { class: "compact", "aria-label": `Acknowledge: ${alert.name}` }) : null, " ",
+    button("Silence", ask("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time is over."),
+      `silence ${key}`, { class: "compact", "aria-label": `Silence: ${alert.name}` }),
+  ];
+}

@@ -1,16 +1,57 @@
-// Alerts: what fires first.
+// Alerts: those that fire or are about to, the worst first, and then the others.
 
+import { alertActions, mayAct } from "./actions.js";
 import { h, name, panel, prose, status } from "./dom.js";
-import { ago, statusOf, whole } from "./format.js";
+import { ago, moment, statusOf, whole } from "./format.js";
 import { state } from "./live.js";
 
+const severities = { critical: 0, error: 1, warning: 2, info: 3 };
 const urgency = { firing: 0, pending: 1, inactive: 2 };
+const inactive = (alert) => (alert.state === "inactive" ? 1 : 0);
+
+function byUrgency(a, b) {
+  return inactive(a) - inactive(b) || (severities[a.severity] ?? 4) - (severities[b.severity] ?? 4) ||
+    (urgency[a.state] ?? 3) - (urgency[b.state] ?? 3) || a.name.localeCompare(b.name);
+}
+
+// link is a link to a runbook, if its address is one of the web.
+function link(address) {
+  const web = URL.canParse(address) && ["https:", "http:"].includes(new URL(address).protocol);
+  return web ? h("a", { href: address, rel: "noreferrer" }, "Runbook") : prose(address);
+}
+
+// remarks are who handles or has silenced an alert.
+function remarks(alert) {
+  const by = (what, who, time) => (who ? h("div", { class: "small" }, h("b", {}, what), " by ", name(who), ` until ${moment(time)}`) : null);
+  return [by("Acknowledged", alert.acknowledged_by, alert.acknowledged_until), by("Silenced", alert.silenced_by, alert.silenced_until)];
+}
+
+function details(alert) {
+  return [
+    prose(alert.summary || "–"), remarks(alert),
+    alert.incident ? h("div", { class: "small" }, prose(alert.incident)) : null,
+    alert.description && alert.description !== alert.summary ? h("div", { class: "small faint" }, prose(alert.description)) : null,
+    alert.runbook ? h("div", { class: "small" }, link(alert.runbook)) : null,
+  ];
+}
+
+function row(alert) {
+  const [level, word, shape] = statusOf(alert.state);
+  const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
+  return h("tr", {},
+    h("td", {}, name(alert.name), h("div", { class: "narrow" }, status(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
+      h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", details(alert)),
+      mayAct() && alert.state !== "inactive" && state.alertActions ? h("div", {}, alertActions(alert)) : null),
+    h("td", { class: "wide" }, status(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
+    h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"),
+    h("td", { class: "wide" }, details(alert)));
+}
 
 export default function alerts(page) {
   const body = h("div", {});
   let drawn = "";
   function draw() {
-    const all = [...(state.alerts ?? [])].sort((a, b) => (urgency[a.state] ?? 3) - (urgency[b.state] ?? 3) || a.name.localeCompare(b.name));
+    const all = [...(state.alerts ?? [])].sort(byUrgency);
     const text = JSON.stringify(all);
     if (text === drawn) return;
     drawn = text;
@@ -20,12 +61,7 @@ export default function alerts(page) {
     }
     body.replaceChildren(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alerts" }, h("table", { class: "table" },
       h("thead", {}, h("tr", {}, ["Alert", "State", "Severity", "Since", "Summary"].map((title) => h("th", { scope: "col", class: ["State", "Severity", "Summary"].includes(title) ? "wide" : "" }, title)))),
-      h("tbody", {}, all.map((alert) => {
-        const [level, word, shape] = statusOf(alert.state);
-        const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
-        return h("tr", {}, h("td", {}, name(alert.name), h("div", { class: "narrow" }, status(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null, h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", alert.summary ? prose(alert.summary) : "")), h("td", { class: "wide" }, status(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
-          h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"), h("td", { class: "wide" }, prose(alert.summary || "–")));
-      })))));
+      h("tbody", {}, all.map(row)))));
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Alerts"), panel("Alerts", null, body));
   draw();

@@ -123,6 +123,7 @@ function start() {
 async function readAll() {
   const seen = await get("now");
   state.alertsShown = seen.alerts_shown;
+  state.alertActions = seen.alert_actions;
   state.work = seen.work;
   state.alerts = seen.alerts;
   live.dispatchEvent(new CustomEvent("now", { detail: (state.now = seen.now) }));

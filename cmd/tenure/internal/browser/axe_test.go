@@ -81,7 +81,9 @@ func extract(archive []byte, name string) (string, error) {
 // desk or on a phone, nor in a dialog.
 func TestPagesPassAccessibilityChecker(t *testing.T) {
 	script := axe(t)
-	w := newWorld(t, dashboard.Config{Alerts: someAlerts, Authentication: withToken(t)}, seed)
+	w := newWorld(t, dashboard.Config{
+		Alerts: handledAlerts, HandleAlert: func(context.Context, dashboard.AlertRequest) error { return nil }, Authentication: withToken(t),
+	}, seed)
 	p := w.open("#/login")
 	check := func(what string) {
 		t.Helper()

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,12 +79,30 @@ func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(contex
 	}
 }
 
+// handle returns the function with which users of the dashboard silence and acknowledge
+// alerts.
+func (*liveAlerts) handle(p *service.Participant, pool *pgxpool.Pool) func(context.Context, dashboard.AlertRequest) error {
+	admin := alerts.NewAdmin(p.Node.Backend().(*postgres.Backend), pool)
+	return func(ctx context.Context, r dashboard.AlertRequest) error {
+		if !r.Acknowledge {
+			_, err := admin.Silence(ctx, alerts.Silence{Rule: r.Name, Matchers: r.Labels, Comment: r.Comment, CreatedBy: r.By}, r.For)
+			return err
+		}
+		_, err := admin.Acknowledge(ctx, r.Name, r.Labels, r.By, r.For)
+		if errors.Is(err, alerts.ErrNotFiring) {
+			err = fmt.Errorf("%w: %w", dashboard.ErrNoAlert, err)
+		}
+		return err
+	}
+}
+
 // maxShown is how many alerts of one rule the page shows: every viewer receives
 // all of them after each change.
 const maxShown = 100
 
-// shownAlerts returns alerts as the page shows them: for each rule, firing
-// alerts first, and the oldest first.
+// shownAlerts returns alerts as the page shows them: the worst first, then firing alerts,
+// then the oldest; rules without alerts come last. Of a rule with many alerts it returns
+// the firing and the oldest.
 func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	all := []dashboard.Alert{}
 	for _, rule := range list {
@@ -99,17 +119,31 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 			}
 			all = append(all, dashboard.Alert{
 				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
-				Summary: summaryOf(rule, one),
+				Summary: summaryOf(rule, one), Description: one.Annotations["description"], Runbook: one.Annotations["runbook"], Incident: one.Incident,
+				AcknowledgedBy: one.AckedBy, AcknowledgedUntil: one.AckedUntil, SilencedBy: one.SilencedBy, SilencedUntil: one.SilencedUntil,
 			})
 		}
 		if more := len(rule.Alerts) - maxShown; more > 0 {
 			all = append(all, dashboard.Alert{
-				Name: rule.Name, State: string(rule.State), Severity: rule.Severity,
+				Name: rule.Name, State: string(rule.Alerts[len(rule.Alerts)-1].State), Severity: rule.Severity,
 				Summary: fmt.Sprintf("and %d more: see tenure alerts list -o json", more),
 			})
 		}
 	}
+	slices.SortStableFunc(all, compareAlerts)
 	return all
+}
+
+// compareAlerts orders alerts by how urgent they are.
+func compareAlerts(a, b dashboard.Alert) int {
+	inactive := func(a dashboard.Alert) int {
+		if a.State == string(alerts.Inactive) {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(inactive(a)-inactive(b), slices.Index(alerts.Severities, b.Severity)-slices.Index(alerts.Severities, a.Severity),
+		strings.Compare(a.State, b.State)) // firing comes before pending
 }
 
 // summaryOf returns an alert's summary from the usual annotations.

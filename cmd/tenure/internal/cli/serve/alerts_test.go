@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +37,31 @@ func TestShownAlertsAreLimited(t *testing.T) {
 	}
 	if shownAlerts(nil) == nil {
 		t.Error("no alerts are no list")
+	}
+}
+
+// The worst alerts come first, then those that fire; rules without alerts come last.
+func TestShownAlertsAreOrderedByUrgency(t *testing.T) {
+	t.Parallel()
+	rule := func(name, severity string, states ...alerts.State) alerts.Status {
+		s := alerts.Status{Rule: alerts.Rule{Name: name, Severity: severity}, State: alerts.Inactive}
+		for _, state := range states {
+			s.Alerts = append(s.Alerts, alerts.Alert{State: state, SilencedBy: "ann", AckedBy: "bob", Incident: "api-1 crashed."})
+		}
+		return s
+	}
+	var got []string
+	for _, one := range shownAlerts([]alerts.Status{
+		rule("calm", "critical"), rule("slow", "warning", alerts.Firing), rule("down", "critical", alerts.Pending, alerts.Firing), rule("odd", "error", alerts.Pending),
+		rule("note", "info", alerts.Firing),
+	}) {
+		got = append(got, one.Name+" "+one.State)
+		if one.State != string(alerts.Inactive) && (one.SilencedBy != "ann" || one.AcknowledgedBy != "bob" || one.Incident != "api-1 crashed.") {
+			t.Errorf("%+v", one)
+		}
+	}
+	want := []string{"down firing", "down pending", "odd pending", "slow firing", "note firing", "calm inactive"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is %q; want %q", got, want)
 	}
 }

@@ -157,13 +157,13 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	config, err := c.Node.Config(cmd.ErrOrStderr())
+	nodeConfig, err := c.Node.Config(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	var password func(user, password string) bool
 	if c.passwords != "" {
-		file, err := openPasswords(c.passwords, config.Logger)
+		file, err := openPasswords(c.passwords, nodeConfig.Logger)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	c.Listen.Page = c.beside(figures, page)
 	c.Listen.Proxies, c.Listen.Database = proxies, pool
 	var who dashboard.Authentication
-	return c.Flags.Run(ctx, config, service.Task{
+	return c.Flags.Run(ctx, nodeConfig, service.Task{
 		Live:    settings.Live{settings.LiveList("alerts"): rules.reload},
 		Samples: pool,
 		Listening: func(server *service.HTTPServer) error {
@@ -210,7 +210,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 			}
 			return page.close, page.open(dashboard.Config{
 				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), HandleAlert: rules.handle(p, pool), Title: c.Member.Name,
-				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: config.Logger,
+				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: nodeConfig.Logger,
 			})
 		},
 		Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {

@@ -51,7 +51,10 @@ type Status struct {
 	Running  int64   // runs in progress, or left by a leader that ended
 	Failures int64   // runs that failed, timed out or panicked since the schedule was added
 	Panics   int64   // those that panicked
-	Missed   int64   // ticks without a leader, among the stored runs
+	// FailedInRow is how many runs failed, timed out or panicked since the last one
+	// that succeeded, among the last 100 stored runs.
+	FailedInRow int64
+	Missed      int64 // ticks without a leader, among the stored runs
 	// Problem says why the next tick is not known, for example because this
 	// machine does not know the time zone.
 	Problem error
@@ -229,7 +232,7 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 		var override *string
 		var last nullableRecord
 		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &override, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
-			&s.Failures, &s.Panics, &s.Waiting, &s.Running, &s.Missed, &now}, last.targets()...)...)
+			&s.Failures, &s.Panics, &s.FailedInRow, &s.Waiting, &s.Running, &s.Missed, &now}, last.targets()...)...)
 		if err == nil {
 			err = s.decodeSettings(settings)
 		}

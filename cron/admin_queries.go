@@ -22,6 +22,7 @@ SELECT
     EXISTS (SELECT FROM {terms} t WHERE t.role = s.role AND t.term = s.term AND t.ended_at IS NULL),
     s.failures,
     s.panics,
+    f.failed,
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'waiting'),
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'running'),
     (SELECT coalesce(sum(w.ticks), 0)::bigint FROM {runs} w WHERE w.schedule = s.name AND w.state = 'missed'),
@@ -34,6 +35,16 @@ LEFT JOIN LATERAL (
     ORDER BY l.scheduled_for DESC
     LIMIT 1
 ) r ON true
+CROSS JOIN LATERAL (
+    SELECT coalesce(min(place) FILTER (WHERE state = 'succeeded') - 1, count(*)) AS failed
+    FROM (
+        SELECT e.state, row_number() OVER (ORDER BY e.scheduled_for DESC) AS place
+        FROM {runs} e
+        WHERE e.schedule = s.name AND e.state IN ('succeeded', 'failed', 'timed_out', 'panicked')
+        ORDER BY e.scheduled_for DESC
+        LIMIT 100
+    ) ended
+) f
 WHERE $1::text IS NULL OR s.name = $1
 ORDER BY s.name`
 

@@ -233,3 +233,24 @@ func TestWorkGrantsSuffice(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Failures in a row end at the last success, and skipped or waiting runs do not count.
+func TestStatusCountsFailuresInRow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.known(0, cron.Schedule{Name: "report", Expression: never})
+	failed := func(want int64, states ...cron.State) {
+		t.Helper()
+		w.exec("DELETE FROM {runs}")
+		for i, state := range states {
+			w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state) VALUES ('report', now() + $1 * interval '1 hour', $2)`, i, string(state))
+		}
+		if s := w.show("report"); s.FailedInRow != want {
+			t.Errorf("after %v: %d failures in a row; want %d", states, s.FailedInRow, want)
+		}
+	}
+	failed(0)
+	failed(0, cron.Failed, cron.Succeeded)
+	failed(2, cron.Failed, cron.Failed)
+	failed(3, cron.Failed, cron.Succeeded, cron.Failed, cron.TimedOut, cron.Skipped, cron.Panicked, cron.Waiting)
+}

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // health is the state of the cluster in one sentence.
 type health struct {
 	Level    string `json:"level"` // good, warning or critical
 	Sentence string `json:"sentence"`
+	// Since is when the problem began, if that is known and matters.
+	Since *time.Time `json:"since"`
 }
 
 const (
@@ -24,52 +27,123 @@ const mostNamed = 3
 // health returns the most important problem first. The figures are those of the
 // snapshot.
 func (p *snapshot) health(n nowRecord) health {
-	var silentNodes, failed []string
+	for _, find := range []func(nowRecord) (health, bool){
+		p.unreadable, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.lightWork, p.firing,
+	} {
+		if h, found := find(n); found {
+			return h
+		}
+	}
+	return fine(n)
+}
+
+// unreadable reports that the database cannot be read.
+func (p *snapshot) unreadable(n nowRecord) (health, bool) {
+	switch {
+	case p.problem == nil:
+		return health{}, false
+	case !p.seen:
+		return health{critical, "The database cannot be read.", n.UnreadSince}, true
+	default:
+		return health{critical, "The database cannot be read since " + moment(*n.UnreadSince) + ": " + standing(n.Roles) + ".", n.UnreadSince}, true
+	}
+}
+
+// standing describes the roles while the database cannot be read: nodes renew their
+// leases there, if they still reach it.
+func standing(roles int) string {
+	return count(roles, "role stands still if its node cannot reach it either", "roles stand still if their nodes cannot reach it either")
+}
+
+// vacancy reports roles without a leader.
+func (p *snapshot) vacancy(n nowRecord) (health, bool) {
+	if n.Vacant == 0 {
+		return health{}, false
+	}
+	return health{critical, fmt.Sprintf("No node leads %s.", p.vacantText(n)) + alertsText(n), p.vacantSince()}, true
+}
+
+// vacantSince is when the first of the roles without a leader lost it, if known.
+func (p *snapshot) vacantSince() *time.Time {
+	var since *time.Time
+	for _, name := range p.names {
+		if r := p.roles[name]; r.state == vacant && !r.term.Ended.IsZero() && (since == nil || r.term.Ended.Before(*since)) {
+			since = &r.term.Ended
+		}
+	}
+	return since
+}
+
+// seriousWork reports processors and schedules that fail again and again.
+func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
+	text := worst(p.work.troubles(critical))
+	return health{critical, text + alertsText(n), nil}, text != ""
+}
+
+// criticalAlert reports the first alert that fires and is critical.
+func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
+	for _, a := range p.alerts {
+		if a.State == "firing" && a.Severity == critical {
+			text := quoted(a.Name) + " fires"
+			if a.Summary != "" {
+				text += ": " + quotedUpTo(strings.TrimRight(a.Summary, "."), mostErrorRunes)
+			}
+			if others := n.Firing - 1; others > 0 {
+				text += ". " + count(others, "other alert fires too", "other alerts fire too")
+			}
+			return health{critical, text + ".", when(a.Since)}, true
+		}
+	}
+	return health{}, false
+}
+
+// silence reports nodes that send no heartbeat.
+func (p *snapshot) silence(n nowRecord) (health, bool) {
+	var nodes []string
 	for _, m := range p.members {
 		if p.nodeState(m) == silent {
-			silentNodes = append(silentNodes, m.Name)
+			nodes = append(nodes, m.Name)
 		}
 	}
-	for _, processor := range p.work.Processors {
-		if processor.Status == "failed" {
-			failed = append(failed, processor.Name)
-		}
+	verb := "is"
+	if len(nodes) > 1 {
+		verb = "are"
 	}
-	firing := ""
-	if n.Firing > 0 {
-		firing = " " + count(n.Firing, "alert fires", "alerts fire") + "."
-	}
+	return health{warning, fmt.Sprintf("%s %s silent: %s still led, until the lease ends.", listed(nodes), verb,
+		count(n.Silent, "role is", "roles are")) + alertsText(n), nil}, len(nodes) > 0
+}
+
+// lightWork reports processors and schedules whose last attempt failed.
+func (p *snapshot) lightWork(n nowRecord) (health, bool) {
+	text := worst(p.work.troubles(warning))
+	return health{warning, text + alertsText(n), nil}, text != ""
+}
+
+// firing reports alerts that are not critical.
+func (*snapshot) firing(n nowRecord) (health, bool) {
+	return health{warning, fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire")), nil}, n.Firing > 0
+}
+
+// fine describes a cluster without a problem, or one without a second node.
+func fine(n nowRecord) health {
 	switch {
-	case p.problem != nil && !p.seen:
-		return health{critical, "The database cannot be read."}
-	case p.problem != nil:
-		return health{critical, "The database cannot be read; this is what was seen before."}
-	case n.Vacant > 0:
-		return health{critical, fmt.Sprintf("No node leads %s.", p.vacantText(n)) + firing}
-	case len(silentNodes) > 0:
-		verb := "is"
-		if len(silentNodes) > 1 {
-			verb = "are"
-		}
-		return health{warning, fmt.Sprintf("%s %s silent: %s still led, until the lease ends.", listed(silentNodes), verb,
-			count(n.Silent, "role is", "roles are")) + firing}
-	case len(failed) > 0:
-		verb := "waits"
-		if len(failed) > 1 {
-			verb = "wait"
-		}
-		return health{warning, fmt.Sprintf("%s failed and %s for a person.", listed(failed), verb) + firing}
-	case n.Firing > 0:
-		return health{warning, fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire"))}
 	case n.Roles == 0 && n.Living == 0:
-		return health{good, "No node has joined yet: start a node."}
+		return health{good, "No node has joined yet: start a node.", nil}
 	case n.Roles == 0:
-		return health{good, fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes"))}
+		return health{good, fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes")), nil}
 	case n.Living == 1:
-		return health{warning, fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles"))}
+		return health{warning, fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles")), nil}
 	default:
-		return health{good, fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
+		return health{good, fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes")), nil}
 	}
+}
+
+// alertsText is a sentence on the alerts that fire, after a space, or nothing.
+func alertsText(n nowRecord) string {
+	if n.Firing == 0 {
+		return ""
+	}
+	return " " + count(n.Firing, "alert fires", "alerts fire") + "."
 }
 
 func (p *snapshot) vacantText(n nowRecord) string {
@@ -110,41 +184,4 @@ func listed(names []string) string {
 	}
 	last := len(parts) - 1
 	return strings.Join(parts[:last], ", ") + " and " + parts[last]
-}
-
-// mostRunes is how much of a name a sentence has room for.
-const mostRunes = 40
-
-// The marks around text whose direction is its own (Unicode Annex 9, section 2.4).
-const (
-	isolate = "\u2068"
-	ended   = "\u2069"
-)
-
-// quoted makes a name part of a sentence: it is on one line, not too long, and does not
-// change the text direction of the rest.
-func quoted(name string) string {
-	runes := []rune(strings.Map(func(r rune) rune {
-		switch {
-		case isControl(r):
-			return ' '
-		case isDirection(r):
-			return -1
-		default:
-			return r
-		}
-	}, name))
-	if len(runes) > mostRunes {
-		runes = append(runes[:mostRunes], '…')
-	}
-	return isolate + string(runes) + ended
-}
-
-func isControl(r rune) bool {
-	return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029'
-}
-
-// isDirection reports the characters that change the direction of what follows.
-func isDirection(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }

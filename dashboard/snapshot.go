@@ -43,7 +43,7 @@ type snapshot struct {
 	changed   chan struct{} // closed at the next change
 }
 
-// problem is why the database cannot be read, and since when.
+// problem is why the database cannot be read, and when it was read last.
 type problem struct {
 	err   error
 	since time.Time
@@ -326,6 +326,9 @@ func (p *snapshot) failed(err error) (first bool) {
 		return false
 	}
 	p.problem = &problem{err, time.Now()}
+	if p.seen {
+		p.problem.since = p.readAt // what is shown is as of then
+	}
 	return true
 }
 

@@ -28,21 +28,24 @@ type processorRecord struct {
 	LastError   string     `json:"last_error"`
 	NextAttempt *time.Time `json:"next_attempt_at"`
 	DeadLetters int        `json:"dead_letters"`
+	Level       string     `json:"level"` // good, warning or critical
 }
 
 type scheduleRecord struct {
-	Name       string     `json:"name"`
-	Expression string     `json:"expression"`
-	Zone       string     `json:"zone"`
-	Role       string     `json:"role"`
-	Loaded     bool       `json:"loaded"`
-	Paused     bool       `json:"paused"`
-	Next       *time.Time `json:"next"`
-	Waiting    int64      `json:"waiting"`
-	Running    int64      `json:"running"`
-	Failures   int64      `json:"failures"`
-	Problem    string     `json:"problem"`
-	Last       *runRecord `json:"last"`
+	Name        string     `json:"name"`
+	Expression  string     `json:"expression"`
+	Zone        string     `json:"zone"`
+	Role        string     `json:"role"`
+	Loaded      bool       `json:"loaded"`
+	Paused      bool       `json:"paused"`
+	Next        *time.Time `json:"next"`
+	Waiting     int64      `json:"waiting"`
+	Running     int64      `json:"running"`
+	Failures    int64      `json:"failures"`
+	FailedInRow int64      `json:"failed_in_row"`
+	Problem     string     `json:"problem"`
+	Last        *runRecord `json:"last"`
+	Level       string     `json:"level"` // good, warning or critical
 }
 
 // runRecord is the last run of a schedule.
@@ -129,7 +132,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	for _, s := range schedules {
 		r := scheduleRecord{
 			Name: s.Name, Expression: s.Expression, Zone: s.Zone, Role: s.Role, Loaded: s.Loaded, Paused: s.Paused, Next: when(s.Next),
-			Waiting: s.Waiting, Running: s.Running, Failures: s.Failures,
+			Waiting: s.Waiting, Running: s.Running, Failures: s.Failures, FailedInRow: s.FailedInRow,
 		}
 		if s.Problem != nil {
 			r.Problem = s.Problem.Error()
@@ -142,6 +145,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		}
 		work.Schedules = append(work.Schedules, r)
 	}
+	work.judge()
 	return work, nil
 }
 

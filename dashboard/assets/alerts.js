@@ -1,8 +1,9 @@
 // Alerts: those that fire or are about to, the worst first, and then the others.
 
 import { alertActions, mayAct } from "./actions.js";
-import { h, name, panel, prose, status } from "./dom.js";
+import { h, name, panel, prose } from "./dom.js";
 import { ago, moment, statusOf, whole } from "./format.js";
+import { aged, asOf } from "./fresh.js";
 import { state } from "./live.js";
 
 const severities = { critical: 0, error: 1, warning: 2, info: 3 };
@@ -39,10 +40,10 @@ function row(alert) {
   const [level, word, shape] = statusOf(alert.state);
   const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
   return h("tr", {},
-    h("td", {}, name(alert.name), h("div", { class: "narrow" }, status(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
+    h("td", {}, name(alert.name), h("div", { class: "narrow" }, aged(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
       h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", details(alert)),
       mayAct() && alert.state !== "inactive" && state.alertActions ? h("div", {}, alertActions(alert)) : null),
-    h("td", { class: "wide" }, status(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
+    h("td", { class: "wide" }, aged(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
     h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"),
     h("td", { class: "wide" }, details(alert)));
 }
@@ -52,7 +53,7 @@ export default function alerts(page) {
   let drawn = "";
   function draw() {
     const all = [...(state.alerts ?? [])].sort(byUrgency);
-    const text = JSON.stringify(all);
+    const text = asOf() + JSON.stringify(all);
     if (text === drawn) return;
     drawn = text;
     if (!all.length) {
@@ -65,6 +66,9 @@ export default function alerts(page) {
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Alerts"), panel("Alerts", null, body));
   draw();
-  const tick = setInterval(() => page.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); }), 5000);
-  return { title: "Alerts", on: { alerts: draw }, close: () => clearInterval(tick) };
+  const tick = setInterval(() => {
+    if (asOf()) draw();
+    page.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+  }, 5000);
+  return { title: "Alerts", on: { alerts: draw, stale: draw }, close: () => clearInterval(tick) };
 }

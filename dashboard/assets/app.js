@@ -76,11 +76,11 @@ live.addEventListener("now", (event) => {
   drawPages(location.hash.replace(/^#\/?/, "").split("/")[0]);
 });
 live.addEventListener("connection", (event) => {
-  drawConnection();
+  drawHealth();
   if (event.detail) check(); // it may be another process, or another version
 });
 live.addEventListener("retry", (event) => { if (event.detail % 3 === 1) check(); }); // the session may have ended
-["now", "work", "alerts", "change", "refresh"].forEach(pass);
+["now", "work", "alerts", "change", "refresh", "stale"].forEach(pass);
 
 // check finds out whether this page is still valid: whether its user may view it, and
 // whether another version is served.
@@ -122,6 +122,7 @@ function start() {
 // readAll reads the data of every page; changes arrive over the stream.
 async function readAll() {
   const seen = await get("now");
+  state.heard = Date.now();
   state.alertsShown = seen.alerts_shown;
   state.alertActions = seen.alert_actions;
   state.work = seen.work;

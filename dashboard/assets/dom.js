@@ -79,8 +79,9 @@ export function panel(title, tools, ...body) {
   return h("section", { class: "panel" }, h("header", {}, h("h2", {}, title), tools), body);
 }
 
-export function figures(pairs) {
-  return h("dl", { class: "figures" }, pairs.map(([term, value, note]) => h("div", {}, h("dt", {}, term), h("dd", {}, value, note ? h("small", {}, " " + note) : null))));
+// figures shows values with their names; age states how old they are, if that matters.
+export function figures(pairs, age) {
+  return h("dl", { class: "figures" }, pairs.map(([term, value, note]) => h("div", {}, h("dt", {}, age ? `${term}, ${age}` : term), h("dd", {}, value, note ? h("small", {}, " " + note) : null))));
 }
 
 export function meter(share, low) {

@@ -33,6 +33,13 @@ export function long(seconds) {
   return rest ? `${whole} ${unit} ${rest} ${lesserUnit}` : `${whole} ${unit}`;
 }
 
+// short is a duration in its largest unit.
+export function short(seconds) {
+  const s = Math.max(0, seconds);
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) if (s >= size) return `${Math.floor(s / size)} ${unit}`;
+  return `${Math.floor(s)} s`;
+}
+
 export const since = (time) => (now() - Date.parse(time)) / 1000;
 
 export function ago(time) {
@@ -55,6 +62,9 @@ export const minute = (time) => minutes.format(new Date(time));
 export const moment = (time) => days.format(new Date(time));
 export const whole = (time) => full.format(new Date(time));
 export const clock = (time) => hours.format(new Date(time));
+
+// lately is a time of day if the time is less than half a day ago.
+export const lately = (time) => (Math.abs(since(time)) < 43_200 ? clock(time) : moment(time));
 export const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 export const grouped = (n) => n.toLocaleString("en");
 
@@ -74,7 +84,7 @@ export const unclean = (text) => ["crashed", "lease_expired", "server_changed"].
 const statuses = {
   joining: ["faint", "joining"], active: ["good", "active"], draining: ["warning", "draining", "paused"], silent: ["warning", "silent"],
   dead: ["critical", "dead"], left: ["faint", "left"], led: ["good", "led"], vacant: ["critical", "vacant"], paused: ["warning", "paused", "paused"],
-  failed: ["critical", "failed"], firing: ["critical", "firing"], pending: ["warning", "pending"], inactive: ["good", "inactive"],
+  failed: ["critical", "failed"], failing: ["critical", "failing"], firing: ["critical", "firing"], pending: ["warning", "pending"], inactive: ["good", "inactive"],
   running: ["good", "running", "began"], succeeded: ["good", "succeeded"], waiting: ["faint", "waiting"], timed_out: ["critical", "timed out"],
   panicked: ["critical", "panicked"], abandoned: ["warning", "abandoned"], missed: ["warning", "missed"], skipped: ["faint", "skipped"],
 };

@@ -1,7 +1,7 @@
 // The live connection: one stream of events for the page. It resumes after the last
 // received change, and is closed while the page is hidden.
 
-const patience = 12_000; // the server sends something at least every 10 s
+export const patience = 12_000; // the server sends something at least every 10 s
 const rest = 15_000; // before a hidden page closes its connection
 
 export const live = new EventTarget();
@@ -20,8 +20,8 @@ function setConnected(connected) {
   tell("connection", connected);
 }
 
-function alive() {
-  state.heard = Date.now();
+// expect reopens the connection if nothing arrives.
+function expect() {
   clearTimeout(watchdog);
   watchdog = setTimeout(reopen, patience);
 }
@@ -43,7 +43,8 @@ function close() {
 
 function on(kind, receive) {
   source.addEventListener(kind, (event) => {
-    alive();
+    state.heard = Date.now();
+    expect();
     if (event.lastEventId) last = event.lastEventId;
     receive(JSON.parse(event.data));
   });
@@ -68,7 +69,7 @@ export function open() {
   clearTimeout(retry);
   const resumed = last !== "";
   source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(last) : ""}`);
-  alive();
+  expect();
   on("hello", () => {
     const again = !resumed || failures > 0; // requests in the meantime may have got no response
     failures = 0;

@@ -1,8 +1,9 @@
 // The nodes, and how busy each one is.
 
-import { h, meter, name, panel, status } from "./dom.js";
+import { h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { ago, grouped, long, since, statusOf } from "./format.js";
+import { aged, staleFor } from "./fresh.js";
 import { list } from "./table.js";
 import { drain, mayAct } from "./actions.js";
 import { showEntries } from "./sentences.js";
@@ -12,14 +13,14 @@ const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) =>
 export default function nodes(page) {
   let wanted = "", told = "", arrived = performance.now();
   const heard = (node) => {
-    const silent = node.silent_seconds + (node.state === "dead" ? 0 : (performance.now() - arrived) / 1000);
+    const silent = node.silent_seconds + (node.state === "dead" ? 0 : staleFor() || (performance.now() - arrived) / 1000);
     return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
   };
   const table = list({
     label: "Nodes", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
     columns: [
       { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name) },
-      { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return status(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
+      { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return aged(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
       { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
       { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
       { title: "In flight", width: "5rem", number: true, wide: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },

@@ -1,8 +1,9 @@
 // The first page: the leaders, the state of the nodes, the last events.
 
-import { become, figures, h, meter, name, panel, status } from "./dom.js";
+import { become, figures, h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { ago, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
+import { aged, asOf, staleFor } from "./fresh.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
 import { roleLink, showEntries, why } from "./sentences.js";
@@ -10,8 +11,8 @@ import { roleLink, showEntries, why } from "./sentences.js";
 // trustOf returns for how long a role stays reserved if its leader becomes silent now.
 export function trustOf(role) {
   const node = state.now?.nodes.find((n) => n.id === role.node);
-  if (!node || role.state === "vacant") return null;
-  const age = node.silent_seconds + (state.connected && !state.now.unread_since ? (performance.now() - state.now.at) / 1000 : 0);
+  if (!node || role.state === "vacant" || staleFor()) return null;
+  const age = node.silent_seconds + (state.connected ? (performance.now() - state.now.at) / 1000 : 0);
   return { left: Math.max(0, node.lease_seconds - age), lease: node.lease_seconds };
 }
 
@@ -25,19 +26,20 @@ export function trustCell(role) {
 // sinceWhen is the time since which a role has been in its state.
 const sinceWhen = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
 
-export const tenureOf = (role) => (role.ended ? `vacant for ${long(since(role.ended))}` : role.state === "vacant" ? "–" : long(since(role.began)));
+// tenureOf is for how long a role has been in its state, as far as that is known.
+export const tenureOf = (role) => (sinceWhen(role) ? long(since(sinceWhen(role)) - staleFor()) : "–");
 
 export function roleStatus(role) {
   const [level, text, shape] = statusOf(role.state);
-  return status(level, text, shape);
+  return aged(level, text, shape);
 }
 
 export default function overview(page) {
   const filter = { search: "", state: "" };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
-    { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", tenureOf(r))] },
+    { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name), h("span", { class: "narrow small faint" }, "for ", tenureOf(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
@@ -67,13 +69,13 @@ export default function overview(page) {
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
       ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
       ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],
-    ]));
+    ], asOf()));
     const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
     become(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
         const [level, text, shape] = statusOf(node.state);
-        return h("tr", {}, h("td", {}, name(node.name)), h("td", {}, status(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
+        return h("tr", {}, h("td", {}, name(node.name)), h("td", {}, aged(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
           h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
       }))) : h("p", { class: "empty" }, "No node has joined yet."));
   }
@@ -105,6 +107,7 @@ export default function overview(page) {
 
   const tick = setInterval(() => {
     roles.redraw();
+    if (staleFor()) drawNow();
     events.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 1000);
   let later;
@@ -124,6 +127,7 @@ export default function overview(page) {
         later = setTimeout(() => readRest().catch(() => {}), 1500);
       },
       alerts: drawNow,
+      stale: drawNow,
     },
     close: () => { clearInterval(tick); clearTimeout(later); },
   };

@@ -2,7 +2,8 @@
 
 import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { duration, grouped, moment, reason, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
+import { duration, grouped, moment, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
+import { aged, asOf, staleFor } from "./fresh.js";
 import { list } from "./table.js";
 import { why } from "./sentences.js";
 import { timeline } from "./timeline.js";
@@ -33,13 +34,13 @@ export default function role(page, called) {
   function summary(now) {
     const began = now.ended ?? (now.state === "vacant" ? null : now.began);
     const known = now.state === "vacant" || now.previous;
-    return [now.state === "vacant" ? "No node leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+    return [asOf() ? `As of ${short(staleFor())} ago: ` : "", now.state === "vacant" ? "No node leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
       known ? [": ", why(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, no node led for ${duration(now.vacant_seconds)}` : "", "."];
   }
 
   function ending(term) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
-    if (!term.ended && current.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "continues");
+    if (!term.ended && current.term === term.term) return current.state === "vacant" ? aged("critical", "its node is gone") : aged("good", "continues");
     const text = reason(term.reason);
     return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
   }
@@ -47,17 +48,17 @@ export default function role(page, called) {
   function draw() {
     if (!current) return;
     const [level, text, shape] = statusOf(current.state);
-    become(state.firstChild, status(level, text, shape));
+    become(state.firstChild, aged(level, text, shape));
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     become(story.firstChild, h("span", {}, summary(current)));
     become(facts.firstChild, figures([
       ["Leader", current.state === "vacant" ? "none" : name(current.node_name), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
-      [current.state === "vacant" ? "Vacant for" : "Tenure", current.ended ? long(since(current.ended)) : tenureOf(current)],
+      [current.state === "vacant" ? "Vacant for" : "Tenure", tenureOf(current)],
       ["Trust", trustCell(current)],
       ["Failovers seen", failovers ? grouped(failovers.total) : "–"],
       ["Median without leader", failovers?.total ? duration(failovers.median_seconds) : "–"],
-    ]));
+    ], asOf()));
     terms.redraw();
     const key = `${current.state !== "vacant"} ${current.term}`;
     if (mayAct() && key !== buttonsFor) {

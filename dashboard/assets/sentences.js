@@ -1,7 +1,7 @@
 // An event as a sentence, and as an entry of a list.
 
 import { arrange, h, named, sign } from "./dom.js";
-import { action, ago, duration, reason, shortTerm, unclean, whole } from "./format.js";
+import { action, ago, duration, lately, reason, shortTerm, unclean, whole } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
 
@@ -31,6 +31,9 @@ export function sentence(event) {
     }
   }
 }
+
+// timed is a sentence of the server, whose times are between marks.
+export const timed = (text) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, lately(part)) : part));
 
 // look is the shape and the color of an event.
 export function look(event) {

@@ -2,6 +2,7 @@
 
 import { become, h, name, panel, prose, status } from "./dom.js";
 import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
+import { aged, asOf } from "./fresh.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
 import { mayAct, processorAction, scheduleActions } from "./actions.js";
@@ -10,9 +11,9 @@ const column = (title, className) => h("th", { scope: "col", class: className },
 const cell = (className, ...content) => h("td", { class: className }, content);
 
 function processorRow(p) {
-  const [level, text, shape] = statusOf(p.status);
-  const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
-  const state = () => (p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "no node leads"));
+  const [level, text, shape] = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
+  const trouble = p.last_error && (p.errors || p.status === "failed") ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
+  const state = () => (p.led || text !== "active" ? aged(p.level === "good" ? level : p.level, text, shape) : aged("faint", "no node leads"));
   return h("tr", {},
     cell("", name(p.name), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
@@ -23,10 +24,12 @@ function processorRow(p) {
 
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
-  const state = () => (s.paused ? status("warning", "paused", "paused")
-    : s.loaded ? status("good", s.running ? "running" : "on time", s.running ? "began" : "good") : status("faint", "not loaded"));
+  const failed = s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed";
+  const state = () => (s.paused ? aged("warning", "paused", "paused") : s.problem ? aged("critical", "cannot run") : s.failed_in_row ? aged(s.level, failed)
+    : s.loaded ? aged("good", s.running ? "running" : "on time", s.running ? "began" : "good") : aged("faint", "not loaded"));
+  const trouble = s.problem || (s.failed_in_row ? s.last?.error : "");
   return h("tr", {},
-    cell("", name(s.name), h("div", { class: "narrow" }, state()), s.problem ? h("div", { class: "small is-critical" }, prose(s.problem)) : null),
+    cell("", name(s.name), h("div", { class: "narrow" }, state()), trouble ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(trouble)) : null),
     cell("wide", state()),
     cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
     cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
@@ -42,7 +45,7 @@ export default function work(page) {
   let drawn = "";
   function draw() {
     const w = state.work;
-    const text = JSON.stringify(w);
+    const text = asOf() + JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
     const unknown = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
@@ -55,6 +58,9 @@ export default function work(page) {
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
   draw();
-  const tick = setInterval(() => page.querySelectorAll("[data-until]").forEach((time) => { time.textContent = until(time.dataset.until); }), 1000);
-  return { title: "Work", on: { work: draw }, close: () => clearInterval(tick) };
+  const tick = setInterval(() => {
+    if (asOf()) draw();
+    page.querySelectorAll("[data-until]").forEach((time) => { time.textContent = until(time.dataset.until); });
+  }, 1000);
+  return { title: "Work", on: { work: draw, stale: draw }, close: () => clearInterval(tick) };
 }

@@ -1,0 +1,101 @@
+package dashboard
+
+import "fmt"
+
+// seriousFailures is after how many failures in a row a schedule or processor is
+// shown as critical.
+const seriousFailures = 3
+
+// trouble is what is wrong with a processor or a schedule.
+type trouble struct {
+	level string // good, warning or critical
+	text  string // for a sentence; empty if nothing is wrong
+}
+
+// trouble returns what is wrong with a processor.
+func (p processorRecord) trouble() trouble {
+	level, text := critical, quoted(p.Name)
+	switch {
+	case p.Status == "failed":
+		text += " failed and waits for a person"
+	case p.Errors == 0 || p.Status == "paused":
+		return trouble{level: good}
+	default:
+		if p.Errors < seriousFailures {
+			level = warning
+		}
+		text += fmt.Sprintf(" failed %s", inRow(int64(p.Errors)))
+	}
+	return trouble{level, withError(text, p.LastError)}
+}
+
+// trouble returns what is wrong with a schedule.
+func (s scheduleRecord) trouble() trouble {
+	level, reason := critical, ""
+	if s.Last != nil {
+		reason = s.Last.Error
+	}
+	switch {
+	case s.Paused:
+		return trouble{level: good}
+	case s.Problem != "":
+		return trouble{critical, withError(quoted(s.Name)+" cannot run", s.Problem)}
+	case s.FailedInRow == 0:
+		return trouble{level: good}
+	case s.FailedInRow < seriousFailures:
+		level = warning
+	}
+	return trouble{level, withError(quoted(s.Name)+" failed "+inRow(s.FailedInRow), reason)}
+}
+
+func inRow(n int64) string {
+	if n == 1 {
+		return "the last time"
+	}
+	return fmt.Sprintf("%d times in a row", n)
+}
+
+func withError(text, reason string) string {
+	if reason != "" {
+		text += ": " + quotedUpTo(reason, mostErrorRunes)
+	}
+	return text + "."
+}
+
+// judge sets the levels of processors and schedules.
+func (w *workRecord) judge() {
+	for i := range w.Processors {
+		w.Processors[i].Level = w.Processors[i].trouble().level
+	}
+	for i := range w.Schedules {
+		w.Schedules[i].Level = w.Schedules[i].trouble().level
+	}
+}
+
+// troubles returns what is wrong with processors and schedules at a level.
+func (w *workRecord) troubles(level string) (texts []string) {
+	for _, p := range w.Processors {
+		if t := p.trouble(); t.level == level && t.text != "" {
+			texts = append(texts, t.text)
+		}
+	}
+	for _, s := range w.Schedules {
+		if t := s.trouble(); t.level == level && t.text != "" {
+			texts = append(texts, t.text)
+		}
+	}
+	return texts
+}
+
+// worst returns a sentence on the first of several troubles, and how many more there
+// are, or nothing.
+func worst(texts []string) string {
+	switch len(texts) {
+	case 0:
+		return ""
+	case 1:
+		return texts[0]
+	default:
+		return texts[0] + " " + count(len(texts)-1, "other job fails too.", "other jobs fail too.")
+	}
+}

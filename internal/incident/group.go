@@ -2,6 +2,7 @@ package incident
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,22 +11,80 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// grouping is the state of one call of Group.
+// grouping is the state of one call of Group. The indexes make it linear: there can be
+// tens of thousands of changes.
 type grouping struct {
-	nodes     []history.NodeChange // oldest first
 	incidents []*Incident
+	latest    map[cause]*Incident     // by the cause of its moves
+	around    map[slot][]*Incident    // of nodes
+	standing  map[string][]*Incident  // outages, by the roles that stood still
+	outages   []*Incident             // oldest first
+	changes   map[uuid.UUID][]*change // of nodes, oldest first
+	joined    []time.Time             // when nodes joined, oldest first
+	nodes     []change                // oldest first
 }
 
+// slot is a node in a period as long as the stops of a deployment may be apart.
+type slot struct {
+	node   uuid.UUID
+	period int64
+}
+
+func periodOf(at time.Time) int64 { return at.UnixMicro() / deployment.Microseconds() }
+
+// cause is what moves of one incident have in common.
+type cause struct {
+	kind Kind
+	by   string
+	node Node // the zero node for kinds of several nodes
+}
+
+// change is a change of a node's status.
+type change = history.NodeChange
+
 func newGrouping(changes Changes) *grouping {
-	g := &grouping{nodes: slices.Clone(changes.Nodes)}
+	g := &grouping{
+		latest: map[cause]*Incident{}, around: map[slot][]*Incident{}, standing: map[string][]*Incident{},
+		changes: map[uuid.UUID][]*change{}, nodes: slices.Clone(changes.Nodes),
+	}
 	slices.SortStableFunc(g.nodes, func(a, b history.NodeChange) int { return a.At.Compare(b.At) })
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		g.changes[n.Node] = append(g.changes[n.Node], n)
+		if n.Previous == "" && n.Status != statusLeft {
+			g.joined = append(g.joined, n.At)
+		}
+	}
 	return g
 }
 
-func (g *grouping) add(i *Incident) { g.incidents = append(g.incidents, i) }
+// statusLeft is the status of a node that is gone.
+const statusLeft = "left"
 
-func (g *grouping) addOutage(o history.Outage) {
-	g.add(&Incident{Kind: Outage, Began: o.Began, Ended: o.Ended, Outage: &o})
+func (g *grouping) add(i *Incident) {
+	g.incidents = append(g.incidents, i)
+	for _, n := range i.Nodes {
+		g.index(i, n)
+	}
+}
+
+// index makes an incident known as one of a node.
+func (g *grouping) index(i *Incident, node Node) {
+	at := slot{node.ID, periodOf(i.Began)}
+	g.around[at] = append(g.around[at], i)
+}
+
+func (g *grouping) addOutages(outages []history.Outage) {
+	outages = slices.Clone(outages)
+	slices.SortFunc(outages, func(a, b history.Outage) int { return a.Began.Compare(b.Began) })
+	for _, o := range outages {
+		i := &Incident{Kind: Outage, Began: o.Began, Ended: o.Ended, Outage: &o}
+		g.outages = append(g.outages, i)
+		for _, role := range o.Roles {
+			g.standing[role] = append(g.standing[role], i)
+		}
+		g.add(i)
+	}
 }
 
 // addMove adds a move to the incident of its cause.
@@ -34,22 +93,25 @@ func (g *grouping) addMove(m Move) {
 		i.Moves = append(i.Moves, m)
 		return
 	}
-	kind, by := g.causeOf(m.From)
+	kind, by, since := g.causeOf(m.From)
 	node := Node{m.From.Node, m.From.NodeName}
+	key := cause{kind, by, node}
 	shared := kind == Restart || kind == Rebalance // of several nodes
-	for _, i := range slices.Backward(g.incidents) {
-		if i.Kind != kind || i.By != by || kind == Change || m.From.Ended.Sub(i.lastEnd()) > window {
-			continue
-		}
-		if shared && !slices.Contains(i.Nodes, node) {
-			i.Nodes = append(i.Nodes, node)
-		}
-		if slices.Contains(i.Nodes, node) {
-			i.Moves = append(i.Moves, m)
-			return
-		}
+	if shared {
+		key.node = Node{}
 	}
-	g.add(&Incident{Kind: kind, Began: m.From.Ended, Nodes: []Node{node}, By: by, Moves: []Move{m}})
+	i := g.latest[key]
+	if i == nil || kind == Change || m.From.Ended.Sub(i.lastEnd()) > window {
+		i = &Incident{Kind: kind, Began: m.From.Ended, Nodes: []Node{node}, By: by, Moves: []Move{m}, cause: since}
+		g.latest[key] = i
+		g.add(i)
+		return
+	}
+	if !slices.Contains(i.Nodes, node) {
+		i.Nodes = append(i.Nodes, node)
+		g.index(i, node)
+	}
+	i.Moves = append(i.Moves, m)
 }
 
 // lastEnd is when the last term of the incident ended.
@@ -62,10 +124,12 @@ func (i *Incident) lastEnd() time.Time {
 
 // outageOf returns the outage in which a role stood still, if that ended the term.
 func (g *grouping) outageOf(m Move) *Incident {
-	for _, i := range g.incidents {
+	if !unclean(m.From.Reason) {
+		return nil
+	}
+	for _, i := range slices.Backward(g.standing[m.From.Role]) {
 		o := i.Outage
-		if o != nil && slices.Contains(o.Roles, m.From.Role) && !m.From.Began.After(o.Began) && !m.From.Ended.Before(o.Began) &&
-			unclean(m.From.Reason) && (m.To.Term == 0 || !m.To.Began.Before(o.Ended)) {
+		if !m.From.Began.After(o.Began) && !m.From.Ended.Before(o.Began) && (m.To.Term == 0 || !m.To.Began.Before(o.Ended)) {
 			return i
 		}
 	}
@@ -76,37 +140,38 @@ func unclean(reason tenure.EndReason) bool {
 	return reason == history.EndCrashed || reason == history.EndLeaseExpired || reason == history.EndServerChanged
 }
 
-// causeOf returns why a term ended, and who asked for that.
-func (g *grouping) causeOf(t history.Term) (Kind, string) {
+// causeOf returns why a term ended, who asked for that, and when, if that is recorded.
+func (g *grouping) causeOf(t history.Term) (kind Kind, by string, since time.Time) {
 	switch t.Reason {
 	case history.EndCrashed:
-		return Crash, ""
+		return Crash, "", since
 	case history.EndLeaseExpired:
-		return Silence, ""
+		return Silence, "", since
 	case history.EndServerChanged:
-		return Restart, ""
+		return Restart, "", since
 	}
-	if drained, by := g.drainedAt(t.Node, t.Ended); drained {
-		return Drain, by
+	if drain, drained := g.drainedAt(t.Node, t.Ended); drained {
+		return Drain, drain.By, drain.At
 	}
 	switch {
 	case t.Reason == history.EndShutdown:
-		return Shutdown, t.By
+		return Shutdown, t.By, since
 	case t.Reason == history.EndHandedOver && t.By == "":
-		return Rebalance, ""
+		return Rebalance, "", since
 	default:
-		return Change, t.By
+		return Change, t.By, since
 	}
 }
 
-// drainedAt reports whether a node was draining at a time, and who asked for that.
-func (g *grouping) drainedAt(node uuid.UUID, at time.Time) (draining bool, by string) {
-	for _, n := range g.nodes {
-		if n.Node == node && !n.At.After(at) {
-			draining, by = n.Status == string(tenure.StatusDraining), n.By
-		}
+// drainedAt reports whether a node was draining at a time, with the change to that.
+func (g *grouping) drainedAt(node uuid.UUID, at time.Time) (last change, draining bool) {
+	changes := g.changes[node]
+	after := sort.Search(len(changes), func(i int) bool { return changes[i].At.After(at) })
+	if after == 0 {
+		return last, false
 	}
-	return draining, by
+	last = *changes[after-1]
+	return last, last.Status == string(tenure.StatusDraining)
 }
 
 // addNode adds an incident for the death or the end of a node that moved no role.
@@ -115,7 +180,7 @@ func (g *grouping) addNode(n history.NodeChange) {
 	switch n.Status {
 	case string(tenure.StatusDead):
 		kind = Crash
-	case "left":
+	case statusLeft:
 		kind = Shutdown
 	case string(tenure.StatusDraining):
 		kind = Drain
@@ -123,72 +188,75 @@ func (g *grouping) addNode(n history.NodeChange) {
 		return
 	}
 	node := Node{n.Node, n.NodeName}
-	known := func(i *Incident) bool {
-		return i.Kind == Outage && !n.At.Before(i.Began) && n.At.Before(i.Ended.Add(window)) ||
-			slices.Contains(i.Nodes, node) && i.Kind != Change && i.Kind != Rebalance && n.At.Sub(i.Began).Abs() <= deployment
+	if !g.inOutage(n.At) && !g.isKnown(node, n.At) {
+		g.add(&Incident{Kind: kind, Began: n.At, Nodes: []Node{node}, By: n.By, cause: n.At})
 	}
-	if !slices.ContainsFunc(g.incidents, known) {
-		g.add(&Incident{Kind: kind, Began: n.At, Nodes: []Node{node}, By: n.By})
+}
+
+// isKnown reports whether a change of a node is part of an incident.
+func (g *grouping) isKnown(node Node, at time.Time) bool {
+	for period := periodOf(at) - 1; period <= periodOf(at)+1; period++ {
+		for _, i := range g.around[slot{node.ID, period}] {
+			if i.Kind != Change && i.Kind != Rebalance && at.Sub(i.Began).Abs() <= deployment {
+				return true
+			}
+		}
 	}
+	return false
+}
+
+// inOutage reports whether a time is in an outage, or shortly after it.
+func (g *grouping) inOutage(at time.Time) bool {
+	next := sort.Search(len(g.outages), func(i int) bool { return g.outages[i].Began.After(at) })
+	return next > 0 && at.Before(g.outages[next-1].Outage.Ended.Add(window))
 }
 
 // mergeDeployments returns the incidents, with the stops of nodes that others replaced
 // as one.
-func (g *grouping) mergeDeployments() []Incident {
+func (g *grouping) mergeDeployments() []*Incident {
 	slices.SortStableFunc(g.incidents, func(a, b *Incident) int { return a.Began.Compare(b.Began) })
-	var all []Incident
-	for len(g.incidents) > 0 {
-		stops := g.takeStops()
+	all := make([]*Incident, 0, len(g.incidents))
+	var stops []*Incident // of nodes that followed one another soon
+	end := func() {
 		if len(stops) > 1 && g.joinedAround(stops) >= len(stops) {
 			all = append(all, merged(stops))
+		} else {
+			all = append(all, stops...)
+		}
+		stops = nil
+	}
+	for _, i := range g.incidents {
+		if !i.isStop() {
+			all = append(all, i)
 			continue
 		}
-		for _, i := range stops {
-			all = append(all, *i)
+		if len(stops) > 0 && i.Began.Sub(stops[len(stops)-1].Began) > deployment {
+			end()
 		}
+		stops = append(stops, i)
 	}
+	end()
 	return all
-}
-
-// takeStops removes the first incident, and with it the stops of other nodes that
-// followed soon.
-func (g *grouping) takeStops() []*Incident {
-	first := g.incidents[0]
-	g.incidents = g.incidents[1:]
-	taken := []*Incident{first}
-	if !first.isStop() {
-		return taken
-	}
-	last := first
-	g.incidents = slices.DeleteFunc(g.incidents, func(i *Incident) bool {
-		if !i.isStop() || i.Began.Sub(last.Began) > deployment {
-			return false
-		}
-		taken, last = append(taken, i), i
-		return true
-	})
-	return taken
 }
 
 func (i *Incident) isStop() bool { return i.Kind == Shutdown || i.Kind == Drain }
 
 // joinedAround returns how many nodes were new while others stopped.
-func (g *grouping) joinedAround(stops []*Incident) (joined int) {
+func (g *grouping) joinedAround(stops []*Incident) int {
 	from, to := stops[0].Began.Add(-deployment), stops[len(stops)-1].Began.Add(deployment)
-	for _, n := range g.nodes {
-		if n.Previous == "" && n.Status != "left" && n.At.After(from) && n.At.Before(to) {
-			joined++
-		}
-	}
-	return joined
+	after := sort.Search(len(g.joined), func(i int) bool { return g.joined[i].After(from) })
+	before := sort.Search(len(g.joined), func(i int) bool { return !g.joined[i].Before(to) })
+	return before - after
 }
 
-func merged(stops []*Incident) Incident {
-	all := Incident{Kind: Deployment, Began: stops[0].Began, By: stops[0].By}
+func merged(stops []*Incident) *Incident {
+	all := &Incident{Kind: Deployment, Began: stops[0].Began, By: stops[0].By, cause: stops[0].cause}
+	seen := map[Node]bool{}
 	for _, i := range stops {
 		all.Moves = append(all.Moves, i.Moves...)
 		for _, node := range i.Nodes {
-			if !slices.Contains(all.Nodes, node) {
+			if !seen[node] {
+				seen[node] = true
 				all.Nodes = append(all.Nodes, node)
 			}
 		}

@@ -5,6 +5,9 @@ package incident
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +56,39 @@ type Incident struct {
 	Moves []Move    // in the order of the ends
 
 	Outage *history.Outage // of the kind Outage
+
+	cause time.Time // when it was caused, if a change of a node recorded that
+}
+
+// ID identifies the incident while more changes become part of it.
+func (i Incident) ID() string {
+	at, node := i.cause, uuid.Nil
+	if len(i.Moves) > 0 && at.IsZero() {
+		at = i.Moves[0].From.Ended
+	}
+	if i.Outage != nil {
+		at = i.Outage.Began
+	}
+	if len(i.Nodes) > 0 {
+		node = i.Nodes[0].ID
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(node[:], uint64(at.UnixMicro())))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Unplanned reports whether the incident was a fault, and not requested.
+func (i Incident) Unplanned() bool {
+	return i.Kind == Crash || i.Kind == Silence || i.Kind == Outage || i.Kind == Restart
+}
+
+// Vacant returns how many of its roles have no leader.
+func (i Incident) Vacant() (n int) {
+	for _, m := range i.Moves {
+		if m.To.Term == 0 && m.From.Retired.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // Node is a node of an incident.
@@ -70,44 +106,46 @@ const (
 // Group returns the incidents that the changes belong to, the latest first.
 func Group(changes Changes) []Incident {
 	g := newGrouping(changes)
-	for _, o := range changes.Outages {
-		g.addOutage(o)
-	}
+	g.addOutages(changes.Outages)
 	for _, m := range movesOf(changes.Terms) {
-		g.addMove(m)
+		g.addMove(*m)
 	}
 	for _, n := range g.nodes {
 		g.addNode(n)
 	}
 	incidents := g.mergeDeployments()
-	for i := range incidents {
-		incidents[i].finish()
+	for _, i := range incidents {
+		i.finish()
 	}
-	slices.SortStableFunc(incidents, func(a, b Incident) int { return b.Began.Compare(a.Began) })
-	return incidents
+	slices.SortStableFunc(incidents, func(a, b *Incident) int { return b.Began.Compare(a.Began) })
+	all := make([]Incident, len(incidents))
+	for i, one := range incidents {
+		all[i] = *one
+	}
+	return all
 }
 
 // movesOf returns the moves of all roles, in the order of the ends.
-func movesOf(terms []history.Term) []Move {
-	byRole := map[string][]history.Term{}
-	for _, t := range terms {
-		byRole[t.Role] = append(byRole[t.Role], t)
+func movesOf(terms []history.Term) []*Move {
+	byRole := map[string][]*history.Term{}
+	for i := range terms {
+		byRole[terms[i].Role] = append(byRole[terms[i].Role], &terms[i])
 	}
-	var moves []Move
+	moves := make([]*Move, 0, len(terms))
 	for _, of := range byRole {
-		slices.SortFunc(of, func(a, b history.Term) int { return a.Began.Compare(b.Began) })
+		slices.SortFunc(of, func(a, b *history.Term) int { return a.Began.Compare(b.Began) })
 		for i, t := range of {
 			if t.Ended.IsZero() {
 				continue
 			}
-			m := Move{From: t}
+			m := &Move{From: *t}
 			if i+1 < len(of) {
-				m.To = of[i+1]
+				m.To = *of[i+1]
 			}
 			moves = append(moves, m)
 		}
 	}
-	slices.SortFunc(moves, func(a, b Move) int {
+	slices.SortFunc(moves, func(a, b *Move) int {
 		return cmp.Or(a.From.Ended.Compare(b.From.Ended), strings.Compare(a.From.Role, b.From.Role))
 	})
 	return moves

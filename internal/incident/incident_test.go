@@ -3,6 +3,7 @@ package incident
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,9 +81,10 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			for i := range s.changes.Terms {
 				if s.changes.Terms[i].NodeName == "api-2" {
 					s.changes.Terms[i].PrecedingSilence = 9417 * time.Millisecond
+					s.changes.Terms[i].PrecedingVacancy = 17 * time.Millisecond
 				}
 			}
-		}, []string{"silence: api-1 fell silent at 03:11:57. Its 2 roles moved to api-2 within 9.4 s."}},
+		}, []string{"silence: api-1 fell silent at 03:11:57. Its 2 roles moved to api-2 after 9.4 s without a sign of life; the lock was free for 17 ms."}},
 		"an outage": {func(s *story) {
 			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 38*time.Second), ServerChanged: true, Roles: []string{"api-1-00", "api-2-00"}}}
 			for _, node := range []string{"api-1", "api-2"} {
@@ -145,5 +147,88 @@ func TestIncidentLastsUntilRolesAreLed(t *testing.T) {
 	s.led("orphan", "api-1", 0, time.Hour, history.EndCrashed, "")
 	if i := Group(s.changes)[0]; !i.Ended.IsZero() || len(i.Moves) != 3 {
 		t.Errorf("a role has no leader: %d moves, ended at %v", len(i.Moves), i.Ended)
+	}
+}
+
+// The id of an incident stays while more changes become part of it, and differs from
+// those of others.
+func TestIDStaysWhileIncidentGrows(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	s.moves(1, "api-1", time.Hour, 0, history.EndCrashed)
+	first := Group(s.changes)[0].ID()
+	s.moves(2, "api-1", time.Hour+time.Second, time.Hour+2*time.Second, history.EndCrashed, "api-2")
+	if all := Group(s.changes); len(all) != 1 || all[0].ID() != first {
+		t.Errorf("%d incidents, the first has id %s; want one with %s", len(all), all[0].ID(), first)
+	}
+	s.moves(1, "api-3", time.Hour, time.Hour+time.Second, history.EndCrashed, "api-2")
+	if all := Group(s.changes); len(all) != 2 || all[0].ID() == all[1].ID() {
+		t.Errorf("two crashes: %d incidents, ids %s and %s", len(all), all[0].ID(), all[1].ID())
+	}
+}
+
+// A drain has its id before the node has released its roles.
+func TestIDOfDrainIsKnownAtRequest(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	s.became("api-1", "draining", "active", "anna", time.Hour)
+	before := Group(s.changes)[0].ID()
+	s.moves(2, "api-1", time.Hour+9*time.Second, time.Hour+10*time.Second, history.EndHandedOver, "api-2")
+	if all := Group(s.changes); len(all) != 1 || all[0].ID() != before || all[0].By != "anna" {
+		t.Errorf("%+v; want one incident %s by anna", all, before)
+	}
+}
+
+func TestEvidenceNamesCause(t *testing.T) {
+	t.Parallel()
+	silent := func(s *story) {
+		s.moves(1, "api-1", time.Hour, time.Hour+17*time.Millisecond, history.EndLeaseExpired, "api-2")
+		s.changes.Terms[1].PrecedingSilence = 9417 * time.Millisecond
+	}
+	for name, c := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"a crash":   {func(s *story) { s.moves(1, "api-1", time.Hour, 0, history.EndCrashed) }, "The server saw the connection of api-1 close at 01:00:00."},
+		"a silence": {silent, "The last heartbeat of api-1 arrived at 00:59:50. The lease of api-1 expired at 01:00:00, after 9.4 s of silence."},
+		"a request": {func(s *story) { s.led("billing", "api-1", 0, time.Hour, history.EndSteppedDown, "anna") }, "Requested by anna."},
+	} {
+		s := &story{}
+		c.tell(s)
+		if got := strings.Join(Group(s.changes)[0].Evidence(Plain(time.UTC)), " "); got != c.want {
+			t.Errorf("%s: %q; want %q", name, got, c.want)
+		}
+	}
+}
+
+// A style decides how times and names are shown, so that no name can pass for text.
+func TestStyleShowsTimesAndNames(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	s.led("billing", "api-1", 0, time.Hour, history.EndSteppedDown, "bob")
+	s.led("billing", "api-2", time.Hour+2*time.Millisecond, open, "", "")
+	style := Style{Time: func(time.Time) string { return "<time>" }, Name: func(name string) string { return "<" + name + ">" }}
+	want := "<api-1> stepped down from <billing> at <time>, asked by <bob>. It moved to <api-2> within 2 ms."
+	if got := Group(s.changes)[0].Describe(style); got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+// many is the past of many nodes that crash, restart and drain in turn.
+func many(moves int) Changes {
+	s := &story{}
+	for n := range moves {
+		node, at := fmt.Sprintf("api-%d", n%100), time.Duration(n)*20*time.Second
+		reason := []tenure.EndReason{history.EndCrashed, history.EndShutdown, history.EndHandedOver, history.EndSteppedDown, history.EndLeaseExpired}[n%5]
+		s.led(fmt.Sprintf("role-%d", n%200), node, at, at+19*time.Second, reason, "")
+		s.became(node, []string{"dead", "left", "active"}[n%3], "active", "", at+19*time.Second)
+	}
+	return s.changes
+}
+
+func BenchmarkGroupTwentyThousandMoves(b *testing.B) {
+	changes := many(20_000)
+	for b.Loop() {
+		Group(changes)
 	}
 }

@@ -10,20 +10,41 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
+// Style is how sentences show times and names.
+type Style struct {
+	Time func(time.Time) string
+	Name func(string) string // of nodes, roles and requesters
+}
+
 // Sentence describes the incident. Times are shown in the given location.
-func (i Incident) Sentence(in *time.Location) string {
-	at := func(t time.Time) string { return t.In(in).Format(time.TimeOnly) }
+func (i Incident) Sentence(in *time.Location) string { return i.Describe(Plain(in)) }
+
+// Plain shows times of day in a location, and names unchanged.
+func Plain(in *time.Location) Style {
+	return Style{
+		Time: func(t time.Time) string { return t.In(in).Format(time.TimeOnly) },
+		Name: func(name string) string { return name },
+	}
+}
+
+// Describe describes the incident in a sentence.
+func (i Incident) Describe(style Style) string { return teller{i, style}.sentence() }
+
+// teller describes an incident in a style.
+type teller struct {
+	Incident
+	Style
+}
+
+func (i teller) sentence() string {
+	at := i.Time
 	switch i.Kind {
 	case Crash:
 		return fmt.Sprintf("%s crashed at %s.%s", i.names(), at(i.Began), i.moved("Its"))
 	case Silence:
 		return fmt.Sprintf("%s fell silent at %s.%s", i.names(), at(i.Began), i.moved("Its"))
 	case Outage:
-		o, server := i.Outage, ""
-		if o.ServerChanged {
-			server = "; the server lost its locks"
-		}
-		return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", at(o.Began), at(o.Ended), brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
+		return i.outage()
 	case Restart:
 		return fmt.Sprintf("The database server restarted at %s or another one took over.%s", at(i.Began), i.stoodStill())
 	case Drain:
@@ -39,8 +60,17 @@ func (i Incident) Sentence(in *time.Location) string {
 	}
 }
 
+// outage describes an outage.
+func (i teller) outage() string {
+	o, server := i.Outage, ""
+	if o.ServerChanged {
+		server = "; the server lost its locks"
+	}
+	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
+}
+
 // change describes the move of one role.
-func (i Incident) change(at string) string {
+func (i teller) change(at string) string {
 	m := i.Moves[0]
 	verb := "gave up"
 	switch m.From.Reason {
@@ -49,22 +79,22 @@ func (i Incident) change(at string) string {
 	case history.EndHandedOver:
 		verb = "handed over"
 	}
-	return fmt.Sprintf("%s %s %s at %s%s.%s", i.names(), verb, m.From.Role, at, i.requester(), i.moved("It"))
+	return fmt.Sprintf("%s %s %s at %s%s.%s", i.names(), verb, i.Name(m.From.Role), at, i.requester(), i.moved("It"))
 }
 
-func (i Incident) requester() string {
+func (i teller) requester() string {
 	if i.By == "" {
 		return ""
 	}
-	return ", asked by " + i.By
+	return ", asked by " + i.Name(i.By)
 }
 
 // names lists up to three nodes.
-func (i Incident) names() string {
+func (i teller) names() string {
 	const most = 3
 	var names []string
 	for _, n := range i.Nodes[:min(most, len(i.Nodes))] {
-		names = append(names, n.Name)
+		names = append(names, i.Name(n.Name))
 	}
 	if more := len(i.Nodes) - most; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
@@ -83,8 +113,8 @@ func joined(names []string) string {
 
 // moved is a sentence on the roles, after a space: whose is "Its", "Their" or, for a
 // single role that was named before, "It".
-func (i Incident) moved(whose string) string {
-	total, vacant := len(i.Moves), i.vacant()
+func (i teller) moved(whose string) string {
+	total, vacant := len(i.Moves), i.Vacant()
 	if total == 0 {
 		return ""
 	}
@@ -93,43 +123,66 @@ func (i Incident) moved(whose string) string {
 	case whose == "It":
 		subject = whose
 	case total == 1:
-		subject = fmt.Sprintf("%s role %s", whose, i.Moves[0].From.Role)
+		subject = fmt.Sprintf("%s role %s", whose, i.Name(i.Moves[0].From.Role))
 	}
 	if vacant == total {
-		return fmt.Sprintf(" %s %s no leader.", subject, map[bool]string{true: "has", false: "have"}[total == 1])
+		return fmt.Sprintf(" %s %s no leader.", subject, have(total))
 	}
-	text := fmt.Sprintf(" %s moved%s within %s.", subject, i.to(), brief(i.took()))
+	rest := ""
 	if vacant > 0 {
-		text = fmt.Sprintf(" Of %s, %d moved%s within %s, and %d have no leader.",
-			strings.ToLower(subject[:1])+subject[1:], total-vacant, i.to(), brief(i.took()), vacant)
+		subject = fmt.Sprintf("Of %s, %d", strings.ToLower(subject[:1])+subject[1:], total-vacant)
+		rest = fmt.Sprintf(", and %d %s no leader", vacant, have(vacant))
+	}
+	return fmt.Sprintf(" %s moved%s %s%s.", subject, i.to(), i.delay(), rest)
+}
+
+func have(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+// delay states how long the roles took. After silence, that is longer than the locks
+// were free.
+func (i teller) delay() string {
+	if i.Kind != Silence {
+		return "within " + brief(i.took())
+	}
+	text := fmt.Sprintf("after %s without a sign of life", brief(i.took()))
+	if free := i.free(); free >= 0 {
+		text += "; the lock was free for " + brief(free)
 	}
 	return text
 }
 
+// free is the longest time in which no node held the lock of a role, or negative if
+// that is not known.
+func (i teller) free() time.Duration {
+	free := time.Duration(-1)
+	for _, m := range i.Moves {
+		if m.To.Term > 0 {
+			free = max(free, m.To.PrecedingVacancy)
+		}
+	}
+	return free
+}
+
 // stoodStill is a sentence on the roles of an outage, after a space.
-func (i Incident) stoodStill() string {
+func (i teller) stoodStill() string {
 	if len(i.Moves) == 0 {
 		return ""
 	}
 	text := fmt.Sprintf(" %s stood still", count(len(i.Moves), "role"))
-	if vacant := i.vacant(); vacant > 0 {
-		return fmt.Sprintf("%s, and %d have no leader.", text, vacant)
+	if vacant := i.Vacant(); vacant > 0 {
+		return fmt.Sprintf("%s, and %d %s no leader.", text, vacant, have(vacant))
 	}
 	return fmt.Sprintf("%s for up to %s.", text, brief(i.took()))
 }
 
-func (i Incident) vacant() (n int) {
-	for _, m := range i.Moves {
-		if m.To.Term == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // took is the time from the cause until the last role was led again, or in a deployment
 // the longest time that one role took.
-func (i Incident) took() (took time.Duration) {
+func (i teller) took() (took time.Duration) {
 	for _, m := range i.Moves {
 		from := i.Began
 		if i.Kind == Deployment {
@@ -144,7 +197,7 @@ func (i Incident) took() (took time.Duration) {
 
 // to lists the nodes that lead the roles now, after a space, those with most roles
 // first, with the number of roles if there are several.
-func (i Incident) to() string {
+func (i teller) to() string {
 	counts := map[string]int{}
 	for _, m := range i.Moves {
 		if m.To.Term > 0 {
@@ -161,8 +214,10 @@ func (i Incident) to() string {
 	}
 	if len(names) > 1 {
 		for n, name := range names {
-			names[n] = fmt.Sprintf("%s (%d)", name, counts[name])
+			names[n] = fmt.Sprintf("%s (%d)", i.Name(name), counts[name])
 		}
+	} else {
+		names[0] = i.Name(names[0])
 	}
 	const most = 4
 	if more := len(names) - most; more > 0 {

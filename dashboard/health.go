@@ -13,6 +13,8 @@ type health struct {
 	Sentence string `json:"sentence"`
 	// Since is when the problem began, if that is known and matters.
 	Since *time.Time `json:"since"`
+	// Incident is the id of the incident that the sentence describes, if any.
+	Incident string `json:"incident,omitempty"`
 }
 
 const (
@@ -28,7 +30,7 @@ const mostNamed = 3
 // snapshot.
 func (p *snapshot) health(n nowRecord) health {
 	for _, find := range []func(nowRecord) (health, bool){
-		p.unreadable, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.lightWork, p.firing,
+		p.unreadable, p.openIncident, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.lightWork, p.lastIncident, p.firing,
 	} {
 		if h, found := find(n); found {
 			return h
@@ -43,9 +45,10 @@ func (p *snapshot) unreadable(n nowRecord) (health, bool) {
 	case p.problem == nil:
 		return health{}, false
 	case !p.seen:
-		return health{critical, "The database cannot be read.", n.UnreadSince}, true
+		return health{Level: critical, Sentence: "The database cannot be read.", Since: n.UnreadSince}, true
 	default:
-		return health{critical, "The database cannot be read since " + moment(*n.UnreadSince) + ": " + standing(n.Roles) + ".", n.UnreadSince}, true
+		text := "The database cannot be read since " + moment(*n.UnreadSince) + ": " + standing(n.Roles) + "."
+		return health{Level: critical, Sentence: text, Since: n.UnreadSince, Incident: unreadableID}, true
 	}
 }
 
@@ -60,7 +63,7 @@ func (p *snapshot) vacancy(n nowRecord) (health, bool) {
 	if n.Vacant == 0 {
 		return health{}, false
 	}
-	return health{critical, fmt.Sprintf("No node leads %s.", p.vacantText(n)) + alertsText(n), p.vacantSince()}, true
+	return health{Level: critical, Sentence: fmt.Sprintf("No node leads %s.", p.vacantText(n)) + alertsText(n), Since: p.vacantSince()}, true
 }
 
 // vacantSince is when the first of the roles without a leader lost it, if known.
@@ -77,7 +80,7 @@ func (p *snapshot) vacantSince() *time.Time {
 // seriousWork reports processors and schedules that fail again and again.
 func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
 	text := worst(p.work.troubles(critical))
-	return health{critical, text + alertsText(n), nil}, text != ""
+	return health{Level: critical, Sentence: text + alertsText(n)}, text != ""
 }
 
 // criticalAlert reports the first alert that fires and is critical.
@@ -91,7 +94,7 @@ func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 			if others := n.Firing - 1; others > 0 {
 				text += ". " + count(others, "other alert fires too", "other alerts fire too")
 			}
-			return health{critical, text + ".", when(a.Since)}, true
+			return health{Level: critical, Sentence: text + ".", Since: when(a.Since)}, true
 		}
 	}
 	return health{}, false
@@ -109,32 +112,32 @@ func (p *snapshot) silence(n nowRecord) (health, bool) {
 	if len(nodes) > 1 {
 		verb = "are"
 	}
-	return health{warning, fmt.Sprintf("%s %s silent: %s still led, until the lease ends.", listed(nodes), verb,
-		count(n.Silent, "role is", "roles are")) + alertsText(n), nil}, len(nodes) > 0
+	return health{Level: warning, Sentence: fmt.Sprintf("%s %s silent: %s still led, until the lease ends.", listed(nodes), verb,
+		count(n.Silent, "role is", "roles are")) + alertsText(n)}, len(nodes) > 0
 }
 
 // lightWork reports processors and schedules whose last attempt failed.
 func (p *snapshot) lightWork(n nowRecord) (health, bool) {
 	text := worst(p.work.troubles(warning))
-	return health{warning, text + alertsText(n), nil}, text != ""
+	return health{Level: warning, Sentence: text + alertsText(n)}, text != ""
 }
 
 // firing reports alerts that are not critical.
 func (*snapshot) firing(n nowRecord) (health, bool) {
-	return health{warning, fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire")), nil}, n.Firing > 0
+	return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire"))}, n.Firing > 0
 }
 
 // fine describes a cluster without a problem, or one without a second node.
 func fine(n nowRecord) health {
 	switch {
 	case n.Roles == 0 && n.Living == 0:
-		return health{good, "No node has joined yet: start a node.", nil}
+		return health{Level: good, Sentence: "No node has joined yet: start a node."}
 	case n.Roles == 0:
-		return health{good, fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes")), nil}
+		return health{Level: good, Sentence: fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes"))}
 	case n.Living == 1:
-		return health{warning, fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles")), nil}
+		return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles"))}
 	default:
-		return health{good, fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes")), nil}
+		return health{Level: good, Sentence: fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
 	}
 }
 

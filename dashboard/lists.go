@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +16,10 @@ func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
 	d.snapshot.mu.RLock()
 	work, alerts := d.snapshot.work, d.snapshot.alerts
 	d.snapshot.mu.RUnlock()
-	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil, "alert_actions": d.config.HandleAlert != nil})
+	answer(w, http.StatusOK, map[string]any{
+		"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil, "alert_actions": d.config.HandleAlert != nil,
+		"incidents": d.snapshot.incidentsNow(),
+	})
 }
 
 // list is some rows of many.
@@ -72,9 +76,26 @@ func (p *snapshot) order(by string) func(a, b string) int {
 		case "name":
 			return 0 // they are in this order
 		default:
-			return cmp.Compare(urgency[left.state], urgency[right.state])
+			return cmp.Or(cmp.Compare(urgency[left.state], urgency[right.state]), compareVacant(left, right))
 		}
 	}
+}
+
+// compareVacant puts roles that lost their leaders first before others without one, so
+// that what happened first stays on top.
+func compareVacant(a, b *role) int {
+	if a.state != vacant || b.state != vacant {
+		return 0
+	}
+	return cmp.Compare(unknownLast(a.term.Ended), unknownLast(b.term.Ended))
+}
+
+// unknownLast returns a time as a number, with the zero time after all others.
+func unknownLast(at time.Time) int64 {
+	if at.IsZero() {
+		return math.MaxInt64
+	}
+	return at.UnixNano()
 }
 
 // role returns the current state of a role.
@@ -138,11 +159,8 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	at := func(name string, otherwise time.Time) time.Time {
-		return time.UnixMilli(int64(number(r, name, int(otherwise.UnixMilli()), 0, 1<<52)))
-	}
-	to := at("to", time.Now().Add(time.Hour))
-	answer(w, http.StatusOK, line.view(at("from", time.Unix(0, 0)), to, number(r, "spans", 1000, 10, 4000)))
+	to := timeOf(r, "to", time.Now().Add(time.Hour))
+	answer(w, http.StatusOK, line.view(timeOf(r, "from", time.Unix(0, 0)), to, number(r, "spans", 1000, 10, 4000)))
 }
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
@@ -191,14 +209,22 @@ func (e eventRecord) mentions(wanted string) bool {
 // getEvents lists what happened, the newest first.
 func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	wanted, kind := search(r), query.Get("kind")
+	wanted, kind, fold := search(r), query.Get("kind"), query.Get("fold") != ""
 	offset, limit := pageOf(r)
 	p := d.snapshot
 	p.mu.RLock()
 	page := list[eventRecord]{Rows: []eventRecord{}}
+	folded := map[string]bool{}
 	for _, e := range slices.Backward(p.events) {
 		if kind != "" && e.Kind != kind || wanted != "" && !e.mentions(wanted) {
 			continue
+		}
+		if e.Incident = p.found.incidentOfEvent(e); fold && e.Incident != "" {
+			if folded[e.Incident] {
+				continue
+			}
+			folded[e.Incident] = true
+			e = p.found.event(e)
 		}
 		if page.Total++; page.Total > offset && len(page.Rows) < limit {
 			page.Rows = append(page.Rows, e)
@@ -208,12 +234,18 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
+// event returns an incident in place of the last of its events.
+func (f *found) event(last eventRecord) eventRecord {
+	r := f.records[f.byID[last.Incident]]
+	return eventRecord{Number: last.Number, At: r.Began, Kind: eventIncident, Status: r.Kind, Detail: r.Sentence, Incident: r.ID, Unplanned: r.Unplanned}
+}
+
 func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 	offset, limit := pageOf(r)
 	var record failoversRecord
 	if role := r.URL.Query().Get("role"); role == "" {
 		record = d.snapshot.allFailovers()
-		record.Rows = d.snapshot.lastFailovers(offset, limit)
+		record.Rows, record.Outages = d.snapshot.lastFailovers(offset, limit)
 	} else {
 		all, now := d.snapshot.failoversOf(role)
 		record = summary(all, now)

@@ -150,7 +150,7 @@ func TestViewersAddNoStatements(t *testing.T) {
 	count(func() {}) // the rechecks after the notification
 	alone := count(func() {})
 	pages := []string{
-		"now", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "nodes", "events", "failovers", "session",
+		"now", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "nodes", "events", "events?fold=1", "failovers", "incidents", "lanes", "session",
 	}
 	watched := count(func() {
 		var group sync.WaitGroup

@@ -65,24 +65,28 @@ const (
 	eventEnded  = "ended"
 	eventNode   = "node"
 	eventAction = "action"
+	// eventIncident is an incident in place of its events.
+	eventIncident = "incident"
 )
 
 // eventRecord is something that happened. Numbers increase in the order in which this
 // process learned of the events.
 type eventRecord struct {
-	Number   uint64    `json:"number"`
-	At       time.Time `json:"at"`
-	Kind     string    `json:"kind"`
-	Role     string    `json:"role,omitempty"`
-	Term     int64     `json:"term,omitempty"`
-	Node     uuid.UUID `json:"node"`
-	NodeName string    `json:"node_name,omitempty"`
-	Reason   string    `json:"reason,omitempty"`         // of the end of a term
-	By       string    `json:"by,omitempty"`             // the requester
-	Vacant   *float64  `json:"vacant_seconds,omitempty"` // before a term began
-	Status   string    `json:"status,omitempty"`         // of a node, or the kind of an action
-	Previous string    `json:"previous,omitempty"`
-	Detail   string    `json:"detail,omitempty"`
+	Number    uint64    `json:"number"`
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"`
+	Role      string    `json:"role,omitempty"`
+	Term      int64     `json:"term,omitempty"`
+	Node      uuid.UUID `json:"node"`
+	NodeName  string    `json:"node_name,omitempty"`
+	Reason    string    `json:"reason,omitempty"`         // of the end of a term
+	By        string    `json:"by,omitempty"`             // the requester
+	Vacant    *float64  `json:"vacant_seconds,omitempty"` // before a term began
+	Status    string    `json:"status,omitempty"`         // of a node, or the kind of an action
+	Previous  string    `json:"previous,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+	Incident  string    `json:"incident,omitempty"`  // that it is part of
+	Unplanned bool      `json:"unplanned,omitempty"` // of an incident
 }
 
 // nowRecord is the cluster at a glance.

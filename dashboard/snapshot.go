@@ -38,6 +38,8 @@ type snapshot struct {
 	failovers []failoverRecord    // oldest first
 	overall   overall             // of them
 	nodeAt    map[nodeChange]bool // changes of nodes that became events, as of the last read
+	past      past
+	found     *found
 	work      workRecord
 	alerts    []Alert
 	changed   chan struct{} // closed at the next change
@@ -67,7 +69,7 @@ type nodeChange struct {
 
 func newSnapshot() *snapshot {
 	return &snapshot{
-		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
+		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, past: newPast(), found: newFound(nil), roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
 // reading is the result of one read of the database.
@@ -101,6 +103,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		change.missing = p.drop(r.whole)
 		change.More = r.whole && change.missing || change.rewound || fewer
 	}
+	p.past.add(r, change.rewound)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
 	p.record(events)
 	change.Events = events

@@ -21,19 +21,22 @@ const (
 
 // The events of a stream.
 const (
-	kindHello  = "hello"  // the stream has begun here
-	kindResync = "resync" // changes were missed: read everything again
-	kindChange = "change" // roles and events, without a gap
-	kindNow    = "now"    // the state of the cluster and its nodes
-	kindWork   = "work"   // processors and schedules
-	kindAlerts = "alerts"
-	kindPulse  = "pulse"
-	kindEnd    = "end" // the dashboard closes, or the viewer is too slow
+	kindHello     = "hello"  // the stream has begun here
+	kindResync    = "resync" // changes were missed: read everything again
+	kindChange    = "change" // roles and events, without a gap
+	kindNow       = "now"    // the state of the cluster and its nodes
+	kindWork      = "work"   // processors and schedules
+	kindAlerts    = "alerts"
+	kindIncidents = "incidents" // the open ones and the last ones
+	kindPulse     = "pulse"
+	kindEnd       = "end" // the dashboard closes, or the viewer is too slow
 )
 
 // newFeed returns the feed for viewers. Of each state only the newest is sent, in this
 // order.
-func newFeed() *feed.Feed { return feed.New(maxRetainedBytes, kindNow, kindWork, kindAlerts) }
+func newFeed() *feed.Feed {
+	return feed.New(maxRetainedBytes, kindIncidents, kindNow, kindWork, kindAlerts)
+}
 
 // stream streams the feed until the viewer leaves, is too slow, or the dashboard
 // closes. A viewer that reconnects names the last change that it received, in the header

@@ -248,10 +248,10 @@ func TestFailoverSummaryIsUpdated(t *testing.T) {
 			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)
 		}
 	}
-	if rows := p.lastFailovers(1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
+	if rows, _ := p.lastFailovers(1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
 		t.Errorf("the second and the third: %+v", rows)
 	}
-	if rows := p.lastFailovers(5, 10); rows == nil || len(rows) != 0 {
+	if rows, _ := p.lastFailovers(5, 10); rows == nil || len(rows) != 0 {
 		t.Errorf("beyond the last: %+v", rows)
 	}
 }

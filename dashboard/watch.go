@@ -99,8 +99,11 @@ type watcher struct {
 	rewound       bool      // readFrom is earlier than it was
 	work          string    // as published last
 	alerts        string
-	failed        bool // to read processors and schedules, the last time
-	publishFailed bool // a state could not be published, the last time
+	told          string // incidents, as published last
+	incidents     regrouper
+	outagesUntil  time.Time // outages are read until then
+	failed        bool      // to read processors and schedules, the last time
+	publishFailed bool      // a state could not be published, the last time
 }
 
 // poll reads what may have changed and publishes it.
@@ -119,6 +122,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 		if w.snapshot.failed(err) {
 			w.log.Warn("the dashboard cannot read the database", "error", err)
 		}
+		w.tellNew(kindIncidents, &w.told, w.snapshot.incidentsNow())
 		w.publishState(kindNow, w.snapshot.now())
 		return
 	}
@@ -133,7 +137,33 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 		w.timelines.follow(reading.terms)
 		w.publish(change.bounded())
 	}
+	if all {
+		w.readOutages(limited, reading)
+	}
+	w.regroup()
+	w.tellNew(kindIncidents, &w.told, w.snapshot.incidentsNow())
 	w.publishState(kindNow, w.snapshot.now())
+}
+
+// settleTime is for how long outages are read after nodes opened sessions: the ends of
+// terms are recorded when other nodes have taken over.
+const settleTime = 30 * time.Second
+
+// readOutages reads the outages if nodes opened sessions. Outages that cannot be read
+// are unchanged.
+func (w *watcher) readOutages(ctx context.Context, r reading) {
+	if w.snapshot.isNews(r.nodes) {
+		w.outagesUntil = time.Now().Add(settleTime)
+	}
+	if time.Now().After(w.outagesUntil) {
+		return
+	}
+	outages, err := w.config.Backend.Outages(ctx, history.Query{Limit: maxOutages})
+	if err != nil {
+		w.log.Debug("the dashboard cannot read the outages", "error", err)
+		return
+	}
+	w.snapshot.setOutages(outages)
 }
 
 // publish sends a change to all viewers. If the change cannot be encoded, they read

@@ -1,0 +1,254 @@
+package dashboard
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/incident"
+)
+
+// moveRecord is the move of a role.
+type moveRecord struct {
+	Role   string     `json:"role"`
+	From   string     `json:"from"` // the node
+	Ended  time.Time  `json:"ended"`
+	Reason string     `json:"reason"`
+	By     string     `json:"by,omitempty"`
+	To     string     `json:"to"`    // empty while the role has no leader
+	Began  *time.Time `json:"began"` // null while the role has no leader
+	Vacant *float64   `json:"vacant_seconds"`
+	Silent *float64   `json:"silent_seconds"`
+}
+
+// incidentDetail is the content of the page of an incident.
+type incidentDetail struct {
+	incidentRecord
+
+	Evidence []string      `json:"evidence"` // sentences
+	Moves    []moveRecord  `json:"moves"`    // at most maxMovesShown, those without a leader first
+	Events   []eventRecord `json:"events"`   // changes of its nodes and actions, oldest first
+	From     time.Time     `json:"from"`     // what a timeline of it shows
+	To       time.Time     `json:"to"`
+}
+
+const (
+	maxMovesShown = 500
+	maxLanes      = 100
+	maxLaneTerms  = 5000
+)
+
+// getIncidents lists incidents, the latest first.
+func (d *Dashboard) getIncidents(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	wanted, kind := search(r), query.Get("kind")
+	from, to := timeOf(r, "from", time.Unix(0, 0)), timeOf(r, "to", latest)
+	offset, limit := pageOf(r)
+	p := d.snapshot
+	p.mu.RLock()
+	page := list[incidentRecord]{Rows: []incidentRecord{}}
+	put := func(record incidentRecord) {
+		if page.Total++; page.Total > offset && len(page.Rows) < limit {
+			page.Rows = append(page.Rows, record)
+		}
+	}
+	if now, ok := p.unreadableIncident(); ok && (kind == "" || kind == now.Kind) && wanted == "" && !now.Began.After(to) {
+		put(now)
+	}
+	for n, record := range p.found.records {
+		over := record.Ended
+		if kind != "" && record.Kind != kind || record.Began.After(to) || over != nil && over.Before(from) || wanted != "" && !mentions(p.found.all[n], wanted) {
+			continue
+		}
+		put(record)
+	}
+	p.mu.RUnlock()
+	answer(w, http.StatusOK, page)
+}
+
+// mentions reports whether an incident is about a node, a role or a requester.
+func mentions(i incident.Incident, wanted string) bool {
+	return contains(i.By, wanted) || slices.ContainsFunc(i.Nodes, func(n incident.Node) bool { return contains(n.Name, wanted) }) ||
+		slices.ContainsFunc(i.Moves, func(m incident.Move) bool { return contains(m.From.Role, wanted) || contains(m.To.NodeName, wanted) })
+}
+
+// timeOf reads a time in milliseconds since 1970 from the query.
+func timeOf(r *http.Request, name string, otherwise time.Time) time.Time {
+	return time.UnixMilli(int64(number(r, name, int(otherwise.UnixMilli()), 0, 1<<52)))
+}
+
+// getIncident returns one incident with its single changes.
+func (d *Dashboard) getIncident(w http.ResponseWriter, r *http.Request) {
+	if !d.snapshot.awaitFirstRead(r.Context()) {
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+		return
+	}
+	detail, ok := d.snapshot.incident(r.URL.Query().Get("id"))
+	if !ok {
+		refuse(w, http.StatusNotFound, "no such incident is known")
+		return
+	}
+	answer(w, http.StatusOK, detail)
+}
+
+func (p *snapshot) incident(id string) (incidentDetail, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if now, ok := p.unreadableIncident(); ok && id == unreadableID {
+		return incidentDetail{
+			incidentRecord: now, Evidence: []string{"This dashboard reads the database every few seconds. The last answer is of " + moment(now.Began) + "."},
+			Moves: []moveRecord{}, Events: []eventRecord{}, From: now.Began.Add(-time.Minute), To: p.clock(),
+		}, true
+	}
+	if id == unreadableID && len(p.found.outages) > 0 { // it is over and recorded
+		id = p.found.outages[len(p.found.outages)-1].Incident
+	}
+	n, ok := p.found.byID[id]
+	if !ok {
+		return incidentDetail{}, false
+	}
+	i := p.found.all[n]
+	detail := incidentDetail{incidentRecord: p.found.records[n], Evidence: i.Evidence(sentenceStyle), Moves: movesOf(i), Events: []eventRecord{}}
+	over := p.clock()
+	if !i.Ended.IsZero() {
+		over = i.Ended
+	}
+	around := max(over.Sub(i.Began)/2, 10*time.Second)
+	detail.From, detail.To = i.Began.Add(-around), over.Add(around)
+	for _, e := range p.events {
+		if e.Kind == eventNode && p.found.incidentOfEvent(e) == id || e.Kind == eventAction && p.caused(e, i) {
+			e.Incident = id
+			detail.Events = append(detail.Events, e)
+		}
+	}
+	return detail, true
+}
+
+// caused reports whether a visitor's action may have caused an incident.
+func (*snapshot) caused(e eventRecord, i incident.Incident) bool {
+	if i.Unplanned() || e.At.Before(i.Began.Add(-time.Minute)) || e.At.After(i.Began.Add(time.Second)) {
+		return false
+	}
+	return slices.ContainsFunc(i.Nodes, func(n incident.Node) bool { return n.ID == e.Node }) ||
+		slices.ContainsFunc(i.Moves, func(m incident.Move) bool { return e.Role != "" && m.From.Role == e.Role })
+}
+
+// movesOf returns the moves of an incident: those that wait first, then those that took
+// longest.
+func movesOf(i incident.Incident) []moveRecord {
+	moves := []moveRecord{}
+	for _, m := range i.Moves {
+		r := moveRecord{Role: m.From.Role, From: m.From.NodeName, Ended: m.From.Ended, Reason: string(m.From.Reason), By: m.From.By}
+		if m.To.Term > 0 {
+			r.To, r.Began, r.Vacant, r.Silent = m.To.NodeName, &m.To.Began, known(m.To.PrecedingVacancy), known(m.To.PrecedingSilence)
+			if r.Vacant == nil {
+				r.Vacant = known(m.To.Began.Sub(m.From.Ended))
+			}
+		}
+		moves = append(moves, r)
+	}
+	took := func(r moveRecord) time.Duration {
+		if r.Began == nil {
+			return math.MaxInt64
+		}
+		return r.Began.Sub(r.Ended)
+	}
+	slices.SortStableFunc(moves, func(a, b moveRecord) int {
+		return cmp.Or(cmp.Compare(took(b), took(a)), a.Ended.Compare(b.Ended))
+	})
+	return moves[:min(len(moves), maxMovesShown)]
+}
+
+// lanesRecord is a timeline over several roles.
+type lanesRecord struct {
+	Nodes []nodeName `json:"nodes"`
+	Lanes []lane     `json:"lanes"`
+	Total int        `json:"total"` // roles that match
+}
+
+// lane is the terms of a role.
+type lane struct {
+	Role string `json:"role"`
+	// Spans are [began ms, ended ms or null, node, reason].
+	Spans [][4]any `json:"spans"`
+}
+
+// getLanes returns who led which role in a range of time: all roles, or those of an
+// incident.
+func (d *Dashboard) getLanes(w http.ResponseWriter, r *http.Request) {
+	wanted, id := search(r), r.URL.Query().Get("incident")
+	offset := number(r, "offset", 0, 0, 1<<30)
+	from, to := timeOf(r, "from", time.Unix(0, 0)), timeOf(r, "to", latest)
+	p := d.snapshot
+	p.mu.RLock()
+	of := p.rolesOfIncident(id)
+	roles := p.past.byRole(func(role string) bool {
+		return (of == nil || of[role]) && (wanted == "" || contains(role, wanted))
+	})
+	for name, role := range p.roles { // its last term may be older than all that is kept
+		if roles[name] == nil && role.term.Term > 0 && (of == nil || of[name]) && (wanted == "" || contains(name, wanted)) {
+			roles[name] = []history.Term{role.term}
+		}
+	}
+	p.mu.RUnlock()
+	answer(w, http.StatusOK, lanesOf(roles, from, to, offset))
+}
+
+// rolesOfIncident returns the roles of an incident, or nil for all. Under the mutex.
+func (p *snapshot) rolesOfIncident(id string) map[string]bool {
+	n, ok := p.found.byID[id]
+	if !ok {
+		return nil
+	}
+	of := map[string]bool{}
+	for _, m := range p.found.all[n].Moves {
+		of[m.From.Role] = true
+	}
+	return of
+}
+
+func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) lanesRecord {
+	record := lanesRecord{Nodes: []nodeName{}, Lanes: []lane{}}
+	nodes := map[uuid.UUID]int{}
+	var names []string
+	for role, terms := range roles {
+		if slices.ContainsFunc(terms, func(t history.Term) bool { return overlaps(t, from, to) }) {
+			names = append(names, role)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	record.Total = len(names)
+	terms := 0
+	for _, role := range cut(names, offset, maxLanes) {
+		l := lane{Role: role, Spans: [][4]any{}}
+		for _, t := range roles[role] {
+			if !overlaps(t, from, to) || terms >= maxLaneTerms {
+				continue
+			}
+			terms++
+			at, ok := nodes[t.Node]
+			if !ok {
+				at = len(record.Nodes)
+				nodes[t.Node] = at
+				record.Nodes = append(record.Nodes, nodeName{t.Node, t.NodeName})
+			}
+			var ended any
+			if !t.Ended.IsZero() {
+				ended = t.Ended.UnixMicro() / 1000
+			}
+			l.Spans = append(l.Spans, [4]any{t.Began.UnixMicro() / 1000, ended, at, string(t.Reason)})
+		}
+		record.Lanes = append(record.Lanes, l)
+	}
+	return record
+}
+
+func overlaps(t history.Term, from, to time.Time) bool {
+	return !t.Began.After(to) && (t.Ended.IsZero() || !t.Ended.Before(from))
+}

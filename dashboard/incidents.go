@@ -1,0 +1,209 @@
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/incident"
+)
+
+// incidentRecord is an incident without its single changes.
+type incidentRecord struct {
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	Unplanned bool       `json:"unplanned"`
+	Sentence  string     `json:"sentence"` // with times as moment marks them
+	Began     time.Time  `json:"began"`
+	Ended     *time.Time `json:"ended"` // null while a role has no leader
+	By        string     `json:"by,omitempty"`
+	Nodes     []nodeName `json:"nodes"`
+	Roles     int        `json:"roles"`  // that moved, or stood still
+	Vacant    int        `json:"vacant"` // of them, now
+	Changes   int        `json:"changes"`
+}
+
+const (
+	// unreadableID is the id of the present outage, which the database cannot record.
+	unreadableID = "unreadable"
+	// recentIncident is for how long an incident that is over stays in the banner.
+	recentIncident = 10 * time.Minute
+	// maxIncidentsTold is how many incidents that are over are published.
+	maxIncidentsTold = 20
+	// maxNodesNamed bounds the nodes of a published incident.
+	maxNodesNamed = 50
+	// regroupRest is the least time between two groupings.
+	regroupRest = 250 * time.Millisecond
+)
+
+// sentenceStyle shows incidents on the page.
+var sentenceStyle = incident.Style{Time: moment, Name: quoted}
+
+// found is the result of a grouping.
+type found struct {
+	all     []incident.Incident // the latest first
+	records []incidentRecord    // of them
+	byID    map[string]int      // the index
+	ended   map[termKey]int     // by the term that ended
+	began   map[termKey]int     // by the next term, which began
+	ofNode  map[uuid.UUID][]int
+	outages []failoverRecord // oldest first
+}
+
+// regrouper limits how often incidents are found: the more changes there are, the
+// longer it takes.
+type regrouper struct {
+	next time.Time
+}
+
+// regroup finds the incidents again if there are more changes.
+func (w *watcher) regroup() {
+	if time.Now().Before(w.incidents.next) {
+		return
+	}
+	began := time.Now()
+	p := w.snapshot
+	p.mu.Lock()
+	dirty, changes := p.past.dirty, incident.Changes{}
+	if dirty {
+		changes, p.past.dirty = p.past.changes(), false
+	}
+	p.mu.Unlock()
+	if !dirty {
+		return
+	}
+	found := newFound(incident.Group(changes))
+	p.mu.Lock()
+	p.found = found
+	p.mu.Unlock()
+	took := time.Since(began)
+	w.incidents.next = time.Now().Add(max(regroupRest, 10*took)) // at most a tenth of the time
+}
+
+func newFound(all []incident.Incident) *found {
+	f := &found{all: all, records: make([]incidentRecord, len(all)), byID: map[string]int{}, ended: map[termKey]int{}, began: map[termKey]int{}, ofNode: map[uuid.UUID][]int{}}
+	for n, i := range all {
+		f.records[n] = incidentOf(i)
+		f.byID[f.records[n].ID] = n
+		for _, m := range i.Moves {
+			f.ended[termKey{m.From.Role, m.From.Term}] = n
+			f.began[termKey{m.To.Role, m.To.Term}] = n
+		}
+		for _, node := range i.Nodes {
+			f.ofNode[node.ID] = append(f.ofNode[node.ID], n)
+		}
+	}
+	for n, i := range slices.Backward(all) {
+		if i.Kind == incident.Outage {
+			f.outages = append(f.outages, failoverRecord{
+				Kind: kindOutage, At: i.Outage.Ended, Vacant: seconds(i.Outage.Ended.Sub(i.Outage.Began)), Roles: len(i.Outage.Roles), Incident: f.records[n].ID,
+			})
+		}
+	}
+	return f
+}
+
+func incidentOf(i incident.Incident) incidentRecord {
+	r := incidentRecord{
+		ID: i.ID(), Kind: string(i.Kind), Unplanned: i.Unplanned(), Sentence: i.Describe(sentenceStyle), Began: i.Began, By: i.By,
+		Nodes: []nodeName{}, Roles: len(i.Moves), Vacant: i.Vacant(), Changes: len(i.Moves),
+	}
+	if !i.Ended.IsZero() {
+		r.Ended = &i.Ended
+	}
+	if i.Outage != nil {
+		r.Roles = max(r.Roles, len(i.Outage.Roles))
+	}
+	for _, n := range i.Nodes[:min(maxNodesNamed, len(i.Nodes))] {
+		r.Nodes = append(r.Nodes, nodeName{n.ID, n.Name})
+	}
+	return r
+}
+
+// unreadableIncident is the present outage, as far as it is known. Under the mutex.
+func (p *snapshot) unreadableIncident() (incidentRecord, bool) {
+	if p.problem == nil || !p.seen {
+		return incidentRecord{}, false
+	}
+	began := p.problem.since.Add(p.offset).Round(0)
+	return incidentRecord{
+		ID: unreadableID, Kind: string(incident.Outage), Unplanned: true, Began: began, Nodes: []nodeName{}, Roles: len(p.names),
+		Sentence: fmt.Sprintf("The database cannot be read since %s: %s.", moment(began), standing(len(p.names))),
+	}, true
+}
+
+// incidentsNow are the open incidents and the last ones, the latest first.
+func (p *snapshot) incidentsNow() []incidentRecord {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	told := []incidentRecord{}
+	if now, ok := p.unreadableIncident(); ok {
+		told = append(told, now)
+	}
+	for n, r := range p.found.records {
+		if n < maxIncidentsTold || r.Ended == nil && len(told) < 2*maxIncidentsTold {
+			told = append(told, r)
+		}
+	}
+	return told
+}
+
+// incidentOfEvent returns the id of the incident that an event is part of, if any.
+func (f *found) incidentOfEvent(e eventRecord) string {
+	n, ok := -1, false
+	switch e.Kind {
+	case eventEnded:
+		n, ok = f.ended[termKey{e.Role, e.Term}]
+	case eventBegan:
+		n, ok = f.began[termKey{e.Role, e.Term}]
+	case eventNode:
+		for _, one := range f.ofNode[e.Node] {
+			if e.At.Sub(f.records[one].Began).Abs() <= 2*time.Minute && f.records[one].Kind != string(incident.Change) && !joins(e) {
+				n, ok = one, true
+				break
+			}
+		}
+	}
+	if !ok {
+		return ""
+	}
+	return f.records[n].ID
+}
+
+// joins reports whether an event is that of a new node, which is not part of what
+// happened to it later.
+func joins(e eventRecord) bool { return e.Previous == "" && e.Status != "left" }
+
+// openIncident reports the first fault that is not over.
+func (p *snapshot) openIncident(n nowRecord) (health, bool) {
+	for _, r := range p.found.records {
+		if r.Unplanned && r.Ended == nil && r.Vacant > 0 {
+			text := r.Sentence
+			if others := n.Vacant - r.Vacant; others > 0 {
+				text += " " + count(others, "other role has", "other roles have") + " no leader."
+			}
+			return health{Level: critical, Sentence: text + alertsText(n), Since: p.vacantSince(), Incident: r.ID}, true
+		}
+	}
+	return health{}, false
+}
+
+// lastIncident reports a fault that is over since a short time.
+func (p *snapshot) lastIncident(n nowRecord) (health, bool) {
+	for _, r := range p.found.records {
+		if !r.Unplanned || r.Ended == nil {
+			continue
+		}
+		if n.Clock.Sub(*r.Ended) > recentIncident {
+			break
+		}
+		text := r.Sentence
+		if n.Living == 1 {
+			text += " There is only one node now."
+		}
+		return health{Level: warning, Sentence: text + alertsText(n), Incident: r.ID}, true
+	}
+	return health{}, false
+}

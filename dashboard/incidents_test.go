@@ -1,0 +1,230 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/history"
+)
+
+// newBoard returns a dashboard whose readings the test makes.
+func newBoard() *Dashboard { return &Dashboard{snapshot: newSnapshot()} }
+
+// reads puts a reading into a board and finds the incidents.
+func (d *Dashboard) reads(r reading) {
+	fillSnapshot(d.snapshot, r)
+	(&watcher{Dashboard: d}).regroup()
+}
+
+// crashed returns roles that node 1 led, and that nodes 2 and 3 lead since; the first
+// waiting ones are not led yet.
+func crashed(roles, waiting int, at time.Time) (terms []history.Term) {
+	for i := range roles {
+		before := snapshotTerm(1, 1, at.Add(-time.Hour))
+		before.Role, before.Ended, before.Reason = fmt.Sprintf("role-%02d", i), at, history.EndCrashed
+		terms = append(terms, before)
+		if i >= waiting {
+			after := snapshotTerm(2, byte(2+i%2), at.Add(time.Duration(i+1)*time.Millisecond))
+			after.Role, after.PrecedingVacancy, after.PrecedingSilence = before.Role, time.Duration(i+1)*time.Millisecond, 2*time.Second
+			terms = append(terms, after)
+		}
+	}
+	return terms
+}
+
+// The crash of a node with 30 roles is one incident, also among the events and the
+// failovers, and keeps its id while it grows.
+func TestCrashOfManyRolesIsOneIncident(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Add(-time.Minute)
+	d := newBoard()
+	d.reads(reading{terms: crashed(30, 30, at), whole: true})
+	first := d.snapshot.incidentsNow()
+	if len(first) != 1 || first[0].Vacant != 30 || first[0].Ended != nil || !first[0].Unplanned {
+		t.Fatalf("%+v; want one open incident", first)
+	}
+	if h := d.snapshot.now().Health; h.Level != critical || h.Incident != first[0].ID || !strings.Contains(h.Sentence, "crashed at") || h.Since == nil {
+		t.Errorf("the health: %+v", h)
+	}
+	d.reads(reading{terms: crashed(30, 0, at)})
+	all := d.snapshot.incidentsNow()
+	if len(all) != 1 || all[0].ID != first[0].ID || all[0].Ended == nil || all[0].Roles != 30 {
+		t.Errorf("%+v; want %s, over", all, first[0].ID)
+	}
+	if h := d.snapshot.now().Health; h.Level != warning || h.Incident != first[0].ID || !strings.Contains(h.Sentence, "Its 30 roles moved to") {
+		t.Errorf("the health afterwards: %+v", h)
+	}
+	detail, ok := d.snapshot.incident(first[0].ID)
+	if !ok || len(detail.Moves) != 30 || len(detail.Evidence) != 2 || !detail.From.Before(at) || detail.Moves[0].Role != "role-29" {
+		t.Errorf("its page: %+v", detail)
+	}
+	rows, _ := d.snapshot.lastFailovers(0, 100)
+	if len(rows) != 30 || rows[0].Incident != first[0].ID {
+		t.Errorf("%d failovers: %+v", len(rows), rows[0])
+	}
+	if s := d.snapshot.allFailovers().Silent; s.Median == nil || *s.Median != 2 {
+		t.Errorf("the silence: %+v", s)
+	}
+	events := answerOf[list[eventRecord]](t, d.getEvents, "/api/events?fold=1")
+	if n := countKind(events.Rows, eventIncident); n != 1 || countKind(events.Rows, eventEnded) != 0 {
+		t.Errorf("the events, folded: %+v", events.Rows)
+	}
+	if single := answerOf[list[eventRecord]](t, d.getEvents, "/api/events?limit=500"); countKind(single.Rows, eventEnded) != 30 {
+		t.Errorf("the single events: %+v", single)
+	}
+	if lanes := answerOf[lanesRecord](t, d.getLanes, "/api/lanes?incident="+first[0].ID); lanes.Total != 30 || len(lanes.Lanes[0].Spans) != 2 {
+		t.Errorf("the timeline: %+v", lanes)
+	}
+	for query, want := range map[string]int{"": 1, "?kind=drain": 0, "?search=ROLE-07": 1, "?search=other": 0, fmt.Sprintf("?to=%d", at.Add(-time.Hour).UnixMilli()): 0} {
+		if page := answerOf[list[incidentRecord]](t, d.getIncidents, "/api/incidents"+query); page.Total != want {
+			t.Errorf("incidents%s: %d; want %d", query, page.Total, want)
+		}
+	}
+}
+
+func countKind(events []eventRecord, kind string) (n int) {
+	for _, e := range events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// answerOf returns the answer to a request.
+func answerOf[R any](t *testing.T, handler http.HandlerFunc, path string) R {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+	var record R
+	if err := json.Unmarshal(recorder.Body.Bytes(), &record); err != nil || recorder.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s (%v)", path, recorder.Code, recorder.Body, err)
+	}
+	return record
+}
+
+// While the database cannot be read, an open outage says so. The recorded outage
+// replaces it, and is a row of its own among the failovers.
+func TestUnreadableDatabaseIsAnOpenOutage(t *testing.T) {
+	t.Parallel()
+	d := newBoard()
+	at := time.Now().Add(-time.Hour)
+	led := snapshotTerm(1, 1, at)
+	d.reads(reading{terms: []history.Term{led}, whole: true})
+	if all := d.snapshot.incidentsNow(); len(all) != 0 {
+		t.Fatalf("%+v", all)
+	}
+	d.snapshot.failed(errors.New("no route"))
+	all := d.snapshot.incidentsNow()
+	if len(all) != 1 || all[0].ID != unreadableID || all[0].Ended != nil || all[0].Roles != 1 || !strings.Contains(all[0].Sentence, "1 role stands still") {
+		t.Errorf("%+v; want an open outage", all)
+	}
+	now := d.snapshot.now()
+	if now.Health.Incident != unreadableID || now.UnreadSince == nil || now.UnreadSince.After(time.Now()) || time.Since(*now.UnreadSince) > time.Minute {
+		t.Errorf("%+v", now)
+	}
+	began := time.Now().Add(-30 * time.Second)
+	led.Ended, led.Reason = began.Add(time.Second), history.EndServerChanged
+	next := snapshotTerm(2, 2, began.Add(25*time.Second))
+	fillSnapshot(d.snapshot, reading{terms: []history.Term{led, next}})
+	d.snapshot.setOutages([]history.Outage{{Began: began, Ended: began.Add(20 * time.Second), ServerChanged: true, Roles: []string{"scheduler"}}})
+	(&watcher{Dashboard: d}).regroup()
+	all = d.snapshot.incidentsNow()
+	if len(all) != 1 || all[0].Kind != "outage" || all[0].ID == unreadableID || all[0].Ended == nil {
+		t.Errorf("%+v; want the recorded outage", all)
+	}
+	if detail, ok := d.snapshot.incident(unreadableID); !ok || detail.ID != all[0].ID {
+		t.Errorf("the address of the open outage leads to %+v", detail)
+	}
+	rows, outages := d.snapshot.lastFailovers(0, 10)
+	if outages != 1 || len(rows) != 1 || rows[0].Kind != kindOutage || rows[0].Vacant != 20 || rows[0].Roles != 1 {
+		t.Errorf("the failovers: %+v", rows)
+	}
+}
+
+// Vacant roles are in the order in which they lost their leaders, however many there
+// are.
+func TestVacantRolesAreInOrderOfTheirEnds(t *testing.T) {
+	t.Parallel()
+	d := newBoard()
+	at := time.Now().Add(-time.Minute)
+	terms := crashed(3, 3, at)
+	terms[0].Ended, terms[1].Ended, terms[2].Ended = at.Add(2*time.Second), at, at.Add(time.Second)
+	live := snapshotTerm(1, 9, at)
+	live.Role = "a-led-role"
+	d.reads(reading{terms: append(terms, live), whole: true})
+	var names []string
+	for _, r := range answerOf[list[roleRecord]](t, d.getRoles, "/api/roles").Rows {
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "role-01 role-02 role-00 a-led-role" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Processors and schedules that fail are in the health, with the text of the error.
+func TestHealthStatesFailingWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		work        workRecord
+		level, want string
+	}{
+		"one failure":       {workRecord{Schedules: []scheduleRecord{{Name: "report", Loaded: true, FailedInRow: 1, Last: &runRecord{Error: "exit 1"}}}}, warning, "failed the last time: " + isolate + "exit 1"},
+		"31 failures":       {workRecord{Schedules: []scheduleRecord{{Name: "report", FailedInRow: 31, Last: &runRecord{Error: "exit 1"}}}}, critical, "failed 31 times in a row: " + isolate + "exit 1"},
+		"an unknown zone":   {workRecord{Schedules: []scheduleRecord{{Name: "report", Problem: "no zone Mars"}}}, critical, "cannot run: " + isolate + "no zone Mars"},
+		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
+		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},
+		"a processor stops": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "failed", LastError: "poison"}}}, critical, "waits for a person: " + isolate + "poison"},
+	} {
+		d := newBoard()
+		other := snapshotTerm(1, 2, time.Now())
+		other.Role = "other"
+		d.reads(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now()), other}, whole: true})
+		d.snapshot.setWork(c.work, nil)
+		if h := d.snapshot.now().Health; h.Level != c.level || !strings.Contains(h.Sentence, c.want) {
+			t.Errorf("%s: %+v; want %s: %q", name, h, c.level, c.want)
+		}
+	}
+}
+
+// A critical alert comes before a silent node, and states its summary.
+func TestCriticalAlertIsInTheHealth(t *testing.T) {
+	t.Parallel()
+	d := newBoard()
+	d.reads(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
+	d.snapshot.setWork(workRecord{}, []Alert{{Name: "slow", State: "firing", Severity: "warning"}, {Name: "lost", State: "firing", Severity: "critical", Summary: "Nobody leads."}})
+	if h := d.snapshot.now().Health; h.Level != critical || !strings.Contains(h.Sentence, "fires: "+isolate+"Nobody leads"+ended+". 1 other alert fires too.") {
+		t.Errorf("%+v", h)
+	}
+}
+
+// The records of the past are bounded.
+func TestPastIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPast()
+	began := time.Now()
+	var r reading
+	for i := range maxTerms + maxTerms/2 {
+		r.terms = append(r.terms, snapshotTerm(int64(i+1), 1, began.Add(time.Duration(i)*time.Second)))
+	}
+	for i := range maxNodeChanges + maxNodeChanges/2 {
+		r.nodes = append(r.nodes, history.NodeChange{Node: uuid.UUID{1}, At: began.Add(time.Duration(i) * time.Second), Status: "active"})
+	}
+	p.add(r, false)
+	if len(p.terms) != maxTerms || len(p.termAt) != maxTerms || len(p.nodes) != maxNodeChanges || len(p.nodeAt) != maxNodeChanges {
+		t.Errorf("%d terms, %d changes of nodes", len(p.terms), len(p.nodes))
+	}
+	p.dirty = false
+	p.add(reading{terms: r.terms[len(r.terms)-1:]}, false)
+	if p.dirty {
+		t.Error("a known term is news")
+	}
+}

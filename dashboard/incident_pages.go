@@ -106,6 +106,9 @@ func (p *snapshot) incident(id string) (incidentDetail, bool) {
 			Moves: []moveRecord{}, Events: []eventRecord{}, From: now.Began.Add(-time.Minute), To: p.clock(),
 		}, true
 	}
+	if id == latestID && len(p.found.records) > 0 {
+		id = p.found.records[0].ID
+	}
 	if id == unreadableID && len(p.found.outages) > 0 { // it is over and recorded
 		id = p.found.outages[len(p.found.outages)-1].Incident
 	}

@@ -28,6 +28,8 @@ type incidentRecord struct {
 const (
 	// unreadableID is the id of the present outage, which the database cannot record.
 	unreadableID = "unreadable"
+	// latestID is the id under which the latest incident can be read.
+	latestID = "latest"
 	// recentIncident is for how long an incident that is over stays in the banner.
 	recentIncident = 10 * time.Minute
 	// maxIncidentsTold is how many incidents that are over are published.

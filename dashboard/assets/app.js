@@ -5,11 +5,13 @@ import { get, readSession, session } from "./api.js";
 import { setClock } from "./format.js";
 import { end, live, open, state } from "./live.js";
 import { drawConnection, drawHealth } from "./health.js";
+import { drawIncident } from "./incident-bar.js";
 import { drawWho } from "./who.js";
 import { drawTheme, onTheme } from "./theme.js";
 import overview from "./overview.js";
 import role from "./role.js";
 import nodes from "./nodes.js";
+import incident from "./incident.js";
 import events from "./events.js";
 import failovers from "./failovers.js";
 import work from "./work.js";
@@ -38,6 +40,8 @@ function route() {
       called = decodeURIComponent(called);
     } catch { /* an invalid path is shown as an unknown page */ }
     current = role(main, called);
+  } else if (path === "incident" && rest.length) {
+    current = incident(main, rest[0]);
   } else {
     current = (pages.find(([known]) => known === path) ?? pages[0])[2](main);
   }
@@ -73,14 +77,16 @@ live.addEventListener("now", (event) => {
   event.detail.at = performance.now();
   setClock(event.detail.clock);
   drawHealth();
+  drawIncident();
   drawPages(location.hash.replace(/^#\/?/, "").split("/")[0]);
 });
+live.addEventListener("incidents", drawIncident);
 live.addEventListener("connection", (event) => {
   drawHealth();
   if (event.detail) check(); // it may be another process, or another version
 });
 live.addEventListener("retry", (event) => { if (event.detail % 3 === 1) check(); }); // the session may have ended
-["now", "work", "alerts", "change", "refresh", "stale"].forEach(pass);
+["now", "work", "alerts", "change", "refresh", "stale", "incidents"].forEach(pass);
 
 // check finds out whether this page is still valid: whether its user may view it, and
 // whether another version is served.
@@ -127,6 +133,7 @@ async function readAll() {
   state.alertActions = seen.alert_actions;
   state.work = seen.work;
   state.alerts = seen.alerts;
+  state.incidents = seen.incidents;
   live.dispatchEvent(new CustomEvent("now", { detail: (state.now = seen.now) }));
 }
 

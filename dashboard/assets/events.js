@@ -4,23 +4,28 @@ import { announce, h, panel, sign } from "./dom.js";
 import { get } from "./api.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
-import { look, sentence } from "./sentences.js";
+import { incidentLink, look, sentence } from "./sentences.js";
 
 export default function events(page) {
-  const filter = { search: "", kind: "" };
+  const filter = { search: "", kind: "fold" };
   let paused = false, waiting = 0, unsaid = [], saying;
   const table = list({
-    label: "Events, the newest first", lines: 3, key: (e) => e.number, empty: "Nothing of this kind has happened.",
+    label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "Nothing of this kind has happened.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
-      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = look(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e)); } },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = look(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e), e.incident && e.kind !== "incident" ? [" ", h("a", { href: incidentLink(e.incident), class: "small" }, "Incident")] : ""); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
-    fetch: (offset, limit) => get("events", { offset, limit, ...filter }),
+    fetch: async (offset, limit) => {
+      const { search, kind } = filter;
+      if (kind !== "incident") return get("events", { offset, limit, search, ...(kind === "fold" ? { fold: 1 } : { kind }) });
+      const { total, rows } = await get("incidents", { offset, limit, search });
+      return { total, rows: rows.map((i) => ({ number: i.id, at: i.began, kind: "incident", status: i.kind, detail: i.sentence, incident: i.id, unplanned: i.unplanned })) };
+    },
   });
   const find = h("input", { type: "search", placeholder: "Find a role, node or user", "aria-label": "Find a role, node or user" });
   find.addEventListener("input", () => { filter.search = find.value.trim(); table.later(); });
-  const kinds = h("select", { "aria-label": "Kind" }, [["", "All kinds"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
+  const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents, and the rest"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
   kinds.addEventListener("change", () => { filter.kind = kinds.value; table.refresh(); });
   const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");
   hold.addEventListener("click", () => {
@@ -42,7 +47,8 @@ export default function events(page) {
   return {
     title: "Events",
     on: {
-      refresh: () => { if (!paused) table.later(); },
+      refresh: () => { if (!paused) table.changed(); },
+      incidents: () => { if (!paused && filter.kind !== "") table.changed(); },
       change: (change) => {
         if (!change.events.length) return;
         if (paused) {
@@ -50,7 +56,7 @@ export default function events(page) {
           hold.textContent = `Hold (${waiting} new)`;
           return;
         }
-        table.later();
+        table.changed();
         unsaid.push(...change.events);
         say();
       },

@@ -2,9 +2,9 @@
 
 import { figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { duration, grouped, minute, moment, reason, unclean, whole } from "./format.js";
+import { count, duration, grouped, minute, moment, reason, unclean, whole } from "./format.js";
 import { list } from "./table.js";
-import { roleLink } from "./sentences.js";
+import { incidentLink, roleLink } from "./sentences.js";
 
 const height = 260, left = 58, bottom = 26;
 
@@ -64,7 +64,13 @@ function plot(canvas, data) {
   }
 }
 
-const cause = (f) => (unclean(f.reason) ? status("critical", reason(f.reason)) : reason(f.reason));
+function cause(f) {
+  const why = unclean(f.reason) ? status("critical", reason(f.reason)) : f.reason ? reason(f.reason) : "–";
+  return f.incident ? h("a", { href: incidentLink(f.incident) }, why) : why;
+}
+const stopped = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database, ${count(f.roles, "role")} stood still`));
+// both shows how long the lock was free, and how long no leader gave a sign of life.
+const both = (free, silent) => [duration(free), silent === null ? "" : h("span", { class: "under" }, `silent ${duration(silent)}`)];
 const path = (f) => [f.previous ? [h("bdi", {}, named(f.previous)), " → "] : "", h("bdi", {}, named(f.node_name))];
 
 export default function failovers(page) {
@@ -74,13 +80,13 @@ export default function failovers(page) {
   const period = h("span", { class: "faint small" });
   let data = null;
   const table = list({
-    label: "Failovers, the newest first", lines: 3, key: (f) => `${f.role} ${f.term}`, empty: "No role has changed its leader yet.",
+    label: "Failovers, the newest first", lines: 3, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.at}`, empty: "No role has changed its leader yet.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
-      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => f.kind ? h("span", { class: "lines" }, stopped(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
       { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
-      { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => name(f.node_name) },
-      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => (f.reason ? cause(f) : "–") },
+      { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.kind ? "–" : name(f.node_name)) },
+      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => h("span", { class: "lines" }, f.kind ? "no node reached the database" : cause(f)) },
       { title: "Vacant for", width: "8rem", narrow: "4.800rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
       { title: "Silent for", width: "8rem", wide: true, number: true, cell: (f) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(f.silent_seconds)) },
     ],
@@ -90,15 +96,15 @@ export default function failovers(page) {
         data = page;
         draw();
       }
-      return { total: page.total, rows: page.rows };
+      return { total: page.total + page.outages, rows: page.rows };
     },
   });
   function draw() {
     if (!data) return;
     strip.replaceChildren(figures([
       ["Failovers", grouped(data.total)], ["Last 24 h", grouped(data.day)],
-      ["Median", data.total ? duration(data.median_seconds) : "–"], ["95 % within", data.total ? duration(data.p95_seconds) : "–"],
-      ["99 % within", data.total ? duration(data.p99_seconds) : "–"], ["Longest", data.total ? duration(data.max_seconds) : "–"],
+      ...[["Median", "median_seconds"], ["95 % within", "p95_seconds"], ["99 % within", "p99_seconds"], ["Longest", "max_seconds"]]
+        .map(([title, key]) => [title, data.total ? both(data[key], data.silent[key]) : "–"]),
     ]));
     period.textContent = data.since ? `since ${moment(data.since)}; each point is a change of leader` : "";
     canvas.hidden = !data.total;
@@ -114,7 +120,7 @@ export default function failovers(page) {
   observer.observe(page);
   return {
     title: "Failovers",
-    on: { refresh: () => table.later(), theme: draw, change: (change) => { if (change.events.some((e) => e.kind === "began")) table.later(); } },
+    on: { refresh: () => table.changed(), incidents: () => table.changed(), theme: draw, change: (change) => { if (change.events.some((e) => e.kind === "began")) table.changed(); } },
     close: () => observer.disconnect(),
   };
 }

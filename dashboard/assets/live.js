@@ -5,7 +5,7 @@ export const patience = 12_000; // the server sends something at least every 10 
 const rest = 15_000; // before a hidden page closes its connection
 
 export const live = new EventTarget();
-export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false };
+export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false, incidents: [] };
 
 let wanted = false, source, last = "", watchdog, retry, hidden, failures = 0;
 
@@ -92,6 +92,10 @@ export function open() {
   on("alerts", (alerts) => {
     state.alerts = alerts;
     tell("alerts", alerts);
+  });
+  on("incidents", (incidents) => {
+    state.incidents = incidents;
+    tell("incidents", incidents);
   });
   on("pulse", () => {});
   on("end", reopen);

@@ -17,7 +17,7 @@ export default function nodes(page) {
     return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
   };
   const table = list({
-    label: "Nodes", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
+    label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
     columns: [
       { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name) },
       { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return aged(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
@@ -57,10 +57,10 @@ export default function nodes(page) {
         arrived = now.at;
         table.patch(now.nodes);
         const all = now.nodes.map((node) => node.id).join();
-        if (all !== told || now.all_nodes > now.nodes.length) table.later(); // there are other nodes, or not all are published
+        if (all !== told || now.all_nodes > now.nodes.length) table.changed(); // there are other nodes, or not all are published
         told = all;
       },
-      refresh: () => { table.later(); readChanges().catch(() => {}); },
+      refresh: () => { table.changed(); readChanges().catch(() => {}); },
       change: (change) => { if (change.events.some((e) => e.kind === "node")) readChanges().catch(() => {}); },
     },
     close: () => clearInterval(tick),

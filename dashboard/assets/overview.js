@@ -40,13 +40,13 @@ export default function overview(page) {
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
     { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name), h("span", { class: "narrow small faint" }, "for ", tenureOf(r))] },
-    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
+    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, why(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
     { title: "Trust", width: "7.5rem", wide: true, cell: (r) => trustCell(r) },
   ];
   const roles = list({
-    label: "Roles", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
+    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
     fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, sort: order.sort, down: order.down ? "1" : "" }),
   });
   const find = h("input", { type: "search", placeholder: "Find a role or leader", "aria-label": "Find a role or leader" });
@@ -115,11 +115,11 @@ export default function overview(page) {
     title: "Overview",
     on: {
       now: drawNow,
-      refresh: () => { recent = []; roles.later(); readRest().catch(() => {}); },
+      refresh: () => { recent = []; roles.changed(); readRest().catch(() => {}); },
       change: (change) => {
         if (change.roles.length) {
           roles.patch(change.roles); // immediately
-          roles.later(); // their order and number may be others
+          roles.changed(); // their order and number may be others
         }
         recent = newest(recent, change.events);
         drawEvents();

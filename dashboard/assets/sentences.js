@@ -5,6 +5,14 @@ import { action, ago, duration, lately, reason, shortTerm, unclean, whole } from
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
 
+export const incidentLink = (id) => `#/incident/${encodeURIComponent(id)}`;
+
+const kinds = {
+  crash: "Crash", silence: "Silence", outage: "Outage", restart: "Server restart", drain: "Drain", shutdown: "Stop", deployment: "Deployment", rebalance: "Rebalance",
+  change: "Change",
+};
+export const kindOf = (kind) => kinds[kind] ?? kind;
+
 function called(text, href) {
   const shown = h("bdi", {}, named(text || "(no name)"));
   return href ? h("a", { href, dir: "auto" }, shown) : shown;
@@ -25,6 +33,8 @@ export function sentence(event) {
       if (event.status === "left") return [who, " left"];
       if (event.status === "dead") return [who, " was marked dead"];
       return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...asked];
+    case "incident":
+      return [h("b", {}, kindOf(event.status)), ": ", timed(event.detail), " ", h("a", { href: incidentLink(event.incident) }, "Details")].flat();
     default: {
       const about = role ?? (event.node_name ? called(event.node_name) : event.detail ? called(event.detail) : "");
       return [h("b", {}, called(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
@@ -37,6 +47,7 @@ export const timed = (text) => text.split(/\u0001(.*?)\u0002/).map((part, i) => 
 
 // look is the shape and the color of an event.
 export function look(event) {
+  if (event.kind === "incident") return event.unplanned ? ["critical", "is-critical"] : ["ended", "is-faint"];
   if (event.kind === "began") return ["began", "is-good"];
   if (event.kind === "action") return ["action", "is-faint"];
   if (event.kind === "ended") return unclean(event.reason) ? ["critical", "is-critical"] : ["ended", "is-faint"];

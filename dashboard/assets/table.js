@@ -18,15 +18,20 @@ function heightOf(lines) {
 
 // list makes one. columns are [{title, width, number, wide, sort, cell(row)}];
 // fetch(offset, limit, order) returns {total, rows}; a row whose notable(row)
-// changes is shown as fresh. On a phone its rows have room for some lines.
-export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, notable = JSON.stringify }) {
+// changes is shown as fresh. On a phone its rows have room for some lines. With hold,
+// rows stay in their places while the list is "scrolled" or, with "used", while it has
+// the pointer or the focus too: they are brought up to date, and a button shows the new
+// order.
+export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, hold = "", notable = JSON.stringify }) {
   const element = h("div", { class: lines > 1 ? "list tall" : "list", role: "table", "aria-label": label, tabindex: "0" });
   const titles = h("div", { class: "cells titles", role: "row" });
   const body = h("div", { class: "rows", role: "rowgroup" });
   const nothing = h("div", { class: "empty" }, empty);
   nothing.hidden = true;
   element.append(h("div", { role: "rowgroup" }, titles), body);
-  const wrapper = h("div", {}, element, nothing);
+  const show = h("button", { type: "button", class: "primary compact order", onclick: () => { element.scrollTop = 0; refresh(); } }, "Order has changed: show");
+  show.hidden = true;
+  const wrapper = h("div", { class: "held" }, element, show, nothing);
 
   // Rows from before the last refresh are shown until new ones arrive.
   let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
@@ -135,8 +140,21 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     schedule();
   }
 
-  // refresh reads the rows in view again; the shown rows stay until then.
-  async function refresh() {
+  const held = () => total > 0 && Boolean(hold) && (element.scrollTop > 0 || (hold === "used" && (element.matches(":hover") || element.contains(document.activeElement))));
+
+  // moves reports whether rows in view would go elsewhere.
+  function moves(offset, page) {
+    const first = Math.floor(element.scrollTop / rowHeight), last = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight));
+    for (let index = first; index < last; index++) {
+      const row = rows.get(index), next = page.rows[index - offset];
+      if (row && index - offset < chunk && (!next || key(next) !== key(row))) return true;
+    }
+    return false;
+  }
+
+  // refresh reads the rows in view again; the shown rows stay until then. A quiet one
+  // does not move rows that the user may be reading.
+  async function refresh(quiet = false) {
     const mine = ++generation;
     const offset = Math.floor(Math.max(0, element.scrollTop / rowHeight) / chunk) * chunk;
     asked = new Set([offset]);
@@ -145,15 +163,21 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     try {
       const page = await fetch(offset, chunk, order);
       if (mine !== generation) return;
+      if (quiet && held() && moves(offset, page)) {
+        show.hidden = false;
+        patch(page.rows);
+        return;
+      }
+      show.hidden = true;
       [old, rows] = [rows, new Map()];
       put(offset, page);
     } catch {
-      if (mine === generation) setTimeout(() => { if (element.isConnected && mine === generation) refresh(); }, 2000);
+      if (mine === generation) setTimeout(() => { if (element.isConnected && mine === generation) refresh(quiet); }, 2000);
     } finally {
       reading--;
       if (again && !reading) {
         again = false;
-        later();
+        later(quiet);
       }
     }
   }
@@ -161,11 +185,15 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   // later refreshes after a short delay, for changes in quick succession. A read in
   // progress is not interrupted: otherwise none would end while there are many changes. A
   // read that takes long may belong to a lost connection.
-  let timer;
-  const later = () => {
+  let timer, loud = false;
+  const later = (quiet = false) => {
+    loud ||= !quiet;
     if (reading && performance.now() - began < 3000) again = true;
-    else timer ??= setTimeout(() => { timer = undefined; refresh(); }, soon);
+    else timer ??= setTimeout(() => { timer = undefined; const silent = !loud; loud = false; refresh(silent); }, soon);
   };
+  // changed is for changes that the user did not ask for.
+  const changed = () => later(true);
+  element.addEventListener("pointerleave", () => { if (!show.hidden && !held()) refresh(); });
 
   // patch replaces known rows and reports whether all were known.
   function patch(changed) {
@@ -202,5 +230,5 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     event.preventDefault();
   });
   refresh();
-  return { element: wrapper, refresh, later, patch, redraw };
+  return { element: wrapper, refresh: () => refresh(), later: () => later(), changed, patch, redraw };
 }

@@ -98,6 +98,13 @@ func TestPartitionedNodeIsSilentThenDead(t *testing.T) {
 	p.shows("api-1\u2069 is silent: 1 role is still led, until the lease ends.")
 	p.await("api-2 leads", row("scheduler")+`?.includes("api-2")`)
 	p.visit("#/events")
+	p.shows("Silence: \u2068api-1\u2069 fell silent at")
+	p.shows("without a sign of life")
+	value[bool](p, `(() => {
+		const kinds = document.querySelector("main select");
+		kinds.value = "";
+		return kinds.dispatchEvent(new Event("change"));
+	})()`)
 	p.shows("api-1 was marked dead")
 	p.shows("fell silent: lease expired")
 }

@@ -44,7 +44,13 @@ func TestFocusStaysWhileRowsMove(t *testing.T) {
 		w.leads(first, role)
 		w.node(w.backend, "beside "+role, tenure.Config{})
 	}
-	lead("early") // goes before it
+	lead("early") // goes before it, when the user asks for the new order
+	p.await("the new order is offered", `document.querySelector(".order").checkVisibility()`)
+	kept("a role came that is not shown yet")
+	if first := value[string](p, `document.querySelector(".list .row a").textContent`); first != "middle" {
+		t.Errorf("the rows moved: the first is %s", first)
+	}
+	value[bool](p, `(document.querySelector(".order").click(), true)`)
 	p.await("early is shown", `document.querySelector(".list .row a")?.textContent === "early"`)
 	kept("a role came before it")
 

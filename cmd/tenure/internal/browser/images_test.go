@@ -16,6 +16,7 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"role", "#/role/scheduler", "Who led when"},
 	{"nodes", "#/nodes", "Changes of nodes"},
 	{"events", "#/events", "joined"},
+	{"incident", "#/incident/latest", "What shows the cause"},
 	{"failovers", "#/failovers", "Time without a leader"},
 	{"work", "#/work", "Processors"},
 	{"alerts", "#/alerts", "no_scheduler_leader"},

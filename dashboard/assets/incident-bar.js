@@ -1,0 +1,45 @@
+// The incident under the banner: its extent, its present state, and the way to its page.
+
+import { become, h, sign } from "./dom.js";
+import { count, duration, long, now, short, since } from "./format.js";
+import { live, state } from "./live.js";
+import { incidentLink, kindOf, timed } from "./sentences.js";
+
+const bar = document.getElementById("incident");
+const recent = 600; // seconds for which an incident that is over is shown
+
+// present returns the incident to show: open ones first, then faults, then the latest.
+function present() {
+  const worth = (i) => (i.ended ? 0 : 4) + (i.unplanned ? 2 : 0);
+  return (state.incidents ?? []).filter((i) => !i.ended || since(i.ended) < recent).reduce((best, i) => (!best || worth(i) > worth(best) ? i : best), null);
+}
+
+// extent states what an incident is about.
+export const extent = (i) => [i.roles ? count(i.roles, "role") : "no role", i.nodes.length ? count(i.nodes.length, "node") : ""].filter(Boolean).join(", ");
+
+// outcome states whether an incident is over.
+export function outcome(i) {
+  const lasted = i.ended ? (Date.parse(i.ended) - Date.parse(i.began)) / 1000 : (now() - Date.parse(i.began)) / 1000;
+  if (!i.ended) return i.vacant ? `${i.vacant} of ${count(i.roles, "role")} without a leader, for ${long(lasted)}` : `continues, for ${long(lasted)}`;
+  const over = i.roles ? (i.kind === "outage" ? "over" : "all roles have a leader again") : "over";
+  return `${over}${lasted > 0 ? `, after ${duration(lasted)}` : ""}`;
+}
+
+export function drawIncident() {
+  const i = present();
+  if (!i) {
+    if (bar.childElementCount) bar.replaceChildren();
+    return;
+  }
+  const level = i.ended ? (i.unplanned ? "warning" : "faint") : i.unplanned || i.vacant ? "critical" : "warning";
+  const said = state.now?.health.incident === i.id; // by the banner
+  const next = h("div", { class: `is-${level}` }, sign(level === "faint" ? "ended" : level),
+    h("p", {}, h("b", {}, kindOf(i.kind)), said ? "" : [": ", h("span", {}, timed(i.sentence))],
+      h("span", { class: "extent" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
+    h("a", { href: incidentLink(i.id) }, "What happened"));
+  if (!bar.childElementCount) bar.append(next);
+  else become(bar.firstElementChild, next);
+}
+
+live.addEventListener("stale", drawIncident);
+setInterval(drawIncident, 1000);

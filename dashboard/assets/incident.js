@@ -1,0 +1,73 @@
+// An incident: what happened, what shows the cause, a timeline over its roles, and every
+// single change.
+
+import { become, figures, h, name, named, panel, status } from "./dom.js";
+import { get } from "./api.js";
+import { count, duration, moment, reason, unclean, whole } from "./format.js";
+import { lanes } from "./lanes.js";
+import { extent, outcome } from "./incident-bar.js";
+import { kindOf, roleLink, showEntries, timed } from "./sentences.js";
+
+function moveRow(m) {
+  const why = unclean(m.reason) ? status("critical", reason(m.reason)) : reason(m.reason);
+  return h("tr", {},
+    h("td", {}, name(m.role, roleLink(m.role)), h("div", { class: "narrow small" }, h("bdi", {}, named(m.from)), " → ", m.to ? h("bdi", {}, named(m.to)) : "no leader")),
+    h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, named(m.by))] : ""),
+    h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended) }, moment(m.ended))),
+    h("td", { class: "wide" }, m.to ? name(m.to) : status("critical", "no leader")),
+    h("td", { class: "number figure" }, m.to ? duration(m.vacant_seconds) : "–"), h("td", { class: "number figure" }, duration(m.silent_seconds)));
+}
+
+function movesTable(moves) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of leaders" }, h("table", { class: "table" },
+    h("thead", {}, h("tr", {}, [["Role"], ["From", "wide"], ["Why", "wide"], ["Ended", "wide"], ["To", "wide"], ["Vacant", "number"], ["Silent", "number"]]
+      .map(([title, className]) => h("th", { scope: "col", class: className }, title)))),
+    h("tbody", {}, moves.map(moveRow))));
+}
+
+export default function incident(page, id) {
+  const story = h("div", {}, h("div")), facts = h("div", {}, h("div")), moves = h("div", {}, h("div")), evidence = h("div", { class: "body" }, h("div"));
+  const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes and actions" });
+  const changes = h("span", { class: "faint small" });
+  let current = null, line = null, later;
+
+  function draw() {
+    const i = current;
+    const level = i.ended ? "faint" : "critical";
+    become(story.firstChild, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, kindOf(i.kind)), status(level, i.ended ? "over" : "continues", i.ended ? "good" : "critical"),
+      h("p", { class: "story" }, timed(i.sentence))));
+    become(facts.firstChild, figures([
+      ["Began", h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.by ? h("bdi", {}, named(i.by)) : "–"],
+    ]));
+    become(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text)))));
+    changes.textContent = i.moves.length < i.changes ? `${count(i.moves.length, "change")} of ${i.changes}` : count(i.moves.length, "change");
+    become(moves.firstChild, h("div", {}, i.moves.length ? movesTable(i.moves) : h("p", { class: "empty" }, "No role changed its leader.")));
+    showEntries(events, i.events);
+  }
+
+  async function read() {
+    try {
+      current = await get("incident", { id });
+    } catch (error) {
+      if (error.status !== 404 || current) return;
+      page.replaceChildren(h("h1", {}, "Incident"), h("p", { class: "panel empty" }, "This incident is not known: it is older than what the dashboard keeps, or the database answers again and no outage was recorded. ", h("a", { href: "#/events" }, "All events")));
+      return;
+    }
+    if (!line) {
+      line = lanes(current.kind === "outage" || !current.roles ? "" : current.id, current.from, current.to);
+      page.replaceChildren(story, facts, panel("What shows the cause", null, evidence), panel("Who led which role", line.tools, line.element),
+        panel("Single changes", changes, moves), panel("Changes of nodes, and actions", null, events));
+    }
+    draw();
+  }
+
+  page.replaceChildren(h("p", { class: "loading" }, "Loading…"));
+  read();
+  const tick = setInterval(() => { if (current && !current.ended) draw(); }, 1000);
+  const again = () => { clearTimeout(later); later = setTimeout(() => { read(); line?.reload(); }, 300); };
+  return {
+    title: "Incident",
+    on: { incidents: again, refresh: again, theme: () => line?.redraw(), change: (change) => { if (current && !current.ended && change.events.length) again(); } },
+    close: () => { clearInterval(tick); clearTimeout(later); line?.close(); },
+  };
+}

@@ -70,7 +70,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + outcomeTimeout + stallTimeout))
-	before := d.snapshot.eventsSeen()
+	before, asked := d.snapshot.eventsSeen(), d.snapshot.clockNow()
 	about, err := d.perform(ctx, body, by)
 	level := slog.LevelInfo
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.notify()
-	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, about.run}))
+	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run}))
 }
 
 // refusal is why an action was not done.

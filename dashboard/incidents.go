@@ -17,7 +17,8 @@ type incidentRecord struct {
 	Unplanned bool       `json:"unplanned"`
 	Sentence  string     `json:"sentence"` // with times as moment marks them
 	Began     time.Time  `json:"began"`
-	Ended     *time.Time `json:"ended"` // null while a role has no leader
+	Ended     *time.Time `json:"ended"`          // null while a role has no leader
+	Lasted    float64    `json:"lasted_seconds"` // 0 while it lasts
 	By        string     `json:"by,omitempty"`
 	Nodes     []nodeName `json:"nodes"`
 	Roles     int        `json:"roles"`  // that moved, or stood still
@@ -36,8 +37,9 @@ const (
 	maxIncidentsTold = 20
 	// maxNodesNamed bounds the nodes of a published incident.
 	maxNodesNamed = 50
-	// regroupRest is the least time between two groupings.
-	regroupRest = 250 * time.Millisecond
+	// The time between two groupings, which is ten times as long as one takes.
+	regroupRest    = 250 * time.Millisecond
+	maxRegroupRest = 2 * time.Second
 )
 
 // sentenceStyle shows incidents on the page.
@@ -81,7 +83,7 @@ func (w *watcher) regroup() {
 	p.found = found
 	p.mu.Unlock()
 	took := time.Since(began)
-	w.incidents.next = time.Now().Add(max(regroupRest, 10*took)) // at most a tenth of the time
+	w.incidents.next = time.Now().Add(min(max(regroupRest, 10*took), maxRegroupRest))
 }
 
 func newFound(all []incident.Incident) *found {
@@ -113,7 +115,7 @@ func incidentOf(i incident.Incident) incidentRecord {
 		Nodes: []nodeName{}, Roles: len(i.Moves), Vacant: i.Vacant(), Changes: len(i.Moves),
 	}
 	if !i.Ended.IsZero() {
-		r.Ended = &i.Ended
+		r.Ended, r.Lasted = &i.Ended, seconds(i.Ended.Sub(i.Began))
 	}
 	if i.Outage != nil {
 		r.Roles = max(r.Roles, len(i.Outage.Roles))

@@ -237,7 +237,7 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 // event returns an incident in place of the last of its events.
 func (f *found) event(last eventRecord) eventRecord {
 	r := f.records[f.byID[last.Incident]]
-	return eventRecord{Number: last.Number, At: r.Began, Kind: eventIncident, Status: r.Kind, Detail: r.Sentence, Incident: r.ID, Unplanned: r.Unplanned}
+	return eventRecord{Number: last.Number, At: last.At, Kind: eventIncident, Status: r.Kind, Detail: r.Sentence, Incident: r.ID, Unplanned: r.Unplanned}
 }
 
 func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {

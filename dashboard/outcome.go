@@ -5,19 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/incident"
 )
 
 // pendingAction is an action that waits for its outcome.
 type pendingAction struct {
 	actionBody
 
-	before uint64 // the last event before it
-	run    int64  // the requested run of a schedule
+	before uint64    // the last event before it
+	asked  time.Time // when it was requested, by the database's clock
+	run    int64     // the requested run of a schedule
 }
 
 // await waits until the snapshot shows the outcome of an action. It does not use the
@@ -70,17 +73,30 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 		case e.Kind == eventEnded:
 			over = &e
 		case e.Kind == eventBegan && what.Action == handOver && e.Node != what.Node:
-			return fmt.Sprintf("%s leads now, in term %d: the target did not acquire it.", quoted(e.NodeName), e.Term), true
+			return fmt.Sprintf("%s leads now, in term %d%s: the target did not acquire it.", quoted(e.NodeName), e.Term, what.after(e)), true
 		case e.Kind == eventBegan && over != nil && over.Node == e.Node:
-			return fmt.Sprintf("%s leads again, in term %d: no other node acquired it.", quoted(e.NodeName), e.Term), true
+			return fmt.Sprintf("%s leads again, in term %d%s: no other node acquired it.", quoted(e.NodeName), e.Term, what.after(e)), true
 		case e.Kind == eventBegan:
-			return fmt.Sprintf("%s leads now, in term %d.", quoted(e.NodeName), e.Term), true
+			return fmt.Sprintf("%s leads now, in term %d%s.", quoted(e.NodeName), e.Term, what.after(e)), true
 		}
 	}
 	if over != nil {
 		return fmt.Sprintf("%s has stepped down, and no node leads it yet.", quoted(over.NodeName)), false
 	}
 	return "The leader has the request. It steps down when its in-flight work has ended.", false
+}
+
+// after states how long it took until a term began, and for how long the role had no
+// leader.
+func (a pendingAction) after(began eventRecord) string {
+	if a.asked.IsZero() {
+		return ""
+	}
+	text := ", after " + incident.Brief(max(0, began.At.Sub(a.asked)))
+	if began.Vacant != nil {
+		text += fmt.Sprintf(" (without a leader %s)", incident.Brief(time.Duration(*began.Vacant*float64(time.Second))))
+	}
+	return text
 }
 
 // drained returns the progress of a node that was asked to drain or undrain.

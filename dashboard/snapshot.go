@@ -335,5 +335,11 @@ func (p *snapshot) failed(err error) (first bool) {
 	return true
 }
 
+func (p *snapshot) clockNow() time.Time {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.clock()
+}
+
 // clock is the time by the database's clock.
 func (p *snapshot) clock() time.Time { return time.Now().Add(p.offset).Round(0) }

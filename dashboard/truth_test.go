@@ -255,3 +255,20 @@ func TestFailoverSummaryIsUpdated(t *testing.T) {
 		t.Errorf("beyond the last: %+v", rows)
 	}
 }
+
+// The outcome of a hand-over states how long it took, and for how long the role had no
+// leader.
+func TestOutcomeStatesHowLongItTook(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-time.Minute)
+	first, next := snapshotTerm(1, 1, began), snapshotTerm(2, 2, began.Add(10*time.Second+38*time.Millisecond))
+	first.Ended, first.Reason = began.Add(10*time.Second+35*time.Millisecond), history.EndHandedOver
+	next.PrecedingVacancy = 3 * time.Millisecond
+	p := newSnapshot()
+	fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(1, 1, began)}, whole: true})
+	what := pendingAction{actionBody: actionBody{Action: handOver, Name: "scheduler", Node: uuid.UUID{2}}, before: p.eventsSeen(), asked: began.Add(10 * time.Second)}
+	fillSnapshot(p, reading{terms: []history.Term{first, next}})
+	if message, _, _ := p.outcomeOf(what); !strings.Contains(message, "leads now, in term 2, after 38 ms (without a leader 3 ms).") {
+		t.Errorf("%q", message)
+	}
+}

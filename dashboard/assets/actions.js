@@ -79,12 +79,16 @@ export function stepDown(role) {
   }), `step_down ${role.name}`);
 }
 
+// fit nodes are in service; those with few roles and little load come first.
+const fit = (node) => node.state === "active";
+const byFitness = (a, b) => fit(b) - fit(a) || a.leads - b.leads || a.load - b.load || a.name.localeCompare(b.name);
+
 export function handOver(role) {
   return button("Hand over…", async (press) => {
     const here = location.hash, wanted = () => press === pressed && here === location.hash;
     let nodes = [];
     try {
-      nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state === "active");
+      nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state !== "dead").sort(byFitness);
     } catch (error) {
       if (!wanted()) return;
       return confirm({
@@ -93,8 +97,9 @@ export function handOver(role) {
       });
     }
     if (!wanted()) return;
-    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id }, `${called(node.name)} (${called(node.host)})`)));
-    if (!nodes.length) {
+    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !fit(node) },
+      `${called(node.name)}: ${node.state}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${called(node.host)})`)));
+    if (!nodes.some(fit)) {
       return confirm({
         title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
         text: `No other node is active. ${called(role.node_name)} can step down; it will lead again if no other node does.`,
@@ -102,7 +107,7 @@ export function handOver(role) {
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
-      text: `${called(role.node_name)} hands ${called(role.name)} over to the node that you choose, which must campaign for the role.`,
+      text: `${called(role.node_name)} hands ${called(role.name)} over to the node that you choose, which must campaign for the role. The first one leads least.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);

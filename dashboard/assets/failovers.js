@@ -51,7 +51,7 @@ function plot(canvas, data) {
   }
   c.globalAlpha = 1;
   c.textAlign = "left";
-  for (const [value, text] of [[data.median_seconds, "median"], [data.p99_seconds, "99 %"]]) {
+  for (const [value, text, at] of [[data.median_seconds, "median", left + 6], [data.p99_seconds, "99 %", width - 6]]) {
     c.strokeStyle = color("--warning");
     c.setLineDash([5, 4]);
     c.beginPath();
@@ -60,7 +60,8 @@ function plot(canvas, data) {
     c.stroke();
     c.setLineDash([]);
     c.fillStyle = color("--warning");
-    c.fillText(`${text} ${duration(value)}`, left + 6, y(value) - 8);
+    c.textAlign = at > left + 6 ? "right" : "left"; // both may be at the same height
+    c.fillText(`${text} ${duration(value)}`, at, y(value) - 8);
   }
 }
 

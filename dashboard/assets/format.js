@@ -63,6 +63,11 @@ export const moment = (time) => days.format(new Date(time));
 export const whole = (time) => full.format(new Date(time));
 export const clock = (time) => hours.format(new Date(time));
 
+const exactly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" });
+
+// exact is a time of day with milliseconds.
+export const exact = (time) => exactly.format(new Date(time));
+
 // lately is a time of day if the time is less than half a day ago.
 export const lately = (time) => (Math.abs(since(time)) < 43_200 ? clock(time) : moment(time));
 export const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;

@@ -1,7 +1,7 @@
 // The incident under the banner: its extent, its present state, and the way to its page.
 
 import { become, h, sign } from "./dom.js";
-import { count, duration, long, now, short, since } from "./format.js";
+import { count, duration, long, short, since } from "./format.js";
 import { live, state } from "./live.js";
 import { incidentLink, kindOf, timed } from "./sentences.js";
 
@@ -19,7 +19,7 @@ export const extent = (i) => [i.roles ? count(i.roles, "role") : "no role", i.no
 
 // outcome states whether an incident is over.
 export function outcome(i) {
-  const lasted = i.ended ? (Date.parse(i.ended) - Date.parse(i.began)) / 1000 : (now() - Date.parse(i.began)) / 1000;
+  const lasted = i.ended ? i.lasted_seconds : since(i.began);
   if (!i.ended) return i.vacant ? `${i.vacant} of ${count(i.roles, "role")} without a leader, for ${long(lasted)}` : `continues, for ${long(lasted)}`;
   const over = i.roles ? (i.kind === "outage" ? "over" : "all roles have a leader again") : "over";
   return `${over}${lasted > 0 ? `, after ${duration(lasted)}` : ""}`;

@@ -3,7 +3,7 @@
 
 import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { count, duration, moment, reason, unclean, whole } from "./format.js";
+import { count, duration, exact, moment, reason, unclean, whole } from "./format.js";
 import { lanes } from "./lanes.js";
 import { extent, outcome } from "./incident-bar.js";
 import { kindOf, roleLink, showEntries, timed } from "./sentences.js";
@@ -13,7 +13,7 @@ function moveRow(m) {
   return h("tr", {},
     h("td", {}, name(m.role, roleLink(m.role)), h("div", { class: "narrow small" }, h("bdi", {}, named(m.from)), " → ", m.to ? h("bdi", {}, named(m.to)) : "no leader")),
     h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, named(m.by))] : ""),
-    h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended) }, moment(m.ended))),
+    h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended), class: "figure" }, exact(m.ended))),
     h("td", { class: "wide" }, m.to ? name(m.to) : status("critical", "no leader")),
     h("td", { class: "number figure" }, m.to ? duration(m.vacant_seconds) : "–"), h("td", { class: "number figure" }, duration(m.silent_seconds)));
 }
@@ -26,8 +26,9 @@ function movesTable(moves) {
 }
 
 export default function incident(page, id) {
-  const story = h("div", {}, h("div")), facts = h("div", {}, h("div")), moves = h("div", {}, h("div")), evidence = h("div", { class: "body" }, h("div"));
+  const story = h("div", {}, h("div")), facts = h("div", { class: "words" }, h("div")), moves = h("div", {}, h("div")), evidence = h("div", { class: "body" }, h("div"));
   const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes and actions" });
+  const others = panel("Changes of nodes, and actions", null, events);
   const changes = h("span", { class: "faint small" });
   let current = null, line = null, later;
 
@@ -39,9 +40,10 @@ export default function incident(page, id) {
     become(facts.firstChild, figures([
       ["Began", h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.by ? h("bdi", {}, named(i.by)) : "–"],
     ]));
-    become(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text)))));
+    become(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text, exact)))));
     changes.textContent = i.moves.length < i.changes ? `${count(i.moves.length, "change")} of ${i.changes}` : count(i.moves.length, "change");
     become(moves.firstChild, h("div", {}, i.moves.length ? movesTable(i.moves) : h("p", { class: "empty" }, "No role changed its leader.")));
+    others.hidden = !i.events.length;
     showEntries(events, i.events);
   }
 
@@ -56,7 +58,7 @@ export default function incident(page, id) {
     if (!line) {
       line = lanes(current.kind === "outage" || !current.roles ? "" : current.id, current.from, current.to);
       page.replaceChildren(story, facts, panel("What shows the cause", null, evidence), panel("Who led which role", line.tools, line.element),
-        panel("Single changes", changes, moves), panel("Changes of nodes, and actions", null, events));
+        panel("Single changes", changes, moves), others);
     }
     draw();
   }

@@ -88,8 +88,8 @@ export default function overview(page) {
   const newest = (...lists) => [...new Map(lists.flat().map((event) => [event.number, event])).values()].sort((a, b) => b.number - a.number).slice(0, 30);
 
   async function readRest() {
-    const [some, all] = await Promise.all([get("events", { limit: 30 }), get("failovers", { limit: 1 })]);
-    recent = newest(recent, some.rows);
+    const [some, all] = await Promise.all([get("events", { limit: 30, fold: 1 }), get("failovers", { limit: 1 })]);
+    recent = newest(some.rows, recent.filter((event) => event.number > (some.rows[0]?.number ?? 0)));
     failovers = all;
     drawNow();
     drawEvents();
@@ -128,6 +128,7 @@ export default function overview(page) {
       },
       alerts: drawNow,
       stale: drawNow,
+      incidents: () => { clearTimeout(later); later = setTimeout(() => readRest().catch(() => {}), 300); },
     },
     close: () => { clearInterval(tick); clearTimeout(later); },
   };

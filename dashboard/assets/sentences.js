@@ -18,6 +18,8 @@ function called(text, href) {
   return href ? h("a", { href, dir: "auto" }, shown) : shown;
 }
 
+const term = (number) => h("span", { class: "whole" }, shortTerm(number));
+
 // sentence describes an event, as parts of an element.
 export function sentence(event) {
   const who = h("b", {}, called(event.node_name));
@@ -25,9 +27,9 @@ export function sentence(event) {
   const asked = event.by ? [", asked by ", called(event.by)] : [];
   switch (event.kind) {
     case "began":
-      return [who, " leads ", role, ` in term ${shortTerm(event.term)}`, event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
+      return [who, " leads ", role, " in term ", term(event.term), event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
     case "ended":
-      return ["Term ", shortTerm(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
+      return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];
@@ -43,7 +45,7 @@ export function sentence(event) {
 }
 
 // timed is a sentence of the server, whose times are between marks.
-export const timed = (text) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, lately(part)) : part));
+export const timed = (text, show = lately) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, show(part)) : part));
 
 // look is the shape and the color of an event.
 export function look(event) {
@@ -67,7 +69,7 @@ function entry(event) {
 // user may be reading them.
 export function showEntries(list, events) {
   const known = new Map([...list.children].map((item) => [item.dataset.key, item]));
-  arrange(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]);
+  arrange(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, h("span"), h("span", {}, "Nothing has happened yet."))]);
 }
 
 // why states the reason for the last change of a role's leader.

@@ -15,7 +15,7 @@ func (i teller) evidence() []string {
 	case Silence:
 		text := "The lease of %s expired at %s"
 		if seen := i.lastSeen(); !seen.IsZero() {
-			text += fmt.Sprintf(", after %s of silence", brief(i.firstEnd().Sub(seen)))
+			text += fmt.Sprintf(", after %s of silence", Brief(i.firstEnd().Sub(seen)))
 		}
 		return i.fault(text + ".")
 	case Outage:

@@ -66,7 +66,7 @@ func (i teller) outage() string {
 	if o.ServerChanged {
 		server = "; the server lost its locks"
 	}
-	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
+	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), Brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
 }
 
 // change describes the move of one role.
@@ -147,11 +147,11 @@ func have(n int) string {
 // were free.
 func (i teller) delay() string {
 	if i.Kind != Silence {
-		return "within " + brief(i.took())
+		return "within " + Brief(i.took())
 	}
-	text := fmt.Sprintf("after %s without a sign of life", brief(i.took()))
+	text := fmt.Sprintf("after %s without a sign of life", Brief(i.took()))
 	if free := i.free(); free >= 0 {
-		text += "; the lock was free for " + brief(free)
+		text += "; the lock was free for " + Brief(free)
 	}
 	return text
 }
@@ -177,7 +177,7 @@ func (i teller) stoodStill() string {
 	if vacant := i.Vacant(); vacant > 0 {
 		return fmt.Sprintf("%s, and %d %s no leader.", text, vacant, have(vacant))
 	}
-	return fmt.Sprintf("%s for up to %s.", text, brief(i.took()))
+	return fmt.Sprintf("%s for up to %s.", text, Brief(i.took()))
 }
 
 // took is the time from the cause until the last role was led again, or in a deployment
@@ -233,8 +233,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// brief is a duration with about three digits.
-func brief(d time.Duration) string {
+// Brief is a duration with about three digits.
+func Brief(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d.Microseconds())

@@ -41,7 +41,7 @@ func TestStepDownByMouseAndKeyboard(t *testing.T) {
 	p.await("the dialog is gone and the focus is where it was", `!document.querySelector("dialog") && document.activeElement.matches('`+stepDown+`')`)
 	w.leads(first, "scheduler")
 	p.do("click again", chromedp.Click(stepDown), chromedp.WaitVisible("dialog"), chromedp.Click("dialog .primary"))
-	p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("api-2\u2069 leads now")`)
+	p.await("the outcome", `document.querySelector("dialog .answer").innerText.match(/api-2\u2069 leads now, in term \d+, after \d+ m?s \(without a leader \d+ [mµ]s\)/)`)
 	w.leads(second, "scheduler")
 	p.do("close", chromedp.Click("dialog .buttons button"))
 	p.await("api-2 is shown", `!document.querySelector("dialog") && document.querySelector(".figures").innerText.includes("api-2")`)
@@ -66,6 +66,7 @@ func TestStepDownByMouseAndKeyboard(t *testing.T) {
 	if dialogs := value[int](p, `document.querySelectorAll("dialog").length`); dialogs != 1 {
 		t.Errorf("%d dialogs are open", dialogs)
 	}
+	p.await("each node has its state", `document.querySelector("dialog option").innerText.match(/^\u2068api-1\u2069: active, leads 0, load \d+ %/)`)
 	p.do("cancel", chromedp.KeyEvent(kb.Escape))
 	value[bool](p, `(window.late(), new Promise((done) => setTimeout(() => done(true))))`)
 	if dialogs := value[int](p, `document.querySelectorAll("dialog").length`); dialogs != 0 {

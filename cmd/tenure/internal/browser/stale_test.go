@@ -60,6 +60,7 @@ func TestUnreadableDatabaseLeavesNothingGreen(t *testing.T) {
 	p.await("the role's state has its age", row("scheduler")+`?.match(/led\s*as of \d+ s ago/)`)
 	p.await("no trust is shown", row("scheduler")+`?.match(/–\s*$/)`)
 	p.await("figures have their age", `document.querySelector(".figures dt").innerText.match(/^Roles led, as of \d+ s ago/)`)
+	p.picture("database-down")
 	for _, hash := range []string{"#/", "#/nodes", "#/work", "#/alerts", "#/role/scheduler"} {
 		p.visit(hash)
 		p.settle()

@@ -30,3 +30,27 @@ func TestPausedProcessorIsShown(t *testing.T) {
 	p.do("close", chromedp.Click("dialog .buttons button"))
 	p.await("it can be resumed, and the focus is there", `document.querySelector('`+button+`').innerText === "Resume" && document.activeElement.matches('`+button+`')`)
 }
+
+// TestFailingWorkIsRedOnAPhone: a schedule that failed every time, and a processor whose receiver
+// refuses, are red with their errors, on a phone and in the banner.
+func TestFailingWorkIsRedOnAPhone(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, func(w *world) {
+		w.exec(`INSERT INTO {processors} (name, kind, role, errors, last_error) VALUES ('webhooks', 'outbox', 'views', 4, 'the receiver answered 500')`)
+		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone) VALUES ('nightly', 'views', '30 2 * * *', 'UTC')`)
+		w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, started_at, ended_at, error)
+			SELECT 'nightly', now() - n * interval '1 day', 'failed', now(), now(), 'exit status 3' FROM generate_series(1, 31) n`)
+	})
+	p := w.open("")
+	p.await("the banner has the error", `document.getElementById("health").matches(".critical") && document.getElementById("health").innerText.match(/webhooks\S* failed 4 times in a row: \S*the receiver answered 500\S*\. 1 other job fails too\./)`)
+	p.onPhone()
+	p.visit("#/work")
+	for name, texts := range map[string][]string{"webhooks": {"failing", "the receiver answered 500"}, "nightly": {"failed 31 times in a row", "exit status 3"}} {
+		for _, text := range texts {
+			p.await(name+" shows "+text, `[...document.querySelectorAll("tr")].find((row) => row.innerText.includes("`+name+`"))?.querySelectorAll(".is-critical").length > 1 &&
+				[...document.querySelectorAll("tr")].find((row) => row.innerText.includes("`+name+`")).innerText.includes("`+text+`")`)
+		}
+	}
+	if *images != "" {
+		p.writeScreenshot("failing-work-phone")
+	}
+}

@@ -126,7 +126,7 @@ func incidentOf(i incident.Incident) incidentRecord {
 	return r
 }
 
-// unreadableIncident is the present outage, as far as it is known. Under the mutex.
+// unreadableIncident is the present outage, which has no end yet. Under the mutex.
 func (p *snapshot) unreadableIncident() (incidentRecord, bool) {
 	if p.problem == nil || !p.seen {
 		return incidentRecord{}, false

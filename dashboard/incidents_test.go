@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -226,5 +227,41 @@ func TestPastIsBounded(t *testing.T) {
 	p.add(reading{terms: r.terms[len(r.terms)-1:]}, false)
 	if p.dirty {
 		t.Error("a known term is news")
+	}
+}
+
+// An outage that the first session afterwards recorded is served and streamed, although
+// the dashboard started before it.
+func TestRecordedOutageIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	node, _ := w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	next, _ := w.follow("")
+	w.exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, outage_since)
+		VALUES (clock_timestamp(), $1, 'api-1', 2, 'active', 'active', clock_timestamp() - interval '38 seconds')`, node.ID())
+	w.board.notify()
+	var told []incidentRecord
+	for len(told) == 0 {
+		if e := next(); e.kind == kindIncidents {
+			if err := json.Unmarshal([]byte(e.data), &told); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	page := get[list[incidentRecord]](w, "/api/incidents?kind=outage")
+	if page.Total != 1 || page.Rows[0].ID != told[0].ID || math.Abs(page.Rows[0].Lasted-38) > 1 {
+		t.Errorf("%+v; told %+v", page, told)
+	}
+	detail := get[incidentDetail](w, "/api/incident?id="+latestID)
+	if detail.ID != told[0].ID || len(detail.Evidence) != 2 {
+		t.Errorf("%+v", detail)
+	}
+	failovers := get[failoversRecord](w, "/api/failovers")
+	if failovers.Outages != 1 || len(failovers.Rows) != 1 || failovers.Rows[0].Kind != kindOutage {
+		t.Errorf("%+v", failovers)
+	}
+	if response, _ := w.request(http.MethodGet, "/api/incident?id=0123", ""); response.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown incident: %s", response.Status)
 	}
 }

@@ -35,7 +35,7 @@ export function drawIncident() {
   const said = state.now?.health.incident === i.id; // by the banner
   const next = h("div", { class: `is-${level}` }, sign(level === "faint" ? "ended" : level),
     h("p", {}, h("b", {}, kindOf(i.kind)), said ? "" : [": ", h("span", {}, timed(i.sentence))],
-      h("span", { class: "extent" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
+      h("span", { class: said ? "extent" : "extent below" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
     h("a", { href: incidentLink(i.id) }, "What happened"));
   if (!bar.childElementCount) bar.append(next);
   else become(bar.firstElementChild, next);

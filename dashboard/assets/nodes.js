@@ -48,7 +48,7 @@ export default function nodes(page) {
   readChanges().catch(() => {});
   const tick = setInterval(() => {
     table.redraw();
-    changes.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+    changes.querySelectorAll("li > time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 1000);
   return {
     title: "Nodes",

@@ -108,7 +108,7 @@ export default function overview(page) {
   const tick = setInterval(() => {
     roles.redraw();
     if (staleFor()) drawNow();
-    events.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+    events.querySelectorAll("li > time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 1000);
   let later;
   return {

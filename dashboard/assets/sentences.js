@@ -56,8 +56,9 @@ export function look(event) {
   return event.status === "dead" ? ["critical", "is-critical"] : event.status === "draining" ? ["paused", "is-warning"] : ["faint", "is-faint"];
 }
 
-// keyOf identifies an event. Numbers begin again with the process.
-const keyOf = (event) => `${event.number} ${event.at}`;
+// keyOf identifies an event. Numbers begin again with the process, and an incident has
+// the number of its last event.
+const keyOf = (event) => [event.number, event.at, ...(event.kind === "incident" ? [event.incident, event.detail] : [])].join(" ");
 
 function entry(event) {
   const [shape, color] = look(event);

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -56,6 +57,10 @@ func TestCrashIsShownAsOneIncident(t *testing.T) {
 	const bar = `document.getElementById("incident")`
 	p.await("the banner", `document.getElementById("health").innerText.match(/api-1\S* crashed at .*Its 10 roles moved to/)`)
 	p.await("the extent and the state", bar+`.innerText.match(/Crash[^]*10 roles, 1 node[^]*all roles have a leader again, after/)`)
+	p.await("the ages of the latest events are brought up to date", `document.querySelector(".entries li > time").innerText.match(/^([3-9]|\d\d+) s ago$/) && document.querySelector(".entries li .what time")`)
+	if at := value[string](p, `document.querySelector(".entries li .what time").innerText`); strings.Contains(at, "ago") {
+		t.Errorf("the sentence of the incident has %q in place of its time", at)
+	}
 	p.onPhone()
 	p.await("it is above the fold", `(() => { const box = `+bar+`.getBoundingClientRect(); return scrollY === 0 && box.height > 0 && box.bottom < 844; })()`)
 	p.do("desk", chromedp.EmulateViewport(1360, 900))

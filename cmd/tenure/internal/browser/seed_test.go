@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -113,6 +114,7 @@ func seed(w *world) {
 	w.leads(second, "log-compactor")
 	w.leads(second, "reports")
 	w.campaign(w.node(w.backend, "api-3", busy(12)), "scheduler", "reports", "log-compactor", "metrics-aggregator")
+	w.crash("api-4", 12, first, second)
 	w.exec(`UPDATE {nodes} SET version = '1.8.2', labels = '{"zone": "b"}'`)
 	for i, name := range []string{"invoices", "search-index", "webhooks"} {
 		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, node_name, errors, last_error)
@@ -127,4 +129,32 @@ func seed(w *world) {
 			VALUES ($1, date_trunc('hour', now()), 'succeeded', 'api-1', now(), now())`, name)
 	}
 	w.exec(`UPDATE {schedules} s SET term = t.term FROM {terms} t WHERE t.role = s.role`)
+}
+
+// crash has a node lead some roles, and crash; others take over.
+func (w *world) crash(name string, roles int, others ...*tenure.Node) {
+	w.Helper()
+	wire, backend := w.wired()
+	killed := w.node(backend, name, tenure.Config{})
+	var led []string
+	for i := range roles {
+		led = append(led, fmt.Sprintf("tenant-%02d", i+1))
+	}
+	w.campaign(killed, led...)
+	for _, role := range led {
+		w.leads(killed, role)
+	}
+	for i, other := range others { // each waits for a share
+		w.campaign(other, led[i*roles/len(others):(i+1)*roles/len(others)]...)
+	}
+	w.AwaitWatched(killed.ID())
+	if err := wire.Close(); err != nil {
+		w.Fatal(err)
+	}
+	for _, role := range led {
+		w.Await("another node leads "+role, func() bool {
+			leaders, err := w.Installation.Backend.Leaders(w.Context(), role)
+			return err == nil && len(leaders) == 1 && leaders[0].NodeID != killed.ID()
+		})
+	}
 }

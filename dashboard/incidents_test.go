@@ -228,6 +228,14 @@ func TestPastIsBounded(t *testing.T) {
 	if p.dirty {
 		t.Error("a known term is news")
 	}
+	old := snapshotTerm(1<<40, 2, began.Add(-time.Hour))
+	if p.add(reading{terms: []history.Term{old}}, false); p.dirty {
+		t.Error("an open term that was dropped is news at every read")
+	}
+	old.Ended = began.Add(1000 * time.Hour)
+	if p.add(reading{terms: []history.Term{old}}, false); !p.dirty {
+		t.Error("the end of an old term is lost")
+	}
 }
 
 // An outage that the first session afterwards recorded is served and streamed, although

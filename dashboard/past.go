@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
@@ -20,7 +21,8 @@ type past struct {
 	nodes   []history.NodeChange
 	nodeAt  map[nodeChange]bool
 	outages []history.Outage
-	dirty   bool // more was added since the last grouping
+	dirty   bool      // more was added since the last grouping
+	oldest  time.Time // earlier terms have been dropped
 }
 
 // termKey identifies a term.
@@ -58,6 +60,8 @@ func (p *past) addTerm(t history.Term) {
 	key := termKey{t.Role, t.Term}
 	i, known := p.termAt[key]
 	switch {
+	case !known && changedAt(t).Before(p.oldest): // it has no place, until it ends
+		return
 	case !known:
 		p.termAt[key] = len(p.terms)
 		p.terms = append(p.terms, t)
@@ -69,11 +73,20 @@ func (p *past) addTerm(t history.Term) {
 	p.dirty = true
 }
 
+// changedAt is when a term ended, or began if it is open.
+func changedAt(t history.Term) time.Time {
+	if t.Ended.IsZero() {
+		return t.Began
+	}
+	return t.Ended
+}
+
 // makeRoom drops the oldest records.
 func (p *past) makeRoom() {
 	if len(p.terms) > maxTerms*5/4 {
-		slices.SortStableFunc(p.terms, func(a, b history.Term) int { return a.Began.Compare(b.Began) })
+		slices.SortStableFunc(p.terms, func(a, b history.Term) int { return changedAt(a).Compare(changedAt(b)) })
 		p.terms = slices.Clone(p.terms[len(p.terms)-maxTerms:])
+		p.oldest = changedAt(p.terms[0])
 		clear(p.termAt)
 		for i, t := range p.terms {
 			p.termAt[termKey{t.Role, t.Term}] = i

@@ -102,6 +102,7 @@ type watcher struct {
 	told          string // incidents, as published last
 	incidents     regrouper
 	outagesUntil  time.Time // outages are read until then
+	outagesAt     time.Time // when they were
 	failed        bool      // to read processors and schedules, the last time
 	publishFailed bool      // a state could not be published, the last time
 }
@@ -155,9 +156,10 @@ func (w *watcher) readOutages(ctx context.Context, r reading) {
 	if w.snapshot.isNews(r.nodes) {
 		w.outagesUntil = time.Now().Add(settleTime)
 	}
-	if time.Now().After(w.outagesUntil) {
+	if time.Now().After(w.outagesUntil) || time.Since(w.outagesAt) < nodesInterval { // further reads are urgent then
 		return
 	}
+	w.outagesAt = time.Now()
 	outages, err := w.config.Backend.Outages(ctx, history.Query{Limit: maxOutages})
 	if err != nil {
 		w.log.Debug("the dashboard cannot read the outages", "error", err)

@@ -3,11 +3,10 @@
 
 import { h, named } from "./dom.js";
 import { get } from "./api.js";
+import { fit, prepare, showTip } from "./canvas.js";
 import { clock, count, duration, long, moment, now, reason, unclean } from "./format.js";
 
 const lane = 18, axis = 24, most = 40; // pixels, and lanes in view
-const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
-const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
 
 // lanes shows the roles of an incident, or all, in a range of time.
 export function lanes(incident, begin, over) {
@@ -40,16 +39,8 @@ export function lanes(incident, begin, over) {
 
   function draw() {
     if (!element.isConnected) return;
-    const shown = view.lanes.slice(0, most), ratio = devicePixelRatio || 1, width = frame.clientWidth, height = Math.max(1, shown.length) * lane + axis + 8;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.height = `${height}px`;
-    const style = getComputedStyle(document.documentElement), color = (key) => style.getPropertyValue(key).trim();
-    const palette = document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
-    const c = canvas.getContext("2d");
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.font = `12px ${style.getPropertyValue("--text-font")}`;
-    c.textBaseline = "middle";
+    const shown = view.lanes.slice(0, most), width = frame.clientWidth, height = Math.max(1, shown.length) * lane + axis + 8;
+    const { c, color, palette } = prepare(canvas, width, height);
     gutter = width < 560 ? 96 : 160;
     const x = (time) => gutter + ((time - from) / (to - from)) * (width - gutter - 8);
     boxes = [];
@@ -111,22 +102,7 @@ export function lanes(incident, begin, over) {
     }
   }
 
-  function fit(c, text, width) {
-    if (c.measureText(text).width <= width) return text;
-    const letters = [...text].slice(0, 40);
-    while (letters.length && c.measureText(letters.join("") + "…").width > width) letters.pop();
-    return letters.join("") + "…";
-  }
-
-  frame.addEventListener("pointermove", (event) => {
-    const bounds = canvas.getBoundingClientRect(), px = event.clientX - bounds.left, py = event.clientY - bounds.top;
-    const box = boxes.findLast((b) => px >= b.left && px <= b.right && py >= b.top && py < b.top + lane);
-    tip.hidden = !box;
-    if (!box) return;
-    tip.textContent = box.text;
-    tip.style.left = `${Math.max(4, Math.min(px + 12, bounds.width - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${py + 16}px`;
-  });
+  frame.addEventListener("pointermove", (event) => showTip(tip, canvas, boxes, lane, event));
   frame.addEventListener("pointerleave", () => { tip.hidden = true; });
   frame.addEventListener("keydown", (event) => {
     const step = (to - from) * 0.2;

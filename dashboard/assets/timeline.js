@@ -3,14 +3,11 @@
 
 import { h, named } from "./dom.js";
 import { get } from "./api.js";
+import { fit, prepare, showTip } from "./canvas.js";
 import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
 
 const lane = 26, axis = 24, most = 14; // pixels, and lanes
 const least = 2_000; // milliseconds in view
-
-const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
-const forced = matchMedia("(forced-colors: active)"); // the system has a few colors, and all bars the same
-const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
 
 export function timeline(role) {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
@@ -79,20 +76,8 @@ export function timeline(role) {
     if (!element.isConnected) return;
     const others = findLanes();
     const rows = lanes.length + 1 + (others || view.spans.some((s) => s[2] < 0) ? 1 : 0);
-    const width = element.clientWidth, height = Math.max(rows, 3) * lane + axis + 8, ratio = devicePixelRatio || 1;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      canvas.style.height = `${height}px`;
-    }
-    const style = getComputedStyle(document.documentElement);
-    const color = (name) => style.getPropertyValue(name).trim();
-    const palette = forced.matches ? [color("--text")] : document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
-    const c = canvas.getContext("2d");
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.clearRect(0, 0, width, height);
-    c.font = `12px ${style.getPropertyValue("--text-font")}`;
-    c.textBaseline = "middle";
+    const width = element.clientWidth, height = Math.max(rows, 3) * lane + axis + 8;
+    const { c, color, palette } = prepare(canvas, width, height);
     gutter = width < 560 ? 84 : 148;
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
     drawAxis(c, x, width, height, color);
@@ -183,13 +168,6 @@ export function timeline(role) {
     c.textAlign = "left";
   }
 
-  function fit(c, text, width) {
-    if (c.measureText(text).width <= width) return text;
-    const letters = [...text].slice(0, 40);
-    while (letters.length && c.measureText(letters.join("") + "…").width > width) letters.pop();
-    return letters.join("") + "…";
-  }
-
   let drag = null;
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -197,18 +175,11 @@ export function timeline(role) {
     element.setPointerCapture(event.pointerId);
   });
   element.addEventListener("pointermove", (event) => {
-    const bounds = canvas.getBoundingClientRect();
     if (drag) {
       tip.hidden = true;
-      return move(span, drag.end - ((event.clientX - drag.x) / (bounds.width - gutter)) * span);
+      return move(span, drag.end - ((event.clientX - drag.x) / (canvas.getBoundingClientRect().width - gutter)) * span);
     }
-    const px = event.clientX - bounds.left, py = event.clientY - bounds.top;
-    const box = boxes.findLast((b) => px >= b.left && px <= b.right && py >= b.top && py < b.top + lane);
-    tip.hidden = !box;
-    if (!box) return;
-    tip.textContent = box.text;
-    tip.style.left = `${Math.max(4, Math.min(px + 12, bounds.width - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${py + 16}px`;
+    showTip(tip, canvas, boxes, lane, event);
   });
   element.addEventListener("pointerup", () => { drag = null; });
   element.addEventListener("pointercancel", () => { drag = null; });

@@ -15,7 +15,7 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"overview", "#/", "Latest events"},
 	{"role", "#/role/scheduler", "Who led when"},
 	{"nodes", "#/nodes", "Changes of nodes"},
-	{"events", "#/events", "joined"},
+	{"events", "#/events", "leads tenant-"},
 	{"incident", "#/incident/latest", "What shows the cause"},
 	{"failovers", "#/failovers", "Time without a leader"},
 	{"work", "#/work", "Processors"},

@@ -149,7 +149,7 @@ func testNames(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts, err := filepath.Glob(filepath.Join(root, "internal/sim/testdata/*.txt"))
+	scripts, err := filepath.Glob(filepath.Join(root, "internal", "sim", "testdata", "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

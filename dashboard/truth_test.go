@@ -213,12 +213,12 @@ func TestOutcomesReportWhatHappened(t *testing.T) {
 		want string
 		done bool
 	}{
-		"nothing yet":           {actionBody{Action: stepDown}, nil, "was asked", false},
+		"nothing yet":           {actionBody{Action: stepDown}, nil, "has the request", false},
 		"it has ended":          {actionBody{Action: stepDown}, []history.Term{ended(first)}, "no node leads it yet", false},
 		"the same again":        {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
 		"another":               {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
 		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
-		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
+		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 3, began.Add(10*time.Second))}, "did not acquire it", true},
 		"a node that is gone":   {actionBody{Action: drain, Node: uuid.UUID{9}}, nil, "gone", true},
 		"its return":            {actionBody{Action: undrain, Node: uuid.UUID{9}}, nil, "gone", true},
 	} {

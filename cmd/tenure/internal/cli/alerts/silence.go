@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -222,71 +220,4 @@ func newAlertsAcknowledge(out *console.Output) *cobra.Command {
 		}
 		return out.Print(map[string]int{"acknowledged": count}, fmt.Sprintf("acknowledged: %d", count))
 	}), func([]string) error { return length.check() })
-}
-
-// AlertHistoryRecord is the printed history of alerts.
-type AlertHistoryRecord struct {
-	Alerts []PastAlertRecord `json:"alerts"`
-}
-
-// PastAlertRecord is an alert that fired, as printed.
-type PastAlertRecord struct {
-	Name           string            `json:"name"`
-	Severity       string            `json:"severity"`
-	Labels         map[string]string `json:"labels"`
-	Summary        string            `json:"summary"`
-	Incident       string            `json:"incident"`
-	FiredAt        console.Timestamp `json:"fired_at"`
-	EndedAt        console.Timestamp `json:"ended_at"` // null while it fires
-	SilencedBy     string            `json:"silenced_by"`
-	AcknowledgedBy string            `json:"acknowledged_by"`
-}
-
-func newAlertsHistory(out *console.Output) *cobra.Command {
-	var since, until flagvalue.Moment
-	cmd := &cobra.Command{
-		Use: "history [NAME]", Short: "List alerts that fired",
-		Long: "List the alerts that fired, the latest first, with how long, who had silenced or\n" +
-			"acknowledged them, and the incident. Alerts are kept for 90 days after their end.",
-		Example: "  tenure alerts history --since 24h\n  tenure alerts history no_leader -n 100",
-		Args:    atMostOne("alert"), ValidArgsFunction: subject.Complete,
-	}
-	cmd.Flags().Var(&since, "since", "show what ended after this: a time in RFC 3339, or an age such as 24h")
-	cmd.Flags().Var(&until, "until", "show what fired before this: a time in RFC 3339, or an age such as 24h")
-	return subject.ReadMost(cmd, func(ctx context.Context, admin *alerts.Admin, args []string, most int) error {
-		now := time.Now()
-		query := alerts.HistoryQuery{Rule: strings.Join(args, ""), Since: since.Before(now), Until: until.Before(now), Limit: most}
-		list, err := admin.History(ctx, query)
-		if err != nil {
-			return err
-		}
-		record := AlertHistoryRecord{Alerts: []PastAlertRecord{}}
-		rows := [][]string{{"FIRED", "LASTED", "SEVERITY", "ALERT", "BY", "WHAT"}}
-		for _, p := range list {
-			record.Alerts = append(record.Alerts, PastAlertRecord{
-				p.Rule, p.Severity, p.Labels, p.Summary, p.Incident, console.Timestamp(p.FiredAt), console.Timestamp(p.EndedAt), p.SilencedBy, p.AckedBy,
-			})
-			rows = append(rows, pastRow(p))
-		}
-		return out.PrintTable(record, rows, "BY")
-	})
-}
-
-func pastRow(p alerts.Past) []string {
-	lasted := "fires"
-	if !p.EndedAt.IsZero() {
-		lasted = console.ShortDuration(p.EndedAt.Sub(p.FiredAt))
-	}
-	var by []string
-	if p.SilencedBy != "" {
-		by = append(by, "silenced: "+p.SilencedBy)
-	}
-	if p.AckedBy != "" {
-		by = append(by, "acknowledged: "+p.AckedBy)
-	}
-	texts := slices.DeleteFunc([]string{p.Summary, p.Incident}, func(text string) bool { return text == "" })
-	return []string{
-		console.ShortTime(p.FiredAt), lasted, console.Flatten(p.Severity), console.Flatten(p.Rule + labelsText(p.Labels)),
-		console.OrDash(console.Flatten(strings.Join(by, ", "))), console.OrDash(console.Flatten(strings.Join(texts, ". "))),
-	}
 }

@@ -21,7 +21,8 @@ export const extent = (i) => [i.roles ? count(i.roles, "role") : "no role", i.no
 export function outcome(i) {
   const lasted = i.ended ? i.lasted_seconds : since(i.began);
   if (!i.ended) return i.vacant ? `${i.vacant} of ${count(i.roles, "role")} without a leader, for ${long(lasted)}` : `continues, for ${long(lasted)}`;
-  const over = i.roles ? (i.kind === "outage" ? "over" : "all roles have a leader again") : "over";
+  if (!i.roles && i.kind !== "outage") return "no role has moved";
+  const over = i.kind === "outage" ? "over" : "all roles have a leader again";
   return `${over}${lasted > 0 ? `, after ${duration(lasted)}` : ""}`;
 }
 

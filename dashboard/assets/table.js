@@ -1,7 +1,7 @@
 // A list of any length, of which only the rows in view exist. Rows come from the
 // server, some at a time.
 
-import { arrange, become, h } from "./dom.js";
+import { announce, arrange, become, h } from "./dom.js";
 
 const chunk = 100; // rows per request
 const spare = 6; // rows beyond the edges
@@ -164,6 +164,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
       const page = await fetch(offset, chunk, order);
       if (mine !== generation) return;
       if (quiet && held() && moves(offset, page)) {
+        if (show.hidden) announce(show.textContent);
         show.hidden = false;
         patch(page.rows);
         return;

@@ -23,7 +23,7 @@ func TestRowsAreSpreadOverCapableNodes(t *testing.T) {
 	}
 	w.add(20, "gpu")
 	w.await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 50 })
-	if n := w.count(`capability = 'gpu' AND node_id <> $1`, gpu.ID().UUID()); n > 0 {
+	if n := w.count(`capability = 'gpu' AND node_id <> $1`, gpu.ID()); n > 0 {
 		t.Errorf("%d rows went to a node that cannot do them", n)
 	}
 	if n := w.count(`assignment <> 1 OR attempts <> 1`); n > 0 {
@@ -42,7 +42,7 @@ func TestRowsOfDeadNodeAreReassigned(t *testing.T) {
 	w.run(w.assigner(leader, w.config()))
 	w.add(40, "x")
 	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 40 })
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID().UUID())
+	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID())
 	w.settle(a.Member)
 	begun := time.Now()
 	a.kill()
@@ -68,7 +68,7 @@ func TestDrainingNodeKeepsBegunRows(t *testing.T) {
 	w.run(w.assigner(leader, w.config()))
 	w.add(20, "")
 	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 20 })
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 3)`, a.ID().UUID())
+	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 3)`, a.ID())
 	guard, ok := a.InFlight().Enter()
 	if !ok {
 		t.Fatal("the node takes no work")

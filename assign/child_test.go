@@ -132,7 +132,7 @@ SELECT id, assignment, $4 FROM done WHERE state = 'done'`
 
 func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 	for {
-		rows, err := w.pool.Query(ctx, pgtest.SQL(w.backend, beginJobs), w.id.UUID())
+		rows, err := w.pool.Query(ctx, pgtest.SQL(w.backend, beginJobs), w.id)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 			continue
 		}
 		<-timer.C
-		if _, err := w.pool.Exec(ctx, pgtest.SQL(w.backend, finishJobs), ids, assignments, failed, w.id.UUID()); err != nil {
+		if _, err := w.pool.Exec(ctx, pgtest.SQL(w.backend, finishJobs), ids, assignments, failed, w.id); err != nil {
 			return err
 		}
 	}

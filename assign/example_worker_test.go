@@ -37,7 +37,7 @@ func (w worker) begin(ctx context.Context) ([]job, error) {
 		WHERE id IN (
 			SELECT id FROM jobs WHERE node_id = $1 AND state = 'assigned' ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED
 		)
-		RETURNING id, assignment, payload`, w.member.ID().UUID())
+		RETURNING id, assignment, payload`, w.member.ID())
 	if err != nil {
 		return nil, err
 	}

@@ -86,13 +86,13 @@ func TestStaleLeaderAssignsNothing(t *testing.T) {
 	defer release()
 	w.run(stale)
 	<-pool.held
-	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE id = $1`, first.ID().UUID())
+	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE id = $1`, first.ID())
 	w.run(w.assigner(second, config))
 	term := func() int64 {
-		return one[int64](w, `SELECT term FROM {terms} WHERE role = 'assigner' AND node_id = $1`, second.ID().UUID())
+		return one[int64](w, `SELECT term FROM {terms} WHERE role = 'assigner' AND node_id = $1`, second.ID())
 	}
 	w.await("the second leads", func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT FROM {terms} WHERE role = 'assigner' AND node_id = $1)`, second.ID().UUID())
+		return one[bool](w, `SELECT EXISTS (SELECT FROM {terms} WHERE role = 'assigner' AND node_id = $1)`, second.ID())
 	})
 	if got := w.count(`assignment > 0`); got > 0 {
 		t.Errorf("%d rows were assigned although the first holds them", got)
@@ -188,7 +188,7 @@ func TestUnannouncedDeath(t *testing.T) {
 	w.add(1, "")
 	w.await("a row at the node", func() bool { return w.has(a) == 1 })
 
-	w.exec(`UPDATE {nodes} SET status = 'dead' WHERE id = $1`, a.ID().UUID())
+	w.exec(`UPDATE {nodes} SET status = 'dead' WHERE id = $1`, a.ID())
 	w.add(5, "")
 	b := w.worker("b")
 	w.await("all at the other node", func() bool { return w.has(b) == 6 })
@@ -208,7 +208,7 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 	w.add(1, "")
 	begin := func(n node) (assignment int64) {
 		w.await("a row at "+n.Node().Name(), func() bool { return w.has(n) == 1 })
-		return one[int64](w, `UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned' RETURNING assignment`, n.ID().UUID())
+		return one[int64](w, `UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned' RETURNING assignment`, n.ID())
 	}
 	finish := func(assignment int64) bool {
 		tag, err := w.pool.Exec(t.Context(), pgtest.SQL(w.backend,

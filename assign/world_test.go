@@ -137,7 +137,7 @@ func (w *world) worker(name string, capabilities ...string) node {
 }
 
 // settle waits until another node waits for the end of this one.
-func (w *world) settle(member *cluster.Member) { w.Helper(); w.AwaitWatched(member.ID().UUID()) }
+func (w *world) settle(member *cluster.Member) { w.Helper(); w.AwaitWatched(member.ID()) }
 
 // scheduler creates a node that accepts no jobs.
 func (w *world) scheduler(name string) *cluster.Member {
@@ -178,11 +178,11 @@ func (w *world) sees(member *cluster.Member, status cluster.NodeStatus, others .
 // has counts the unfinished jobs of a node.
 func (w *world) has(n node) int {
 	w.Helper()
-	return w.count(`node_id = $1 AND state IN ('assigned', 'running')`, n.ID().UUID())
+	return w.count(`node_id = $1 AND state IN ('assigned', 'running')`, n.ID())
 }
 
 // begin makes a node begin all rows that are assigned to it, as a worker does.
 func (w *world) begin(n node) {
 	w.Helper()
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned'`, n.ID().UUID())
+	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned'`, n.ID())
 }

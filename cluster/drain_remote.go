@@ -55,7 +55,7 @@ func (p DrainProgress) String() string {
 // tenure.ErrShutdown and says what is left; the node continues to drain.
 func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions) error {
 	err := store.Request(ctx, tenure.Request{
-		Kind: tenure.RequestDrain, Node: id.UUID(), Target: options.Target.UUID(), Force: options.Force, By: options.By,
+		Kind: tenure.RequestDrain, Node: id, Target: options.Target, Force: options.Force, By: options.By,
 	})
 	if errors.Is(err, tenure.ErrLastNode) {
 		return fmt.Errorf("draining %s: %w: add a node first, or use force", id, err)
@@ -81,7 +81,7 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 // requester to record. Errors are those of [DrainNode]; if the node has left,
 // the error matches tenure.ErrUnknownNode.
 func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
-	err := store.Request(ctx, tenure.Request{Kind: tenure.RequestUndrain, Node: id.UUID(), By: by})
+	err := store.Request(ctx, tenure.Request{Kind: tenure.RequestUndrain, Node: id, By: by})
 	if err == nil {
 		err = followNode(ctx, store, id, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
 	}
@@ -147,7 +147,7 @@ func readProgress(ctx context.Context, store Store, id NodeID) (DrainProgress, e
 	leaders, err := store.Leaders(ctx)
 	progress := DrainProgress{Status: node.Status, Drained: node.Drained, InFlight: node.InFlight}
 	for _, leader := range leaders {
-		if leader.NodeID == id.UUID() {
+		if leader.NodeID == id {
 			progress.Leads++
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // loads are those of the last read.
 func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role string) uuid.UUID {
 	config := m.policy.Load()
-	if target == uuid.Nil && config.HandOverTo.IsZero() && !config.HandOver {
+	if target == uuid.Nil && config.HandOverTo == uuid.Nil && !config.HandOver {
 		return nil
 	}
 	interval := m.node.Timing().CheckInterval
@@ -29,7 +29,7 @@ func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role str
 		m.node.Logger().Warn("reading the registry for the choice of successors failed", "error", err)
 	}
 	nodes := activeByLoad(members, m.node.ID())
-	for _, wanted := range []uuid.UUID{target, config.HandOverTo.UUID()} {
+	for _, wanted := range []uuid.UUID{target, config.HandOverTo} {
 		if slices.ContainsFunc(nodes, func(node tenure.Member) bool { return node.ID == wanted }) {
 			return func(string) uuid.UUID { return wanted }
 		}

@@ -216,7 +216,7 @@ func TestDrainDuringAFailover(t *testing.T) {
 	end := b.works()
 	drained := start(func() error { return b.Drain(within(t)) })
 	a.seesStatus(b.ID(), cluster.Draining)
-	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID().UUID())
+	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID())
 	a.seesStatus(b.ID(), cluster.Dead)
 	end()
 	if err := result(t, drained); err != nil {
@@ -240,7 +240,7 @@ func TestDrainLosesTheSessionOfATerm(t *testing.T) {
 	}
 	drained := start(func() error { return b.Drain(within(t)) })
 	<-term.Stopping()
-	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID().UUID())
+	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID())
 	<-term.Context().Done()
 	guard.Done()
 	if err := result(t, drained); err != nil {

@@ -43,7 +43,7 @@ func (s site) settle(nodes ...node) {
 	s.t.Helper()
 	ids := make([]uuid.UUID, len(nodes))
 	for i, n := range nodes {
-		ids[i] = n.ID().UUID()
+		ids[i] = n.ID()
 	}
 	s.AwaitWatched(ids...)
 }

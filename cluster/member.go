@@ -168,7 +168,7 @@ func (m *Member) run(fn func()) bool {
 func (m *Member) Node() *tenure.Node { return m.node }
 
 // ID returns the node's id.
-func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
+func (m *Member) ID() NodeID { return m.node.ID() }
 
 // Nodes returns the nodes of the cluster as this member knows them, including
 // dead ones, oldest session first. It does not query the database. While the

@@ -58,13 +58,13 @@ func TestMemberRejoinsAfterLostSession(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(site, node){
 		"killed by an administrator": func(s site, n node) {
-			s.exec("SELECT pg_terminate_backend(pid) FROM "+s.table("nodes")+" WHERE id = $1", n.ID().UUID())
+			s.exec("SELECT pg_terminate_backend(pid) FROM "+s.table("nodes")+" WHERE id = $1", n.ID())
 		},
 		"removed by a foreign hand": func(s site, n node) {
-			s.exec("DELETE FROM "+s.table("nodes")+" WHERE id = $1", n.ID().UUID())
+			s.exec("DELETE FROM "+s.table("nodes")+" WHERE id = $1", n.ID())
 		},
 		"marked as dead by a foreign hand": func(s site, n node) {
-			s.exec("UPDATE "+s.table("nodes")+" SET status = 'dead' WHERE id = $1", n.ID().UUID())
+			s.exec("UPDATE "+s.table("nodes")+" SET status = 'dead' WHERE id = $1", n.ID())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestWatchSurvivesLostSession(t *testing.T) {
 	if first := receive(t, watch); first.Kind != cluster.Snapshot || len(first.Nodes) != 0 {
 		t.Fatalf("first came %+v", first)
 	}
-	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", a.ID().UUID())
+	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", a.ID())
 	b := site.join("b", cluster.Config{Capabilities: []string{"later"}})
 	if change := receive(t, watch); change.Kind != cluster.Joined || change.Node.ID != b.ID() {
 		t.Errorf("then came %+v", change)

@@ -11,41 +11,20 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// NodeID identifies a node: a random UUID that is new at every start. The zero
-// value identifies no node.
-type NodeID uuid.UUID
+// NodeID identifies a node: a random UUID that is new at every start. uuid.Nil
+// identifies no node.
+type NodeID = uuid.UUID
 
 // NewNodeID returns a new random id.
-func NewNodeID() NodeID { return NodeID(uuid.New()) }
+func NewNodeID() NodeID { return uuid.New() }
 
 // ParseNodeID parses a UUID.
 func ParseNodeID(text string) (NodeID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return NodeID{}, fmt.Errorf("%q is not a node id: it must be a UUID: %w", text, err)
+		return uuid.Nil, fmt.Errorf("%q is not a node id: it must be a UUID: %w", text, err)
 	}
-	return NodeID(id), nil
-}
-
-// UUID returns the id as a UUID. NodeID(id) converts back.
-func (id NodeID) UUID() uuid.UUID { return uuid.UUID(id) }
-
-// IsZero reports whether the id is zero.
-func (id NodeID) IsZero() bool { return id == NodeID{} }
-
-// String returns the id in the text form of a UUID.
-func (id NodeID) String() string { return uuid.UUID(id).String() }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (id NodeID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (id *NodeID) UnmarshalText(text []byte) error {
-	parsed, err := ParseNodeID(string(text))
-	if err == nil {
-		*id = parsed
-	}
-	return err
+	return id, nil
 }
 
 // NodeStatus is the status of a node. Only an active node accepts work.
@@ -120,7 +99,7 @@ func newNodeInfo(m tenure.Member) NodeInfo {
 		m.Status, m.StatusBy = Dead, ""
 	}
 	info := NodeInfo{
-		ID: NodeID(m.ID), Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort,
+		ID: m.ID, Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort,
 		Capabilities: slices.Clone(m.Capabilities), Labels: maps.Clone(m.Labels), Version: m.Version, Spreads: maps.Clone(m.Spreads),
 		Status: m.Status, StatusBy: m.StatusBy, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
 		CurrentConnections: m.Connections, CurrentJobs: m.Jobs, InFlight: m.InFlight, CPUUsage: m.CPU, MemoryUsage: m.Memory,

@@ -220,7 +220,7 @@ func TestChangesAreSeenWithoutPolling(t *testing.T) {
 	}
 	everySees(b.ID(), "labeled", func(info cluster.NodeInfo, _ bool) bool { return info.Labels["zone"] == "x" }, a, c, d)
 
-	if err := site.Backend.Request(within(t), tenure.Request{Kind: tenure.RequestDrain, Node: b.ID().UUID(), By: "an operator"}); err != nil {
+	if err := site.Backend.Request(within(t), tenure.Request{Kind: tenure.RequestDrain, Node: b.ID(), By: "an operator"}); err != nil {
 		t.Fatal(err)
 	}
 	everySees(b.ID(), "drained", func(info cluster.NodeInfo, _ bool) bool { return info.Drained && info.StatusBy == "an operator" }, a, c, d)
@@ -232,7 +232,7 @@ func TestChangesAreSeenWithoutPolling(t *testing.T) {
 	c.store.kill()
 	everySees(c.ID(), "dead", func(info cluster.NodeInfo, _ bool) bool { return info.Status == cluster.Dead }, a, b, d)
 
-	if err := site.Backend.Forget(within(t), c.ID().UUID()); err != nil {
+	if err := site.Backend.Forget(within(t), c.ID()); err != nil {
 		t.Fatal(err)
 	}
 	gone := func(_ cluster.NodeInfo, there bool) bool { return !there }
@@ -247,7 +247,7 @@ func TestChangesAreSeenWithoutPolling(t *testing.T) {
 // label changes a node's labels in the registry as if the notification had been lost.
 func (s site) label(id cluster.NodeID, zone string) {
 	s.t.Helper()
-	s.exec(`UPDATE `+s.table("nodes")+` SET labels = jsonb_build_object('zone', $2::text) WHERE id = $1`, id.UUID(), zone)
+	s.exec(`UPDATE `+s.table("nodes")+` SET labels = jsonb_build_object('zone', $2::text) WHERE id = $1`, id, zone)
 }
 
 func (n node) seesZone(id cluster.NodeID, zone string) {
@@ -290,7 +290,7 @@ func TestRegistryIsReadWhenTheWatchIsBack(t *testing.T) {
 	site.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, "tenure "+a.Node().Name()+" watch")
 	site.Await("the watch is down", func() bool {
 		_, refused := a.counts()
-		down := postgrestest.Value[bool](site.Installation, `SELECT NOT watching FROM `+site.table("nodes")+` WHERE id = $1`, a.ID().UUID())
+		down := postgrestest.Value[bool](site.Installation, `SELECT NOT watching FROM `+site.table("nodes")+` WHERE id = $1`, a.ID())
 		return refused > 2 && down
 	})
 	site.label(b.ID(), "later") // after the reports that the watch is down

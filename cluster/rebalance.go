@@ -107,7 +107,7 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 func (p *RebalancePlan) add(input placement.Input, shares map[uuid.UUID]*NodeShare) {
 	for _, node := range input.Nodes {
 		if shares[node.ID] == nil {
-			shares[node.ID] = &NodeShare{Node: NodeID(node.ID), Name: node.Name}
+			shares[node.ID] = &NodeShare{Node: node.ID, Name: node.Name}
 		}
 	}
 	plan := placement.Make(input)
@@ -118,7 +118,7 @@ func (p *RebalancePlan) add(input placement.Input, shares map[uuid.UUID]*NodeSha
 		case !led:
 			p.Vacant = append(p.Vacant, role)
 		case from != to:
-			p.Moves = append(p.Moves, Move{role, NodeID(from), NodeID(to)})
+			p.Moves = append(p.Moves, Move{role, from, to})
 		}
 		shares[to].After++
 	}
@@ -203,14 +203,14 @@ func applyBatch(ctx context.Context, store Store, clock clocks.Clock, by string,
 			switch {
 			case !led:
 				return !before // it had no leader to begin with
-			case leader.NodeID != move.From.UUID():
+			case leader.NodeID != move.From:
 				return true
 			case before && term == leader.Term:
 				return false // it has not ended yet
 			}
 			asked[move.Role] = leader.Term
 			err := store.Request(ctx, tenure.Request{
-				Kind: tenure.RequestHandOver, Role: move.Role, Target: move.To.UUID(), By: by,
+				Kind: tenure.RequestHandOver, Role: move.Role, Target: move.To, By: by,
 			})
 			if err != nil && !errors.Is(err, tenure.ErrNoLeader) {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", move.Role, err))

@@ -32,7 +32,7 @@ func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 
 	// Every role is led by the node that it prefers; change that on purpose.
 	for i, role := range []string{"orders/0", "orders/1"} {
-		request := tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: a.ID().UUID(), By: "test"}
+		request := tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: a.ID(), By: "test"}
 		if slices.Contains(before["b"], role) {
 			if err := store.Request(ctx, request); err != nil {
 				t.Fatal(i, err)

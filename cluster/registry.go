@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
 )
 
@@ -112,8 +110,7 @@ func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]Nod
 	if threshold < 0 {
 		return nil, fmt.Errorf("%w: the dead threshold is %v; it must be at least 0", tenure.ErrInvalidConfig, threshold)
 	}
-	marked, err := r.store.MarkDead(ctx, threshold)
-	return nodeIDs(marked), err
+	return r.store.MarkDead(ctx, threshold)
 }
 
 // ForgetDead removes dead nodes whose last heartbeat is older than olderThan,
@@ -123,14 +120,13 @@ func (r *Registry) ForgetDead(ctx context.Context, olderThan time.Duration) ([]N
 	if olderThan < 0 {
 		return nil, fmt.Errorf("%w: the minimum age of dead nodes is %v; it must be at least 0", tenure.ErrInvalidConfig, olderThan)
 	}
-	removed, err := r.store.ForgetDead(ctx, olderThan)
-	return nodeIDs(removed), err
+	return r.store.ForgetDead(ctx, olderThan)
 }
 
 // Forget removes one dead node. The error matches tenure.ErrUnknownNode if
 // there is no dead node with this id.
 func (r *Registry) Forget(ctx context.Context, id NodeID) error {
-	err := r.store.Forget(ctx, id.UUID())
+	err := r.store.Forget(ctx, id)
 	if !errors.Is(err, tenure.ErrUnknownNode) {
 		return err
 	}
@@ -166,8 +162,7 @@ func (r *Registry) Info(ctx context.Context) (ClusterInfo, error) {
 		return ClusterInfo{}, err
 	}
 	if len(leaders) > 0 {
-		leader := NodeID(leaders[0].NodeID)
-		info.SchedulerLeader = &leader
+		info.SchedulerLeader = &leaders[0].NodeID
 	}
 	return info, nil
 }
@@ -201,12 +196,4 @@ func similarity(a, b NodeID) int {
 		}
 	}
 	return same
-}
-
-func nodeIDs(ids []uuid.UUID) []NodeID {
-	converted := make([]NodeID, len(ids))
-	for i, id := range ids {
-		converted[i] = NodeID(id)
-	}
-	return converted
 }

@@ -31,7 +31,7 @@ FROM nextval('`+s.table("incarnations")+`') n, `+s.table("installation")+` i,
 	s.exec(`
 INSERT INTO `+s.table("nodes")+` (id, incarnation, name, hostname, lease_ms, pid, backend_start, status, last_heartbeat)
 VALUES ($1, $2, $3, 'gone', 2000, 0, now(), $4, clock_timestamp() - $5 * interval '1 ms')`,
-		id.UUID(), incarnation, name, string(status), silentFor.Milliseconds())
+		id, incarnation, name, string(status), silentFor.Milliseconds())
 	return id
 }
 
@@ -43,7 +43,7 @@ SELECT pg_terminate_backend(l.pid, 10000)
 FROM pg_locks l
 JOIN `+s.table("nodes")+` n ON n.incarnation = l.objid::bigint
 JOIN `+s.table("installation")+` i ON l.classid = `+nodeLockSpace+`::oid
-WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock'`, id.UUID())
+WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock'`, id)
 }
 
 func TestRegistryReadsNodes(t *testing.T) {
@@ -197,7 +197,7 @@ func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
 	short := site.plant("short", cluster.Active, 10*time.Second) // longer than its lease only
 	select {
 	case marked := <-a.store.marked:
-		if len(marked) != 1 || marked[0] != long.UUID() {
+		if len(marked) != 1 || marked[0] != long {
 			t.Errorf("marked were %v; want %s, and not %s", marked, long, short)
 		}
 	case <-time.After(patience):

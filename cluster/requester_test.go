@@ -40,7 +40,7 @@ func (s site) awaitRequester(id cluster.NodeID, want string) {
 		if err != nil {
 			s.t.Fatalf("no status with the requester %q: %v", want, err)
 		}
-		if slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id.UUID() && m.StatusBy == want }) {
+		if slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id && m.StatusBy == want }) {
 			return
 		}
 	}

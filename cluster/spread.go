@@ -173,7 +173,7 @@ func (s *Spread) Plan() SpreadPlan {
 	s.mu.Unlock()
 	public := SpreadPlan{Placed: make(map[string]NodeID, len(plan.Placed)), Unplaced: unplacedRoles(plan)}
 	for role, node := range plan.Placed {
-		public.Placed[role] = NodeID(node)
+		public.Placed[role] = node
 	}
 	return public
 }

@@ -218,7 +218,7 @@ func TestSpreadHandsOverWhenDraining(t *testing.T) {
 	var otherwise int
 	query := fmt.Sprintf("SELECT count(*) FROM %s WHERE node_id = $1 AND ended_at > (SELECT min(acquired_at) FROM %s) AND end_reason <> 'handed_over'",
 		site.table("history"), site.table("terms"))
-	if err := pgtest.Conn(t, site.dsn).QueryRow(t.Context(), query, sharers[0].ID().UUID()).Scan(&otherwise); err != nil {
+	if err := pgtest.Conn(t, site.dsn).QueryRow(t.Context(), query, sharers[0].ID()).Scan(&otherwise); err != nil {
 		t.Fatal(err)
 	}
 	if otherwise != 0 {
@@ -247,7 +247,7 @@ func TestSpreadAcceptsManualHandOver(t *testing.T) {
 	b := site.join("b", cluster.Config{}).share(config, idle)
 	held := until(t, "shared", []*sharer{a, b}, all(4, 2, 2))
 	role := held["a"][0]
-	err := site.store().Request(within(t), tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: b.ID().UUID()})
+	err := site.store().Request(within(t), tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: b.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}

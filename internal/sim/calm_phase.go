@@ -193,7 +193,7 @@ func (w *World) staleView() string {
 	for _, observer := range members {
 		seen := map[uuid.UUID]string{}
 		for _, node := range observer.member.Nodes() {
-			id := node.ID.UUID()
+			id := node.ID
 			if seen[id] != "" {
 				return fmt.Sprintf("%s sees %s twice", observer, node.Name)
 			}

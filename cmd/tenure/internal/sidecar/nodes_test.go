@@ -58,7 +58,7 @@ func TestClusterListsNodesAndLeaders(t *testing.T) {
 			t.Fatalf("%+v", seen)
 		}
 		first := seen.Nodes[0]
-		if first.ID != one.ID().UUID() || strings.Join(first.Leads, "") != "billing" || first.HTTPPort != 8080 || first.Labels["zone"] != "eu" ||
+		if first.ID != one.ID() || strings.Join(first.Leads, "") != "billing" || first.HTTPPort != 8080 || first.Labels["zone"] != "eu" ||
 			seen.Leaders[0].Leader.Node != first.ID {
 			t.Errorf("%+v", seen)
 		}
@@ -141,7 +141,7 @@ func TestAuthorizedClientDrainsNode(t *testing.T) {
 		}
 
 		asked := decode[record.Node](t, call(t, h, "POST", drain, `{"to":"one"}`, authorized...).want(t, 202).body)
-		if asked.ID != two.ID().UUID() || asked.Status != tenure.StatusActive {
+		if asked.ID != two.ID() || asked.Status != tenure.StatusActive {
 			t.Errorf("%+v", asked)
 		}
 		await := func(what string, holds func(tenure.Description) bool) {
@@ -188,7 +188,7 @@ func TestWatchReportsEachNodeChangeOnce(t *testing.T) {
 			return change.Node
 		}
 		two := join(t, db, "two", nil, cluster.Config{})
-		if node := expect(kindJoined); node.Name != "two" || node.ID != two.ID().UUID() || len(node.Roles) != 4 {
+		if node := expect(kindJoined); node.Name != "two" || node.ID != two.ID() || len(node.Roles) != 4 {
 			t.Errorf("%+v", node)
 		}
 		time.Sleep(10 * time.Second) // heartbeats and loads cause no event

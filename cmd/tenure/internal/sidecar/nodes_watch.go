@@ -34,6 +34,6 @@ func profileOf(node cluster.NodeInfo) record.Profile {
 	for _, role := range node.Roles {
 		description.Roles = append(description.Roles, string(role))
 	}
-	info := tenure.NodeInfo{ID: node.ID.UUID(), Name: node.Name, Host: node.Hostname}
+	info := tenure.NodeInfo{ID: node.ID, Name: node.Name, Host: node.Hostname}
 	return record.NewProfile(info, description, node.StartedAt)
 }

@@ -121,8 +121,8 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 	defer cancel()
 	var last cluster.DrainProgress
 	var printing error
-	err := cluster.DrainNode(ctx, backend, cluster.NodeID(m.ID), cluster.DrainOptions{
-		Force: c.force, Target: cluster.NodeID(target), By: connect.WhoAsks(),
+	err := cluster.DrainNode(ctx, backend, m.ID, cluster.DrainOptions{
+		Force: c.force, Target: target, By: connect.WhoAsks(),
 		Progress: func(progress cluster.DrainProgress) {
 			last = progress
 			if !progress.Drained && printing == nil {
@@ -204,7 +204,7 @@ func undrain(ctx context.Context, out *console.Output, backend *postgres.Backend
 	if err != nil {
 		return err
 	}
-	err = cluster.UndrainNode(ctx, backend, cluster.NodeID(m.ID), connect.WhoAsks())
+	err = cluster.UndrainNode(ctx, backend, m.ID, connect.WhoAsks())
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return console.NotAcquired("%s is not undrained after %v", nodeLabel(m.Name, m.ID), timeout)

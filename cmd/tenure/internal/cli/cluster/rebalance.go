@@ -93,10 +93,10 @@ func newPlanRecord(plan cluster.RebalancePlan) PlanRecord {
 		Moves: []moveRecord{}, Unplaced: record.NewUnplaced(plan.Unplaced), Vacant: append([]string{}, plan.Vacant...), Nodes: []shareRecord{},
 	}
 	for _, move := range plan.Moves {
-		r.Moves = append(r.Moves, moveRecord{move.Role, move.From.UUID(), move.To.UUID()})
+		r.Moves = append(r.Moves, moveRecord{move.Role, move.From, move.To})
 	}
 	for _, node := range plan.Nodes {
-		r.Nodes = append(r.Nodes, shareRecord{node.Node.UUID(), node.Name, node.Before, node.After})
+		r.Nodes = append(r.Nodes, shareRecord{node.Node, node.Name, node.Before, node.After})
 	}
 	return r
 }

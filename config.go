@@ -106,6 +106,10 @@ type ElectionConfig struct {
 	// candidate has all of them, the role has no leader. Every node should require
 	// the same.
 	Requires map[string]string
+	// RequiresNodeRole is a node role that the node must have in Description.Roles to
+	// campaign for the role, such as "scheduler". It works like Requires. Default:
+	// none.
+	RequiresNodeRole string
 	// Group and GroupLimit limit the roles that a node leads: it campaigns for at
 	// most GroupLimit roles of the elections with the same Group. While it leads or
 	// acquires so many, until the work has returned, the other elections of the group

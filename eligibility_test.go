@@ -92,3 +92,55 @@ func TestLostLabelCancelsPendingAttempt(t *testing.T) {
 		want(t, "releases", db.last().count("release r resigned"), 1)
 	})
 }
+
+// A node campaigns while it has the node role that the election requires, and steps
+// down when it loses it.
+func TestElectionRequiresNodeRole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db, func(c *tenure.Config) { c.Description.Roles = []string{"worker"} })
+		defer closeNode(t, node)
+		become := func(roles ...string) {
+			t.Helper()
+			wantError(t, "UpdateDescription", node.UpdateDescription(t.Context(), func(d *tenure.Description) { d.Roles = roles }), nil)
+			synctest.Wait()
+		}
+		e, _ := elect(t, node, tenure.ElectionConfig{RequiresNodeRole: "scheduler"})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(time.Minute)
+		want(t, "leads without the node role", e.IsLeader(), false)
+		_, err := e.TryAcquire(t.Context())
+		wantError(t, "TryAcquire", err, tenure.ErrNotActive)
+
+		become("worker", "scheduler")
+		term := lead(t, e)
+		become("worker")
+		want(t, "leads after the node role was removed", e.IsLeader(), false)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrNotActive)
+		time.Sleep(time.Minute)
+		want(t, "state", e.State(), tenure.Follower)
+
+		become("scheduler")
+		want(t, "leads again at once", e.IsLeader(), true)
+	})
+}
+
+// An attempt that holds the lock while its term cannot begin yet gives the lock up
+// when the node loses the required node role.
+func TestLostNodeRoleCancelsPendingAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db, func(c *tenure.Config) { c.Description.Roles = []string{"scheduler"} })
+		defer closeNode(t, node)
+		db.last().waits("r", func() *tenure.AcquireResult { return nil })
+		e, _ := elect(t, node, tenure.ElectionConfig{RequiresNodeRole: "scheduler"})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		synctest.Wait()
+		want(t, "state", e.State(), tenure.Acquiring)
+		wantError(t, "UpdateDescription", node.UpdateDescription(t.Context(), func(d *tenure.Description) { d.Roles = nil }), nil)
+		synctest.Wait()
+		want(t, "state", e.State(), tenure.Follower)
+		want(t, "releases", db.last().count("release r resigned"), 1)
+	})
+}

@@ -78,8 +78,8 @@ var (
 	// ErrClosed: the node is closed.
 	ErrClosed = sentinel.New(ErrStopped, "the node is closed")
 	// ErrNotActive: the node does not campaign for the role. It is joining or
-	// draining, has NoLeader, does not have a label that the election requires, or
-	// leads as many roles of the election's group as the limit permits.
+	// draining, has NoLeader, does not have a label or node role that the election requires,
+	// or leads as many roles of the election's group as the limit permits.
 	ErrNotActive = sentinel.New(ErrLock, "the node is not active")
 	// ErrUnsupported: the backend cannot do this, for example because it has no
 	// registry of nodes.

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/exactly-one/tenure/internal/endreason"
 )
 
 // call is a function for the session's goroutine to run.
@@ -61,12 +60,12 @@ func (n *Node) applyDescription(next Description, version uint64) (written <-cha
 	before := n.description
 	n.description = next
 	n.descriptionVersion++
-	n.applyLabelsLocked()
+	n.applyRequirementsLocked()
 	s := n.session
 	if s == nil {
 		return nil, true, ErrSessionLost
 	}
-	if before.Status != next.Status || !maps.Equal(before.Labels, next.Labels) {
+	if before.Status != next.Status || !maps.Equal(before.Labels, next.Labels) || !slices.Equal(before.Roles, next.Roles) {
 		s.cancelAttemptsLocked()
 		if n.mayCampaignLocked() {
 			s.attemptAllNowLocked()
@@ -101,54 +100,6 @@ func (n *Node) Description() Description {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.description.clone()
-}
-
-// mayCampaignLocked reports whether the node may campaign for roles.
-func (n *Node) mayCampaignLocked() bool {
-	return n.description.Status == StatusActive && !n.cfg.NoLeader
-}
-
-// missingLabelLocked returns a label that the role requires and the node does not
-// have.
-func (e *Election) missingLabelLocked() (name string, missing bool) {
-	for name, value := range e.cfg.Requires {
-		if had, ok := e.node.description.Labels[name]; !ok || had != value {
-			return name, true
-		}
-	}
-	return "", false
-}
-
-// mayCampaignLocked reports whether the node may campaign for the role.
-func (e *Election) mayCampaignLocked() bool {
-	_, missing := e.missingLabelLocked()
-	return !missing && e.node.mayCampaignLocked()
-}
-
-// ineligibleLocked returns why the node may not campaign for the role, or nil.
-func (e *Election) ineligibleLocked() error {
-	name, missing := e.missingLabelLocked()
-	switch {
-	case e.node.cfg.NoLeader:
-		return fmt.Errorf("%w: it only watches", ErrNotActive)
-	case missing:
-		return fmt.Errorf("%w for %s: it does not have the label %s=%s", ErrNotActive, e.role, name, e.cfg.Requires[name])
-	case !e.node.mayCampaignLocked():
-		return ErrNotActive
-	}
-	return nil
-}
-
-// applyLabelsLocked steps down from the roles whose required labels the node has
-// lost.
-func (n *Node) applyLabelsLocked() {
-	for _, e := range n.elections {
-		if _, missing := e.missingLabelLocked(); missing && e.State() == Leading {
-			reason := e.ineligibleLocked()
-			n.log.Warn("stepping down", "role", e.role.Name(), "reason", reason)
-			e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: withDetail(ErrSteppedDown, reason)})
-		}
-	}
 }
 
 // registryCurrentLocked reports whether the registry has the present

@@ -293,3 +293,22 @@ func TestDrainHandsOverToTheConfiguredNode(t *testing.T) {
 		t.Error("another node took the role")
 	}
 }
+
+// A node that only watches does not have the node role scheduler, unless its
+// configuration names it, so no drain reserves a role for it.
+func TestDrainIgnoresNodeThatOnlyWatches(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	leaver := site.join("leaver", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true}})
+	term := leads(t, leaver.campaign("r"))
+	watcher := site.join("watcher", cluster.Config{}, func(c *tenure.Config) { c.NoLeader = true })
+	leaver.sees(watcher.ID(), "active without the node role", func(info cluster.NodeInfo, there bool) bool {
+		return there && info.Status == cluster.Active && !info.HasRole(cluster.Scheduler) && info.HasRole(cluster.Worker)
+	})
+	if err := leaver.Drain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if cause := context.Cause(term.Context()); errors.Is(cause, tenure.ErrHandedOver) {
+		t.Errorf("the term ended with %v, although the only other node does not campaign", cause)
+	}
+}

@@ -39,8 +39,8 @@ const (
 )
 
 // NodeRole is what a node is for: one of the constants below, or any other
-// name. It does not affect who leads a role, except where a role's placement
-// uses it.
+// name. It does not affect who leads a role, except for a role whose election
+// has RequiresNodeRole.
 type NodeRole string
 
 // The predefined node roles.

@@ -56,7 +56,7 @@ type SpreadConfig struct {
 	MoveDelay time.Duration
 	// Election configures the elections for the roles. NoReacquire and
 	// ReconnectGrace have no effect here, because another member takes over a
-	// lost role, nor has Requires: each role has its own.
+	// lost role, nor have Requires and RequiresNodeRole: each role has its own labels.
 	Election tenure.ElectionConfig
 }
 
@@ -93,7 +93,8 @@ func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	config.Weight = cmp.Or(config.Weight, 1)
 	config.MoveDelay = cmp.Or(config.MoveDelay, defaultMoveDelay)
 	config.Election.NoReacquire = true // the spread decides when to campaign again
-	config.Election.ReconnectGrace, config.Election.Requires = 0, nil
+	config.Election.ReconnectGrace = 0
+	config.Election.Requires, config.Election.RequiresNodeRole = nil, ""
 	if m.noLeader {
 		return nil, fmt.Errorf("%w: spread %q: this node has NoLeader, so it cannot share roles", tenure.ErrInvalidConfig, name)
 	}

@@ -282,15 +282,15 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a draining node campaigns",
-		file: "registry.go", from: "return n.description.Status == StatusActive && !n.cfg.NoLeader", to: "return n.description.Status != StatusDead && !n.cfg.NoLeader",
+		file: "eligibility.go", from: "return n.description.Status == StatusActive && !n.cfg.NoLeader", to: "return n.description.Status != StatusDead && !n.cfg.NoLeader",
 		promise: "10 only a node in service begins a term",
 		tests:   []tests{in(".", "^TestDrainReleasesPendingRoleOnce$|^TestDrainReleasesRolesUntilUndrain$")},
 	},
 	{
-		name: "engine: a node without a required label campaigns",
-		file: "registry.go", from: "return !missing && e.node.mayCampaignLocked()", to: "return e.node.mayCampaignLocked()",
+		name: "engine: a node without a required label or node role campaigns",
+		file: "eligibility.go", from: "return e.meetsRequirementsLocked() && e.node.mayCampaignLocked()", to: "return e.node.mayCampaignLocked()",
 		promise: "10 only a node in service begins a term",
-		tests:   []tests{in(".", "^TestElectionRequiresLabels$")},
+		tests:   []tests{in(".", "^TestElectionRequiresLabels$"), in(".", "^TestElectionRequiresNodeRole$")},
 	},
 	{
 		name: "engine: a term granted to an election that stopped is kept",

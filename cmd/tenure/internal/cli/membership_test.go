@@ -123,7 +123,7 @@ func TestMinNodesDelaysCampaign(t *testing.T) {
 	others[0].await("acquired")
 }
 
-// Only the node with the required label leads, although the others came first.
+// Only the node with the required label and node role leads, although the others came first.
 func TestOnlyEligibleNodesLead(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -131,16 +131,18 @@ func TestOnlyEligibleNodesLead(t *testing.T) {
 	watches.awaitLog("session opened")
 	slow := place.run(t, "--role", "billing", "--name", "slow", "--require", "disk=ssd", "--label", "disk=hdd", "--listen", "127.0.0.1:0", "--log-level", "info")
 	slow.awaitLog("session opened")
-	place.awaitCluster(t, "two active nodes", func(c record.Cluster) bool { return c.Counts.Active == 2 })
-	fast := place.run(t, "--role", "billing", "--name", "fast", "--require", "disk=ssd", "--label", "disk=ssd")
+	worker := place.run(t, "--role", "billing", "--name", "worker", "--require-node-role", "scheduler", "--node-role", "worker", "--listen", "127.0.0.1:0", "--log-level", "info")
+	worker.awaitLog("session opened")
+	place.awaitCluster(t, "three active nodes", func(c record.Cluster) bool { return c.Counts.Active == 3 })
+	fast := place.run(t, "--role", "billing", "--name", "fast", "--require", "disk=ssd", "--label", "disk=ssd", "--require-node-role", "scheduler")
 	fast.await("acquired")
 	fast.signal(syscall.SIGTERM)
 	if code := fast.exit(); code != console.ExitDone {
 		t.Errorf("exit code %d: %s", code, fast.log())
 	}
 	seen := place.cluster(t)
-	if seen.Counts.Active != 2 || len(seen.Leaders) != 0 {
-		t.Errorf("%+v; want two active nodes and no leader", seen)
+	if seen.Counts.Active != 3 || len(seen.Leaders) != 0 {
+		t.Errorf("%+v; want three active nodes and no leader", seen)
 	}
 	if roles := nodeNamed(t, seen, "watches").Roles; slices.Contains(roles, "scheduler") {
 		t.Errorf("the node that only watches has the node roles %q, want none for leaders", roles)

@@ -126,6 +126,7 @@ var clusterKeys = []key{
 	{path: "cluster.leader_election.reconnect_grace", kind: duration, flag: "reconnect-grace", check: between(0, longest), fallback: time.Duration(0)},
 	{path: "cluster.leader_election.no_auto_reacquire", kind: boolean, flag: "no-auto-reacquire", fallback: false},
 	{path: "cluster.leader_election.requires", kind: texts, flag: "require", variables: []string{"TENURE_REQUIRES"}, check: labels, note: "none"},
+	{path: "cluster.leader_election.requires_node_role", kind: text, flag: "require-node-role", variables: []string{"TENURE_REQUIRES_NODE_ROLE"}, note: "none"},
 	{path: "cluster.leader_election.no_leader", kind: boolean, flag: "no-leader", fallback: false},
 
 	{path: "cluster.membership.heartbeat_interval", kind: duration, flag: "heartbeat-interval", check: between(shortest, longest), fallback: 5 * time.Second},

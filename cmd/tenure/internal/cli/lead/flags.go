@@ -33,12 +33,16 @@ type Flags struct {
 	Grace         flagvalue.Duration
 	NoAutoAcquire bool
 	requires      flagvalue.Labels
+	nodeRole      string
 	noLeader      bool
 }
 
 // ElectionConfig returns the configuration of the elections.
 func (f *Flags) ElectionConfig() tenure.ElectionConfig {
-	return tenure.ElectionConfig{ReconnectGrace: f.Grace.Value, NoReacquire: f.NoAutoAcquire, Requires: f.requires.Values}
+	return tenure.ElectionConfig{
+		ReconnectGrace: f.Grace.Value, NoReacquire: f.NoAutoAcquire,
+		Requires: f.requires.Values, RequiresNodeRole: f.nodeRole,
+	}
 }
 
 // Register adds the flags.
@@ -52,6 +56,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.Grace, "reconnect-grace", "how long to withhold the lost event while trying to regain a role; default 0s: off")
 	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not campaign again after a loss or a step-down")
 	flags.Var(&f.requires, "require", "a label that the node must have to campaign, NAME=VALUE; repeatable; use the same value on every node")
+	flags.StringVar(&f.nodeRole, "require-node-role", "", "a node role that the node must have to campaign, such as scheduler; use the same value on every node; default none")
 	flags.BoolVar(&f.noLeader, "no-leader", false, "campaign for no role: the node only watches")
 }
 

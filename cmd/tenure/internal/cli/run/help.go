@@ -17,7 +17,7 @@ var flagGroups = []struct {
 	{"Common flags", `
 		role dsn name once restart grace health-command no-leader-exit listen lease`},
 	{"What to run", `
-		key key1 key2 slots slots-per-node max-restarts health-every pass-dsn no-auto-reacquire no-leader require`},
+		key key1 key2 slots slots-per-node max-restarts health-every pass-dsn no-auto-reacquire no-leader require require-node-role`},
 	{"Cluster", `
 		address http-port grpc-port label capability node-role cluster-name unique-names min-nodes
 		startup-timeout mark-dead-nodes dead-threshold`},

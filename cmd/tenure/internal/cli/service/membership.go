@@ -40,7 +40,7 @@ type MembershipFlags struct {
 var membershipNames = []string{
 	"cluster-name", "heartbeat-interval", "dead-threshold", "mark-dead-nodes", "min-nodes", "startup-timeout",
 	"drain-timeout", "drain-poll-interval", "force-after",
-	"capability", "node-role",
+	"capability", "node-role", "require-node-role",
 }
 
 const maxNodes = 10_000

@@ -342,8 +342,9 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 	n := s.node
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, precedingVacancy: granted.PrecedingVacancy,
-		beganAt:  n.clock.Now().Mono,
-		campaign: e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
+		beganAt:   n.clock.Now().Mono,
+		takenOver: granted.Previous > 0 && granted.Previous == e.takeOver.asked,
+		campaign:  e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.valuesContext)
 	if !s.trust.add(t) {

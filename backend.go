@@ -17,6 +17,11 @@ import (
 //
 //	DefaultLease() time.Duration
 //
+// A Backend whose Leaders lack the labels of some leaders has this method, which
+// returns false. [ElectionConfig].TakeOverAfter is unsupported then:
+//
+//	LeadersHaveLabels() bool
+//
 // Programs pass a Backend, for example from package postgres, to [Open] and
 // need not call its methods.
 type Backend interface {

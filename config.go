@@ -110,6 +110,19 @@ type ElectionConfig struct {
 	// campaign for the role, such as "scheduler". It works like Requires. Default:
 	// none.
 	RequiresNodeRole string
+	// Prefers are labels of the nodes that should lead the role. The label
+	// tenure.priority, an integer, counts more: a node with a higher priority is
+	// preferred, and of equal priorities the one with more of the labels. Without the
+	// label the priority is 0. Every node should prefer the same labels.
+	Prefers map[string]string
+	// TakeOverAfter makes this node take over the role from a less preferred leader,
+	// which hands over gracefully. It is how long this node must have been able to lead,
+	// with one session, and the leader must have led, without interruption. After a term
+	// that was taken over and lasted less than 12 CheckIntervals, the wait doubles, up
+	// to 12 times the longer of TakeOverAfter and CheckInterval; a longer term resets
+	// it. It does not delay elections for a vacant role. At most 24 h. Default: 0,
+	// off.
+	TakeOverAfter time.Duration
 	// Group and GroupLimit limit the roles that a node leads: it campaigns for at
 	// most GroupLimit roles of the elections with the same Group. While it leads or
 	// acquires so many, until the work has returned, the other elections of the group

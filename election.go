@@ -43,6 +43,7 @@ type Election struct {
 	stopGraceTimer func() bool
 	detachContext  func() bool // from the context given to Start
 	attempt        attempt
+	takeOver       takeOver
 	counters       electionCounters
 
 	callbacks       []func(Event)

@@ -12,14 +12,13 @@ func (n *Node) mayCampaignLocked() bool {
 	return n.description.Status == StatusActive && !n.cfg.NoLeader
 }
 
-// missingLocked returns the name of a node role or label that the role requires and
-// the node does not have. Both are empty if the node has all of them.
-func (e *Election) missingLocked() (nodeRole, label string) {
-	has := e.node.description
-	if required := e.cfg.RequiresNodeRole; required != "" && !slices.Contains(has.Roles, required) {
-		return required, ""
+// missing returns the name of a node role or label that the role requires and a node
+// does not have. Both are empty if the node has all of them.
+func (c *ElectionConfig) missing(has *Description) (nodeRole, label string) {
+	if c.RequiresNodeRole != "" && !slices.Contains(has.Roles, c.RequiresNodeRole) {
+		return c.RequiresNodeRole, ""
 	}
-	for name, value := range e.cfg.Requires {
+	for name, value := range c.Requires {
 		if had, ok := has.Labels[name]; !ok || had != value {
 			return "", name
 		}
@@ -30,7 +29,7 @@ func (e *Election) missingLocked() (nodeRole, label string) {
 // meetsRequirementsLocked reports whether the node has everything that the role
 // requires.
 func (e *Election) meetsRequirementsLocked() bool {
-	nodeRole, label := e.missingLocked()
+	nodeRole, label := e.cfg.missing(&e.node.description)
 	return nodeRole == "" && label == ""
 }
 
@@ -41,7 +40,7 @@ func (e *Election) mayCampaignLocked() bool {
 
 // ineligibleLocked returns why the node may not campaign for the role, or nil.
 func (e *Election) ineligibleLocked() error {
-	nodeRole, label := e.missingLocked()
+	nodeRole, label := e.cfg.missing(&e.node.description)
 	switch {
 	case e.node.cfg.NoLeader:
 		return fmt.Errorf("%w: it only watches", ErrNotActive)
@@ -56,9 +55,13 @@ func (e *Election) ineligibleLocked() error {
 }
 
 // applyRequirementsLocked steps down from the roles for which the node no longer
-// meets the requirements.
+// meets the requirements, and restarts the wait for the roles to take over for which
+// it does not campaign.
 func (n *Node) applyRequirementsLocked() {
 	for _, e := range n.elections {
+		if !e.mayCampaignLocked() {
+			e.takeOver.session = nil
+		}
 		if e.State() == Leading && !e.meetsRequirementsLocked() {
 			reason := e.ineligibleLocked()
 			n.log.Warn("stepping down", "role", e.role.Name(), "reason", reason)

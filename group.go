@@ -20,6 +20,7 @@ type group struct {
 	// Guarded by Node.mu.
 	elections []*Election
 	failures  workFailures // of the terms of all elections
+	damping   damping      // of all elections
 }
 
 // joinGroupLocked adds a new election to its group, if it has one.

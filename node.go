@@ -55,6 +55,7 @@ type Node struct {
 	lastSessionEnd  clocks.Instant         // when the last session's connection ended, if known
 	retryNow        chan struct{}          // wakes reconnect after the retry strategy gave up
 	closing         bool
+	takesOver       bool // takeOverRoles has been started
 	subscribers     map[chan struct{}]struct{}
 
 	description        Description
@@ -134,7 +135,7 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 	if cfg.ReconnectGrace < 0 {
 		return nil, fmt.Errorf("%w: the reconnect grace is %v; it must be at least 0", ErrInvalidConfig, cfg.ReconnectGrace)
 	}
-	cfg.Requires = maps.Clone(cfg.Requires)
+	cfg.Requires, cfg.Prefers = maps.Clone(cfg.Requires), maps.Clone(cfg.Prefers)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closing {
@@ -144,6 +145,9 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 		return nil, fmt.Errorf("%w: %s", ErrDuplicateRole, role)
 	}
 	e := &Election{node: n, role: role, cfg: cfg}
+	if err := n.prepareTakeOverLocked(cfg); err != nil {
+		return nil, err
+	}
 	if err := n.joinGroupLocked(e); err != nil {
 		return nil, err
 	}
@@ -411,18 +415,6 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		return nil, ErrClosed
 	}
 	return s, nil
-}
-
-// endedIncarnationLocked returns the incarnation of the last session if the work of
-// its terms has returned, or 0. After a restart of the server, other nodes begin new
-// terms as soon as they need not wait for that session.
-func (n *Node) endedIncarnationLocked() int64 {
-	for _, e := range n.elections {
-		if e.term != nil {
-			return 0
-		}
-	}
-	return n.lastIncarnation
 }
 
 // openError adds errOpenTimeout to an error of open if the time limit was the

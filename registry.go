@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/exactly-one/tenure/internal/preference"
 )
 
 // call is a function for the session's goroutine to run.
@@ -135,6 +137,9 @@ func (d Description) validate() error {
 			return bad("a label has no name")
 		}
 		texts = append(texts, key, value)
+	}
+	if _, err := preference.Priority(d.Labels); err != nil {
+		return bad("%v", err)
 	}
 	for name, weight := range d.Spreads {
 		if !(weight > 0) || math.IsInf(weight, 0) {

@@ -43,6 +43,7 @@ func (s *session) dropRoleLocked(r release) {
 		if e.term == r.term {
 			e.term = nil
 		}
+		e.dampTakeOverLocked(r.term)
 		close(r.term.released)
 		e.leaveRoomLocked()
 		s.checkIdleLocked()

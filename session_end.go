@@ -160,3 +160,15 @@ func (s *session) checkIdleLocked() {
 		}
 	}
 }
+
+// endedIncarnationLocked returns the incarnation of the last session if the work of
+// its terms has returned, or 0. After a restart of the server, other nodes begin new
+// terms as soon as they need not wait for that session.
+func (n *Node) endedIncarnationLocked() int64 {
+	for _, e := range n.elections {
+		if e.term != nil {
+			return 0
+		}
+	}
+	return n.lastIncarnation
+}

@@ -20,6 +20,7 @@ type Term struct {
 	acquiredAt       time.Time
 	precedingVacancy time.Duration
 	beganAt          time.Duration // on the node's monotonic clock
+	takenOver        bool          // from the leader that this node had asked to hand over
 	campaign         bool          // of Campaign: its caller reports with Resign that the work has returned
 
 	ctx          context.Context

@@ -117,6 +117,7 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 		if s := n.session; s != nil && now.Mono-s.vacancyAt < recentVacancy {
 			e.attempt.quickRetries = len(quickRetryDelays)
 		}
+		e.takeOver.session = nil
 		n.followers[e] = struct{}{}
 		n.requestSession()
 	case fsm.ScheduleAttempt:

@@ -59,6 +59,10 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 	return answer.Leaders, nil
 }
 
+// LeadersHaveLabels returns false: a leader on another host that uses an agent has the
+// labels of that agent.
+func (b *Backend) LeadersHaveLabels() bool { return false }
+
 // Request implements [tenure.Backend]. A target on another host that uses an
 // agent is that agent's node. A node of an agent cannot be drained, since it is
 // not in the registry.

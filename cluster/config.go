@@ -72,8 +72,9 @@ type ShutdownConfig struct {
 	// drain timeout plus the node's StopTimeout plus two leases.
 	ForceAfter time.Duration
 	// HandOver hands the roles of a leaving node over to HandOverTo. If
-	// HandOverTo is not set, they go to the least loaded nodes with the node
-	// role scheduler. Without HandOver, the standbys compete for them.
+	// HandOverTo is not set, they go to nodes with the node role scheduler that
+	// have what the election requires: first to those that the election prefers,
+	// then to the least loaded. Without HandOver, the standbys compete for them.
 	HandOver   bool
 	HandOverTo NodeID
 }

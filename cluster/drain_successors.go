@@ -43,11 +43,29 @@ func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role str
 	if !config.HandOver || len(nodes) == 0 {
 		return nil
 	}
-	assigned := 0
-	return func(string) uuid.UUID {
-		node := nodes[assigned%len(nodes)]
-		assigned++
-		return node.ID
+	return m.preferredSuccessor(nodes)
+}
+
+// preferredSuccessor returns a function that chooses, for each role, one of the nodes
+// that are preferred most: the one that has been chosen least often and, of these, the
+// least loaded. nodes are ordered by load.
+func (m *Member) preferredSuccessor(nodes []tenure.Member) func(role string) uuid.UUID {
+	elections := map[string]*tenure.Election{}
+	for _, e := range m.node.Elections() {
+		elections[e.Role().Name()] = e
+	}
+	chosen := map[uuid.UUID]int{}
+	return func(role string) uuid.UUID {
+		best := nodes
+		if e := elections[role]; e != nil {
+			best = e.PreferredMembers(nodes)
+		}
+		if len(best) == 0 {
+			return uuid.Nil // no node may lead the role
+		}
+		next := slices.MinFunc(best, func(a, b tenure.Member) int { return cmp.Compare(chosen[a.ID], chosen[b.ID]) })
+		chosen[next.ID]++
+		return next.ID
 	}
 }
 

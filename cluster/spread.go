@@ -56,7 +56,8 @@ type SpreadConfig struct {
 	MoveDelay time.Duration
 	// Election configures the elections for the roles. NoReacquire and
 	// ReconnectGrace have no effect here, because another member takes over a
-	// lost role, nor have Requires and RequiresNodeRole: each role has its own labels.
+	// lost role, nor have Requires, RequiresNodeRole, Prefers and TakeOverAfter:
+	// each role has its own labels, and the placement decides who leads.
 	Election tenure.ElectionConfig
 }
 
@@ -94,7 +95,8 @@ func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	config.MoveDelay = cmp.Or(config.MoveDelay, defaultMoveDelay)
 	config.Election.NoReacquire = true // the spread decides when to campaign again
 	config.Election.ReconnectGrace = 0
-	config.Election.Requires, config.Election.RequiresNodeRole = nil, ""
+	config.Election.Requires, config.Election.RequiresNodeRole = nil, "" // the placement decides who leads
+	config.Election.Prefers, config.Election.TakeOverAfter = nil, 0
 	if m.noLeader {
 		return nil, fmt.Errorf("%w: spread %q: this node has NoLeader, so it cannot share roles", tenure.ErrInvalidConfig, name)
 	}

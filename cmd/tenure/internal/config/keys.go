@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -127,6 +128,9 @@ var clusterKeys = []key{
 	{path: "cluster.leader_election.no_auto_reacquire", kind: boolean, flag: "no-auto-reacquire", fallback: false},
 	{path: "cluster.leader_election.requires", kind: texts, flag: "require", variables: []string{"TENURE_REQUIRES"}, check: labels, note: "none"},
 	{path: "cluster.leader_election.requires_node_role", kind: text, flag: "require-node-role", variables: []string{"TENURE_REQUIRES_NODE_ROLE"}, note: "none"},
+	{path: "cluster.leader_election.prefers", kind: texts, flag: "prefer", variables: []string{"TENURE_PREFERS"}, check: labels, note: "none"},
+	{path: "cluster.leader_election.priority", kind: integer, flag: "priority", check: between(int64(math.MinInt32), math.MaxInt32), fallback: int64(0)},
+	{path: "cluster.leader_election.take_over_after", kind: duration, flag: "take-over-after", check: between(0, longest), fallback: time.Duration(0)},
 	{path: "cluster.leader_election.no_leader", kind: boolean, flag: "no-leader", fallback: false},
 
 	{path: "cluster.membership.heartbeat_interval", kind: duration, flag: "heartbeat-interval", check: between(shortest, longest), fallback: 5 * time.Second},

@@ -34,6 +34,9 @@ type Flags struct {
 	NoAutoAcquire bool
 	requires      flagvalue.Labels
 	nodeRole      string
+	prefers       flagvalue.Labels
+	priority      flagvalue.Number
+	takeOver      flagvalue.Duration
 	noLeader      bool
 }
 
@@ -42,6 +45,7 @@ func (f *Flags) ElectionConfig() tenure.ElectionConfig {
 	return tenure.ElectionConfig{
 		ReconnectGrace: f.Grace.Value, NoReacquire: f.NoAutoAcquire,
 		Requires: f.requires.Values, RequiresNodeRole: f.nodeRole,
+		Prefers: f.prefers.Values, TakeOverAfter: f.takeOver.Value,
 	}
 }
 
@@ -57,6 +61,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not campaign again after a loss or a step-down")
 	flags.Var(&f.requires, "require", "a label that the node must have to campaign, NAME=VALUE; repeatable; use the same value on every node")
 	flags.StringVar(&f.nodeRole, "require-node-role", "", "a node role that the node must have to campaign, such as scheduler; use the same value on every node; default none")
+	f.registerPreference(flags)
 	flags.BoolVar(&f.noLeader, "no-leader", false, "campaign for no role: the node only watches")
 }
 
@@ -67,6 +72,9 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 		return config, err
 	}
 	config.NoLeader = f.noLeader
+	if err := f.applyPreference(cmd.Flags()); err != nil {
+		return config, err
+	}
 	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
 		base, limit := f.retryBase.Value, f.retryMax.Value
 		if base == 0 {

@@ -17,7 +17,8 @@ var flagGroups = []struct {
 	{"Common flags", `
 		role dsn name once restart grace health-command no-leader-exit listen lease`},
 	{"What to run", `
-		key key1 key2 slots slots-per-node max-restarts health-every pass-dsn no-auto-reacquire no-leader require require-node-role`},
+		key key1 key2 slots slots-per-node max-restarts health-every pass-dsn no-auto-reacquire no-leader require require-node-role
+		prefer priority take-over-after`},
 	{"Cluster", `
 		address http-port grpc-port label capability node-role cluster-name unique-names min-nodes
 		startup-timeout mark-dead-nodes dead-threshold`},

@@ -113,6 +113,17 @@ func (f *MembershipFlags) config() (cluster.Config, error) {
 	return joined, nil
 }
 
+// Labels returns the labels of this node.
+func (f *MembershipFlags) Labels() map[string]string { return f.labels.Values }
+
+// SetLabel sets a label of this node.
+func (f *MembershipFlags) SetLabel(name, value string) {
+	if f.labels.Values == nil {
+		f.labels.Values = map[string]string{}
+	}
+	f.labels.Values[name] = value
+}
+
 // listening publishes the port of --listen unless --http-port names another.
 func (f *MembershipFlags) listening(server *HTTPServer) {
 	if server != nil && !f.flags.Changed("http-port") {

@@ -312,3 +312,46 @@ func TestDrainIgnoresNodeThatOnlyWatches(t *testing.T) {
 		t.Errorf("the term ended with %v, although the only other node does not campaign", cause)
 	}
 }
+
+// The successor of a drained leader is the node that is preferred most, not the least
+// loaded one.
+func TestDrainHandsOverToThePreferredNode(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	election := func(n node) *tenure.Election {
+		t.Helper()
+		e, err := n.Node().ElectionWith(tenure.NamedRole("r"), tenure.ElectionConfig{
+			Requires: map[string]string{"disk": "ssd"}, Prefers: map[string]string{"zone": "a"},
+		})
+		if err == nil {
+			err = e.Start(context.Background())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	described := func(zone, disk, priority string) cluster.Config {
+		return cluster.Config{
+			Labels:   map[string]string{"zone": zone, "disk": disk, "tenure.priority": priority},
+			Shutdown: cluster.ShutdownConfig{HandOver: true},
+		}
+	}
+	loaded := func(c *tenure.Config) {
+		c.Load = func() tenure.Load { return tenure.Load{CPU: 90, Memory: 90} }
+	}
+	leaver := site.join("leaver", described("b", "ssd", "0"))
+	term := leads(t, election(leaver))
+	site.join("without disk", described("a", "hdd", "9"))
+	other := election(site.join("other", described("b", "ssd", "0")))
+	preferred := site.join("preferred", described("a", "ssd", "0"), loaded)
+	next := election(preferred)
+	leaver.seesLoad(preferred.ID(), "there with its load", func(info cluster.NodeInfo, there bool) bool { return there && info.Load() > 0 })
+	if err := leaver.Drain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	leads(t, next)
+	if cause := context.Cause(term.Context()); other.IsLeader() || !errors.Is(cause, tenure.ErrHandedOver) {
+		t.Errorf("the other node leads: %v; the term ended with %v", other.IsLeader(), cause)
+	}
+}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/history"
 )
 
 // Each error is one line with exit code 2, and nothing is registered.
@@ -37,6 +39,13 @@ func TestMembershipRejectsBadInput(t *testing.T) {
 		{on("--heartbeat-interval", "0"), "more than zero"},
 		{on("--drain-timeout", "-1s"), "must not be negative"},
 		{append(file, "--min-nodes", "2"), "--min-nodes needs the registry of nodes"},
+		{append(file, "--require-node-role", "scheduler"), "--require-node-role needs the registry of nodes"},
+		{on("--label", "tenure.priority=high"), "must be an integer"},
+		{on("--priority", "2147483648"), "between -2147483648 and 2147483647"},
+		{on("--take-over-after", "25h"), "at most 24h"},
+		{on("--take-over-after", "1s", "--no-leader"), "--take-over-after and --no-leader contradict each other"},
+		{on("--take-over-after", "1s", "--once", "--", "true"), "--take-over-after and --once contradict each other"},
+		{[]string{"run", "--role", "a", "--take-over-after", "1s", "--agent", "/run/none.sock"}, "instead of --agent"},
 		{append(file, "--capability", "gpu"), "--capability needs the registry of nodes"},
 		{append(file, "--config", listed), "tenure.toml:2: cluster.membership.min_nodes needs the registry of nodes"},
 		{place.with("acquire", "--role", "a", "--min-nodes", "2"), "unknown flag"},
@@ -146,6 +155,38 @@ func TestOnlyEligibleNodesLead(t *testing.T) {
 	}
 	if roles := nodeNamed(t, seen, "watches").Roles; slices.Contains(roles, "scheduler") {
 		t.Errorf("the node that only watches has the node roles %q, want none for leaders", roles)
+	}
+}
+
+// The node with the highest priority takes over from whoever was first, and once: the
+// priority counts more than the preferred label.
+func TestPreferredProcessTakesOver(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	start := func(name string, more ...string) *process {
+		return place.run(t, append([]string{"--role", "billing", "--name", name, "--prefer", "zone=a", "--take-over-after", "0.3", "--check-interval", "0.2"}, more...)...)
+	}
+	plain := start("plain")
+	first := plain.await("acquired")
+	near := start("near", "--label", "zone=a", "--label", "tenure.priority=9", "--priority", "0")
+	second := near.await("acquired")
+	plain.await("released")
+	high := start("high", "--priority", "1")
+	third := high.await("acquired")
+	near.await("released")
+	if first.term() >= second.term() || second.term() >= third.term() {
+		t.Errorf("the terms %d, %d and %d do not increase", first.term(), second.term(), third.term())
+	}
+	place.awaitCluster(t, "the leader with its priority", func(c record.Cluster) bool {
+		return nodeNamed(t, c, "high").Labels["tenure.priority"] == "1" && nodeNamed(t, c, "near").Labels["tenure.priority"] == "0" &&
+			len(c.Leaders) == 1 && c.Leaders[0].Leader != nil && c.Leaders[0].Leader.NodeName == "high"
+	})
+	var ended roles.TermHistoryRecord
+	invoke(t, place.with("history", "--role", "billing", "-o", "json")...).want(t, console.ExitDone).decode(t, &ended)
+	for _, by := range []string{"preferred node near", "preferred node high"} {
+		if !slices.ContainsFunc(ended.Terms, func(term roles.TermRecord) bool { return term.By == by && term.Reason == string(history.EndHandedOver) }) {
+			t.Errorf("no term was handed over on request of %q: %+v", by, ended.Terms)
+		}
 	}
 }
 

@@ -174,7 +174,8 @@ func TestEveryFlagOfRun(t *testing.T) {
 	node := place.run(t, "--role", "billing", "--name", "one", "--prefix", "other_", "--lease", "5.0", "--health-interval", "1.5",
 		"--margin", "0.5", "--check-interval", "2s", "--lock-timeout", "3s", "--fence-timeout", "1s", "--stop-timeout", "2s",
 		"--settle", "0", "--failover-wait", "0", "--retry-base", "0.1", "--retry-max", "1.0", "--reconnect-grace", "2.5",
-		"--no-auto-reacquire", "--require-node-role", "scheduler", "--log-level", "info", "--log-format", "json")
+		"--no-auto-reacquire", "--require-node-role", "scheduler", "--prefer", "zone=a",
+		"--priority", "-3", "--take-over-after", "2m", "--log-level", "info", "--log-format", "json")
 	node.await("acquired")
 	node.signal(syscall.SIGTERM)
 	node.await("stopped")

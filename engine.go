@@ -13,6 +13,7 @@
 //	                one call at a time, without deadlines, chosen by session.nextJob
 //	closeWhenIdle   closes the connection of a session that has ended
 //	deliver         calls an election's callbacks, while events are queued
+//	takeOverRoles   asks less preferred leaders to hand over; only with TakeOverAfter
 //
 // Others run user code, so that it delays nothing else: Work (in the caller
 // of Run), Config.Load, the retry strategies of elections, the function of OnDrain. The

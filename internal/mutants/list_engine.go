@@ -196,7 +196,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a session counts as ended while its work runs",
-		file: "node.go", from: "		if e.term != nil {\n			return 0\n", to: "		if e.term != nil && false {\n			return 0\n",
+		file: "session_end.go", from: "		if e.term != nil {\n			return 0\n", to: "		if e.term != nil && false {\n			return 0\n",
 		promise: "4 Work ends first: after a restart of the server, others wait while canceled work runs",
 		tests:   []tests{in(".", "^TestNoAttemptWhileOldWorkRuns$")},
 	},
@@ -291,6 +291,18 @@ var engineMutants = []mutant{
 		file: "eligibility.go", from: "return e.meetsRequirementsLocked() && e.node.mayCampaignLocked()", to: "return e.node.mayCampaignLocked()",
 		promise: "10 only a node in service begins a term",
 		tests:   []tests{in(".", "^TestElectionRequiresLabels$"), in(".", "^TestElectionRequiresNodeRole$")},
+	},
+	{
+		name: "engine: a role moves between equally preferred nodes",
+		file: "prefer.go", from: "if score.Compare(preference.Of(n.description.Labels, e.cfg.Prefers)) >= 0 {", to: "if score.Compare(preference.Of(n.description.Labels, e.cfg.Prefers)) > 0 {",
+		promise: "a role moves only to a more preferred node",
+		tests:   []tests{in(".", "^TestRoleMovesOnlyToMorePreferredNode$")},
+	},
+	{
+		name: "engine: a node takes over again and again without a longer wait",
+		file: "prefer.go", from: "	case t.takenOver:", to: "	case false:",
+		promise: "short terms delay the next take-over",
+		tests:   []tests{in(".", "^TestFailingWorkDoublesWaitToTakeOver$")},
 	},
 	{
 		name: "engine: a term granted to an election that stopped is kept",

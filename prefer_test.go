@@ -363,6 +363,40 @@ func TestTakeOverKeepsLimitOfGroup(t *testing.T) {
 	})
 }
 
+// The roles of a group share the wait: a node whose work fails does not try role after
+// role.
+func TestFailingWorkDelaysTakeOverOfGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := tenuretest.NewDatabase()
+		for _, name := range []string{"a", "b", "c"} {
+			node := open(t, db, func(c *tenure.Config) { c.Name = name })
+			t.Cleanup(func() { closeNode(t, node) })
+			startAll(t, slotElections(t, node, 3, 1))
+		}
+		high := open(t, db, func(c *tenure.Config) { c.Description.Labels = map[string]string{"tenure.priority": "1"} })
+		defer closeNode(t, high)
+		began := make(chan time.Time, 10)
+		begun := time.Now()
+		for _, e := range slotElections(t, high, 3, 1, func(c *tenure.ElectionConfig) {
+			c.TakeOverAfter, c.WorkRetry = takeOverAfter, retry.FixedInterval{Interval: time.Second}
+		}) {
+			go func() {
+				wantError(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error {
+					began <- time.Now()
+					return errors.New("the work fails")
+				}), nil)
+			}()
+		}
+		for _, wait := range []time.Duration{1, 2, 4, 8, 12} {
+			at := <-began
+			if got := at.Sub(begun); got < wait*takeOverAfter || got > wait*takeOverAfter+checkInterval+3*time.Second {
+				t.Errorf("took over after %v; want about %v", got, wait*takeOverAfter)
+			}
+			begun = at
+		}
+	})
+}
+
 // A backend that cannot record requests is asked once.
 func TestTakeOverEndsWithoutSupport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -153,8 +153,8 @@ func TestOnlyEligibleNodesLead(t *testing.T) {
 	if seen.Counts.Active != 3 || len(seen.Leaders) != 0 {
 		t.Errorf("%+v; want three active nodes and no leader", seen)
 	}
-	if roles := nodeNamed(t, seen, "watches").Roles; slices.Contains(roles, "scheduler") {
-		t.Errorf("the node that only watches has the node roles %q, want none for leaders", roles)
+	if nodeRoles := nodeNamed(t, seen, "watches").Roles; slices.Contains(nodeRoles, "scheduler") {
+		t.Errorf("the node that only watches has the node roles %q, want none for leaders", nodeRoles)
 	}
 }
 

@@ -18,7 +18,7 @@ const longestTakeOver = 24 * time.Hour
 func (f *Flags) registerPreference(flags *pflag.FlagSet) {
 	f.priority.Least, f.priority.Most = math.MinInt32, math.MaxInt32
 	f.takeOver.AllowZero = true
-	flags.Var(&f.prefers, "prefer", "a label of the nodes that should lead, NAME=VALUE; repeatable; every node should prefer the same")
+	flags.Var(&f.prefers, "prefer", "a label of the nodes that should lead, NAME=VALUE; repeatable; use the same value on every node")
 	flags.Var(&f.priority, "priority", "how much this node should lead, which counts more than --prefer: sets the label "+preference.Label)
 	flags.Var(&f.takeOver, "take-over-after", "take over from a less preferred leader that has led for this long while this node could lead; default 0s: off")
 }

@@ -104,6 +104,8 @@ func testStaleLeader(t *testing.T, policy cron.Policy, want cron.State, begin fu
 		stale <- err
 		return err
 	}))
+	release := sync.OnceFunc(func() { close(resume) })
+	t.Cleanup(release) // before the scheduler's, which waits for the job
 	run := w.trigger("invoices")
 	<-inside
 	w.run(w.node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
@@ -111,7 +113,7 @@ func testStaleLeader(t *testing.T, policy cron.Policy, want cron.State, begin fu
 	}))
 	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
 	w.await("the next leader's word", func() bool { return w.state(run) == want })
-	close(resume)
+	release()
 	if err := <-stale; err == nil {
 		t.Error("the transaction of the earlier term was committed")
 	}

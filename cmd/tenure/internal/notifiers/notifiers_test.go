@@ -299,7 +299,7 @@ func TestSecretFileIsReadAtEachAttempt(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := n.Send(t.Context(), "", []Alert{firing()})
+	err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
 	if err == nil || !strings.Contains(err.Error(), "chmod 0640 "+path) || strings.Contains(err.Error(), url) || len(requests) > 0 {
 		t.Errorf("with a secret that every user can read, %d requests were sent: %v", len(requests), err)
 	}

@@ -250,7 +250,10 @@ func TestRecordedOutageIsServed(t *testing.T) {
 		VALUES (clock_timestamp(), $1, 'api-1', 2, 'active', 'active', clock_timestamp() - interval '38 seconds')`, node.ID())
 	w.board.notify()
 	var told []incidentRecord
-	for len(told) == 0 {
+	for began := time.Now(); len(told) == 0; { // something arrives at least every pulseInterval
+		if time.Since(began) > time.Minute {
+			t.Fatal("no incident was streamed within a minute")
+		}
 		if e := next(); e.kind == kindIncidents {
 			if err := json.Unmarshal([]byte(e.data), &told); err != nil {
 				t.Fatal(err)

@@ -155,21 +155,21 @@ func TestAdminRejectsInvalidOverrides(t *testing.T) {
 	w.ok(m.Add(ctx, "extra", cron.Override{Job: "rare", Expression: "@daily"}, "ann"))
 	every := cron.Override{Job: "rare", Expression: "@hourly"}
 	for reason, err := range map[string]error{
-		"name its requester":            m.Add(ctx, "new", every, ""),
-		"has no job":                    m.Add(ctx, "new", cron.Override{Expression: "@hourly"}, "ann"),
-		"has no expression":             m.Add(ctx, "new", cron.Override{Job: "rare"}, "ann"),
-		`no schedule "none"`:            m.Add(ctx, "new", cron.Override{Job: "none", Expression: "@hourly"}, "ann"),
-		"whose job it runs, rare":       m.Add(ctx, "new", cron.Override{Job: "extra", Expression: "@hourly"}, "ann"),
-		`name "\n" is invalid`:          m.Add(ctx, "\n", every, "ann"),
-		"never ticks":                   m.Change(ctx, "rare", cron.Override{Expression: "0 0 30 2 *"}, "ann"),
-		"overlap of rare":               m.Change(ctx, "rare", cron.Override{Overlap: "maybe"}, "ann"),
-		"is unknown here":               m.Change(ctx, "rare", cron.Override{Zone: "Mars/Olympus"}, "ann"),
-		"jitter of rare":                m.Change(ctx, "rare", cron.Override{Jitter: seconds(-1)}, "ann"),
-		"nothing of the schedule rare":  m.Change(ctx, "rare", cron.Override{}, "ann"),
-		"cannot be changed":             m.Change(ctx, "rare", every, "ann"),
-		`no schedule "rear"; known`:     m.Change(ctx, "rear", cron.Override{Zone: "UTC"}, "ann"),
-		`no schedule "raer"; known`:     m.Reset(ctx, "raer", "ann"),
-		"a change must name its reques": m.Reset(ctx, "rare", ""),
+		"name its requester":                        m.Add(ctx, "new", every, ""),
+		"has no job":                                m.Add(ctx, "new", cron.Override{Expression: "@hourly"}, "ann"),
+		"has no expression":                         m.Add(ctx, "new", cron.Override{Job: "rare"}, "ann"),
+		`no schedule "none"`:                        m.Add(ctx, "new", cron.Override{Job: "none", Expression: "@hourly"}, "ann"),
+		"whose job it runs, rare":                   m.Add(ctx, "new", cron.Override{Job: "extra", Expression: "@hourly"}, "ann"),
+		`name "\n" is invalid`:                      m.Add(ctx, "\n", every, "ann"),
+		"never ticks":                               m.Change(ctx, "rare", cron.Override{Expression: "0 0 30 2 *"}, "ann"),
+		"overlap of rare":                           m.Change(ctx, "rare", cron.Override{Overlap: "maybe"}, "ann"),
+		"is unknown here":                           m.Change(ctx, "rare", cron.Override{Zone: "Mars/Olympus"}, "ann"),
+		"jitter of rare":                            m.Change(ctx, "rare", cron.Override{Jitter: seconds(-1)}, "ann"),
+		"no change was given for the schedule rare": m.Change(ctx, "rare", cron.Override{}, "ann"),
+		"cannot be changed":                         m.Change(ctx, "rare", every, "ann"),
+		`no schedule "rear"; known`:                 m.Change(ctx, "rear", cron.Override{Zone: "UTC"}, "ann"),
+		`no schedule "raer"; known`:                 m.Reset(ctx, "raer", "ann"),
+		"a change must name its reques":             m.Reset(ctx, "rare", ""),
 	} {
 		if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v; want an error with %q", err, reason)

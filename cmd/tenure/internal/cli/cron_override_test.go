@@ -50,17 +50,17 @@ func TestCronChangesSchedulesOfRunningNode(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	for want, args := range map[string][]string{
-		"--expr is empty":          {"change", "rare", "--expr", ""},
-		"between 1 and 100000":     {"change", "rare", "--catch-up-limit", "0"},
-		"nothing of the schedule":  {"change", "rare"},
-		`"Mars/Olympus" is unk`:    {"change", "rare", "--tz", "Mars/Olympus"},
-		`overlap of rare is "no"`:  {"change", "rare", "--overlap", "no"},
-		`did you mean "rare"?`:     {"change", "raer", "--tz", "UTC"},
-		"has no job":               {"add", "new", "--expr", "@daily"},
-		"has no expression":        {"add", "new", "--job", "rare"},
-		"already a schedule rare":  {"add", "rare", "--job", "rare", "--expr", "@daily"},
-		"one schedule, but got 2":  {"add", "a", "b"},
-		"name the schedule; see t": {"reset"},
+		"--expr is empty":                      {"change", "rare", "--expr", ""},
+		"between 1 and 100000":                 {"change", "rare", "--catch-up-limit", "0"},
+		"no change was given for the schedule": {"change", "rare"},
+		`"Mars/Olympus" is unk`:                {"change", "rare", "--tz", "Mars/Olympus"},
+		`overlap of rare is "no"`:              {"change", "rare", "--overlap", "no"},
+		`did you mean "rare"?`:                 {"change", "raer", "--tz", "UTC"},
+		"has no job":                           {"add", "new", "--expr", "@daily"},
+		"has no expression":                    {"add", "new", "--job", "rare"},
+		"already a schedule rare":              {"add", "rare", "--job", "rare", "--expr", "@daily"},
+		"one schedule, but got 2":              {"add", "a", "b"},
+		"name the schedule; see t":             {"reset"},
 	} {
 		got := invoke(t, place.with(append([]string{"cron"}, args...)...)...).want(t, console.ExitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, want) || got.stdout != "" {

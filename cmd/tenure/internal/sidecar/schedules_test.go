@@ -168,7 +168,7 @@ func TestSchedulesRefuseBadRequests(t *testing.T) {
 		{"GET", "/v1/schedule-changes?schedule=none", "", 404, codeUnknownSchedule, "none"},
 		{"PATCH", "/v1/schedules/backup", `{"expression": "often"}`, 400, codeInvalidSettings, `"the schedule backup: the schedule \"often\": the number of fields`},
 		{"PATCH", "/v1/schedules/backup", `{"timezone": "Mars/Olympus"}`, 400, codeInvalidSettings, "Mars/Olympus"},
-		{"PATCH", "/v1/schedules/backup", `{}`, 400, codeInvalidSettings, "nothing of the schedule"},
+		{"PATCH", "/v1/schedules/backup", `{}`, 400, codeInvalidSettings, "no change was given for the schedule"},
 		{"PATCH", "/v1/schedules/backup", `{"policy": "at_least_once"}`, 400, codeInvalidBody, "one JSON object"},
 		{"PATCH", "/v1/schedules/backup", `{"timeout_seconds": 1e300}`, 400, codeInvalidBody, "one JSON object"},
 		{"PATCH", "/v1/schedules/none", `{"timezone": "UTC"}`, 404, codeUnknownSchedule, "none"},

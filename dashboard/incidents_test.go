@@ -183,7 +183,7 @@ func TestHealthStatesFailingWork(t *testing.T) {
 		"an unknown zone":   {workRecord{Schedules: []scheduleRecord{{Name: "report", Problem: "no zone Mars"}}}, critical, "cannot run: " + isolate + "no zone Mars"},
 		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
 		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},
-		"a processor stops": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "failed", LastError: "poison"}}}, critical, "waits for a person: " + isolate + "poison"},
+		"a processor stops": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "failed", LastError: "poison"}}}, critical, "needs an operator: " + isolate + "poison"},
 	} {
 		d := newBoard()
 		other := snapshotTerm(1, 2, time.Now())

@@ -17,7 +17,7 @@ func (p processorRecord) trouble() trouble {
 	level, text := critical, quoted(p.Name)
 	switch {
 	case p.Status == "failed":
-		text += " failed and waits for a person"
+		text += " failed and needs an operator"
 	case p.Errors == 0 || p.Status == "paused":
 		return trouble{level: good}
 	default:

@@ -286,7 +286,7 @@ func (p *pass) notifyNodes(ctx context.Context, given assignment) {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := p.database.Exec(ctx, tell, sortedKeys(channels)); err != nil && ctx.Err() == nil {
+	if _, err := p.database.Exec(ctx, notifyChannels, sortedKeys(channels)); err != nil && ctx.Err() == nil {
 		p.log.Warn("notifying nodes of their rows failed; they will poll", "error", err)
 	}
 }

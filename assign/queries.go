@@ -179,5 +179,5 @@ WITH dead AS MATERIALIZED (
 )
 SELECT count(*) FROM replayed`
 
-	tell = `SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel`
+	notifyChannels = `SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel`
 )

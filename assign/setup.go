@@ -23,8 +23,8 @@ func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 		return "", err
 	}
 	index := append([]string{pgx.Identifier{config.Columns.Capability}.Sanitize()}, config.order(""))
-	tell := slices.Clone(config.Table)
-	tell[len(tell)-1] = config.name("tell")
+	notify := slices.Clone(config.Table)
+	notify[len(notify)-1] = config.name("tell")
 	return strings.NewReplacer(
 		"{table}", config.Table.Sanitize(),
 		"{pending_index}", config.quoted("pending"),
@@ -38,7 +38,7 @@ func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 		"{assigned}", literal(config.States.Assigned),
 		"{running}", literal(config.States.Running),
 		"{dead}", literal(config.States.Dead),
-		"{function}", tell.Sanitize(),
+		"{function}", notify.Sanitize(),
 		"{on_insert}", config.quoted("insert"),
 		"{on_update}", config.quoted("update"),
 		"{channel}", literal(schema.Of(backend).Channel(config.topic())),

@@ -143,9 +143,9 @@ func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration
 		return
 	}
 	s.transferring = true
-	edition := s.planVersion
+	version := s.planVersion
 	s.group.Go(func() {
-		s.transferAll(interleaveTargets(transfers), edition)
+		s.transferAll(interleaveTargets(transfers), version)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.transferring, s.dirty = false, true
@@ -166,10 +166,10 @@ func interleaveTargets(transfers []transfer) []transfer {
 }
 
 // transferAll hands roles over in batches until the plan changes.
-func (s *spreadRun) transferAll(transfers []transfer, edition int) {
+func (s *spreadRun) transferAll(transfers []transfer, version int) {
 	for batch := range slices.Chunk(transfers, moveBatch) {
 		s.mu.Lock()
-		stale := s.planVersion != edition
+		stale := s.planVersion != version
 		for _, t := range batch {
 			t.candidacy.handingOver = !stale
 		}

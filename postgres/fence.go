@@ -99,16 +99,16 @@ func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []termRef) error {
 	}
 	query, args := b.fenceQuery(marks)
 	rows, _ := tx.Query(ctx, query, args...) // its error is that of the rows
-	standing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return b.counters.refused(verdict(marks, standing, err))
+	valid, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return b.counters.refused(verdict(marks, valid, err))
 }
 
 func (b *Backend) fenceSQL(ctx context.Context, tx *sql.Tx, marks []termRef) error {
-	standing, err := b.validTermSQL(ctx, tx, marks)
-	return b.counters.refused(verdict(marks, standing, err))
+	valid, err := b.validTermSQL(ctx, tx, marks)
+	return b.counters.refused(verdict(marks, valid, err))
 }
 
-func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef) (standing []string, err error) {
+func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef) (valid []string, err error) {
 	query, args := b.fenceQuery(marks)
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -120,18 +120,18 @@ func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef)
 		if err := rows.Scan(&role); err != nil {
 			return nil, err
 		}
-		standing = append(standing, role)
+		valid = append(valid, role)
 	}
-	return standing, rows.Err()
+	return valid, rows.Err()
 }
 
 // verdict compares the valid terms with those of the transaction.
-func verdict(marks []termRef, standing []string, err error) error {
+func verdict(marks []termRef, valid []string, err error) error {
 	if err != nil {
 		return fenceError(marks, err)
 	}
 	for _, m := range marks {
-		if !slices.Contains(standing, m.role) {
+		if !slices.Contains(valid, m.role) {
 			return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, m.term, m.role)
 		}
 	}

@@ -171,13 +171,13 @@ WITH durability AS MATERIALIZED (
     UPDATE {terms} t
     SET ended_at = clock_timestamp(),
         end_reason = c.reason,
-        ended_by = c.asker,
+        ended_by = c.requester,
         reserved_for = c.target,
         reserved_until = CASE
             WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
         END
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $11::text[])
-            AS c(role, term, reason, target, reserve_ms, asker),
+            AS c(role, term, reason, target, reserve_ms, requester),
         durability
     WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL
     RETURNING t.role
@@ -199,13 +199,13 @@ WITH durability AS MATERIALIZED (
 UPDATE {terms} t
 SET ended_at = clock_timestamp(),
     end_reason = c.reason,
-    ended_by = c.asker,
+    ended_by = c.requester,
     reserved_for = c.target,
     reserved_until = CASE
         WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
     END
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::text[])
-        AS c(role, term, reason, target, reserve_ms, asker),
+        AS c(role, term, reason, target, reserve_ms, requester),
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
 

@@ -14,7 +14,7 @@ import (
 type resignation struct {
 	heldRoles      []*heldRole // all, also those without a term
 	roles, reasons []string
-	askers         []string
+	requesters     []string
 	terms, reserve []int64
 	targets        []*uuid.UUID
 }
@@ -41,7 +41,7 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) (resignation, er
 		all.roles, all.terms = append(all.roles, h.role.Name()), append(all.terms, h.term)
 		all.reasons = append(all.reasons, string(r.Reason))
 		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.Reservation.Milliseconds())
-		all.askers = append(all.askers, r.By)
+		all.requesters = append(all.requesters, r.By)
 	}
 	return all, nil
 }
@@ -67,7 +67,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		}
 		return err
 	}, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID,
-		keys.single, keys.a, keys.b, s.backend.names.channel(), all.askers)
+		keys.single, keys.a, keys.b, s.backend.names.channel(), all.requesters)
 	switch {
 	case lostOnly(err) != nil:
 		return err
@@ -85,7 +85,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 // may have freed locks.
 func (s *session) releaseInSteps(all resignation) error {
 	if len(all.roles) > 0 {
-		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.askers)
+		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.requesters)
 		if lost := lostOnly(err); lost != nil {
 			return lost
 		}

@@ -102,7 +102,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: processes left by the command are killed without being asked",
-		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, told, syscall.SIGTERM)\n", to: "		_, _ = told, signalLeft\n",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, signaled, syscall.SIGTERM)\n", to: "		_, _ = signaled, signalLeft\n",
 		promise: "processes left by a command are also asked to end",
 		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$")},
 	},
@@ -120,7 +120,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: a command is asked twice",
-		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "		if told {\n", to: "		if told && false {\n",
+		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "		if signaled {\n", to: "		if signaled && false {\n",
 		promise: "a command is asked once",
 		tests:   []tests{inCommand("internal/guardian", "^TestGroupIsSignaledOnce$")}, says: "2 times",
 	},

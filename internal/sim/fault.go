@@ -336,16 +336,16 @@ func (s *storm) leave(m *Machine) {
 // node.
 func (s *storm) drain(m *Machine) {
 	p, patience := m.process, s.rnd.rarely(s.lease)
-	asker := s.world.machines[s.rnd.below(len(s.world.machines))].process
+	requester := s.world.machines[s.rnd.below(len(s.world.machines))].process
 	byRequest := s.rnd.chance(0.5)
 	if byRequest {
-		asker.request(tenure.Request{Kind: tenure.RequestDrain, Node: p.id, Force: s.rnd.chance(0.5), By: "storm"})
+		requester.request(tenure.Request{Kind: tenure.RequestDrain, Node: p.id, Force: s.rnd.chance(0.5), By: "storm"})
 	} else {
 		p.drain(patience)
 	}
 	s.world.after(s.lasting(), func() {
 		if byRequest && !s.over {
-			asker.request(tenure.Request{Kind: tenure.RequestUndrain, Node: p.id, By: "storm"})
+			requester.request(tenure.Request{Kind: tenure.RequestUndrain, Node: p.id, By: "storm"})
 		}
 		p.undrain()
 	})

@@ -33,13 +33,13 @@ var knownMetrics = func() []string {
 // unknownMetrics warns of metrics that have a prefix of this program but do not belong
 // to it. Metrics with other prefixes may be the application's.
 func unknownMetrics(expression parser.Expr, prefix string) []string {
-	var traps, told []string
+	var traps, reported []string
 	for _, matchers := range parser.ExtractSelectors(expression) {
 		for _, m := range matchers {
-			if m.Name != model.MetricNameLabel || m.Type != labels.MatchEqual || slices.Contains(told, m.Value) {
+			if m.Name != model.MetricNameLabel || m.Type != labels.MatchEqual || slices.Contains(reported, m.Value) {
 				continue
 			}
-			told = append(told, m.Value)
+			reported = append(reported, m.Value)
 			if trap := unknownMetric(m.Value, prefix); trap != "" {
 				traps = append(traps, trap)
 			}

@@ -174,7 +174,7 @@ func written64(value float64) string {
 
 // write commits a change, and the notifications of it, if the term is valid.
 func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
-	states, told := []record{}, []record{}
+	states, notified := []record{}, []record{}
 	removed, unacked := columnsOf(c.removed), columnsOf(c.unacked)
 	for _, a := range c.written {
 		states = append(states, newRecord(a))
@@ -183,7 +183,7 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 		r := newRecord(n.alert)
 		r.Notifier, r.Address = notifiers.NameOf(n.address), n.address
 		r.StartedAt, r.EndedAt, r.Silenced = n.alert.FiredAt, n.endedAt, n.silenced
-		told = append(told, r)
+		notified = append(notified, r)
 	}
 	err := postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.SQL(removeStates), removed[0], removed[1]); err != nil {
@@ -201,7 +201,7 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 		if _, err := tx.Exec(ctx, t.SQL(endAcks), unacked[0], unacked[1]); err != nil {
 			return err
 		}
-		return t.execJSON(ctx, tx, writeNotifications, told, term.Number())
+		return t.execJSON(ctx, tx, writeNotifications, notified, term.Number())
 	})
 	if err != nil {
 		return fmt.Errorf("write the alerts: %w", err)

@@ -139,13 +139,13 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 			if ended.Before(before.FiredAt) {
 				ended = before.FiredAt // the clock went back; receivers refuse an end before the beginning
 			}
-			c.tell(before, before.Notified, ended)
+			c.addNotifications(before, before.Notified, ended)
 		}
 	}
 	return c
 }
 
-func (c *change) tell(a alert, addresses []string, endedAt time.Time) {
+func (c *change) addNotifications(a alert, addresses []string, endedAt time.Time) {
 	for _, address := range addresses {
 		c.notify = append(c.notify, notification{alert: a, address: address, endedAt: endedAt})
 	}
@@ -160,7 +160,7 @@ func (c *change) fire(a alert, addresses []string, by attention) {
 		}
 	} else {
 		a.Notified = addresses
-		c.tell(a, addresses, time.Time{})
+		c.addNotifications(a, addresses, time.Time{})
 	}
 	c.written = append(c.written, a)
 }
@@ -173,7 +173,7 @@ func (c *change) tellAgain(now time.Time, a alert, addresses []string, by attent
 	}
 	if ack, ok := by.acks[a.key()]; ok && !ack.until.After(now) {
 		c.unacked = append(c.unacked, a.key())
-		c.tell(a, a.Notified, time.Time{})
+		c.addNotifications(a, a.Notified, time.Time{})
 	}
 	c.tellOthers(a, addresses)
 }
@@ -189,7 +189,7 @@ func (c *change) tellOthers(a alert, addresses []string) {
 	if len(others) > 0 {
 		a.Notified = slices.Concat(a.Notified, others)
 		c.written = append(c.written, a)
-		c.tell(a, others, time.Time{})
+		c.addNotifications(a, others, time.Time{})
 	}
 }
 

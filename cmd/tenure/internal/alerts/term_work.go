@@ -89,7 +89,7 @@ func (l *termWork) round(ctx context.Context) error {
 		roles = append(roles, rolesIn(s.Condition)...)
 	}
 	left := l.engine.store.Complete(now, roles, nodes)
-	l.tellCrowded(left)
+	l.reportCrowded(left)
 	began := time.Now()
 	outcomes := l.evaluator.evaluate(ctx, now, rules)
 	took := time.Since(began)
@@ -105,8 +105,8 @@ func (l *termWork) round(ctx context.Context) error {
 	return l.writeErrors(ctx, stored, outcomes)
 }
 
-// tellCrowded says that series are left out, and when that is over.
-func (l *termWork) tellCrowded(left int) {
+// reportCrowded logs that series are left out, and when all are read again.
+func (l *termWork) reportCrowded(left int) {
 	switch {
 	case left > 0 && !l.crowded:
 		l.log.Warn("there are too many series; some are left out", "left_out", left, "kept", l.engine.store.Len())
@@ -152,7 +152,7 @@ func (l *termWork) commit(ctx context.Context, c change) error {
 		return err
 	}
 	l.present = apply(l.present, c)
-	l.tellChange(c)
+	l.logChange(c)
 	if len(c.notify) > 0 {
 		l.wakeSenders()
 	}
@@ -162,7 +162,7 @@ func (l *termWork) commit(ctx context.Context, c change) error {
 // mostLogged is how many changes of a round are logged one by one.
 const mostLogged = 100
 
-func (l *termWork) tellChange(c change) {
+func (l *termWork) logChange(c change) {
 	for _, a := range c.written[:min(len(c.written), mostLogged)] {
 		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
 	}

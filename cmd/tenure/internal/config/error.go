@@ -29,9 +29,9 @@ func (e *Error) Error() string {
 // Unwrap makes the error match its category.
 func (e *Error) Unwrap() error { return tenure.ErrInvalidConfig }
 
-// mostTold is how many errors are reported for one file; a file of another kind has
+// maxReported is how many errors are reported for one file; a file of another kind has
 // one in each line.
-const mostTold = 25
+const maxReported = 25
 
 // joined is all errors as one, in the order of the file, each on its line; nil
 // if there are none.
@@ -40,10 +40,10 @@ func joined(faults []*Error) error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	var all []error
-	for _, fault := range faults[:min(len(faults), mostTold)] {
+	for _, fault := range faults[:min(len(faults), maxReported)] {
 		all = append(all, fault)
 	}
-	if more := len(faults) - mostTold; more > 0 {
+	if more := len(faults) - maxReported; more > 0 {
 		all = append(all, &Error{File: faults[0].File, Message: fmt.Sprintf("and %d more errors", more)})
 	}
 	return errors.Join(all...)

@@ -209,7 +209,7 @@ func TestManyErrors(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	lines := strings.Split(err.Error(), "\n")
-	if last := lines[len(lines)-1]; len(lines) != mostTold+1 || last != "tenure.toml: and 49975 more errors" {
+	if last := lines[len(lines)-1]; len(lines) != maxReported+1 || last != "tenure.toml: and 49975 more errors" {
 		t.Errorf("%d lines, the last is %q", len(lines), last)
 	}
 }

@@ -30,14 +30,14 @@ func (f *File) unused(hasFlag func(name string) bool) []string {
 		usedTables[s.header()] = usedTables[s.header()] || used(s)
 	}
 	var notices []string
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, s := range settings {
 		what, at := s.path, s.at
 		if !usedTables[s.header()] {
 			what, at = s.header(), f.tables[s.table]
 		}
-		if !used(s) && !told[what] {
-			told[what] = true
+		if !used(s) && !reported[what] {
+			reported[what] = true
 			notices = append(notices, fmt.Sprintf("%s:%d: %s is not used by this version", f.name, at.line, what))
 		}
 	}

@@ -64,7 +64,7 @@ func (r *reader) read() {
 			r.keyValue(table, expression)
 		}
 	}
-	if len(r.faults) >= mostTold {
+	if len(r.faults) >= maxReported {
 		return
 	}
 	err := toml.Unmarshal(r.lines.data, &map[string]any{})
@@ -76,8 +76,8 @@ func (r *reader) read() {
 	if errors.As(err, &decoding) {
 		fault.Line, fault.Column = decoding.Position()
 	}
-	told := slices.ContainsFunc(r.faults, func(other *Error) bool { return other.Line == fault.Line })
-	if !told {
+	reported := slices.ContainsFunc(r.faults, func(other *Error) bool { return other.Line == fault.Line })
+	if !reported {
 		r.faults = append(r.faults, fault)
 	}
 }

@@ -87,12 +87,12 @@ func (g *guardian) stop(signal syscall.Signal) {
 func (g *guardian) commandEnded(status syscall.WaitStatus) {
 	g.exited = true
 	g.end.Code = exitCode(status)
-	told := g.graceTo != 0
-	if !told {
+	signaled := g.graceTo != 0
+	if !signaled {
 		g.graceTo = now().add(g.limits.Grace)
 	}
 	if !g.killing {
-		signalLeft(g.command, told, syscall.SIGTERM)
+		signalLeft(g.command, signaled, syscall.SIGTERM)
 	}
 }
 

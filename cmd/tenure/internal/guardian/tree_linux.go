@@ -86,9 +86,9 @@ func descendants(pid int, without []int) []int {
 
 // signalLeft signals every descendant, except members of the group if that was
 // signaled already.
-func signalLeft(group int, told bool, signal syscall.Signal) {
+func signalLeft(group int, signaled bool, signal syscall.Signal) {
 	for _, pid := range descendants(os.Getpid(), nil) {
-		if told {
+		if signaled {
 			if its, err := syscall.Getpgid(pid); err == nil && its == group {
 				continue
 			}

@@ -16,8 +16,8 @@ func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setp
 func children(int) []int { return nil }
 
 // signalLeft signals a group, unless that was done already.
-func signalLeft(group int, told bool, signal syscall.Signal) {
-	if !told {
+func signalLeft(group int, signaled bool, signal syscall.Signal) {
+	if !signaled {
 		_ = syscall.Kill(-group, signal) // it may have ended
 	}
 }

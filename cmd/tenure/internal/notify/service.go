@@ -44,7 +44,7 @@ func Start(socket *Socket, ask func() Health, failed func(error)) *Service {
 	}
 	s := &Service{socket: socket, ask: ask, failed: failed, end: make(chan struct{})}
 	health := ask()
-	s.tell(ready, statusLine(health.Status))
+	s.notify(ready, statusLine(health.Status))
 	s.ended.Go(func() { s.report(health.Status) })
 	return s
 }
@@ -55,9 +55,9 @@ func (s *Service) Reload(fn func()) {
 		fn()
 		return
 	}
-	s.tell(reloading)
+	s.notify(reloading)
 	fn()
-	s.tell(ready)
+	s.notify(ready)
 }
 
 // Stopping says that the program is about to end. From then on the watchdog is
@@ -66,7 +66,7 @@ func (s *Service) Stopping() {
 	if s == nil || s.leaving.Swap(true) {
 		return
 	}
-	s.tell(stopping)
+	s.notify(stopping)
 }
 
 // Close ends the reports. It is idempotent.
@@ -80,7 +80,7 @@ func (s *Service) Close() error {
 }
 
 // report sends changes of the status, and feeds the watchdog.
-func (s *Service) report(told string) {
+func (s *Service) report(reported string) {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	var feed <-chan time.Time
@@ -95,19 +95,19 @@ func (s *Service) report(told string) {
 		case <-s.end:
 			return
 		case <-look.C:
-			if health := s.ask(); health.Status != told {
-				told = health.Status
-				s.tell(statusLine(told))
+			if health := s.ask(); health.Status != reported {
+				reported = health.Status
+				s.notify(statusLine(reported))
 			}
 		case <-feed:
 			if s.ask().Healthy || s.leaving.Load() {
-				s.tell(watchdog)
+				s.notify(watchdog)
 			}
 		}
 	}
 }
 
-func (s *Service) tell(lines ...string) {
+func (s *Service) notify(lines ...string) {
 	if err := s.socket.send(lines...); err != nil {
 		s.failed(err)
 	}

@@ -119,7 +119,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 
 // campaign campaigns for roles until ctx ends or all elections have stopped.
 // The node's Close shuts down.
-func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(service.EventRecord)) error {
+func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, report func(service.EventRecord)) error {
 	ended := make(chan error, len(roles)) // each election stops at most once
 	refused := make(chan error, 1)
 	for _, role := range roles {
@@ -129,7 +129,7 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 		}
 		var failure error // of the last attempt or term; callbacks are called one at a time
 		election.OnEvent(func(event tenure.Event) {
-			tell(service.NewEventRecord(node, event))
+			report(service.NewEventRecord(node, event))
 			switch event.Kind {
 			case tenure.EventAcquired, tenure.EventReleased:
 				failure = nil

@@ -25,7 +25,7 @@ func TestSinceStaysWhilePageReconnects(t *testing.T) {
 	const since = `document.getElementById("health").innerText.match(/since (\S+):/)?.[1]`
 	w.down.Store(true)
 	w.web.CloseClientConnections()
-	p.shows("Nothing was heard of the dashboard since")
+	p.shows("No update from the dashboard since")
 	first := value[string](p, since)
 	p.await("three further attempts", `window.retries > 5`)
 	if later := value[string](p, since); later != first {

@@ -173,12 +173,13 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
       [old, rows] = [rows, new Map()];
       put(offset, page);
     } catch {
+      loud ||= !quiet;
       if (mine === generation) setTimeout(() => { if (element.isConnected && mine === generation) refresh(quiet); }, 2000);
     } finally {
       reading--;
       if (again && !reading) {
         again = false;
-        later(quiet);
+        later(true); // what came during the read: loud if the user asked for it
       }
     }
   }

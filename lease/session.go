@@ -192,7 +192,7 @@ func errSessionEnded() error {
 	return fmt.Errorf("%w: the node has a newer session, its lease has expired, or another database server responds", tenure.ErrSuperseded)
 }
 
-// tablesGone adds tenure.ErrSuperseded to an error that says that the tables are missing:
+// tablesGone adds tenure.ErrSuperseded to an error that reports missing tables:
 // the next node creates new ones, in which this session has no row, and leads.
 func tablesGone(err error) error {
 	if errors.Is(err, dberr.ErrSchema) {

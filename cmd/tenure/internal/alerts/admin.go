@@ -29,7 +29,7 @@ var (
 	ErrNotFiring = errors.New("no alert of this name and with these labels fires")
 )
 
-// UnknownRuleError says that no rule has a name.
+// UnknownRuleError reports a name that no rule has.
 type UnknownRuleError struct {
 	Name  string
 	Known []string

@@ -18,7 +18,7 @@ type Batch struct {
 	Incident string // a sentence on what happened, if that is known
 	Alerts   []Alert
 	At       time.Time // of the attempt; now by default
-	Test     bool      // the title says that it is a test
+	Test     bool      // the title begins with TEST
 }
 
 // severities are from the worst to the least.

@@ -249,7 +249,9 @@ func (s *session) writeDescription() error {
 		n.notifySubscribersLocked()
 	} else if onlySessionLoss(err) == nil {
 		n.log.Warn("writing the node's description failed", "error", err)
-		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
+		if n.descriptionVersion == version { // a change made during the write does not wait
+			s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
+		}
 	}
 	for _, written := range waiters { // last: the callers must find the version recorded
 		written <- err

@@ -215,6 +215,32 @@ func TestFailedDescriptionWriteIsRepeated(t *testing.T) {
 	})
 }
 
+// A change made during a write that fails is written at once: a node that was
+// undrained must not lead while the registry says that it is draining.
+func TestChangeDuringFailedDescriptionWriteIsWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		outcome := make(chan error)
+		db.change(func(r *registry) { r.onDescribe = func() error { return <-outcome } })
+		timedOut := errors.New("statement timeout")
+		first := make(chan error, 1)
+		go func() { first <- node.UpdateDescription(t.Context(), version("v1")) }()
+		synctest.Wait()
+		second := make(chan error, 1)
+		go func() { second <- node.UpdateDescription(t.Context(), version("v2")) }()
+		synctest.Wait()
+		db.change(func(r *registry) { r.onDescribe = nil })
+		outcome <- timedOut
+		synctest.Wait()
+		want(t, "the registry has", db.known.Version, "v2")
+		wantError(t, "the first update", <-first, timedOut)
+		wantError(t, "the second update", <-second, nil)
+		want(t, "sessions", db.opened, 1)
+	})
+}
+
 func TestUpdateDescriptionReturnsSessionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()

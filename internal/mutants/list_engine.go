@@ -16,6 +16,12 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestHeartbeatFollowsTermThatIsNotDurable$")},
 	},
 	{
+		name: "engine: a change made during a failed write of the description waits",
+		file: "registry.go", from: "		if n.descriptionVersion == version {", to: "		if true {",
+		promise: "a node updates the registry before it campaigns",
+		tests:   []tests{in(".", "^TestChangeDuringFailedDescriptionWriteIsWrittenAtOnce$")},
+	},
+	{
 		name: "engine: trust is revived by a late answer",
 		file: "trust.go", from: "func (t *trust) extend(until clocks.Instant) bool {\n	if !t.valid() {", to: "func (t *trust) extend(until clocks.Instant) bool {\n	if false {",
 		promise: "1 One leader: trust that has ended is never revived",

@@ -109,3 +109,30 @@ func TestRiverPeriodicJobs(t *testing.T) {
 		seen[tick] = true
 	}
 }
+
+// TestRiverJobIsUniqueByPeriodOnBothSides: while the periodic job of River and a schedule
+// run side by side, the second insert of a period does nothing. The period is long, so
+// that it does not end between the two.
+func TestRiverJobIsUniqueByPeriodOnBothSides(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	client := newRiver(i)
+	opts := &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByPeriod: 365 * 24 * time.Hour}}
+	periodic, err := client.Insert(t.Context(), invoiceArgs{Name: "periodic"}, opts)
+	if err != nil || periodic.UniqueSkippedAsDuplicate {
+		t.Fatalf("the first insert: %+v, %v", periodic, err)
+	}
+	err = postgres.InTx(t.Context(), i.pool, i.lead(i.node("node")), func(tx pgx.Tx) error {
+		scheduled, err := client.InsertTx(t.Context(), tx, invoiceArgs{Name: "scheduled"}, opts)
+		if err == nil && !scheduled.UniqueSkippedAsDuplicate {
+			t.Error("the second insert is no duplicate")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := i.names(readJobs); len(names) != 1 || names[0] != "periodic" {
+		t.Errorf("the jobs are %q, want the first", names)
+	}
+}

@@ -72,9 +72,19 @@ func TestFaultyGoBlockDoesNotCompile(t *testing.T) {
 	}
 }
 
-// vetBlocks runs go vet on programs, each in a separate package of a module that joins
-// a copy of the workspace.
 func vetBlocks(t *testing.T, blocks map[string]string) (string, error) {
+	t.Helper()
+	marked := map[string]string{}
+	for place, text := range blocks {
+		marked[place] = "//line " + place + "\n" + text
+	}
+	output, err := blockCommand(t, marked, "vet", "./...").CombinedOutput()
+	return string(output), err
+}
+
+// blockCommand returns a command of go for programs, each in a separate package of a
+// module that joins a copy of the workspace.
+func blockCommand(t *testing.T, blocks map[string]string, args ...string) *exec.Cmd {
 	t.Helper()
 	base, err := filepath.Abs(root)
 	if err != nil {
@@ -88,7 +98,7 @@ func vetBlocks(t *testing.T, blocks map[string]string) (string, error) {
 		"go.mod":      "module blocks\n\n" + goDirective.FindString(workspace) + "\n",
 	}
 	for i, place := range slices.Sorted(maps.Keys(blocks)) {
-		files[fmt.Sprintf("block%d/main.go", i)] = "//line " + place + "\n" + blocks[place]
+		files[fmt.Sprintf("block%d/main.go", i)] = blocks[place]
 	}
 	for name, text := range files {
 		file := filepath.Join(folder, name)
@@ -99,11 +109,10 @@ func vetBlocks(t *testing.T, blocks map[string]string) (string, error) {
 			t.Fatal(err)
 		}
 	}
-	command := exec.CommandContext(t.Context(), "go", "vet", "./...")
+	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK="+filepath.Join(folder, "go.work"))
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return command
 }
 
 // TestGoFragmentsParse: a fragment is declarations or statements in gofmt's format,

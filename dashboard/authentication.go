@@ -2,13 +2,10 @@ package dashboard
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
@@ -21,11 +18,12 @@ type Authentication struct {
 	// from several goroutines, and must compare in constant time, as that of
 	// [Tokens] does. When a token is no longer valid, the login sessions that began
 	// with it end.
-	Token func(token string) (user string, ok bool)
+	Token func(token string) (user User, ok bool)
 
-	// Password reports whether a password is a user's, for HTTP's basic
-	// authentication. It is called in the same way as Token; see [Passwords].
-	Password func(user, password string) bool
+	// Password reports whether a password is a user's, and what the user may do, for
+	// HTTP's basic authentication. It is called in the same way as Token; see
+	// [Passwords].
+	Password func(user, password string) (access Access, ok bool)
 
 	// UserHeader is a header in which a reverse proxy names the user, such as
 	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
@@ -40,76 +38,9 @@ type Authentication struct {
 	// With Required, visitors must also authenticate to view the page.
 	Required bool
 
-	// MayAct reports whether a user may act. Default: all may.
-	MayAct func(user string) bool
-}
-
-// Tokens returns a function for [Authentication].Token from the tokens of users, by the
-// user's name. An error matches tenure.ErrInvalidConfig and contains no token.
-func Tokens(byUser map[string]string) (func(token string) (user string, ok bool), error) {
-	if len(byUser) == 0 {
-		return nil, invalid("there is no token")
-	}
-	sums := make(map[string][sha256.Size]byte, len(byUser))
-	for user, token := range byUser {
-		if err := checkSecret(user, token); err != nil {
-			return nil, err
-		}
-		sums[user] = sha256.Sum256([]byte(token))
-	}
-	return func(token string) (user string, ok bool) {
-		given := sha256.Sum256([]byte(token))
-		for name, sum := range sums { // all of them, always
-			if subtle.ConstantTimeCompare(given[:], sum[:]) == 1 {
-				user, ok = name, true
-			}
-		}
-		return user, ok
-	}, nil
-}
-
-// Passwords returns a function for [Authentication].Password from the passwords of
-// users, by the user's name. An error matches tenure.ErrInvalidConfig and contains no
-// password.
-func Passwords(byUser map[string]string) (func(user, password string) bool, error) {
-	if len(byUser) == 0 {
-		return nil, invalid("there is no password")
-	}
-	sums := make(map[string][sha256.Size]byte, len(byUser))
-	for user, password := range byUser {
-		if err := checkSecret(user, password); err != nil {
-			return nil, err
-		}
-		sums[user] = sha256.Sum256([]byte(password))
-	}
-	return func(user, password string) bool {
-		want, known := sums[user]
-		given := sha256.Sum256([]byte(password))
-		return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && known
-	}, nil
-}
-
-// leastSecret is the size of the shortest secret, in bytes: a shorter one could
-// be guessed.
-const leastSecret = 16
-
-func checkSecret(user, secret string) error {
-	switch {
-	case !isUser(user):
-		return invalid("the user name %q is empty, too long, or has characters that cannot be shown", user)
-	case len(secret) < leastSecret:
-		return invalid("the secret of the user %q has %d bytes; it must have at least %d", user, len(secret), leastSecret)
-	default:
-		return nil
-	}
-}
-
-// maxUser is the size of the longest name of a user, in bytes.
-const maxUser = 200
-
-// isUser reports whether a name can be recorded.
-func isUser(name string) bool {
-	return name != "" && len(name) <= maxUser && utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
+	// AccessOf returns what a user may do whom UserHeader or [WithUser] names. It is
+	// called for every request. Default: they are operators.
+	AccessOf func(user string) Access
 }
 
 func (a Authentication) validate() error {
@@ -146,6 +77,7 @@ const (
 // visitor is the sender of a request.
 type visitor struct {
 	user    string
+	access  Access
 	way     way
 	session string // its key, if there is one
 	refused bool   // the request has wrong credentials
@@ -154,21 +86,28 @@ type visitor struct {
 // identify determines the sender of a request.
 func (g *guard) identify(r *http.Request) visitor {
 	if user, ok := r.Context().Value(userKey{}).(string); ok && isUser(user) {
-		return visitor{user: user, way: byBrowser}
+		return visitor{user: user, access: g.authentication.accessOf(user), way: byBrowser}
 	}
 	a := g.authentication
 	if a.UserHeader != "" && g.fromProxy(r) {
 		if given := r.Header.Values(a.UserHeader); len(given) == 1 && isUser(given[0]) {
-			return visitor{user: given[0], way: byBrowser}
+			return visitor{user: given[0], access: a.accessOf(given[0]), way: byBrowser}
 		}
 	}
 	if a.takes(r.Header.Get("Authorization")) {
 		return g.byHeader(r)
 	}
 	if user, key, ok := g.sessions.find(r, a.Token); ok {
-		return visitor{user: user, way: byCookie, session: key}
+		return visitor{user: user.Name, access: user.Access, way: byCookie, session: key}
 	}
 	return visitor{}
+}
+
+func (a Authentication) accessOf(user string) Access {
+	if a.AccessOf == nil {
+		return Operator
+	}
+	return a.AccessOf(user)
 }
 
 // takes reports whether an Authorization header is meant for the dashboard. A header
@@ -198,10 +137,14 @@ func (g *guard) byHeader(r *http.Request) visitor {
 func (a Authentication) byHeader(r *http.Request) (v visitor, ok bool) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		user, ok := a.Token(strings.TrimSpace(token))
-		return visitor{user: user, way: byBearer}, ok && isUser(user)
+		return visitor{user: user.Name, access: user.Access, way: byBearer}, ok && isUser(user.Name)
 	}
 	user, password, ok := r.BasicAuth()
-	return visitor{user: user, way: byBrowser}, ok && isUser(user) && a.Password(user, password)
+	if !ok || !isUser(user) {
+		return visitor{}, false
+	}
+	access, ok := a.Password(user, password)
+	return visitor{user: user, access: access, way: byBrowser}, ok
 }
 
 // fromProxy reports whether a request comes from a trusted proxy.

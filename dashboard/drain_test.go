@@ -18,7 +18,7 @@ func TestTwoOperatorsDrainOneNode(t *testing.T) {
 	t.Parallel()
 	people := []string{"anna", strings.Repeat("🦊", maxUser/len("🦊"))}
 	tokens := map[string]string{people[0]: annasToken, people[1]: "the-token-of-many-foxes"}
-	token, err := Tokens(tokens)
+	token, err := Tokens(tokens, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

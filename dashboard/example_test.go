@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer backend.Close()
-	tokens, err := dashboard.Tokens(map[string]string{"anna": "from the environment, or a file"})
+	tokens, err := dashboard.Tokens(map[string]string{"anna": "from the environment, or a file"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

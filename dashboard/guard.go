@@ -149,7 +149,7 @@ func (g *guard) acting(next http.HandlerFunc) http.Handler {
 		case v.way == nobody:
 			g.challenge(w, r)
 		case !g.mayAct(v):
-			refuse(w, http.StatusForbidden, "you may view but not act")
+			refuse(w, http.StatusForbidden, "you are a viewer and may not act: log in as an operator")
 		case v.way != byBearer && !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(g.forgeryToken(v))):
 			answer(w, http.StatusForbidden, forgedRecord{"the request does not come from this page; load it again", true})
 		default:
@@ -172,10 +172,7 @@ func (g *guard) canBeKnown() bool {
 }
 
 func (g *guard) mayAct(v visitor) bool {
-	if g.readOnly || v.way == nobody {
-		return false
-	}
-	return g.authentication.MayAct == nil || g.authentication.MayAct(v.user)
+	return !g.readOnly && v.way != nobody && v.access == Operator
 }
 
 // forgeryToken returns the token that only the page of a visitor can send.
@@ -189,6 +186,7 @@ func (g *guard) forgeryToken(v visitor) string {
 type sessionRecord struct {
 	Title     string `json:"title"`
 	User      string `json:"user"`
+	Access    string `json:"access"` // viewer, operator, or empty without a user
 	MayLook   bool   `json:"may_look"`
 	MayAct    bool   `json:"may_act"`
 	LogIn     string `json:"log_in"`      // how one can: token, password, or not at all
@@ -211,7 +209,7 @@ func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if v.way != nobody {
-		record.Token = g.forgeryToken(v)
+		record.Token, record.Access = g.forgeryToken(v), v.access.String()
 	}
 	answer(w, http.StatusOK, record)
 }
@@ -248,10 +246,10 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	token, user := strings.TrimSpace(body.Token), ""
+	token, user := strings.TrimSpace(body.Token), User{}
 	valid, allowed, _ := attempts.Check(r.Context(), address, func() (ok bool, err error) {
 		user, ok = g.authentication.Token(token)
-		return ok && isUser(user), nil
+		return ok && isUser(user.Name), nil
 	})
 	switch {
 	case !allowed:
@@ -262,9 +260,9 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "that token is not valid")
 		return
 	}
-	g.log.Info("logged in to the dashboard", "user", user, "from", address)
+	g.log.Info("logged in to the dashboard", "user", user.Name, "access", user.Access, "from", address)
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
-	answer(w, http.StatusOK, map[string]string{"user": user})
+	answer(w, http.StatusOK, map[string]string{"user": user.Name})
 }
 
 // logout ends the session of the visitor. No other site can do so: the browser does not

@@ -37,10 +37,10 @@ func TestParallelGuessesAreLimited(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var guesses, refusals atomic.Int64
-			g := newGuard(Config{Logger: slog.New(slog.DiscardHandler), Authentication: Authentication{Required: true, Token: func(string) (string, bool) {
+			g := newGuard(Config{Logger: slog.New(slog.DiscardHandler), Authentication: Authentication{Required: true, Token: func(string) (User, bool) {
 				guesses.Add(1)
 				time.Sleep(time.Second) // of the test's own clock: all requests are under way together
-				return "", false
+				return User{}, false
 			}}})
 			var group sync.WaitGroup
 			for range parallel {

@@ -25,15 +25,17 @@ import (
 const (
 	annasToken    = "annas-token-is-long-enough"
 	bertsPassword = "berts-password-is-long"
+	violasToken   = "violas-token-is-long-enough"
+	vitosPassword = "vitos-password-is-long"
 )
 
 func authentication(t *testing.T) Authentication {
 	t.Helper()
-	token, err := Tokens(map[string]string{"anna": annasToken})
+	token, err := Tokens(map[string]string{"anna": annasToken}, map[string]string{"viola": violasToken})
 	if err != nil {
 		t.Fatal(err)
 	}
-	password, err := Passwords(map[string]string{"bert": bertsPassword})
+	password, err := Passwords(map[string]string{"bert": bertsPassword}, map[string]string{"vito": vitosPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestLoginLimitsGuesses(t *testing.T) {
 	var valid atomic.Bool
 	valid.Store(true)
 	known := authentication(t).Token
-	w := newWorld(t, Config{BasePath: "/ops", Authentication: Authentication{Required: true, Token: func(token string) (string, bool) {
+	w := newWorld(t, Config{BasePath: "/ops", Authentication: Authentication{Required: true, Token: func(token string) (User, bool) {
 		user, ok := known(token)
 		return user, ok && valid.Load()
 	}}})
@@ -465,7 +467,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 		}
 	}
 	for user, secret := range map[string]string{"": annasToken, "anna": "short", "a\nb": annasToken} {
-		for _, err := range []error{func() error { _, err := Tokens(map[string]string{user: secret}); return err }(), func() error { _, err := Passwords(map[string]string{user: secret}); return err }()} {
+		for _, err := range []error{func() error { _, err := Tokens(nil, map[string]string{user: secret}); return err }(), func() error { _, err := Passwords(map[string]string{user: secret}, nil); return err }()} {
 			if err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("%q: %v", user, err)
 			}

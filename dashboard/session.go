@@ -57,9 +57,9 @@ func (s *sessions) begin(token string) string {
 // find returns the session of a request. Another host of the same domain can add cookies
 // with the same name, which name no session, or one of that host: the cookies that it
 // cannot set take precedence.
-func (s *sessions) find(r *http.Request, token func(string) (string, bool)) (user, key string, ok bool) {
+func (s *sessions) find(r *http.Request, token func(string) (User, bool)) (user User, key string, ok bool) {
 	if token == nil {
-		return "", "", false
+		return User{}, "", false
 	}
 	for _, name := range cookieNames {
 		for _, cookie := range r.CookiesNamed(name) {
@@ -69,12 +69,12 @@ func (s *sessions) find(r *http.Request, token func(string) (string, bool)) (use
 			if !ok || s.now().Sub(found.began) >= sessionLife {
 				continue
 			}
-			if user, ok = token(found.token); ok && isUser(user) {
+			if user, ok = token(found.token); ok && isUser(user.Name) {
 				return user, cookie.Value, true
 			}
 		}
 	}
-	return "", "", false
+	return User{}, "", false
 }
 
 func (s *sessions) end(key string) {

@@ -17,7 +17,7 @@ const token = "a-token-that-is-long-enough"
 
 func withToken(t *testing.T) dashboard.Authentication {
 	t.Helper()
-	known, err := dashboard.Tokens(map[string]string{"anna": token})
+	known, err := dashboard.Tokens(map[string]string{"anna": token}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

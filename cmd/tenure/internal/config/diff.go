@@ -52,7 +52,7 @@ func Diff(before, after *File) []Change {
 }
 
 // listEvidence is for each list of tables the flag of the commands that use it.
-var listEvidence = map[string]string{alertList: alertEvidence, "cron": cronEvidence}
+var listEvidence = map[string]string{alertList: alertEvidence, "cron": cronEvidence, userList: userEvidence}
 
 // single are the settings outside lists of tables, by path.
 func single(f *File) map[string]setting {

@@ -44,7 +44,7 @@ type key struct {
 // that the program does not have yet is here too, so that one file serves
 // versions that differ: see File.Unused.
 var keys = func() []key {
-	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, alertKeys, cronKeys)
+	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, userKeys, alertKeys, cronKeys)
 	for i := range all {
 		k := &all[i]
 		if k.flag != "" && k.variables == nil {
@@ -169,6 +169,7 @@ var serverKeys = []key{
 	{path: "http.listen", kind: text, flag: "listen", except: "proxy", check: address, note: "no server"},
 	{path: "http.hosts", kind: texts, flag: "host", note: "addresses and private names"},
 	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off"},
+	{path: "http.viewer_token_file", kind: text, flag: "viewer-token-file", note: "none"},
 	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},
 	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
 	{path: "http.external_url", kind: text, flag: "external-url", check: externalURL, note: "none: notifications have no link"},
@@ -177,6 +178,7 @@ var serverKeys = []key{
 	{path: "dashboard.password_file", kind: text, flag: "password-file", note: "none"},
 	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
 	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", check: networks, note: "none"},
+	{path: "dashboard.operators", kind: texts, flag: "operator", note: "all users that the proxy names"},
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
 }
 
@@ -209,6 +211,15 @@ var alertKeys = []key{
 	{path: "alerts.notifications.*.password", kind: text, evidence: alertEvidence, secret: whole, live: true},
 	{path: "alerts.notifications.*.password_file", kind: text, evidence: alertEvidence, live: true},
 	{path: "alerts.notifications.*.per_minute", kind: integer, evidence: alertEvidence, check: between(int64(1), 6000), fallback: int64(60), live: true},
+}
+
+// userEvidence is a flag that only the command has which serves the dashboard.
+const userEvidence = "login-required"
+
+var userKeys = []key{
+	{path: "dashboard.users[].name", kind: text, evidence: userEvidence, live: true},
+	{path: "dashboard.users[].access", kind: text, evidence: userEvidence, check: oneOf(viewerAccess, operatorAccess), fallback: viewerAccess, live: true},
+	{path: "dashboard.users[].password_hash", kind: text, evidence: userEvidence, secret: whole, check: hashed, live: true},
 }
 
 // cronEvidence is a flag that only the command has which runs schedules.

@@ -30,6 +30,9 @@ func quoted(s string) string {
 	return out.String()
 }
 
+// Quote returns a text as a string of the file that does not refer to the environment.
+func Quote(s string) string { return strings.ReplaceAll(quoted(s), "${", "$${") }
+
 // literal formats a value in the syntax of the file.
 func literal(value any) string {
 	switch value := value.(type) {

@@ -16,6 +16,7 @@ func (r *reader) checkRelations() {
 	r.checkTogether()
 	r.checkTiming()
 	r.checkAlerts()
+	r.checkUsers()
 	for i := range r.file.elements["cron"] {
 		r.required(fmt.Sprintf("cron[%d]", i), "name", "schedule", "command")
 	}

@@ -24,6 +24,7 @@ const (
 	codeCrossOrigin  = "cross_origin"
 	codeWritesOff    = "writes_off"
 	codeUnauthorized = "unauthorized"
+	codeViewer       = "viewer"
 	codeToken        = "token_unusable"
 	codeInvalidBody  = "invalid_body"
 	codeTooLarge     = "body_too_large"

@@ -25,6 +25,9 @@ type Config struct {
 	Version string
 	// Token is the secret that callers need to write. Without one, writing is disabled.
 	Token *Token
+	// ViewerToken, if set, is the secret of callers that may not write, whose writes are
+	// refused as such.
+	ViewerToken *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
 	// Database, if set, is a pool on the node's database for requests about schedules

@@ -55,7 +55,7 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 		{prefix, "name", "/reset", post(resetSchedule)},
 		{prefix, "name", "", one},
 		// Output can contain what must not be public.
-		{"/v1/schedule-runs/", "name", "", methods{http.MethodGet: h.protected(get(showRun)[http.MethodGet])}},
+		{"/v1/schedule-runs/", "name", "", methods{http.MethodGet: h.private(get(showRun)[http.MethodGet])}},
 	}
 }
 

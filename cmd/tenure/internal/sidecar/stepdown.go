@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // stepDownTimeout bounds waiting for the work in flight to end.
@@ -33,44 +32,6 @@ type stepDownRecord struct {
 	NodeName string     `json:"node_name"`
 	To       *uuid.UUID `json:"to"`
 	Released bool       `json:"released"` // false: the work still runs, the role is free when it returns
-}
-
-// protected lets only those write who know the token, and no page of another
-// origin, whatever it knows.
-func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc {
-	origins := http.NewCrossOriginProtection()
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := origins.Check(r); err != nil {
-			refuse(w, http.StatusForbidden, codeCrossOrigin, "requests of other origins are refused")
-			return
-		}
-		if h.config.Token == nil {
-			refuse(w, http.StatusForbidden, codeWritesOff, "writing is off: start the node with --token-file to allow it with that token")
-			return
-		}
-		address, attempts := h.config.Proxies.Client(r), httpguard.AttemptsOf(r.Context(), h.attempts)
-		given, brought := bearer(r.Header.Get("Authorization"))
-		known, allowed, err := false, attempts.Allowed(address), error(nil)
-		if brought {
-			known, allowed, err = attempts.Check(r.Context(), address, func() (bool, error) { return h.config.Token.matches(given) })
-		}
-		switch {
-		case !allowed:
-			w.Header().Set("Retry-After", "60")
-			refuse(w, http.StatusTooManyRequests, codeGuessing, "too many wrong tokens; try again in a minute")
-		case err != nil:
-			refuse(w, http.StatusServiceUnavailable, codeToken, "the node cannot use its token file; see its log")
-		case !brought:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
-			refuse(w, http.StatusUnauthorized, codeUnauthorized, "this needs the header Authorization: Bearer TOKEN")
-		case !known:
-			h.config.Logger.Warn("a request with a wrong token was refused", "path", r.URL.Path, "from", r.RemoteAddr)
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure", error="invalid_token"`)
-			refuse(w, http.StatusUnauthorized, codeUnauthorized, "the token is not the node's")
-		default:
-			next(w, r)
-		}
-	}
 }
 
 // stepDown gives up a role that this node leads and answers when it is free.

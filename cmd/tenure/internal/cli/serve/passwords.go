@@ -2,12 +2,16 @@ package serve
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/passwordhash"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
 	"github.com/exactly-one/tenure/dashboard"
 )
@@ -19,62 +23,113 @@ const maxPasswords = 1 << 20
 // log in.
 const passwordInterval = time.Second
 
-// passwords checks logins against a password file. After a change of the file,
-// the new passwords apply within a second. While the file cannot be used, every
-// login fails. It is safe for concurrent use.
+// credential is what a user must know.
+type credential struct {
+	access dashboard.Access
+	hash   *passwordhash.Hash // nil for a plain password
+	sum    [sha256.Size]byte  // of a plain password
+}
+
+// passwords checks logins against the users of the configuration file and of a password
+// file. After a change of the password file, the new passwords apply within a second.
+// While the file cannot be used, every login of its users fails. It is safe for
+// concurrent use.
 type passwords struct {
-	path string
-	log  *slog.Logger
+	path    string // empty without a file
+	log     *slog.Logger
+	checker *passwordhash.Checker
 
 	mu     sync.Mutex
 	looked time.Time
 	text   []byte
-	check  func(user, password string) bool // nil if the file cannot be used
+	broken bool                  // the file cannot be used
+	file   map[string]credential // the file's users
+	listed map[string]credential // the configuration's users
 }
 
-// openPasswords reads a file with lines of USER:PASSWORD. Errors contain no
-// password.
-func openPasswords(path string, log *slog.Logger) (*passwords, error) {
-	p := &passwords{path: path, log: log, looked: time.Now()}
-	text, check, err := readPasswords(path)
-	if err != nil {
-		return nil, err
+// openPasswords reads the users of the configuration and a file with lines of
+// USER:PASSWORD, if there is one. Errors contain no password.
+func openPasswords(path string, users []config.User, log *slog.Logger) (*passwords, error) {
+	p := &passwords{path: path, log: log, checker: passwordhash.NewChecker(), looked: time.Now()}
+	if path != "" {
+		var err error
+		if p.text, p.file, err = readPasswords(path); err != nil {
+			return nil, err
+		}
 	}
-	p.text, p.check = text, check
-	return p, nil
+	return p, p.list(users)
 }
 
-// known reports whether a user has a password.
-func (p *passwords) known(user, password string) bool {
+// list replaces the users of the configuration.
+func (p *passwords) list(users []config.User) error {
+	listed := map[string]credential{}
+	for _, user := range users {
+		hash, err := passwordhash.Parse(user.PasswordHash)
+		if err == nil {
+			err = checkUsers(map[string]string{user.Name: user.PasswordHash})
+		}
+		if err != nil {
+			return console.Usage("dashboard.users: the user %q: %w", user.Name, err)
+		}
+		access := dashboard.Viewer
+		if user.Operator {
+			access = dashboard.Operator
+		}
+		listed[user.Name] = credential{access: access, hash: hash}
+	}
 	p.mu.Lock()
-	if time.Since(p.looked) >= passwordInterval {
+	defer p.mu.Unlock()
+	for user := range listed {
+		if _, twice := p.file[user]; twice {
+			return console.Usage("dashboard.users and --password-file both have the user %q: remove one", user)
+		}
+	}
+	p.listed = listed
+	return nil
+}
+
+// known reports whether a user has a password, and what the user may do.
+func (p *passwords) known(user, password string) (dashboard.Access, bool) {
+	p.mu.Lock()
+	if p.path != "" && time.Since(p.looked) >= passwordInterval {
 		p.reloadLocked()
 	}
-	check := p.check
+	c, known := p.file[user]
+	// A user of both, after a change of the file, has the access of the configuration.
+	if listed, ok := p.listed[user]; ok {
+		c, known = listed, true
+	}
 	p.mu.Unlock()
-	return check != nil && check(user, password)
+	if known && c.hash == nil {
+		given := sha256.Sum256([]byte(password))
+		if subtle.ConstantTimeCompare(given[:], c.sum[:]) == 1 {
+			return c.access, true
+		}
+	}
+	// The check of no hash always fails: the time does not tell which users exist.
+	return c.access, p.checker.Check(c.hash, password)
 }
 
 // reloadLocked rereads the file.
 func (p *passwords) reloadLocked() {
 	p.looked = time.Now()
-	text, check, err := readPasswords(p.path)
+	text, file, err := readPasswords(p.path)
 	switch {
-	case err != nil && p.check != nil:
-		p.log.Error("the password file cannot be used: all password logins fail", "error", err)
-	case err == nil && p.check != nil && bytes.Equal(text, p.text):
+	case err != nil && !p.broken:
+		p.log.Error("the password file cannot be used: logins of its users fail", "error", err)
+	case err == nil && !p.broken && bytes.Equal(text, p.text):
 		return
 	}
-	p.text, p.check = text, check
+	p.text, p.file, p.broken = text, file, err != nil
 }
 
-func readPasswords(path string) (text []byte, check func(user, password string) bool, err error) {
+func readPasswords(path string) (text []byte, byUser map[string]credential, err error) {
 	text, err = secretfile.Read(path, maxPasswords)
 	if err != nil {
 		return nil, nil, console.Usage("--password-file: %w", err)
 	}
-	byUser := map[string]string{}
-	number := 0
+	byUser = map[string]credential{}
+	written, number := map[string]string{}, 0
 	for line := range strings.Lines(string(text)) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
@@ -88,11 +143,26 @@ func readPasswords(path string) (text []byte, check func(user, password string) 
 		if _, twice := byUser[user]; twice {
 			return nil, nil, console.Usage("--password-file: line %d of %s repeats a user", number, path)
 		}
-		byUser[user] = password
+		c := credential{access: dashboard.Operator}
+		if passwordhash.Is(password) {
+			c.hash, err = passwordhash.Parse(password)
+		} else {
+			c.sum = sha256.Sum256([]byte(password))
+		}
+		if err != nil {
+			return nil, nil, console.Usage("--password-file: line %d of %s: %w", number, path, err)
+		}
+		byUser[user], written[user] = c, password
 	}
-	check, err = dashboard.Passwords(byUser)
-	if err != nil {
+	if err := checkUsers(written); err != nil {
 		return nil, nil, console.Usage("--password-file: %w", err)
 	}
-	return text, check, nil
+	return text, byUser, nil
+}
+
+// checkUsers checks the names of users and the lengths of plain passwords; a hash is
+// long enough.
+func checkUsers(written map[string]string) error {
+	_, err := dashboard.Passwords(written, nil)
+	return err
 }

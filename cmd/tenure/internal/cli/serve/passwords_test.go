@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/passwordhash"
+	"github.com/exactly-one/tenure/dashboard"
 )
 
 // A password is no longer valid after it was removed from the file, and a file
@@ -27,17 +30,18 @@ func TestPasswordFileIsReadAgain(t *testing.T) {
 	}
 	const first, second = "correct horse battery", "another horse battery"
 	write("anna:"+first+"\n", 0o644)
-	if _, err := openPasswords(path, slog.New(slog.DiscardHandler)); console.ExitCode(err) != console.ExitUsage || !strings.Contains(err.Error(), "chmod 0640") || strings.Contains(err.Error(), first) {
+	if _, err := openPasswords(path, nil, slog.New(slog.DiscardHandler)); console.ExitCode(err) != console.ExitUsage || !strings.Contains(err.Error(), "chmod 0640") || strings.Contains(err.Error(), first) {
 		t.Errorf("a file that everybody can read: %v", err)
 	}
 	write("anna:"+first+"\n", 0o600)
-	file, err := openPasswords(path, slog.New(slog.DiscardHandler))
+	file, err := openPasswords(path, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := func(user, password string) bool {
 		file.looked = time.Time{} // as if the last check was long ago
-		return file.known(user, password)
+		access, ok := file.known(user, password)
+		return ok && access == dashboard.Operator
 	}
 	if !known("anna", first) || known("anna", second) || known("bert", first) {
 		t.Error("at first")
@@ -60,4 +64,51 @@ func TestPasswordFileIsReadAgain(t *testing.T) {
 	if !known("bert", first) {
 		t.Error("after it was put right")
 	}
+}
+
+// TestListedUsersHaveTheirAccess: users of the configuration file log in with hashed
+// passwords and have the access that it says, until it is reread without them; a line of
+// the password file may have a hash.
+func TestListedUsersHaveTheirAccess(t *testing.T) {
+	t.Parallel()
+	const first, second = "correct horse battery", "another horse battery"
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte("hashed:"+passwordhash.New(second)+"\nplain:"+first+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	viola := config.User{Name: "viola", PasswordHash: passwordhash.New(first)}
+	olga := config.User{Name: "olga", Operator: true, PasswordHash: passwordhash.New(first)}
+	p, err := openPasswords(path, []config.User{viola, olga}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(user, password, want string) {
+		t.Helper()
+		got := "refused"
+		if access, ok := p.known(user, password); ok {
+			got = access.String()
+		}
+		if got != want {
+			t.Errorf("%s with %q: %s, want %s", user, password, got, want)
+		}
+	}
+	check("viola", first, "viewer")
+	check("viola", second, "refused")
+	check("olga", first, "operator")
+	check("hashed", second, "operator")
+	check("hashed", first, "refused")
+	check("plain", first, "operator")
+	check("plain", second, "refused")
+	check("nobody", first, "refused")
+	check("hashed", passwordhash.New(second), "refused")
+	if err := p.list([]config.User{{Name: "viola", Operator: true, PasswordHash: viola.PasswordHash}}); err != nil {
+		t.Fatal(err)
+	}
+	check("viola", first, "operator")
+	check("olga", first, "refused")
+	twice := []config.User{{Name: "plain", PasswordHash: viola.PasswordHash}}
+	if err := p.list(twice); console.ExitCode(err) != console.ExitUsage || !strings.Contains(err.Error(), `both have the user "plain"`) {
+		t.Errorf("a user of both: %v", err)
+	}
+	check("viola", first, "operator") // a refused change changes nothing
 }

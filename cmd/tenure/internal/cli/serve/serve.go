@@ -35,9 +35,11 @@ command on two machines: both serve, and one leader does each of these jobs.
 
 Without an address, --listen accepts connections only from this machine. All clients
 that can connect may view; with --login-required, only /healthz, /readyz and /leader
-are open without a login. Actions need the token of --token-file, a user and password
-of --password-file, or a user that a reverse proxy names (--user-header,
---trusted-proxy).
+are open without a login. Actions need an operator: the token of --token-file, a user
+and password of --password-file, a user of [[dashboard.users]] in the configuration file
+with access = "operator", or a user that a reverse proxy names (--user-header,
+--trusted-proxy, --operator). Other users, and the token of --viewer-token-file, may
+only view. The command "tenure serve password" hashes passwords.
 
 While metrics-aggregator has a leader, /metrics/cluster has the metrics of all nodes
 that write samples: those that run with --listen, and programs with
@@ -56,6 +58,8 @@ type serveCommand struct {
 	login     bool
 	passwords string
 	header    string
+	operators []string
+	users     []config.User // of the configuration file
 	external  string
 	proxies   []string
 	interval  flagvalue.Duration
@@ -76,6 +80,7 @@ func New(out *console.Output) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
 	}
 	c.register(cmd.Flags())
+	cmd.AddCommand(newPassword(out))
 	return cmd
 }
 
@@ -90,6 +95,8 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
 	flags.BoolVar(&c.login, "login-required", false, "require a login to view the dashboard, the API and the metrics")
 	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for users who may act; default none")
+	flags.StringVar(&c.Listen.Viewers, "viewer-token-file", "", "file with the token of clients who may view and not act; default none")
+	flags.StringArrayVar(&c.operators, "operator", nil, "user of --user-header who may act, while others may only view; repeatable; default all may act")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable")
 	flags.StringVar(&c.external, "external-url", "", "address at which people open the dashboard, for links in notifications; default none")
@@ -105,8 +112,10 @@ func (c *serveCommand) check() error {
 		return console.Usage("--listen is empty; it must be an address, such as :8080")
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; it must be at least 1h", c.keep.Value)
-	case c.login && c.Listen.Token == "" && c.passwords == "" && c.header == "":
-		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file or --user-header")
+	case c.login && c.Listen.Token == "" && c.Listen.Viewers == "" && c.passwords == "" && c.header == "" && len(c.users) == 0:
+		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file, --user-header or [[dashboard.users]]")
+	case len(c.operators) > 0 && c.header == "":
+		return console.Usage("--operator needs --user-header: it names users of the proxy")
 	case c.login && !c.dashboard:
 		return console.Usage("--login-required needs the dashboard: omit --dashboard=false")
 	}
@@ -150,6 +159,8 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err := c.Node.Database.RequireSessions(cmd.CommandPath()); err != nil {
 		return err
 	}
+	file := settings.Of(cmd.Flags())
+	c.users = file.File.Users()
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -161,13 +172,9 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var password func(user, password string) bool
-	if c.passwords != "" {
-		file, err := openPasswords(c.passwords, nodeConfig.Logger)
-		if err != nil {
-			return err
-		}
-		password = file.known
+	passwords, err := openPasswords(c.passwords, c.users, nodeConfig.Logger)
+	if err != nil {
+		return err
 	}
 	if !cmd.Flags().Changed("node-role") {
 		c.Member.Roles = []string{"observer"} // it does no other work for the cluster
@@ -181,7 +188,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer pool.Close()
-	rules, err := openLiveAlerts(settings.Of(cmd.Flags()), alerts.Config{
+	rules, err := openLiveAlerts(file, alerts.Config{
 		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value, Cluster: c.clusterName(), URL: c.external,
 	})
 	if err != nil {
@@ -198,10 +205,13 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	c.Listen.Proxies, c.Listen.Database = proxies, pool
 	var who dashboard.Authentication
 	return c.Flags.Run(ctx, nodeConfig, service.Task{
-		Live:    settings.Live{settings.LiveList("alerts"): rules.reload},
+		Live: settings.Live{
+			settings.LiveList("alerts"):          rules.reload,
+			settings.LiveList("dashboard.users"): func(string) error { return passwords.list(file.File.Users()) },
+		},
 		Samples: pool,
 		Listening: func(server *service.HTTPServer) error {
-			who = c.authentication(server, proxies, password)
+			who = c.authentication(server, proxies, passwords)
 			return c.out.Print(servedRecord{server.URL()}, "serving "+server.URL())
 		},
 		Opened: func(p *service.Participant) (end func(), err error) {
@@ -232,16 +242,6 @@ func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
 			http.NotFound(w, r)
 		}
 	})
-}
-
-// authentication returns who may view and act. Acting needs a token, a password,
-// or a proxy that names users.
-func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, password func(user, password string) bool) dashboard.Authentication {
-	who := dashboard.Authentication{Password: password, UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
-	if server.Token != nil {
-		who.Token = func(token string) (user string, ok bool) { return "operator", server.Token.Matches(token) }
-	}
-	return who
 }
 
 // look performs the cluster's maintenance while this node leads it, until ctx

@@ -23,6 +23,7 @@ type ListenFlags struct {
 	Token   string
 	cert    string
 	key     string
+	Viewers string // the file with the token of viewers; empty if there is none
 	Prefix  string // of metrics
 	hosts   []string
 	Proxies []netip.Prefix
@@ -79,6 +80,12 @@ func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServe
 		}
 		config.Token = s.Token
 	}
+	if f.Viewers != "" {
+		if s.ViewerToken, err = sidecar.OpenToken(f.Viewers, logger); err != nil {
+			return nil, err
+		}
+		config.ViewerToken = s.ViewerToken
+	}
 	if f.cert != "" {
 		if s.certificate, err = sidecar.OpenCertificate(f.cert, f.key, logger); err != nil {
 			return nil, err
@@ -111,6 +118,7 @@ type HTTPServer struct {
 	Metrics     *NodeMetrics
 	listener    net.Listener
 	Token       *sidecar.Token
+	ViewerToken *sidecar.Token // nil if there is none
 	certificate *sidecar.Certificate
 	stop        context.CancelFunc
 	ended       chan struct{}

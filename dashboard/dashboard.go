@@ -91,6 +91,7 @@ type Dashboard struct {
 	snapshot   *snapshot
 	feed       *feed.Feed
 	timelines  *timelines
+	audit      *auditLog // nil without a database
 	guard      *guard
 	handler    http.Handler
 	streams    *httpguard.Slots
@@ -119,6 +120,7 @@ func New(config Config) (*Dashboard, error) {
 		streams: httpguard.NewSlots(maxStreams, eachStreams), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	d.timelines = newTimelines(config.Backend)
+	d.audit = newAuditLog(config)
 	d.guard = newGuard(config)
 	if config.Database != nil {
 		d.processors = processor.NewAdmin(config.Backend, config.Database)

@@ -31,6 +31,7 @@ func (d *Dashboard) routes() http.Handler {
 	read("/api/incidents", d.getIncidents)
 	read("/api/incident", d.getIncident)
 	read("/api/lanes", d.getLanes)
+	read("/api/audit", d.getAudit)
 	read("/api/stream", d.stream)
 	mux.Handle("POST /api/actions", d.guard.acting(d.act))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") })

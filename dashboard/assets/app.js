@@ -16,9 +16,10 @@ import events from "./events.js";
 import failovers from "./failovers.js";
 import work from "./work.js";
 import alerts from "./alerts.js";
+import audit from "./audit.js";
 import login from "./login.js";
 
-const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts]];
+const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts], ["audit", "Audit", audit]];
 const main = document.getElementById("main");
 let current = null, first = true, ended = false;
 

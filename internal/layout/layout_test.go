@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
 	{"internal/features", "internal/leaderwatch", "internal/incident"},
-	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest"},
+	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest", "internal/audit"},
 	{"cluster", "cron", "processor", "leaderhttp", "slots"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.

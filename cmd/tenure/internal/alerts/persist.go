@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -30,8 +31,9 @@ type tables struct {
 var migrations embed.FS
 
 var feature = schema.Register(schema.Feature{
-	Name:  "alerts",
-	Steps: schema.Steps(migrations, "migrations"),
+	Name:     "alerts",
+	Requires: []*schema.Feature{features.Changes},
+	Steps:    schema.Steps(migrations, "migrations"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_rules}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_states}"),

@@ -69,26 +69,49 @@ ORDER BY id DESC
 LIMIT 1000`
 
 	addSilence = `
-INSERT INTO {alert_silences} (rule, matchers, comment, created_by, until)
-VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond')
-RETURNING id, created_at, until`
+WITH silence AS (
+    INSERT INTO {alert_silences} (rule, matchers, comment, created_by, until)
+    VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond')
+    RETURNING id, rule, matchers, comment, created_by, created_at, until
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT created_by, 'alert', CASE WHEN rule = '' THEN 'all alerts' ELSE rule END, 'silence',
+        'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'
+        || CASE WHEN matchers = '{}' THEN '' ELSE ' with ' || matchers END
+        || CASE WHEN comment = '' THEN '' ELSE ': ' || comment END
+    FROM silence
+)
+SELECT id, created_at, until
+FROM silence`
 
 	endSilence = `
-UPDATE {alert_silences}
-SET ended_by = $2, ended_at = clock_timestamp()
-WHERE id = $1 AND ended_at IS NULL AND until > clock_timestamp()`
+WITH ended AS (
+    UPDATE {alert_silences}
+    SET ended_by = $2, ended_at = clock_timestamp()
+    WHERE id = $1 AND ended_at IS NULL AND until > clock_timestamp()
+    RETURNING id, rule, ended_by
+)
+INSERT INTO {changes} (changed_by, kind, name, action, detail)
+SELECT ended_by, 'alert', CASE WHEN rule = '' THEN 'all alerts' ELSE rule END, 'unsilence', 'silence ' || id
+FROM ended`
 
 	acknowledge = `
 WITH acked AS (
     UPDATE {alert_states}
     SET acked_by = $3, acked_until = clock_timestamp() + $4::bigint * interval '1 millisecond'
     WHERE rule = $1 AND state = 'firing' AND labels @> $2::jsonb
-    RETURNING rule, fingerprint
+    RETURNING rule, fingerprint, acked_by, acked_until
 ), noted AS (
     UPDATE {alert_history} h
     SET acked_by = $3
     FROM acked
     WHERE h.rule = acked.rule AND h.fingerprint = acked.fingerprint AND h.ended_at IS NULL
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT acked_by, 'alert', rule, 'acknowledge',
+        'alerts: ' || count(*) || ', until ' || to_char(max(acked_until) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'
+    FROM acked
+    GROUP BY rule, acked_by
 )
 SELECT count(*) FROM acked`
 )

@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		run.New(out), run.NewAcquire(out), run.NewAgent(), roles.NewStatus(out), top.New(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out), roles.NewRole(out, completeRoles),
 		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
-		serve.New(out), roles.NewHistory(out), alerts.New(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), newVersion(out),
+		serve.New(out), roles.NewHistory(out), alerts.New(out), work.NewAudit(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), newVersion(out),
 		newConfig(out, root), run.NewHealth(out), newManual(root),
 	)
 	complete(root)

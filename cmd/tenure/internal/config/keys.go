@@ -172,6 +172,7 @@ var serverKeys = []key{
 	{path: "http.viewer_token_file", kind: text, flag: "viewer-token-file", note: "none"},
 	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},
 	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
+	{path: "http.hsts", kind: duration, flag: "hsts", check: between(0, 3650*longest), note: "720h with tls_cert, else not sent"},
 	{path: "http.external_url", kind: text, flag: "external-url", check: externalURL, note: "none: notifications have no link"},
 	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
 	{path: "dashboard.login_required", kind: boolean, flag: "login-required", fallback: false},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,9 @@ type Config struct {
 	Hosts []string
 	// Proxies are trusted to say where a request comes from.
 	Proxies httpguard.Proxies
+	// HSTS, if set, is the value of the header Strict-Transport-Security, which answers to
+	// requests over TLS have, to this server or to one of Proxies.
+	HSTS string
 	// Page, if set, answers every path that the handler does not know. It sets its own
 	// headers in place of the handler's.
 	Page http.Handler
@@ -181,6 +185,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
+	if h.config.HSTS != "" && (r.TLS != nil || h.config.Proxies.Sent(r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")) {
+		header.Set("Strict-Transport-Security", h.config.HSTS)
+	}
 	if !h.serving.TryRLock() {
 		refuse(w, http.StatusServiceUnavailable, codeStopping, "the node stops")
 		return

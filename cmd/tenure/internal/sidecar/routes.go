@@ -36,7 +36,7 @@ func (h *Handler) routes() {
 		{"/v1/nodes/", "node", "/undrain", post(h.undrain)},
 		{"/v1/nodes/", "node", "", get(h.oneNode)},
 	}
-	for _, routes := range []func() (map[string]methods, []namedPath){h.scheduleRoutes, h.processorRoutes} {
+	for _, routes := range []func() (map[string]methods, []namedPath){h.scheduleRoutes, h.processorRoutes, h.auditRoutes} {
 		paths, named := routes()
 		maps.Copy(h.paths, paths)
 		h.named = append(h.named, named...)

@@ -200,7 +200,7 @@ func coverSchedules(t *testing.T, answered coverage) {
 	t.Helper()
 	i := postgrestest.Unmigrated(t)
 	runSchedules(t, i, "backup")
-	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
+	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/audit?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
 	const past = `{"from":"2025-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z"}`
 	const one, settings, added = "/v1/schedules/backup", `{"timezone":"UTC"}`, `{"schedule":"extra","job":"backup","expression":"` + never + `"}`
 	coverWrites(t, i, answered, write{"POST", "/v1/schedules", added}, write{"PATCH", one, settings}, write{"DELETE", one, ""},

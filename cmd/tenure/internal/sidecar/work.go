@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/audit"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -25,10 +26,11 @@ const (
 	maxRows     = 1000
 )
 
-// work are the schedules and processors of the installation.
+// work are the schedules and processors of the installation, and who changed what.
 type work struct {
 	schedules  *cron.Admin
 	processors *processor.Admin
+	audit      func(ctx context.Context, limit int) ([]audit.Entry, error)
 	turns      chan struct{}
 }
 
@@ -38,7 +40,12 @@ func newWork(backend tenure.Backend, database *pgxpool.Pool) *work {
 	if !ok || database == nil {
 		return nil
 	}
-	return &work{cron.NewAdmin(sessions, database), processor.NewAdmin(sessions, database), make(chan struct{}, maxWork)}
+	return &work{
+		schedules: cron.NewAdmin(sessions, database), processors: processor.NewAdmin(sessions, database), turns: make(chan struct{}, maxWork),
+		audit: func(ctx context.Context, limit int) ([]audit.Entry, error) {
+			return audit.Read(ctx, sessions, database, limit)
+		},
+	}
 }
 
 // workRequest is a request about schedules or processors.

@@ -62,6 +62,7 @@ type serveCommand struct {
 	users     []config.User // of the configuration file
 	external  string
 	proxies   []string
+	hsts      flagvalue.Duration
 	interval  flagvalue.Duration
 	keep      flagvalue.Duration
 }
@@ -100,6 +101,8 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable")
 	flags.StringVar(&c.external, "external-url", "", "address at which people open the dashboard, for links in notifications; default none")
+	c.hsts.AllowZero = true
+	flags.Var(&c.hsts, "hsts", "how long browsers may use only TLS for this host name, on all of its ports, also behind a --trusted-proxy with TLS; 0s makes them forget; default 720h with --tls-cert, else not sent")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are rolled up into daily totals; default 2160h")
 }
@@ -160,6 +163,9 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	file := settings.Of(cmd.Flags())
+	if cmd.Flags().Changed("hsts") {
+		c.Listen.HSTS = &c.hsts.Value
+	}
 	c.users = file.File.Users()
 	if err := c.check(); err != nil {
 		return err

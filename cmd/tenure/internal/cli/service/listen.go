@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
@@ -23,8 +25,9 @@ type ListenFlags struct {
 	Token   string
 	cert    string
 	key     string
-	Viewers string // the file with the token of viewers; empty if there is none
-	Prefix  string // of metrics
+	Viewers string         // the file with the token of viewers; empty if there is none
+	HSTS    *time.Duration // how long browsers may use only TLS; nil for the default with TLS, and nothing without
+	Prefix  string         // of metrics
 	hosts   []string
 	Proxies []netip.Prefix
 
@@ -42,6 +45,21 @@ func (f *ListenFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cert, "tls-cert", "", "file with the TLS certificate of --listen, in PEM; default: no TLS")
 	flags.StringVar(&f.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
 	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "prefix of the metrics that --listen serves")
+}
+
+// defaultHSTS is how long browsers may use only TLS for a host that served TLS.
+const defaultHSTS = 30 * 24 * time.Hour
+
+// hsts returns the value of the header Strict-Transport-Security, or "".
+func (f *ListenFlags) hsts() string {
+	age := defaultHSTS
+	switch {
+	case f.HSTS != nil:
+		age = *f.HSTS
+	case f.cert == "":
+		return ""
+	}
+	return fmt.Sprintf("max-age=%d", int64(age.Seconds()))
 }
 
 // check rejects flags that conflict.
@@ -72,7 +90,7 @@ func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServe
 	}
 	figures := newNodeMetrics(f.Prefix)
 	s := &HTTPServer{Metrics: figures, ended: make(chan struct{})}
-	config := sidecar.Config{Version: version.Read().Version, Logger: logger, Metrics: figures.handler(), Page: f.Page, Protect: f.Protect, Database: f.Database, Hosts: f.hosts, Proxies: f.Proxies}
+	config := sidecar.Config{Version: version.Read().Version, Logger: logger, Metrics: figures.handler(), Page: f.Page, Protect: f.Protect, Database: f.Database, Hosts: f.hosts, Proxies: f.Proxies, HSTS: f.hsts()}
 	var err error
 	if f.Token != "" {
 		if s.Token, err = sidecar.OpenToken(f.Token, logger); err != nil {

@@ -1,0 +1,47 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/audit"
+)
+
+const auditLong = `Print what operators did, newest first: step-downs, hand-overs and drains, and changes of
+schedules, processors and alerts, with the requester.
+
+RESULT is "done", or "requested" if the dashboard sent a request and no effect of it is on
+record. Terms that ended because their node drained are part of the drain.`
+
+// actions are the actions of operators.
+var actions = &connect.Subject[*connect.WorkDatabase]{
+	Name: "action", List: "tenure audit",
+	Open:    func(d *connect.WorkDatabase) *connect.WorkDatabase { return d },
+	Unknown: func(error) (name string, known []string) { return "", nil },
+}
+
+// NewAudit returns the command "tenure audit".
+func NewAudit(out *console.Output) *cobra.Command {
+	return actions.ReadMost(&cobra.Command{
+		Use: "audit", Short: "Print who did what, and when", Long: auditLong, Args: console.NoArgs,
+		Example: "  tenure audit\n  tenure audit --count 1000 -o json",
+	}, func(ctx context.Context, d *connect.WorkDatabase, _ []string, most int) error {
+		entries, err := audit.Read(ctx, d.Backend, d.Pool, most)
+		if err != nil {
+			return err
+		}
+		all := record.NewAudit(entries)
+		rows := [][]string{{"AT", "BY", "ACTION", "KIND", "NAME", "RESULT", "DETAIL"}}
+		for _, a := range all.Actions {
+			rows = append(rows, []string{
+				console.DayTime(time.Time(a.At)), console.Flatten(a.By), console.Flatten(a.Action), a.Kind, console.Flatten(a.Name), a.Result, console.OrDash(console.Flatten(a.Detail)),
+			})
+		}
+		return out.PrintTable(all, rows, "DETAIL")
+	})
+}

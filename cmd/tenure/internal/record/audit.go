@@ -1,0 +1,32 @@
+package record
+
+import "github.com/exactly-one/tenure/internal/audit"
+
+// Audit is a list of actions of operators as printed.
+type Audit struct {
+	Actions []AuditAction `json:"actions"`
+}
+
+// AuditAction is one action of an operator as printed.
+type AuditAction struct {
+	At     Time   `json:"at"`
+	By     string `json:"by"`
+	Kind   string `json:"kind"` // role, node, schedule, processor or alert
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	Detail string `json:"detail,omitempty"`
+	Result string `json:"result"` // done, or requested: no effect is on record
+}
+
+// NewAudit returns actions as printed.
+func NewAudit(entries []audit.Entry) Audit {
+	all := Audit{Actions: []AuditAction{}}
+	for _, e := range entries {
+		result := "requested"
+		if e.Done {
+			result = "done"
+		}
+		all.Actions = append(all.Actions, AuditAction{Time(e.At), e.By, e.Kind, e.Name, e.Action, e.Detail, result})
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/audit"
+)
+
+// The bounds on reading the actions of operators.
+const (
+	maxAudit     = 1000
+	auditAge     = 2 * time.Second // how long a reading serves all viewers
+	auditTimeout = 10 * time.Second
+)
+
+// auditLog is the latest reading of the actions of operators, which all viewers share.
+type auditLog struct {
+	read func(context.Context) ([]audit.Entry, error)
+	turn chan struct{} // its holder uses the fields below
+
+	entries []audit.Entry
+	err     error
+	at      time.Time // zero before the first reading
+}
+
+// newAuditLog returns nil without a database.
+func newAuditLog(config Config) *auditLog {
+	if config.Database == nil {
+		return nil
+	}
+	return &auditLog{turn: make(chan struct{}, 1), read: func(ctx context.Context) ([]audit.Entry, error) {
+		return audit.Read(ctx, config.Backend, config.Database, maxAudit)
+	}}
+}
+
+// latest returns the actions, and reads them again if the last reading is old. After a
+// failure it also waits, however many viewers there are.
+func (l *auditLog) latest(ctx context.Context) ([]audit.Entry, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l.at.IsZero() || time.Since(l.at) >= auditAge {
+		// Other viewers get the result too: it does not end with the first request.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
+		defer cancel()
+		l.entries, l.err = l.read(ctx)
+		l.at = time.Now()
+	}
+	return l.entries, l.err
+}
+
+// auditRecord is an action of an operator.
+type auditRecord struct {
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Kind   string    `json:"kind"`
+	Name   string    `json:"name"`
+	Action string    `json:"action"`
+	Detail string    `json:"detail"`
+	Done   bool      `json:"done"`
+}
+
+// getAudit lists who did what, the latest first.
+func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
+	if d.audit == nil {
+		refuse(w, http.StatusNotFound, "this dashboard has no database connection for the actions of operators")
+		return
+	}
+	entries, err := d.audit.latest(r.Context())
+	if err != nil {
+		d.log.Warn("the actions of operators cannot be read", "error", err)
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read; see the log of the dashboard")
+		return
+	}
+	wanted := search(r)
+	offset, limit := pageOf(r)
+	page := list[auditRecord]{Rows: []auditRecord{}}
+	for i, e := range entries {
+		if wanted != "" && !strings.Contains(strings.ToLower(strings.Join([]string{e.By, e.Kind, e.Name, e.Action, e.Detail}, " ")), wanted) {
+			continue
+		}
+		if page.Total++; page.Total > offset && len(page.Rows) < limit {
+			page.Rows = append(page.Rows, auditRecord{len(entries) - i, e.At, e.By, e.Kind, e.Name, e.Action, e.Detail, e.Done})
+		}
+	}
+	answer(w, http.StatusOK, page)
+}

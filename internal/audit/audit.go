@@ -1,0 +1,102 @@
+// Package audit reads who changed what in an installation: what operators asked of roles
+// and nodes, and what they changed of schedules, processors and alerts.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
+// Entry is one action of an operator.
+type Entry struct {
+	At     time.Time
+	By     string // the requester
+	Kind   string // role, node, schedule, processor or alert
+	Name   string // of the role, node, schedule, processor or alert
+	Action string
+	Detail string
+	Done   bool // false: it was requested, and no effect is on record
+}
+
+// The records of roles and nodes have what took effect, whoever asked in which way. A
+// request of the dashboard is shown only if they have no effect of it: it was made, and
+// the leader or node has not done it. Terms that end because their node drains are part of
+// the drain.
+const (
+	readEffects = `
+WITH ended AS (
+    SELECT ended_at AS at, ended_by AS by, role, term, node_id, node_name, end_reason
+    FROM {history}
+    WHERE ended_by <> '' AND end_reason IN ('stepped_down', 'handed_over')
+    UNION ALL
+    SELECT ended_at, ended_by, role, term, node_id, node_name, end_reason
+    FROM {terms}
+    WHERE ended_at IS NOT NULL AND ended_by <> '' AND end_reason IN ('stepped_down', 'handed_over')
+), drained AS (
+    SELECT at, changed_by AS by, node_id, node_name, CASE status WHEN 'draining' THEN 'drain' ELSE 'undrain' END AS action
+    FROM {node_history}
+    WHERE changed_by <> ''
+        AND (status = 'draining' AND previous <> 'draining' OR status = 'active' AND previous = 'draining')
+), actions AS (
+    SELECT at, by, 'role' AS kind, role AS name,
+        CASE end_reason WHEN 'stepped_down' THEN 'step_down' ELSE 'hand_over' END AS action,
+        'term ' || term || ' of ' || node_name AS detail, true AS done
+    FROM ended e
+    WHERE NOT EXISTS (
+        SELECT FROM drained d
+        WHERE d.action = 'drain' AND d.node_id = e.node_id AND d.by = e.by AND d.at <= e.at AND e.at < d.at + interval '10 minutes'
+    )
+    UNION ALL
+    SELECT at, by, 'node', node_name, action, node_id::text, true
+    FROM drained`
+
+	readChanges = `
+    UNION ALL
+    SELECT c.at, c.changed_by, c.kind, coalesce(n.name, c.name), c.action, c.detail, c.kind NOT IN ('role', 'node')
+    FROM {changes} c
+    LEFT JOIN {nodes} n ON c.kind = 'node' AND n.id::text = c.name
+    WHERE NOT (c.kind = 'role' AND EXISTS (
+            SELECT FROM ended e
+            WHERE e.role = c.name AND e.by = c.changed_by
+                AND e.end_reason = CASE c.action WHEN 'step_down' THEN 'stepped_down' ELSE 'handed_over' END
+                AND e.at > c.at - interval '1 minute' AND e.at < c.at + interval '2 minutes'
+        ))
+        AND NOT (c.kind = 'node' AND EXISTS (
+            SELECT FROM drained d
+            WHERE d.node_id::text = c.name AND d.by = c.changed_by AND d.action = c.action
+                AND d.at > c.at - interval '1 minute' AND d.at < c.at + interval '2 minutes'
+        ))`
+
+	readLatest = `
+)
+SELECT at, by, kind, name, action, detail, done
+FROM actions
+ORDER BY at DESC, kind, name COLLATE "C"
+LIMIT $1`
+)
+
+// Read returns the latest actions, at most limit, the latest first. The backend is a
+// *postgres.Backend, and database is where its schema is.
+func Read(ctx context.Context, backend any, database schema.Querier, limit int) ([]Entry, error) {
+	tables := schema.Of(backend)
+	template := readEffects
+	exist, err := tables.Has(ctx, database, features.Changes)
+	if err != nil {
+		return nil, fmt.Errorf("read the actions of operators: %w", err)
+	}
+	if exist {
+		template += readChanges
+	}
+	rows, _ := database.Query(ctx, tables.SQL(template+readLatest), limit)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
+	if err != nil {
+		return nil, fmt.Errorf("read the actions of operators: %w", err)
+	}
+	return all, nil
+}

@@ -25,6 +25,9 @@ type Authentication struct {
 	// [Passwords].
 	Password func(user, password string) (access Access, ok bool)
 
+	// SignOn logs users in at another site. Their login sessions last for 12 hours.
+	SignOn *SignOn
+
 	// UserHeader is a header in which a reverse proxy names the user, such as
 	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
 	// must be set too. The proxy must remove the header from its clients' requests.
@@ -45,6 +48,8 @@ type Authentication struct {
 
 func (a Authentication) validate() error {
 	switch {
+	case a.SignOn != nil && (a.SignOn.Begin == nil || a.SignOn.Finish == nil):
+		return invalid("SignOn requires Begin and Finish")
 	case a.UserHeader != "" && len(a.TrustedProxies) == 0:
 		return invalid("UserHeader requires TrustedProxies: otherwise any client could send it")
 	case slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return !p.IsValid() }):

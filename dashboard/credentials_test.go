@@ -45,7 +45,7 @@ func TestCredentialsOfAnotherSystemAreIgnored(t *testing.T) {
 	g := newGuard(Config{Authentication: Authentication{Token: all.Token}})
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	r.Header.Set("Authorization", basic)
-	r.AddCookie(&http.Cookie{Name: cookieName, Value: g.sessions.begin(annasToken)})
+	r.AddCookie(&http.Cookie{Name: cookieName, Value: g.sessions.begin(session{token: annasToken})})
 	if v := g.identify(r); v.user != "anna" || v.way != byCookie {
 		t.Errorf("a session behind a proxy with passwords: %+v", v)
 	}
@@ -59,11 +59,11 @@ func TestCookieNameDependsOnTLS(t *testing.T) {
 		g := newGuard(Config{BasePath: base, Authentication: authentication(t)})
 		r := httptest.NewRequest(http.MethodGet, "https://x/", http.NoBody)
 		r.TLS = &tls.ConnectionState{}
-		c := g.cookie(r, g.sessions.begin(annasToken), time.Hour)
+		c := g.cookie(r, g.sessions.begin(session{token: annasToken}), time.Hour)
 		if c.Name != want || c.Path != base+"/" || c.Domain != "" || !c.Secure {
 			t.Errorf("below %q: %v", base, c)
 		}
-		mallory := g.sessions.begin(annasToken)
+		mallory := g.sessions.begin(session{token: annasToken})
 		for _, tossed := range []string{"unknown", mallory} {
 			r := httptest.NewRequest(http.MethodGet, "https://x/", http.NoBody)
 			r.Header.Set("Cookie", cookieName+"="+tossed+"; "+c.Name+"="+c.Value)
@@ -74,7 +74,7 @@ func TestCookieNameDependsOnTLS(t *testing.T) {
 	}
 	g := newGuard(Config{Authentication: authentication(t)})
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-	r.Header.Set("Cookie", cookieName+"=unknown; "+cookieName+"="+g.sessions.begin(annasToken))
+	r.Header.Set("Cookie", cookieName+"=unknown; "+cookieName+"="+g.sessions.begin(session{token: annasToken}))
 	if v := g.identify(r); v.user != "anna" {
 		t.Errorf("another cookie of the same name hides the session: %+v", v)
 	}

@@ -168,7 +168,7 @@ type forgedRecord struct {
 // canBeKnown reports whether a request could authenticate its sender.
 func (g *guard) canBeKnown() bool {
 	a := g.authentication
-	return a.Token != nil || a.Password != nil || a.UserHeader != ""
+	return a.Token != nil || a.Password != nil || a.UserHeader != "" || a.SignOn != nil
 }
 
 func (g *guard) mayAct(v visitor) bool {
@@ -190,6 +190,7 @@ type sessionRecord struct {
 	MayLook   bool   `json:"may_look"`
 	MayAct    bool   `json:"may_act"`
 	LogIn     string `json:"log_in"`      // how one can: token, password, or not at all
+	SignOn    bool   `json:"sign_on"`     // whether one can log in at another site
 	CanLogOut bool   `json:"can_log_out"` // of a session
 	ReadOnly  bool   `json:"read_only"`   // for everybody
 	Token     string `json:"csrf_token"`
@@ -201,10 +202,12 @@ func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
 	v := g.identify(r)
 	record := sessionRecord{
 		Title: d.config.Title, User: v.user, MayLook: g.mayLook(v), MayAct: g.mayAct(v),
-		LogIn: g.loginWay(), CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody, Version: version(),
+		LogIn: g.loginWay(), SignOn: g.authentication.SignOn != nil, CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody, Version: version(),
 	}
-	wantsIn := !record.MayLook || v.way == nobody && r.URL.Query().Has("login")
-	if wantsIn && record.LogIn != "token" {
+	asks := r.URL.Query().Has("login")
+	wantsIn := !record.MayLook || v.way == nobody && asks
+	onPage := record.LogIn == "token" || record.SignOn && !asks // the page shows how
+	if wantsIn && !onPage {
 		g.challenge(w, r) // the browser asks for a password
 		return
 	}
@@ -261,7 +264,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.log.Info("logged in to the dashboard", "user", user.Name, "access", user.Access, "from", address)
-	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
+	http.SetCookie(w, g.cookie(r, g.sessions.begin(session{token: token}), sessionLife))
 	answer(w, http.StatusOK, map[string]string{"user": user.Name})
 }
 

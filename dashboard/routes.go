@@ -20,6 +20,8 @@ func (d *Dashboard) routes() http.Handler {
 	mux.HandleFunc("POST /api/login", d.guard.login)
 	mux.HandleFunc("POST /api/logout", d.guard.logout)
 	mux.HandleFunc("GET /api/session", d.session)
+	mux.HandleFunc("GET /login", d.guard.beginSignOn)
+	mux.HandleFunc("GET /login/callback", d.guard.finishSignOn)
 	read("/api/now", d.getNow)
 	read("/api/roles", d.getRoles)
 	read("/api/role", d.getRole)

@@ -16,8 +16,9 @@ const (
 	maxSessions = 1000 // the oldest are removed
 )
 
-// sessions are the login sessions of users that entered a token. They are kept in
-// memory: after a restart, users enter the token again. It is safe for concurrent use.
+// sessions are the login sessions of users that entered a token or logged in at another
+// site. They are kept in memory: after a restart, users log in again. It is safe for
+// concurrent use.
 type sessions struct {
 	now func() time.Time
 
@@ -27,16 +28,18 @@ type sessions struct {
 
 // session keeps the token with which it began, so that it ends with the token.
 type session struct {
-	token string
+	token string // empty after a login at another site
+	user  User   // after a login at another site
 	began time.Time
 }
 
 func newSessions() *sessions { return &sessions{now: time.Now, open: map[string]session{}} }
 
 // begin opens a session and returns its key.
-func (s *sessions) begin(token string) string {
+func (s *sessions) begin(opened session) string {
 	key := rand.Text()
 	now := s.now()
+	opened.began = now
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	oldest, at := "", now.Add(time.Second)
@@ -50,7 +53,7 @@ func (s *sessions) begin(token string) string {
 	if len(s.open) >= maxSessions {
 		delete(s.open, oldest)
 	}
-	s.open[digestOf(key)] = session{token, now}
+	s.open[digestOf(key)] = opened
 	return key
 }
 
@@ -58,9 +61,6 @@ func (s *sessions) begin(token string) string {
 // with the same name, which name no session, or one of that host: the cookies that it
 // cannot set take precedence.
 func (s *sessions) find(r *http.Request, token func(string) (User, bool)) (user User, key string, ok bool) {
-	if token == nil {
-		return User{}, "", false
-	}
 	for _, name := range cookieNames {
 		for _, cookie := range r.CookiesNamed(name) {
 			s.mu.Lock()
@@ -69,7 +69,10 @@ func (s *sessions) find(r *http.Request, token func(string) (User, bool)) (user 
 			if !ok || s.now().Sub(found.began) >= sessionLife {
 				continue
 			}
-			if user, ok = token(found.token); ok && isUser(user.Name) {
+			if user, ok = found.user, found.token == ""; !ok && token != nil {
+				user, ok = token(found.token)
+			}
+			if ok && isUser(user.Name) {
 				return user, cookie.Value, true
 			}
 		}
@@ -108,18 +111,22 @@ const (
 // first.
 var cookieNames = []string{hostPrefix + cookieName, securePrefix + cookieName, cookieName}
 
-// cookie returns the cookie for a session. Scripts and other sites cannot read it, and
-// with TLS it is never sent in the clear.
+// cookie returns the cookie for a session.
 func (g *guard) cookie(r *http.Request, key string, age time.Duration) *http.Cookie {
+	return g.hiddenCookie(cookieName, key, age, g.secure(r), http.SameSiteStrictMode)
+}
+
+// hiddenCookie returns a cookie that scripts cannot read, and which with TLS is never
+// sent in the clear.
+func (g *guard) hiddenCookie(name, value string, age time.Duration, secure bool, site http.SameSite) *http.Cookie {
 	cookie := &http.Cookie{
-		Name: cookieName, Value: key, Path: g.basePath + "/", MaxAge: int(age.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure(r),
+		Name: name, Value: value, Path: g.basePath + "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: site, Secure: secure,
 	}
 	switch {
 	case cookie.Secure && cookie.Path == "/":
-		cookie.Name = hostPrefix + cookieName
+		cookie.Name = hostPrefix + name
 	case cookie.Secure:
-		cookie.Name = securePrefix + cookieName
+		cookie.Name = securePrefix + name
 	}
 	return cookie
 }

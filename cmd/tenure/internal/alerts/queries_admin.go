@@ -77,7 +77,7 @@ WITH silence AS (
     INSERT INTO {changes} (changed_by, kind, name, action, detail)
     SELECT created_by, 'alert', CASE WHEN rule = '' THEN 'all alerts' ELSE rule END, 'silence',
         'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'
-        || CASE WHEN matchers = '{}' THEN '' ELSE ' with ' || matchers END
+        || CASE WHEN matchers = '{}' THEN '' ELSE ' with ' || matchers::text END
         || CASE WHEN comment = '' THEN '' ELSE ': ' || comment END
     FROM silence
 )

@@ -17,6 +17,7 @@ func (r *reader) checkRelations() {
 	r.checkTiming()
 	r.checkAlerts()
 	r.checkUsers()
+	r.checkSignOn()
 	for i := range r.file.elements["cron"] {
 		r.required(fmt.Sprintf("cron[%d]", i), "name", "schedule", "command")
 	}

@@ -1,16 +1,21 @@
 package serve
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/signon"
 	"github.com/exactly-one/tenure/dashboard"
 )
 
 // authentication returns who may view and act. Acting needs an operator's token or
 // password, or a proxy that names an operator.
-func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, passwords *passwords) dashboard.Authentication {
+func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, passwords *passwords, provider *signon.Provider) dashboard.Authentication {
 	who := dashboard.Authentication{UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
 	if len(c.operators) > 0 {
 		who.AccessOf = func(user string) dashboard.Access {
@@ -19,6 +24,9 @@ func (c *serveCommand) authentication(server *service.HTTPServer, proxies []neti
 			}
 			return dashboard.Viewer
 		}
+	}
+	if provider != nil {
+		who.SignOn = provider.SignOn()
 	}
 	if c.passwords != "" || len(c.users) > 0 {
 		who.Password = passwords.known
@@ -38,4 +46,22 @@ func userOf(server *service.HTTPServer, token string) (user dashboard.User, ok b
 		user, ok = dashboard.User{Name: "viewer"}, true
 	}
 	return user, ok
+}
+
+// openProvider returns the OpenID Connect provider of the configuration file, or nil. One
+// that does not answer within some seconds is logged: users can log in when it does.
+func (c *serveCommand) openProvider(ctx context.Context, file *config.File, log *slog.Logger) (*signon.Provider, error) {
+	settings, ok := file.SignOn()
+	if !ok {
+		return nil, nil
+	}
+	settings.RedirectURL = strings.TrimSuffix(c.external, "/") + "/login/callback"
+	provider, err := signon.New(settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := provider.Check(ctx); err != nil {
+		log.Error("users cannot log in by OpenID Connect until the provider answers", "error", err)
+	}
+	return provider, nil
 }

@@ -60,6 +60,7 @@ type serveCommand struct {
 	header    string
 	operators []string
 	users     []config.User // of the configuration file
+	oidc      bool          // the configuration file has a provider
 	external  string
 	proxies   []string
 	hsts      flagvalue.Duration
@@ -115,8 +116,10 @@ func (c *serveCommand) check() error {
 		return console.Usage("--listen is empty; it must be an address, such as :8080")
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; it must be at least 1h", c.keep.Value)
-	case c.login && c.Listen.Token == "" && c.Listen.Viewers == "" && c.passwords == "" && c.header == "" && len(c.users) == 0:
-		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file, --user-header or [[dashboard.users]]")
+	case c.login && c.Listen.Token == "" && c.Listen.Viewers == "" && c.passwords == "" && c.header == "" && len(c.users) == 0 && !c.oidc:
+		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file, --user-header, [[dashboard.users]] or [dashboard.oidc]")
+	case c.oidc && c.external == "":
+		return console.Usage("[dashboard.oidc] needs --external-url: the provider sends browsers back to it")
 	case len(c.operators) > 0 && c.header == "":
 		return console.Usage("--operator needs --user-header: it names users of the proxy")
 	case c.login && !c.dashboard:
@@ -167,6 +170,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		c.Listen.HSTS = &c.hsts.Value
 	}
 	c.users = file.File.Users()
+	_, c.oidc = file.File.SignOn()
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -182,6 +186,11 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	provider, err := c.openProvider(ctx, file.File, nodeConfig.Logger)
+	if err != nil {
+		return err
+	}
+	defer provider.Close()
 	if !cmd.Flags().Changed("node-role") {
 		c.Member.Roles = []string{"observer"} // it does no other work for the cluster
 	}
@@ -217,7 +226,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		},
 		Samples: pool,
 		Listening: func(server *service.HTTPServer) error {
-			who = c.authentication(server, proxies, passwords)
+			who = c.authentication(server, proxies, passwords, provider)
 			return c.out.Print(servedRecord{server.URL()}, "serving "+server.URL())
 		},
 		Opened: func(p *service.Participant) (end func(), err error) {

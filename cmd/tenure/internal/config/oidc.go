@@ -1,0 +1,70 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/signon"
+)
+
+const oidcTable = "dashboard.oidc."
+
+var oidcKeys = []key{
+	{path: oidcTable + "issuer", kind: text, evidence: userEvidence, check: issuer, note: "none: no single sign-on"},
+	{path: oidcTable + "client_id", kind: text, evidence: userEvidence, note: "none"},
+	{path: oidcTable + "client_secret_file", kind: text, evidence: userEvidence, note: "none: a public client"},
+	{path: oidcTable + "scopes", kind: texts, evidence: userEvidence, note: "openid, email and profile"},
+	{path: oidcTable + "groups_claim", kind: text, evidence: userEvidence, fallback: "groups"},
+	{path: oidcTable + "operator_emails", kind: texts, evidence: userEvidence, check: emails, note: "none"},
+	{path: oidcTable + "operator_groups", kind: texts, evidence: userEvidence, note: "none"},
+	{path: oidcTable + "viewer_emails", kind: texts, evidence: userEvidence, check: emails, note: "none"},
+	{path: oidcTable + "viewer_groups", kind: texts, evidence: userEvidence, note: "none"},
+}
+
+// SignOn returns the OpenID Connect provider of the file, without the address to which it
+// sends browsers back; false if there is none.
+func (f *File) SignOn() (signon.Config, bool) {
+	if f == nil || !f.set(oidcTable+"issuer") {
+		return signon.Config{}, false
+	}
+	list := func(name string) []string { return f.texts(oidcTable + name) }
+	return signon.Config{
+		Issuer: f.text(oidcTable + "issuer"), ClientID: f.text(oidcTable + "client_id"), SecretFile: f.text(oidcTable + "client_secret_file"),
+		Scopes: list("scopes"), GroupsClaim: f.text(oidcTable + "groups_claim"),
+		OperatorEmails: list("operator_emails"), OperatorGroups: list("operator_groups"),
+		ViewerEmails: list("viewer_emails"), ViewerGroups: list("viewer_groups"),
+	}, true
+}
+
+// checkSignOn checks the keys of OpenID Connect against each other.
+func (r *reader) checkSignOn() {
+	table := strings.TrimSuffix(oidcTable, ".")
+	at, has := r.file.tables[table]
+	if !has {
+		return
+	}
+	for _, name := range []string{"issuer", "client_id"} {
+		if !r.file.set(oidcTable + name) {
+			r.fault(at, "%s needs %s", table, name)
+		}
+	}
+	lists := []string{"operator_emails", "operator_groups", "viewer_emails", "viewer_groups"}
+	if !slices.ContainsFunc(lists, func(name string) bool { return len(r.file.texts(oidcTable+name)) > 0 }) {
+		r.fault(at, "%s needs one of %s: no user could log in", table, strings.Join(lists, ", "))
+	}
+}
+
+func issuer(value any) error {
+	text, _ := value.(string)
+	return signon.CheckIssuer(text)
+}
+
+func emails(value any) error {
+	items, _ := value.([]string)
+	for _, item := range items {
+		if err := signon.CheckEmail(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+// Package signon logs users of the dashboard in at a provider of OpenID Connect, by the
+// authorization code flow with PKCE.
+package signon
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// The bounds on the provider.
+const (
+	requestTimeout = 5 * time.Second  // for one request
+	finishTimeout  = 15 * time.Second // for all requests of a login
+	maxAnswer      = 1 << 20          // bytes
+	maxLogins      = 8                // that finish at the same time
+	maxSecret      = 4096             // bytes
+)
+
+// Provider is a provider of OpenID Connect. It is safe for concurrent use.
+type Provider struct {
+	config Config
+	client *http.Client
+	logins chan struct{}
+
+	mu    sync.Mutex
+	known *oidc.Provider // nil until it has described itself
+}
+
+// New returns a provider, which need not answer yet. An error matches
+// tenure.ErrInvalidConfig.
+func New(config Config) (*Provider, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &Provider{
+		config: config, client: &http.Client{Timeout: requestTimeout, Transport: bounded{transport}}, logins: make(chan struct{}, maxLogins),
+	}, nil
+}
+
+// bounded bounds the bodies of answers.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
+}
+
+// Close closes idle connections. A nil Provider has none.
+func (p *Provider) Close() {
+	if p != nil {
+		p.client.CloseIdleConnections()
+	}
+}
+
+// SignOn returns how the dashboard uses the provider.
+func (p *Provider) SignOn() *dashboard.SignOn {
+	return &dashboard.SignOn{Begin: p.begin, Finish: p.finish, Secure: strings.HasPrefix(p.config.RedirectURL, "https://")}
+}
+
+// Check asks the provider to describe itself, within some seconds.
+func (p *Provider) Check(ctx context.Context) error {
+	_, err := p.discover(ctx)
+	return err
+}
+
+// discover returns the provider as it describes itself. It asks again until it has
+// answered once.
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	known := p.known
+	p.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), requestTimeout)
+	defer cancel()
+	known, err := oidc.NewProvider(ctx, p.config.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("the OpenID Connect provider %s does not describe itself: %w", p.config.Issuer, oneLine(err))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = known
+	return known, nil
+}
+
+// oneLine shortens an error that repeats an answer of the provider.
+func oneLine(err error) error {
+	const most = 300
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
+	if len(text) <= most && text == err.Error() {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:min(len(text), most)], ""))
+}
+
+// oauth returns the OAuth 2.0 client. It reads the secret, which can change.
+func (p *Provider) oauth(known *oidc.Provider) (*oauth2.Config, error) {
+	client := &oauth2.Config{
+		ClientID: p.config.ClientID, Endpoint: known.Endpoint(), RedirectURL: p.config.RedirectURL,
+		Scopes: append([]string{oidc.ScopeOpenID, "email", "profile"}, p.config.Scopes...),
+	}
+	if p.config.SecretFile == "" {
+		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams // of a public client
+		return client, nil
+	}
+	secret, err := secretfile.Read(p.config.SecretFile, maxSecret)
+	if err != nil {
+		return nil, fmt.Errorf("read the secret of the OpenID Connect client: %w", err)
+	}
+	client.ClientSecret = strings.TrimSpace(string(secret))
+	return client, nil
+}
+
+// begin returns the address of the provider's login.
+func (p *Provider) begin(ctx context.Context, flow dashboard.Flow) (string, error) {
+	known, err := p.discover(ctx)
+	if err != nil {
+		return "", err
+	}
+	client, err := p.oauth(known)
+	if err != nil {
+		return "", err
+	}
+	return client.AuthCodeURL(flow.State, oidc.Nonce(flow.Nonce), oauth2.S256ChallengeOption(flow.Verifier)), nil
+}
+
+// finish returns the user whom the provider has sent back.
+func (p *Provider) finish(ctx context.Context, query url.Values, flow dashboard.Flow) (dashboard.User, error) {
+	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
+	defer cancel()
+	select {
+	case p.logins <- struct{}{}:
+		defer func() { <-p.logins }()
+	case <-ctx.Done():
+		return dashboard.User{}, errors.New("too many logins finish at the same time")
+	}
+	switch {
+	case subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(flow.State)) != 1:
+		return dashboard.User{}, errors.New("the answer has the state of another login")
+	case query.Has("iss") && query.Get("iss") != p.config.Issuer: // RFC 9207
+		return dashboard.User{}, errors.New("the answer is another provider's")
+	case query.Has("error"):
+		return dashboard.User{}, oneLine(fmt.Errorf("the provider refused the login: %q %q", query.Get("error"), query.Get("error_description")))
+	}
+	ctx = oidc.ClientContext(ctx, p.client)
+	found, err := p.claimsOf(ctx, query.Get("code"), flow)
+	if err != nil {
+		return dashboard.User{}, err
+	}
+	return p.config.userOf(found)
+}
+
+// claimsOf exchanges a code for the claims about its user.
+func (p *Provider) claimsOf(ctx context.Context, code string, flow dashboard.Flow) (claims, error) {
+	known, err := p.discover(ctx)
+	if err != nil {
+		return claims{}, err
+	}
+	client, err := p.oauth(known)
+	if err != nil {
+		return claims{}, err
+	}
+	token, err := client.Exchange(ctx, code, oauth2.VerifierOption(flow.Verifier))
+	if err != nil {
+		return claims{}, fmt.Errorf("the provider does not accept the code: %w", oneLine(err))
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return claims{}, errors.New("the provider sent no ID token")
+	}
+	id, err := known.Verifier(&oidc.Config{ClientID: p.config.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return claims{}, fmt.Errorf("the ID token is not valid: %w", oneLine(err))
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(flow.Nonce)) != 1 {
+		return claims{}, errors.New("the ID token has the nonce of another login")
+	}
+	if id.AccessTokenHash != "" {
+		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
+			return claims{}, fmt.Errorf("the access token does not belong to the ID token: %w", err)
+		}
+	}
+	found := claims{subject: id.Subject}
+	if err := found.read(id, p.config.groupsClaim()); err != nil {
+		return claims{}, err
+	}
+	if found.complete(p.config) || known.UserInfoEndpoint() == "" {
+		return found, nil
+	}
+	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	switch {
+	case err != nil:
+		return claims{}, fmt.Errorf("the provider does not describe the user: %w", oneLine(err))
+	case info.Subject != id.Subject:
+		return claims{}, errors.New("the provider describes another user")
+	}
+	return found, found.read(info, p.config.groupsClaim())
+}

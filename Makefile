@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/oidcprovider internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)

@@ -15,7 +15,7 @@ import (
 const library = "github.com/exactly-one/tenure"
 
 // unpublished are the modules that serve the repository alone: they get no tags.
-var unpublished = []string{"adapters/recipes", "bench/chaos", "deploy/validate", "internal/release"}
+var unpublished = []string{"adapters/recipes", "bench/chaos", "deploy/validate", "internal/oidcprovider", "internal/release"}
 
 // goModule is a module of the repository.
 type goModule struct {

@@ -67,7 +67,7 @@ func (g *guard) beginSignOn(w http.ResponseWriter, r *http.Request) {
 	address, err := on.Begin(r.Context(), g.flowOf(cookie))
 	if err != nil {
 		g.log.Error("a login at the identity provider cannot begin", "from", g.addressOf(r), "error", err)
-		tell(w, http.StatusServiceUnavailable, "The identity provider cannot be used at the moment. Try again; the log of the dashboard has the reason.")
+		say(w, http.StatusServiceUnavailable, "The identity provider cannot be used at the moment. Try again; the log of the dashboard has the reason.")
 		return
 	}
 	http.SetCookie(w, g.signOnCookie(r, flowCookie, cookie, flowLife, http.SameSiteLaxMode)) // it comes back from another site
@@ -86,7 +86,7 @@ func (g *guard) finishSignOn(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.signOnCookie(r, flowCookie, "", -time.Second, http.SameSiteLaxMode))
 	flow, ok := g.flowIn(r)
 	if !ok {
-		tell(w, http.StatusBadRequest, "This login did not begin in this browser, or it took too long. Open the dashboard and log in again.")
+		say(w, http.StatusBadRequest, "This login did not begin in this browser, or it took too long. Open the dashboard and log in again.")
 		return
 	}
 	user, err := on.Finish(r.Context(), r.URL.Query(), flow)
@@ -97,10 +97,10 @@ func (g *guard) finishSignOn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ErrNoAccess):
 		g.log.Warn("a user without access was refused", "user", user.Name, "from", from, "error", err)
-		tell(w, http.StatusForbidden, "You are logged in at the identity provider, and have no access to this dashboard. Ask its operator for access.")
+		say(w, http.StatusForbidden, "You are logged in at the identity provider, and have no access to this dashboard. Ask its operator for access.")
 	case err != nil:
 		g.log.Warn("a login at the identity provider failed", "from", from, "error", err)
-		tell(w, http.StatusBadGateway, "The login failed. Open the dashboard and log in again; the log of the dashboard has the reason.")
+		say(w, http.StatusBadGateway, "The login failed. Open the dashboard and log in again; the log of the dashboard has the reason.")
 	default:
 		g.log.Info("logged in to the dashboard", "user", user.Name, "access", user.Access, "from", from)
 		http.SetCookie(w, g.signOnCookie(r, cookieName, g.sessions.begin(session{user: user}), sessionLife, http.SameSiteStrictMode))
@@ -138,8 +138,8 @@ func (g *guard) signOnCookie(r *http.Request, name, value string, age time.Durat
 	return g.hiddenCookie(name, value, age, g.secureSignOn(r), site)
 }
 
-// tell answers a browser that does not show the page with a sentence.
-func tell(w http.ResponseWriter, status int, sentence string) {
+// say answers a browser that does not show the page with a sentence.
+func say(w http.ResponseWriter, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, sentence+"\n")

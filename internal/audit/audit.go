@@ -24,7 +24,7 @@ type Entry struct {
 	Done   bool // false: it was requested, and no effect is on record
 }
 
-// The records of roles and nodes have what took effect, whoever asked in which way. A
+// The records of roles and nodes have what took effect, with the requester of each. A
 // request of the dashboard is shown only if they have no effect of it: it was made, and
 // the leader or node has not done it. Terms that end because their node drains are part of
 // the drain.

@@ -39,7 +39,7 @@ func NewChecker() *Checker {
 var nobodys = &Hash{memory: newMemory, time: newTime, threads: newThreads, salt: make([]byte, saltSize), sum: make([]byte, sumSize)}
 
 // Check reports whether a password has a hash. Without a hash it takes as long as with
-// one that [New] made, so that the time does not tell which users exist. It waits while
+// one that [New] made, so that the time does not show which users exist. It waits while
 // too many checks are under way; the caller must limit these.
 func (c *Checker) Check(h *Hash, password string) bool {
 	known := h != nil

@@ -212,5 +212,6 @@ func (p *Provider) claimsOf(ctx context.Context, code string, flow dashboard.Flo
 	case info.Subject != id.Subject:
 		return claims{}, errors.New("the provider describes another user")
 	}
-	return found, found.read(info, p.config.groupsClaim())
+	err = found.read(info, p.config.groupsClaim())
+	return found, err
 }

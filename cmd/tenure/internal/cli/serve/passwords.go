@@ -57,7 +57,10 @@ func openPasswords(path string, users []config.User, log *slog.Logger) (*passwor
 			return nil, err
 		}
 	}
-	return p, p.list(users)
+	if err := p.list(users); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // list replaces the users of the configuration.
@@ -106,7 +109,7 @@ func (p *passwords) known(user, password string) (dashboard.Access, bool) {
 			return c.access, true
 		}
 	}
-	// The check of no hash always fails: the time does not tell which users exist.
+	// The check of no hash always fails: the time does not show which users exist.
 	return c.access, p.checker.Check(c.hash, password)
 }
 

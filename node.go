@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -294,10 +295,7 @@ func (n *Node) reconnect() (*session, error) {
 
 // requestSession wakes reconnect after the retry strategy gave up.
 func (n *Node) requestSession() {
-	select {
-	case n.retryNow <- struct{}{}:
-	default:
-	}
+	wakeup.Send(n.retryNow)
 }
 
 var defaultReconnect = retry.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}

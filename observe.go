@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // LeaderChange is a change of the leader of a role.
@@ -71,14 +72,7 @@ func (n *Node) Subscribe() (changed <-chan struct{}, stop func()) {
 // notifySubscribersLocked wakes all observations and subscriptions.
 func (n *Node) notifySubscribersLocked() {
 	for wake := range n.subscribers {
-		notify(wake)
-	}
-}
-
-func notify(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
+		wakeup.Send(wake)
 	}
 }
 
@@ -137,7 +131,7 @@ func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes cha
 			pause = min(pause, recheckDelays[recheck])
 			recheck++
 		}
-		if o.pause(ctx, wake, pause) {
+		if wakeup.AwaitOn(ctx, o.clock, pause, wake) {
 			recheck = 0
 		}
 	}
@@ -167,27 +161,9 @@ func (o *observation) poll(ctx context.Context, changes chan<- LeaderChange) boo
 // listen receives the backend's notifications. While that fails, run polls
 // every interval.
 func (o *observation) listen(ctx context.Context, listener Listener, wake chan<- struct{}) {
-	for ctx.Err() == nil {
-		err := listener.Listen(ctx, func() { notify(wake) })
-		if ctx.Err() == nil {
-			o.log.Warn("listening for notifications failed", "error", err)
-		}
-		o.pause(ctx, nil, o.interval)
-	}
-}
-
-// pause waits until d has passed, ctx ends, or a notification arrives, which it
-// reports.
-func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Duration) (notified bool) {
-	passed := make(chan struct{})
-	defer o.clock.AfterFunc(d, func() { close(passed) })()
-	select {
-	case <-wake:
-		return true
-	case <-passed:
-	case <-ctx.Done():
-	}
-	return false
+	wakeup.Listen(ctx, o.clock, o.interval, listener.Listen, func() { wakeup.Send(wake) }, func(err error) {
+		o.log.Warn("listening for notifications failed", "error", err)
+	})
 }
 
 // compare updates known and returns the changes, ordered by role.

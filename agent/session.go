@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // session is a node's session with the agent. One goroutine calls its methods,
@@ -85,7 +86,7 @@ func (s *session) receive() {
 			s.cause = sessionLost(answer.Err.Decode())
 			return
 		case answer.Event != "":
-			notify(s.changed)
+			wakeup.Send(s.changed)
 		default:
 			select {
 			case s.answers <- answer:
@@ -106,13 +107,6 @@ func sessionLost(err error) error {
 		return fmt.Errorf("%w: %s", tenure.ErrSuperseded, err.Error())
 	}
 	return fmt.Errorf("%w: the agent: %s", tenure.ErrSessionLost, err.Error())
-}
-
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // call sends a call and waits for its answer, without a deadline.

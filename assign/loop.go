@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // debounce is the minimum time between two passes after notifications of rows:
@@ -72,10 +74,7 @@ func (l *loop) pause(ctx context.Context, d time.Duration, value <-chan struct{}
 }
 
 func (l *loop) wakeUp() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(l.wake)
 }
 
 // listenToNodes wakes the loop after changes of the nodes, except of their
@@ -116,18 +115,12 @@ func (l *loop) listenToRows(ctx context.Context) {
 			}
 		}
 	})
-	for ctx.Err() == nil {
-		err := schema.Of(l.backend).Listen(ctx, l.config.topic(), func() {
-			select {
-			case news <- struct{}{}:
-			default:
-			}
-		})
-		if err != nil {
-			l.log.Warn("listening for rows failed; polling continues", "error", err)
-		}
-		l.pause(ctx, listenPause, nil)
+	listen := func(ctx context.Context, wake func()) error {
+		return schema.Of(l.backend).Listen(ctx, l.config.topic(), wake)
 	}
+	wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(news) }, func(err error) {
+		l.log.Warn("listening for rows failed; polling continues", "error", err)
+	})
 }
 
 // window limits a pass, and how long its locks outlive this process if it is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // ErrNodeDied is returned if a node died before it completed a request. It
@@ -106,12 +107,7 @@ func followNode(
 	defer cancel()
 	if listener, ok := store.(tenure.Listener); ok {
 		listening.Go(func() {
-			_ = listener.Listen(ctx, func() { // if this fails, polling has to suffice
-				select {
-				case news <- struct{}{}:
-				default:
-				}
-			})
+			_ = listener.Listen(ctx, func() { wakeup.Send(news) }) // if this fails, polling has to suffice
 		})
 	}
 	var last DrainProgress
@@ -130,7 +126,7 @@ func followNode(
 		if done, err := arrived(progress); done || err != nil {
 			return err
 		}
-		wait(ctx, clocks.System(), followInterval, news)
+		wakeup.AwaitOn(ctx, clocks.System(), followInterval, news)
 	}
 }
 

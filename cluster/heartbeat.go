@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 const markTimeout = 5 * time.Second
@@ -79,7 +80,7 @@ func (h *HeartbeatLoop) loop(ctx context.Context) {
 		h.node.Logger().Debug("the load of a process is measured on Linux only", "error", err)
 	}
 	for {
-		wait(ctx, h.node.Clock(), h.config.Interval, nil)
+		wakeup.AwaitOn(ctx, h.node.Clock(), h.config.Interval, nil)
 		if ctx.Err() != nil {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Store is a backend with a registry of nodes, such as *postgres.Backend. Its
@@ -107,7 +108,7 @@ func (m *Member) readRegistry(ctx context.Context) error {
 		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
 			return err
 		}
-		wait(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // also wakes up when a session is open
+		wakeup.AwaitOn(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // also wakes up when a session is open
 		if ctx.Err() != nil {
 			return err
 		}

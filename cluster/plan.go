@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // spreadStore is a [Store] that stores the definitions of spreads, as JSON, for
@@ -65,7 +66,7 @@ func (s *Spread) saveDefinition(ctx context.Context) {
 		if ctx.Err() == nil {
 			node.Logger().Warn("saving the definition of shared roles failed", "spread", s.name, "error", failed)
 		}
-		wait(ctx, node.Clock(), node.Timing().CheckInterval, nil)
+		wakeup.AwaitOn(ctx, node.Clock(), node.Timing().CheckInterval, nil)
 	}
 }
 

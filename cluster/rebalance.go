@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // ErrUnknownSpread is returned if no node has shared roles under this name.
@@ -153,7 +154,7 @@ func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progre
 	// it has handed some over.
 	for batch := range slices.Chunk(interleave(p.Moves), rebalanceBatch) {
 		if moved > 0 {
-			wait(ctx, clock, rebalancePause, nil)
+			wakeup.AwaitOn(ctx, clock, rebalancePause, nil)
 		}
 		failed = errors.Join(failed, applyBatch(ctx, store, clock, by, batch))
 		if ctx.Err() != nil {
@@ -221,7 +222,7 @@ func applyBatch(ctx context.Context, store Store, clock clocks.Clock, by string,
 		if len(pending) == 0 {
 			return failed
 		}
-		wait(ctx, clock, rebalancePoll, nil)
+		wakeup.AwaitOn(ctx, clock, rebalancePoll, nil)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %d of a batch: %w", errUnfinished, len(pending), context.Cause(ctx))
 		}

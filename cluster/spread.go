@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // defaultMoveDelay is the default of SpreadConfig.
@@ -238,8 +239,5 @@ func (s *Spread) broadcastLocked() {
 
 // wakeLoop makes the loop run again.
 func (s *Spread) wakeLoop() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(s.wake)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Roles are handed over in batches. The next batch begins when the last has
@@ -216,7 +217,7 @@ func (s *spreadRun) awaitNewLeaders(ctx context.Context, batch []transfer) {
 		}
 	}
 	for pause := 4 * time.Millisecond; ; pause *= 2 {
-		wait(ctx, node.Clock(), pause, nil)
+		wakeup.AwaitOn(ctx, node.Clock(), pause, nil)
 		holders, err := node.Holders(ctx, names)
 		if err != nil {
 			return // the pause is over, or the session is lost

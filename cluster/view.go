@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // viewPause is the minimum time between two reads of the registry. If reads
@@ -95,10 +96,7 @@ func (v *view) poll() (stop func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.pollers++
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(v.wake)
 	return func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -167,7 +165,7 @@ func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 		if err == nil {
 			pause = max(pause, min(pauseFactor*(v.clock.Now().Mono-begun), v.interval))
 		}
-		wait(ctx, v.clock, pause, nil)
+		wakeup.AwaitOn(ctx, v.clock, pause, nil)
 		v.awaitNext(ctx, pause, news)
 	}
 }
@@ -195,15 +193,4 @@ func (v *view) period() time.Duration {
 		return v.interval
 	}
 	return v.reread - rand.N(v.reread/rereadSpread)
-}
-
-// wait waits for d, for the end of ctx, or for a value.
-func wait(ctx context.Context, clock clocks.Clock, d time.Duration, value <-chan struct{}) {
-	passed := make(chan struct{})
-	defer clock.AfterFunc(d, func() { close(passed) })()
-	select {
-	case <-value:
-	case <-passed:
-	case <-ctx.Done():
-	}
 }

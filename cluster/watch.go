@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // ChangeKind is the kind of a [Change].
@@ -92,16 +93,7 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 // listen forwards the store's notifications. While that fails, polling has to
 // suffice.
 func (v *view) listen(ctx context.Context, listener tenure.Listener, news chan<- struct{}) {
-	for ctx.Err() == nil {
-		err := listener.Listen(ctx, func() {
-			select {
-			case news <- struct{}{}:
-			default:
-			}
-		})
-		if ctx.Err() == nil {
-			v.log.Warn("listening for changes of nodes failed", "error", err)
-		}
-		wait(ctx, v.clock, v.interval, nil)
-	}
+	wakeup.Listen(ctx, v.clock, v.interval, listener.Listen, func() { wakeup.Send(news) }, func(err error) {
+		v.log.Warn("listening for changes of nodes failed", "error", err)
+	})
 }

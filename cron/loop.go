@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // retryPause is the time between attempts while the database fails.
@@ -75,7 +77,7 @@ func (l *loop) run(ctx context.Context) {
 				l.log.Warn("running schedules failed; retrying", "error", err)
 			}
 			l.schedulesKnown = false
-			sleep(ctx, retryPause)
+			wakeup.Sleep(ctx, retryPause)
 			continue
 		}
 		if stopping && len(l.active) == 0 {
@@ -137,7 +139,7 @@ func (l *loop) wait(ctx context.Context, stopping bool) {
 		l.adopt()
 	case <-news:
 		l.schedulesKnown = false
-		sleep(ctx, notifyPause-time.Since(l.readAt))
+		wakeup.Sleep(ctx, notifyPause-time.Since(l.readAt))
 	}
 }
 
@@ -187,10 +189,7 @@ func (l *loop) report(o outcome) {
 
 // wakeUp makes the loop record outcomes.
 func (l *loop) wakeUp() {
-	select {
-	case l.finished <- struct{}{}:
-	default:
-	}
+	wakeup.Send(l.finished)
 }
 
 // reported returns the first outcomes that are not recorded yet.
@@ -209,12 +208,5 @@ func (l *loop) recorded(n int) {
 	l.mu.Unlock()
 	if left > 0 {
 		l.wakeUp()
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -125,10 +126,7 @@ func (s *Scheduler) Replace(schedules ...Schedule) error {
 	s.mu.Lock()
 	s.schedules = all
 	s.mu.Unlock()
-	select {
-	case s.replaced <- struct{}{}:
-	default: // the last replacement was not read yet
-	}
+	wakeup.Send(s.replaced)
 	return nil
 }
 

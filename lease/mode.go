@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -108,10 +109,8 @@ func (b *Backend) claimMode(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%w: nodes with sessions are running, or are creating the installation: stop them first", dberr.ErrInstallationInUse)
 		}
-		select {
-		case <-ctx.Done():
+		if !wakeup.Sleep(ctx, modePause) {
 			return fmt.Errorf("record the installation's mode: %w", context.Cause(ctx))
-		case <-time.After(modePause):
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -84,10 +85,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			r.log.Info("metrics samples are written again")
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
-		case <-time.After(jitter(r.interval)):
-		}
+		wakeup.Sleep(ctx, jitter(r.interval))
 	}
 	return nil
 }

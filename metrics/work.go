@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -96,10 +97,7 @@ func (c *Work) Run(ctx context.Context) error {
 			c.log.Info("the state of processors and schedules is read again")
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
-		case <-time.After(jitter(c.interval)):
-		}
+		wakeup.Sleep(ctx, jitter(c.interval))
 	}
 	return nil
 }

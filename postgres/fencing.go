@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // blockerTerminator terminates transactions that delay new terms for longer than the
@@ -89,10 +90,7 @@ func (f *blockerTerminator) run() {
 		if ended > 0 {
 			pause = fenceAgain
 		}
-		select {
-		case <-f.ctx.Done():
-		case <-time.After(pause):
-		}
+		wakeup.Sleep(f.ctx, pause)
 	}
 }
 

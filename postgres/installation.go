@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Lock keys, rows and term numbers protect only within one installation. So every
@@ -174,12 +175,10 @@ func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string)
 }
 
 func pauseForInstallation(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
+	if !wakeup.Sleep(ctx, installationPause+rand.N(installationPause)) {
 		return fmt.Errorf("wait for the installation's lock: %w", context.Cause(ctx))
-	case <-time.After(installationPause + rand.N(installationPause)):
-		return nil
 	}
+	return nil
 }
 
 // inUse returns the error that lists the live nodes of the installation.

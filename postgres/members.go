@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // The columns from the second to the one before name change often, the others
@@ -288,9 +289,7 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(max(time.Millisecond, left)):
-		case <-ctx.Done():
+		if !wakeup.Sleep(ctx, max(time.Millisecond, left)) {
 			return fmt.Errorf("forget a node: it may trust its last session for another %v: %w", left.Round(time.Millisecond), context.Cause(ctx))
 		}
 	}

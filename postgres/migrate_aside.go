@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // A migration that waits for a table blocks every session that comes after it,
@@ -30,12 +31,10 @@ const (
 func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
 	err := b.tryMigration(ctx, conn, firstTableWait, fn)
 	for hasCode(err, codeLockNotAvailable) {
-		select {
-		case <-ctx.Done():
+		if !wakeup.Sleep(ctx, migrationPause) {
 			return fmt.Errorf("migrate: a transaction keeps a table of the schema, see pg_stat_activity for long ones: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(migrationPause):
-			err = b.migrateAside(ctx, conn, fn)
 		}
+		err = b.migrateAside(ctx, conn, fn)
 	}
 	return b.migrationFailed(err)
 }

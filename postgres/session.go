@@ -19,6 +19,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // session is one incarnation of a node: the session connection and the watch. All
@@ -105,10 +106,7 @@ func (e *connListener) notification(n *pgconn.Notification) {
 	if n.Channel == e.nodes {
 		e.announceNodes()
 	}
-	select {
-	case e.moved <- struct{}{}:
-	default:
-	}
+	wakeup.Send(e.moved)
 }
 
 // announceNodes reports that the registry of nodes may have changed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -56,7 +57,7 @@ func (m *Admin) Pause(ctx context.Context, name, by string) error {
 		case err != nil:
 			return err
 		}
-		sleep(ctx, pausePoll)
+		wakeup.Sleep(ctx, pausePoll)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // A handler that does not return after its context has ended is reported after
@@ -51,7 +53,7 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 func (l *loop) watch(running context.Context, cause error) {
 	ended := time.Now()
 	for pause := firstReport; ; pause = min(2*pause, maxReport) {
-		sleep(running, pause)
+		wakeup.Sleep(running, pause)
 		if running.Err() != nil {
 			return
 		}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -48,20 +50,13 @@ func newWake(loops int) *wake {
 
 func (w *wake) changed() {
 	for _, l := range w.loops {
-		signal(l.changed)
+		wakeup.Send(l.changed)
 	}
 }
 
 func (w *wake) inserted() {
 	for _, l := range w.loops {
-		signal(l.inserted)
-	}
-}
-
-func signal(channel chan struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
+		wakeup.Send(l.inserted)
 	}
 }
 
@@ -74,14 +69,11 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 	debounce := min(max(minDebounce, time.Duration(len(w.loops))*debouncePerLoop), maxDebounce)
 	var listening sync.WaitGroup
 	defer listening.Wait()
-	listening.Go(func() {
-		for ctx.Err() == nil {
-			err := schema.Of(backend).Listen(ctx, Topic, func() { signal(inserts) })
-			if err != nil {
-				log.Warn("listening for events failed; polling continues", "error", err)
-			}
-			sleep(ctx, listenPause)
-		}
+	listening.Go(func() { // exits when ctx ends
+		listen := func(ctx context.Context, wake func()) error { return schema.Of(backend).Listen(ctx, Topic, wake) }
+		wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(inserts) }, func(err error) {
+			log.Warn("listening for events failed; polling continues", "error", err)
+		})
 	})
 	for {
 		select {
@@ -91,14 +83,7 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 			w.changed()
 		case <-inserts:
 			w.inserted()
-			sleep(ctx, debounce)
+			wakeup.Sleep(ctx, debounce)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

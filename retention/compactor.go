@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -142,7 +143,7 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 				logger.Debug("rolled up old rows", "rows", r.what, "count", count)
 			}
 		}
-		wait(ctx, term, pause)
+		wakeup.Await(ctx, pause, term.Stopping())
 	}
 	return nil
 }
@@ -182,13 +183,5 @@ func termOver(ctx context.Context, term *tenure.Term) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func wait(ctx context.Context, term *tenure.Term, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-term.Stopping():
-	case <-ctx.Done():
 	}
 }

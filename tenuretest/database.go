@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Database is a [tenure.Backend] in memory, for any number of nodes. It keeps
@@ -189,10 +190,7 @@ func (d *Database) notifyLocked() {
 
 func (d *Database) notifyListenersLocked() {
 	for news := range d.listeners {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
+		wakeup.Send(news)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/endreason"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Why a session is gone, as its client sees it.
@@ -219,10 +220,7 @@ func (s *session) wakeLocked() {
 		return
 	}
 	s.noticed = true
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	wakeup.Send(s.news)
 }
 
 // renewLocked restarts the lease.

@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // writeTimeout limits the writing of a message. A node has at most one answer and
@@ -182,10 +183,7 @@ func (c *client) loseLocked(err error) {
 }
 
 func (c *client) notify() {
-	select {
-	case c.events <- struct{}{}:
-	default:
-	}
+	wakeup.Send(c.events)
 }
 
 // arrived renews the lease of a node from which a call has arrived.

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 const (
@@ -94,7 +95,7 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 			}
 			s.cfg.Logger.Warn("opening a session failed", "error", err)
 			s.publish(nil, err)
-			pause(ctx, delay)
+			wakeup.Sleep(ctx, delay)
 			delay = min(2*delay, 2*time.Second)
 			continue
 		}
@@ -121,15 +122,6 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 		case <-idle.C:
 		}
 		idle.Stop()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -165,7 +157,7 @@ func (s *server) openHost(ctx context.Context, last int64) (*host, error) {
 			inner.Abort()
 			return nil, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err()))
 		}
-		pause(ctx, s.cfg.Timing.RefreshInterval/10)
+		wakeup.Sleep(ctx, s.cfg.Timing.RefreshInterval/10)
 	}
 	s.group.Go(h.serve)      // exits when the session is lost
 	s.group.Go(h.watchTrust) // exits when the session is lost

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // ErrTermOver is the cause with which the context of a [Leadership] ends.
@@ -91,10 +93,7 @@ func (w *Watch) Next(ctx context.Context) (*Leadership, error) {
 		if leadership != nil {
 			return leadership, nil
 		}
-		select {
-		case w.wanted <- struct{}{}:
-		default:
-		}
+		wakeup.Send(w.wanted)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -154,22 +153,11 @@ func (w *Watch) run(ctx context.Context) {
 
 // listen receives notifications. While that fails, run polls.
 func (w *Watch) listen(ctx context.Context, listen func(context.Context, func()) error, changed chan<- struct{}) {
-	wake := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	for ctx.Err() == nil {
-		if err := listen(ctx, wake); ctx.Err() == nil {
-			w.source.Log.Warn("listening for notifications failed", "error", err)
-		}
+	wake := func() { wakeup.Send(changed) }
+	wakeup.Listen(ctx, clocks.System(), errorPause, listen, wake, func(err error) {
+		w.source.Log.Warn("listening for notifications failed", "error", err)
 		wake()
-		select {
-		case <-time.After(errorPause):
-		case <-ctx.Done():
-		}
-	}
+	})
 }
 
 // pause waits for the time between two reads: until d has passed since the last one,

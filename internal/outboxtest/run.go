@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -148,7 +149,7 @@ func (r *runner) write(ctx context.Context, writer int) {
 			if err := r.store.Append(r.Context(), tx, events...); err != nil {
 				return err
 			}
-			pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
+			wakeup.Sleep(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
 			if rand.IntN(10) == 0 {
 				return errChange
 			}
@@ -158,13 +159,6 @@ func (r *runner) write(ctx context.Context, writer int) {
 			r.Errorf("writer %d: %v", writer, err)
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 
@@ -204,7 +198,7 @@ func (r *runner) stop(interrupted *int) {
 func (r *runner) kill(interrupted *int) {
 	r.Helper()
 	leader := r.publishing(r.term)
-	pause(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+	wakeup.Sleep(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
 	leader.Kill()
 	if leader.reported().Kind == publishing {
 		*interrupted++

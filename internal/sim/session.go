@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 var (
@@ -47,18 +48,12 @@ func (s *session) Incarnation() int64 { return s.backend.incarnation }
 
 // noticed handles a notification, with World.mu held.
 func (s *session) noticed() {
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	wakeup.Send(s.news)
 }
 
 // noticedNodes is noticed for notifications about nodes only.
 func (s *session) noticedNodes() {
-	select {
-	case s.nodeNews <- struct{}{}:
-	default:
-	}
+	wakeup.Send(s.nodeNews)
 }
 
 // disconnected handles the end of the connection, with World.mu held.

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -116,10 +117,7 @@ func (e *Engine) Reload(rules []Rule, set notifiers.Set) error {
 }
 
 func (e *Engine) wakeWriter() {
-	select {
-	case e.wake <- struct{}{}:
-	default: // it is awake already
-	}
+	wakeup.Send(e.wake)
 }
 
 // Run writes the rules to the database, and campaigns for the role
@@ -174,10 +172,8 @@ func (e *Engine) writeRules(ctx context.Context, t tables, node *tenure.Node) {
 				break
 			}
 			node.Logger().Warn("writing the alert rules failed", "error", err, "again_in", writeRetry)
-			select {
-			case <-ctx.Done():
+			if !wakeup.Sleep(ctx, writeRetry) {
 				return
-			case <-time.After(writeRetry):
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // The pause of a notifier after attempts that failed one after the other: what
@@ -51,11 +52,7 @@ func (s *sender) run(ctx context.Context) {
 			}
 			wait = min(wait, max(0, refresh-time.Since(refreshed)))
 		}
-		select {
-		case <-ctx.Done():
-		case <-news:
-		case <-time.After(wait):
-		}
+		wakeup.Await(ctx, wait, news)
 	}
 }
 
@@ -173,15 +170,10 @@ func (s *sender) noteSent(ctx context.Context) error {
 }
 
 func (*sender) pause(ctx context.Context, wait time.Duration) error {
-	if wait == 0 {
-		return ctx.Err()
+	if wait > 0 {
+		wakeup.Sleep(ctx, wait)
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-		return nil
-	}
+	return ctx.Err()
 }
 
 // refresh sends firing alerts again to notifiers that would forget them otherwise.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Source is what is read.
@@ -86,7 +88,7 @@ type follower[T any] struct {
 
 // read reads until ctx ends.
 func (f *follower[T]) read(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		at := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, readTimeout)
 		value, err := f.source.Read(bounded)
@@ -96,16 +98,12 @@ func (f *follower[T]) read(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !sleep(ctx, pause, nil) {
-			return
-		}
+		wakeup.Sleep(ctx, pause)
 		period := pollPeriod
 		if err == nil && f.listening.Load() {
 			period = quietPeriod
 		}
-		if !sleep(ctx, period-time.Since(at), f.woken) {
-			return
-		}
+		wakeup.Await(ctx, period-time.Since(at), f.woken)
 	}
 }
 
@@ -114,27 +112,11 @@ func (f *follower[T]) listen(ctx context.Context) {
 	for {
 		_ = f.source.Listen(ctx, func() { // reads report a database that does not answer
 			f.listening.Store(true)
-			select {
-			case f.woken <- struct{}{}:
-			default:
-			}
+			wakeup.Send(f.woken)
 		})
 		f.listening.Store(false)
-		if !sleep(ctx, pollPeriod, nil) {
+		if !wakeup.Sleep(ctx, pollPeriod) {
 			return
 		}
 	}
-}
-
-// sleep waits for d, or until woken. It returns false if ctx ends.
-func sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-woken:
-	case <-ctx.Done():
-		return false
-	}
-	return true
 }

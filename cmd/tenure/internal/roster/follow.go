@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // pause is the least time between two readings: changes that come together are
@@ -50,10 +51,7 @@ func Follow(ctx context.Context, source Source, interval time.Duration, log *slo
 func listen(ctx context.Context, listener tenure.Listener, interval time.Duration, log *slog.Logger, news chan<- struct{}) {
 	for {
 		err := listener.Listen(ctx, func() {
-			select {
-			case news <- struct{}{}:
-			default:
-			}
+			wakeup.Send(news)
 		})
 		if err != nil && ctx.Err() == nil {
 			log.Warn("listening for notifications failed", "error", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/leaderwatch"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // Server forwards connections to the leader that a watch reports.
@@ -82,12 +83,7 @@ func hold(leading context.Context, err error) {
 	if err != nil {
 		limit = holdReset
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-leading.Done():
-	case <-timer.C:
-	}
+	wakeup.Sleep(leading, limit)
 }
 
 // forward copies one direction. When it has ended, it calls ended, and then passes
@@ -136,12 +132,6 @@ func (s *Server) connect(ctx context.Context) (*leaderwatch.Leadership, net.Conn
 			return leadership, conn, nil
 		}
 		reason = err
-		timer := time.NewTimer(pause)
-		select {
-		case <-leadership.Context().Done():
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		wakeup.Await(ctx, pause, leadership.Context().Done())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // AwaitTrust waits until a command would not be asked to end as soon as it has
@@ -30,11 +31,6 @@ func Ending(term guardian.Term) bool {
 
 // Sleep pauses. It returns false when the term has ended or is stopping.
 func Sleep(term guardian.Term, pause time.Duration) bool {
-	select {
-	case <-time.After(pause):
-		return true
-	case <-term.Stopping():
-	case <-term.Context().Done():
-	}
-	return false
+	wakeup.Await(term.Context(), pause, term.Stopping())
+	return !Ending(term)
 }

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // errUnhealthy is matched by the error of work whose command is unhealthy.
@@ -64,10 +64,8 @@ func runHealthy(term guardian.Term, command guardian.Command, health lead.Health
 func (h *healthWatch) watch() {
 	var last error
 	for failures := 0; failures < lead.UnhealthyAfter; {
-		select {
-		case <-h.ctx.Done():
+		if !wakeup.Sleep(h.ctx, h.health.Every) {
 			return
-		case <-time.After(h.health.Every):
 		}
 		failure := h.run()
 		switch {

@@ -133,19 +133,8 @@ func (s *session) nextJob() (job, time.Duration) {
 		s.endLocked(ErrTrustExpired)
 	}
 	now := n.clock.Now().Mono
-	switch {
-	case s.ended:
-		return jobEnd, 0
-	case now >= s.nextBeat || len(s.heartbeatWaiters) > 0:
-		return jobHeartbeat, 0
-	case len(s.releases) > 0:
-		return jobRelease, 0
-	case s.leaving && len(s.terms) == 0:
-		return jobLeave, 0
-	case s.registry != nil && s.descriptionVersion != n.descriptionVersion && now >= s.describeAt:
-		return jobDescribe, 0
-	case len(s.calls) > 0:
-		return jobCall, 0
+	if first := s.firstJobLocked(now); first != jobWait {
+		return first, 0
 	}
 	due, next := s.dueLocked(now)
 	if len(due) > 0 {
@@ -158,10 +147,35 @@ func (s *session) nextJob() (job, time.Duration) {
 	if s.requestsPending && (len(s.terms) > 0 || s.registry != nil) {
 		return jobRequests, 0
 	}
-	if s.registry != nil && s.descriptionVersion != n.descriptionVersion {
+	if s.describesLocked() {
 		next = min(next, s.describeAt)
 	}
 	return jobWait, min(next, s.nextBeat) - now
+}
+
+// firstJobLocked returns the job that comes before acquiring roles, or jobWait if
+// there is none.
+func (s *session) firstJobLocked(now time.Duration) job {
+	switch {
+	case s.ended:
+		return jobEnd
+	case now >= s.nextBeat || len(s.heartbeatWaiters) > 0:
+		return jobHeartbeat
+	case len(s.releases) > 0:
+		return jobRelease
+	case s.leaving && len(s.terms) == 0:
+		return jobLeave
+	case s.describesLocked() && now >= s.describeAt:
+		return jobDescribe
+	case len(s.calls) > 0:
+		return jobCall
+	}
+	return jobWait
+}
+
+// describesLocked reports whether the registry has an old description of the node.
+func (s *session) describesLocked() bool {
+	return s.registry != nil && s.descriptionVersion != s.node.descriptionVersion
 }
 
 // wait waits until a notification arrives, wakeLocked is called, or d has

@@ -103,11 +103,13 @@ func (c Config) checkColumns(found map[string]column) error {
 			continue
 		}
 		is, there := found[need.column]
+		typed := need.types == nil || slices.Contains(need.types, is.typed) || need.enum && is.kind == "e"
+		privileged := is.readable && (is.writable || !need.update)
 		quoted := pgx.Identifier{need.column}.Sanitize()
 		switch {
 		case !there:
 			return invalid("the table %s has no column %s", name, quoted)
-		case need.types != nil && !slices.Contains(need.types, is.typed) && (!need.enum || is.kind != "e"):
+		case !typed:
 			return invalid("the column %s of %s is %s; it must be one of %s", quoted, name, is.typed, strings.Join(need.types, ", "))
 		case need.notNull && !is.notNull:
 			return invalid("the column %s may be null; run: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quoted, name, quoted)
@@ -115,7 +117,7 @@ func (c Config) checkColumns(found map[string]column) error {
 			return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
 		case need.column == c.Columns.ID && !is.unique:
 			return invalid("the column %s of %s needs a unique index on this column alone", quoted, name)
-		case !is.readable || need.update && !is.writable:
+		case !privileged:
 			return fmt.Errorf("%w: the database user lacks a privilege on the column %s of %s; see assign.Grants", dberr.ErrPrivilege, quoted, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,37 +70,52 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	if strings.HasPrefix(e.text, "TZ=") || strings.HasPrefix(e.text, "CRON_TZ=") {
 		return bad("set the time zone separately from the expression")
 	}
+	var err error
 	if duration, ok := strings.CutPrefix(e.text, "@every "); ok {
-		interval, err := time.ParseDuration(duration)
-		switch {
-		case err != nil:
-			return bad("%q is not a duration such as 15m or 1h30m", duration)
-		case interval < shortest:
-			return bad("the interval is %v; it must be at least %v", interval, shortest)
-		}
-		e.interval = interval
-		return e, nil
+		e.interval, err = parseInterval(duration)
+	} else {
+		err = e.parseFields()
 	}
+	if err != nil {
+		return bad("%v", err)
+	}
+	return e, nil
+}
+
+// parseInterval parses the time between two ticks.
+func parseInterval(duration string) (time.Duration, error) {
+	interval, err := time.ParseDuration(duration)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a duration such as 15m or 1h30m", duration)
+	case interval < shortest:
+		return 0, fmt.Errorf("the interval is %v; it must be at least %v", interval, shortest)
+	}
+	return interval, nil
+}
+
+// parseFields parses an expression of five or six fields, or a name such as @daily.
+func (e *Expression) parseFields() error {
 	fields := strings.Fields(e.text)
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
-		return bad("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
+		return fmt.Errorf("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
 	}
 	plain, daysOnly, weekdaysOnly := e.text, false, false
 	if len(fields) >= 5 {
 		rest, rules, noDays, noWeekdays, err := takeRules(fields)
 		if err != nil {
-			return bad("%v", err)
+			return err
 		}
 		e.rules, daysOnly, weekdaysOnly = rules, noDays, noWeekdays
 		plain = strings.Join(rest, " ")
 	}
 	parsed, err := fieldsParser.Parse(plain)
 	if err != nil {
-		return bad("%v", err)
+		return err
 	}
 	spec, ok := parsed.(*parser.SpecSchedule)
 	if !ok {
-		return bad("it is not a valid cron expression")
+		return errors.New("it is not a valid cron expression")
 	}
 	e.second, e.minute, e.hour, e.day, e.month = spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month
 	e.weekday = spec.Dow | spec.Dow>>7&1 // 7 is also Sunday
@@ -115,9 +131,9 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 		e.everyHour = strings.HasPrefix(fields[n-4], "*")
 	}
 	if e.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return bad("it never ticks: no such day exists")
+		return errors.New("it never ticks: no such day exists")
 	}
-	return e, nil
+	return nil
 }
 
 // String returns the text that was parsed.

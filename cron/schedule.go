@@ -126,29 +126,37 @@ func (s Schedule) parse() (timetable, error) {
 
 // parseTimes is parse for a schedule whose job another process has.
 func (s Schedule) parseTimes() (timetable, error) {
-	switch {
-	case tenure.NamedRole(s.Name).Validate() != nil:
-		return timetable{}, invalid("the schedule's name %q is invalid: it must be 1 to 255 bytes of UTF-8 without control characters", s.Name)
-	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:
-		return timetable{}, invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, CatchUpNone, CatchUpLatest, CatchUpAll)
-	case s.Overlap != OverlapSkip && s.Overlap != OverlapQueue && s.Overlap != OverlapAllow:
-		return timetable{}, invalid("the overlap of %s is %q; it must be %q, %q or %q", s.Name, s.Overlap, OverlapSkip, OverlapQueue, OverlapAllow)
-	case s.Policy != AtMostOnce && s.Policy != AtLeastOnce:
-		return timetable{}, invalid("the policy of %s is %q; it must be %q or %q", s.Name, s.Policy, AtMostOnce, AtLeastOnce)
-	case s.CatchUpLimit < 1 || s.CatchUpLimit > maxCatchUp:
-		return timetable{}, invalid("the catch-up limit of %s is %d; it must be between 1 and %d", s.Name, s.CatchUpLimit, maxCatchUp)
-	case s.Jitter < 0 || s.Jitter > maxJitter:
-		return timetable{}, invalid("the jitter of %s is %v; it must be between 0 and %v", s.Name, s.Jitter, maxJitter)
-	case s.Timeout < 0:
-		return timetable{}, invalid("the timeout of %s is %v; it must be at least 0", s.Name, s.Timeout)
-	case s.Retries < 0 || s.Retries > maxRetries:
-		return timetable{}, invalid("the number of retries of %s is %d; it must be between 0 and %d", s.Name, s.Retries, maxRetries)
+	if err := s.check(); err != nil {
+		return timetable{}, err
 	}
 	expression, err := parseIn(s.Expression, s.Zone)
 	if err != nil {
 		return timetable{}, fmt.Errorf("the schedule %s: %w", s.Name, err)
 	}
 	return timetable{Schedule: s, expression: expression}, nil
+}
+
+// check checks all settings but the expression.
+func (s Schedule) check() error {
+	switch {
+	case tenure.NamedRole(s.Name).Validate() != nil:
+		return invalid("the schedule's name %q is invalid: it must be 1 to 255 bytes of UTF-8 without control characters", s.Name)
+	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:
+		return invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, CatchUpNone, CatchUpLatest, CatchUpAll)
+	case s.Overlap != OverlapSkip && s.Overlap != OverlapQueue && s.Overlap != OverlapAllow:
+		return invalid("the overlap of %s is %q; it must be %q, %q or %q", s.Name, s.Overlap, OverlapSkip, OverlapQueue, OverlapAllow)
+	case s.Policy != AtMostOnce && s.Policy != AtLeastOnce:
+		return invalid("the policy of %s is %q; it must be %q or %q", s.Name, s.Policy, AtMostOnce, AtLeastOnce)
+	case s.CatchUpLimit < 1 || s.CatchUpLimit > maxCatchUp:
+		return invalid("the catch-up limit of %s is %d; it must be between 1 and %d", s.Name, s.CatchUpLimit, maxCatchUp)
+	case s.Jitter < 0 || s.Jitter > maxJitter:
+		return invalid("the jitter of %s is %v; it must be between 0 and %v", s.Name, s.Jitter, maxJitter)
+	case s.Timeout < 0:
+		return invalid("the timeout of %s is %v; it must be at least 0", s.Name, s.Timeout)
+	case s.Retries < 0 || s.Retries > maxRetries:
+		return invalid("the number of retries of %s is %d; it must be between 0 and %d", s.Name, s.Retries, maxRetries)
+	}
+	return nil
 }
 
 func parseIn(text, zone string) (Expression, error) {

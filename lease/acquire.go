@@ -46,27 +46,7 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 		if locked, err = s.lockRoles(ctx, on, roles); err != nil {
 			return err
 		}
-		var (
-			begin []string
-			later = map[int64][]string{} // by the time at which they may begin
-		)
-		for _, t := range available {
-			now, ok := locked[t.role]
-			switch {
-			case !ok:
-				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
-				continue
-			case now.term != t.term || now.holder != t.holder || now.key != t.key:
-				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster, or the key has changed
-				continue
-			}
-			if ready := s.readyAt(t, at); ready > at.now {
-				later[ready] = append(later[ready], t.role)
-				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: microseconds(ready - at.now)}
-			} else {
-				begin = append(begin, t.role)
-			}
-		}
+		begin, later := s.sortByReadiness(available, locked, at, results)
 		if err := s.closeTerms(ctx, on, available, locked); err != nil {
 			return err
 		}
@@ -94,6 +74,32 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 	}
 	s.closeSkipped(available, locked)
 	return results, nil
+}
+
+// sortByReadiness returns the roles whose terms may begin now, and those whose terms
+// may begin later, by that time. It adds the results of all other roles, and of later.
+func (s *session) sortByReadiness(
+	available []*roleRow, locked map[string]*roleRow, at serverState, results map[string]tenure.AcquireResult,
+) (begin []string, later map[int64][]string) {
+	later = map[int64][]string{}
+	for _, t := range available {
+		now, ok := locked[t.role]
+		switch {
+		case !ok:
+			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
+			continue
+		case now.term != t.term || now.holder != t.holder || now.key != t.key:
+			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster, or the key has changed
+			continue
+		}
+		if ready := s.readyAt(t, at); ready > at.now {
+			later[ready] = append(later[ready], t.role)
+			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: microseconds(ready - at.now)}
+		} else {
+			begin = append(begin, t.role)
+		}
+	}
+	return begin, later
 }
 
 // checkLive returns an error if this session has ended: other sessions could acquire

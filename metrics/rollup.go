@@ -38,38 +38,7 @@ func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (i
 	if err != nil {
 		return 0, fmt.Errorf("read old samples: %w", err)
 	}
-	sums, folded := daySums{}, []string{}
-	counted := map[string]float64{} // the latest value of each counter
-	for i, s := range samples {
-		// The increase after the last sample is not known yet.
-		folds := s.old && (i < len(samples)-1 || !s.followed)
-		if s.first {
-			clear(counted)
-		}
-		families, _ := decodeSample(s.format, s.body)
-		for _, series := range flatten(families) {
-			if !summed(series) {
-				continue
-			}
-			key := keyOf(s.at, series)
-			if series.Type == GaugeSeries {
-				if folds {
-					sums.of(key, GaugeSeries).measure(series.Value)
-				}
-				continue
-			}
-			// An increase counts with the sample before it, and one from zero
-			// with the first.
-			if i > 0 && !s.first || s.first && folds {
-				sums.of(key, CounterSeries).add(increase(counted, key.series(), series.Value))
-			}
-			counted[key.series()] = series.Value
-		}
-		if !folds {
-			break
-		}
-		folded = append(folded, s.transaction)
-	}
+	sums, folded := sumSamples(samples)
 	if len(folded) == 0 {
 		return 0, nil
 	}
@@ -84,6 +53,44 @@ func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (i
 		return 0, fmt.Errorf("%w: another transaction has rolled up %d of %d samples: roll back", dberr.ErrBusy, int64(len(folded))-n, len(folded))
 	}
 	return len(folded), nil
+}
+
+// sumSamples returns the daily sums of the old samples, and the transactions of those
+// that the sums contain.
+func sumSamples(samples []oldSample) (sums daySums, folded []string) {
+	sums = daySums{}
+	counted := map[string]float64{} // the latest value of each counter
+	for i, s := range samples {
+		// The increase after the last sample is not known yet.
+		folds := s.old && (i < len(samples)-1 || !s.followed)
+		if s.first {
+			clear(counted)
+		}
+		families, _ := decodeSample(s.format, s.body)
+		for _, series := range flatten(families) {
+			if !summed(series) {
+				continue
+			}
+			key := keyOf(s.at, series)
+			switch {
+			case series.Type == GaugeSeries && folds:
+				sums.of(key, GaugeSeries).measure(series.Value)
+			case series.Type == GaugeSeries:
+			default:
+				// An increase counts with the sample before it, and one from zero
+				// with the first.
+				if i > 0 && !s.first || s.first && folds {
+					sums.of(key, CounterSeries).add(increase(counted, key.series(), series.Value))
+				}
+				counted[key.series()] = series.Value
+			}
+		}
+		if !folds {
+			break
+		}
+		folded = append(folded, s.transaction)
+	}
+	return sums, folded
 }
 
 // oldSample is a sample that may be old enough to be rolled up.

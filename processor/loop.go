@@ -85,22 +85,13 @@ func (l *loop) run(ctx context.Context) {
 			next, err = l.step(ctx, limited)
 		}
 		cancel()
-		if errors.Is(err, errMoved) {
-			l.log.Info("rereading the cursor", "reason", err)
-			l.stateKnown = false
-			continue
-		}
 		if err != nil {
-			switch {
-			case ctx.Err() != nil:
-			case errors.Is(err, ErrOwned):
-				l.recordRefusal(ctx, err)
-			case !l.begun && errors.Is(err, tenure.ErrInvalidConfig):
-				l.logUnusable(err)
-			default:
-				l.log.Warn("processing failed", "error", err)
-			}
 			l.stateKnown = false // reread where to continue
+			if errors.Is(err, errMoved) {
+				l.log.Info("rereading the cursor", "reason", err)
+				continue
+			}
+			l.reportError(ctx, err)
 			l.wait(ctx, errorDelay.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
 			continue
 		}
@@ -124,18 +115,36 @@ func (l *loop) run(ctx context.Context) {
 		}
 	}
 	if ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, l.trustWindow())
-		defer cancel()
-		err := l.resolveOutcome(limited)
-		if err == nil {
-			err = l.save(limited)
-		}
-		if err == nil {
-			err = l.setBusy(limited, false)
-		}
-		if err != nil {
-			l.log.Warn("saving the progress at the end of the term failed", "error", err)
-		}
+		l.leave(ctx)
+	}
+}
+
+// reportError logs or records why the loop cannot continue now.
+func (l *loop) reportError(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, ErrOwned):
+		l.recordRefusal(ctx, err)
+	case !l.begun && errors.Is(err, tenure.ErrInvalidConfig):
+		l.logUnusable(err)
+	default:
+		l.log.Warn("processing failed", "error", err)
+	}
+}
+
+// leave saves the progress in a term that is stopping.
+func (l *loop) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.trustWindow())
+	defer cancel()
+	err := l.resolveOutcome(ctx)
+	if err == nil {
+		err = l.save(ctx)
+	}
+	if err == nil {
+		err = l.setBusy(ctx, false)
+	}
+	if err != nil {
+		l.log.Warn("saving the progress at the end of the term failed", "error", err)
 	}
 }
 
@@ -171,16 +180,8 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 // wait. term is the context of the term, which outlives ctx, the context of the
 // step.
 func (l *loop) step(term, ctx context.Context) (stepResult, error) {
-	if err := l.resolveOutcome(ctx); err != nil {
+	if err := l.refreshState(ctx); err != nil {
 		return stepResult{}, err
-	}
-	if !l.stateKnown || time.Since(l.readAt) > l.config.MaxPollInterval {
-		if err := l.save(ctx); err != nil {
-			return stepResult{}, err
-		}
-		if err := l.readState(ctx); err != nil {
-			return stepResult{}, err
-		}
 	}
 	switch {
 	case l.state.rebuild && l.state.pause <= 0:
@@ -196,6 +197,25 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	if l.state.replay {
 		return stepResult{}, l.replay(ctx)
 	}
+	return l.stepBatch(term, ctx)
+}
+
+// refreshState rereads the processor's row if it is not known or too old.
+func (l *loop) refreshState(ctx context.Context) error {
+	if err := l.resolveOutcome(ctx); err != nil {
+		return err
+	}
+	if l.stateKnown && time.Since(l.readAt) <= l.config.MaxPollInterval {
+		return nil
+	}
+	if err := l.save(ctx); err != nil {
+		return err
+	}
+	return l.readState(ctx)
+}
+
+// stepBatch reads a batch, and handles or publishes it.
+func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 	limit := l.config.BatchSize
 	if l.state.errors > 0 {
 		limit = 1

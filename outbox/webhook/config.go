@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"maps"
@@ -61,22 +62,21 @@ type Config struct {
 
 // withDefaults returns the checked configuration with defaults, and its parsed URL.
 func (c Config) withDefaults() (Config, *url.URL, error) {
-	invalid := func(format string, args ...any) (Config, *url.URL, error) {
-		return Config{}, nil, fmt.Errorf("%w: the webhook %s: %s", tenure.ErrInvalidConfig, c.Name, fmt.Sprintf(format, args...))
-	}
 	c.Header = maps.Clone(c.Header)
-	if c.Format == "" {
-		c.Format = Batched
+	c.Format = cmp.Or(c.Format, Batched)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.MaxBody = cmp.Or(c.MaxBody, 2<<20)
+	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, 10*time.Minute)
+	address, err := c.check()
+	if err != nil {
+		return Config{}, nil, fmt.Errorf("%w: the webhook %s: %w", tenure.ErrInvalidConfig, c.Name, err)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Second
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = 2 << 20
-	}
-	if c.MaxRetryAfter == 0 {
-		c.MaxRetryAfter = 10 * time.Minute
-	}
+	return c, address, nil
+}
+
+// check checks a configuration with defaults, and returns its parsed URL.
+func (c Config) check() (*url.URL, error) {
+	invalid := func(format string, args ...any) (*url.URL, error) { return nil, fmt.Errorf(format, args...) }
 	address, err := url.Parse(c.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return invalid("its URL must be absolute, with http or https")
@@ -97,5 +97,5 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 	case c.Timeout < 0 || c.MaxBody < 0 || c.MaxRetryAfter < 0 || c.MaxRedirects < 0:
 		return invalid("times and limits must not be negative")
 	}
-	return c, address, nil
+	return address, nil
 }

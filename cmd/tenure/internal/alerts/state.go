@@ -109,24 +109,7 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 			continue
 		}
 		for _, f := range o.found {
-			next := alert{
-				Rule: o.rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: o.rule.Severity,
-				Labels: f.labels, Value: f.value, ActiveAt: now,
-			}
-			before, known := present[next.key()]
-			kept[next.key()] = true
-			if known && before.ActiveAt.Before(now) { // the clock may have gone back
-				next.ActiveAt = before.ActiveAt
-			}
-			switch {
-			case known && before.State == Firing:
-				c.tellAgain(now, before, o.rule.Notify, by)
-			case complete && now.Sub(next.ActiveAt) >= o.rule.For:
-				next.State, next.FiredAt = Firing, now
-				c.fire(f.as(next), o.rule.Notify, by)
-			case !known || !next.ActiveAt.Equal(before.ActiveAt):
-				c.written = append(c.written, f.as(next))
-			}
+			kept[c.stepFound(now, present, o.rule, f, complete, by)] = true
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(present), compareKeys) {
@@ -143,6 +126,28 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 		}
 	}
 	return c
+}
+
+// stepFound adds what one found series changes, and returns the key of its alert.
+func (c *change) stepFound(now time.Time, present map[alertKey]alert, rule Rule, f found, complete bool, by attention) alertKey {
+	next := alert{
+		Rule: rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: rule.Severity,
+		Labels: f.labels, Value: f.value, ActiveAt: now,
+	}
+	before, known := present[next.key()]
+	if known && before.ActiveAt.Before(now) { // the clock may have gone back
+		next.ActiveAt = before.ActiveAt
+	}
+	switch {
+	case known && before.State == Firing:
+		c.tellAgain(now, before, rule.Notify, by)
+	case complete && now.Sub(next.ActiveAt) >= rule.For:
+		next.State, next.FiredAt = Firing, now
+		c.fire(f.as(next), rule.Notify, by)
+	case !known || !next.ActiveAt.Equal(before.ActiveAt):
+		c.written = append(c.written, f.as(next))
+	}
+	return next.key()
 }
 
 func (c *change) addNotifications(a alert, addresses []string, endedAt time.Time) {

@@ -52,7 +52,11 @@ func setTLS(config *mysql.Config, parameters map[string]string) error {
 			return err
 		}
 	}
-	cert, key := parameters["cert"], parameters["key"]
+	return setCertificate(settings, parameters["cert"], parameters["key"])
+}
+
+// setCertificate sets the certificate of the client; settings is nil without TLS.
+func setCertificate(settings *tls.Config, cert, key string) error {
 	switch {
 	case cert == "" && key == "":
 		return nil

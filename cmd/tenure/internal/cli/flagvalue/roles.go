@@ -52,15 +52,11 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 		roles = append(roles, tenure.KeyRole(key))
 	}
 	if pair {
-		if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
-			return nil, console.Usage("--key1 and --key2 must be used together")
-		}
-		key1, err1 := rolespec.ParseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
-		key2, err2 := rolespec.ParseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
-		if err := errors.Join(err1, err2); err != nil {
+		role, err := f.pairRole()
+		if err != nil {
 			return nil, err
 		}
-		roles = append(roles, tenure.KeyPairRole(int32(key1), int32(key2)))
+		roles = append(roles, role)
 	}
 	seen := map[string]bool{}
 	for _, role := range roles {
@@ -70,6 +66,16 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 		seen[role.Name()] = true
 	}
 	return roles, nil
+}
+
+// pairRole returns the role with a pair of keys.
+func (f *RoleFlags) pairRole() (tenure.Role, error) {
+	if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
+		return tenure.Role{}, console.Usage("--key1 and --key2 must be used together")
+	}
+	key1, err1 := rolespec.ParseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
+	key2, err2 := rolespec.ParseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
+	return tenure.KeyPairRole(int32(key1), int32(key2)), errors.Join(err1, err2)
 }
 
 // Required is like Roles, but none is an error.

@@ -119,16 +119,7 @@ type nodeChangeRecord struct {
 }
 
 func (c *historyCommand) run(ctx context.Context) error {
-	switch {
-	case c.limit < 1:
-		return console.Usage("--limit is %d; it must be at least 1", c.limit)
-	case c.nodes && c.role.Given():
-		return console.Usage("--role and --nodes exclude each other: terms have roles, node changes do not")
-	}
-	if err := c.checkWhole(); err != nil {
-		return err
-	}
-	if err := c.checkDays(); err != nil {
+	if err := c.checkFlags(); err != nil {
 		return err
 	}
 	role, err := c.role.Name()
@@ -144,18 +135,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 		return c.printDays(ctx, now)
 	}
 	if c.nodes || c.outages || c.incidents {
-		backend, err := c.database.Registry(ctx)
-		if err != nil {
-			return err
-		}
-		defer backend.Close()
-		switch {
-		case c.outages:
-			return c.printOutages(ctx, backend, query)
-		case c.incidents:
-			return c.printIncidents(ctx, backend, query)
-		}
-		return c.printNodes(ctx, backend, query)
+		return c.printRegistry(ctx, query)
 	}
 	backend, err := c.database.Open(ctx, false)
 	if err != nil {
@@ -171,6 +151,35 @@ func (c *historyCommand) run(ctx context.Context) error {
 		return err
 	}
 	return c.printTerms(terms, outages)
+}
+
+func (c *historyCommand) checkFlags() error {
+	switch {
+	case c.limit < 1:
+		return console.Usage("--limit is %d; it must be at least 1", c.limit)
+	case c.nodes && c.role.Given():
+		return console.Usage("--role and --nodes exclude each other: terms have roles, node changes do not")
+	}
+	if err := c.checkWhole(); err != nil {
+		return err
+	}
+	return c.checkDays()
+}
+
+// printRegistry prints what only the registry of nodes explains.
+func (c *historyCommand) printRegistry(ctx context.Context, query history.Query) error {
+	backend, err := c.database.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	switch {
+	case c.outages:
+		return c.printOutages(ctx, backend, query)
+	case c.incidents:
+		return c.printIncidents(ctx, backend, query)
+	}
+	return c.printNodes(ctx, backend, query)
 }
 
 func (c *historyCommand) printTerms(terms []history.Term, outages []history.Outage) error {

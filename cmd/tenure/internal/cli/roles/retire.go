@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
@@ -60,20 +61,9 @@ type retiredRecord struct {
 
 func (c *retireCommand) run(cmd *cobra.Command) error {
 	matching := cmd.Flags().Changed("match")
-	roles, err := c.roles.Roles()
-	switch {
-	case err != nil:
+	roles, err := c.namedRoles(matching)
+	if err != nil {
 		return err
-	case matching && len(roles) > 0:
-		return console.Usage("name a role or use --match, not both")
-	case matching && c.match == "":
-		return console.Usage("--match is empty")
-	case !matching && (c.dryRun || c.yes):
-		return console.Usage("--dry-run and --yes require --match")
-	case !matching:
-		if _, err := c.roles.Single(); err != nil {
-			return err
-		}
 	}
 	if err := c.database.RequireSessions(cmd.CommandPath()); err != nil {
 		return err
@@ -98,6 +88,24 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	return c.out.Print(retiredRecord{role.Name()}, role.Name()+" is retired")
+}
+
+// namedRoles returns the role to retire, or none if the command names a pattern.
+func (c *retireCommand) namedRoles(matching bool) ([]tenure.Role, error) {
+	roles, err := c.roles.Roles()
+	switch {
+	case err != nil:
+		return nil, err
+	case matching && len(roles) > 0:
+		return nil, console.Usage("name a role or use --match, not both")
+	case matching && c.match == "":
+		return nil, console.Usage("--match is empty")
+	case !matching && (c.dryRun || c.yes):
+		return nil, console.Usage("--dry-run and --yes require --match")
+	case !matching:
+		_, err = c.roles.Single()
+	}
+	return roles, err
 }
 
 // unknownRole is the error for a role that the database does not know.

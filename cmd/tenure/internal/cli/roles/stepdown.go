@@ -89,12 +89,9 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	defer backend.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout.Value)
 	defer cancel()
-	request := tenure.Request{Kind: tenure.RequestStepDown, Role: role.Name(), By: connect.WhoAsks()}
-	if c.to != "" {
-		if request.Target, err = findNode(ctx, backend, c.to); err != nil {
-			return err
-		}
-		request.Kind = tenure.RequestHandOver
+	request, err := c.request(ctx, backend, role)
+	if err != nil {
+		return err
 	}
 	before, err := lookUp(ctx, backend, role.Name())
 	switch {
@@ -121,6 +118,18 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 		return console.NotAcquired("%s stepped down from %s, but %s did not take over", before.NodeName, role, c.to)
 	}
 	return nil
+}
+
+// request returns the request to the leader of the role.
+func (c *stepDownCommand) request(ctx context.Context, backend connect.Backend, role tenure.Role) (tenure.Request, error) {
+	request := tenure.Request{Kind: tenure.RequestStepDown, Role: role.Name(), By: connect.WhoAsks()}
+	if c.to == "" {
+		return request, nil
+	}
+	request.Kind = tenure.RequestHandOver
+	target, err := findNode(ctx, backend, c.to)
+	request.Target = target
+	return request, err
 }
 
 func (c *stepDownCommand) printResult(role string, before, after *tenure.Leader) error {

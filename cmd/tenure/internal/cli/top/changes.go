@@ -22,6 +22,13 @@ func changes(before, after snapshot, at time.Time) []event {
 		all = append(all, event{at, fmt.Sprintf(format, args...), bad})
 	}
 	all = append(all, outages(before, after)...)
+	roleChanges(before, after, add)
+	nodeChanges(before, after, add)
+	return all
+}
+
+// roleChanges adds the leaders that are new or gone.
+func roleChanges(before, after snapshot, add func(bad bool, format string, args ...any)) {
 	known := map[string]role{}
 	for _, r := range before.roles {
 		known[r.last.Role] = r
@@ -43,6 +50,10 @@ func changes(before, after snapshot, at time.Time) []event {
 			add(true, "%s has no leader: the term of %s ended, %s", name, console.Flatten(old.leader.NodeName), console.OrDash(string(r.last.Reason)))
 		}
 	}
+}
+
+// nodeChanges adds the nodes that are new, changed or gone.
+func nodeChanges(before, after snapshot, add func(bad bool, format string, args ...any)) {
 	nodes := map[string]tenure.Member{}
 	for _, m := range before.members {
 		nodes[m.ID.String()] = m
@@ -63,7 +74,6 @@ func changes(before, after snapshot, at time.Time) []event {
 			add(false, "node %s has left", console.Flatten(m.Name))
 		}
 	}
-	return all
 }
 
 // outages returns an outage of the database that the earlier snapshot does not know.

@@ -18,7 +18,7 @@ func TestEndedSessionAsksForToken(t *testing.T) {
 	var valid atomic.Bool
 	valid.Store(true)
 	authentication.Required = true
-	authentication.Token = func(token string) (string, bool) {
+	authentication.Token = func(token string) (dashboard.User, bool) {
 		user, ok := known(token)
 		return user, ok && valid.Load()
 	}

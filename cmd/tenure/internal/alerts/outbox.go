@@ -133,7 +133,7 @@ func (t tables) settleSent(ctx context.Context, m message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 	if _, err := t.database.Exec(ctx, t.SQL(settleSent), m.ids()); err != nil {
-		return fmt.Errorf("recording a sent notification: %w", err)
+		return fmt.Errorf("record a sent notification: %w", err)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay
 // makeDue makes all unsent notifications due now. No sender may be running.
 func (t tables) makeDue(ctx context.Context) error {
 	if _, err := t.database.Exec(ctx, t.SQL(makeDue)); err != nil {
-		return fmt.Errorf("retrying notifications: %w", err)
+		return fmt.Errorf("retry notifications: %w", err)
 	}
 	return nil
 }

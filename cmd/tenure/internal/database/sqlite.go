@@ -170,11 +170,11 @@ func explainSQLite(path string, err error) error {
 	case sqlite3.SQLITE_READONLY:
 		return readOnly("%s or its directory may not be written by this user: %w", path, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("opening %s: %w: %w", path, dberr.ErrBusy, err)
+		return fmt.Errorf("open %s: %w: %w", path, dberr.ErrBusy, err)
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("opening %s: %w: %w", path, dberr.ErrDiskFull, err)
+		return fmt.Errorf("open %s: %w: %w", path, dberr.ErrDiskFull, err)
 	default:
-		return fmt.Errorf("opening %s: %w", path, err)
+		return fmt.Errorf("open %s: %w", path, err)
 	}
 }
 

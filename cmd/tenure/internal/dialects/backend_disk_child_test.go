@@ -36,7 +36,7 @@ func fillChild() error {
 	defer os.Remove(directory)
 	unmount, err := mountDisk(directory, diskBytes)
 	if err != nil {
-		return fmt.Errorf("mounting a small disk: %w", err)
+		return fmt.Errorf("mount a small disk: %w", err)
 	}
 	defer unmount() //nolint:errcheck // it goes with the process's namespace
 	r := report{Kind: "full"}

@@ -41,10 +41,10 @@ func Main(args []string, stderr io.Writer) int {
 func guard(control *net.UnixConn, path string, argv []string) error {
 	limits, decoder, err := receiveFirst(control)
 	if err != nil {
-		return fmt.Errorf("reading the supervisor's order: %w", err)
+		return fmt.Errorf("read the supervisor's order: %w", err)
 	}
 	if err := becomeSubreaper(); err != nil {
-		return fmt.Errorf("becoming a subreaper: %w", err)
+		return fmt.Errorf("become a subreaper: %w", err)
 	}
 	alarm, err := newAlarm()
 	if err != nil {
@@ -58,7 +58,7 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	if g.command, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: commandAttributes(),
 	}); err != nil {
-		return fmt.Errorf("executing %s: %w", path, err)
+		return fmt.Errorf("execute %s: %w", path, err)
 	}
 	g.report(report{PID: g.command})
 	orders := make(chan order)

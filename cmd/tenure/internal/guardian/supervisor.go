@@ -74,7 +74,7 @@ func (s *supervisor) start() error {
 		return err
 	}
 	if err := becomeSubreaper(); err != nil {
-		return fmt.Errorf("becoming a subreaper: %w", err)
+		return fmt.Errorf("become a subreaper: %w", err)
 	}
 	control, far, err := socketPair()
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *supervisor) start() error {
 		_ = s.process.Wait() // it was killed
 		liveGuardians.remove(s.process.Process.Pid)
 		_ = control.Close()
-		return fmt.Errorf("sending the order to begin: %w", err)
+		return fmt.Errorf("send the order to begin: %w", err)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (s *Socket) send(lines ...string) error {
 		_, err = s.conn.Write([]byte(strings.Join(lines, "\n")))
 	}
 	if err != nil {
-		return fmt.Errorf("notifying the service manager: %w", err)
+		return fmt.Errorf("notify the service manager: %w", err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 	}()
 	select {
 	case <-served:
-		failure = fmt.Errorf("serving on %s: %w", listener.Addr(), result)
+		failure = fmt.Errorf("serve on %s: %w", listener.Addr(), result)
 	case <-ctx.Done():
 	}
 	handler.feed.Close()
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 		log.Debug("requests were cut at the end", "error", err)
 		err = server.Close()
 		if failure == nil && err != nil && !errors.Is(err, net.ErrClosed) {
-			failure = fmt.Errorf("closing the server on %s: %w", listener.Addr(), err)
+			failure = fmt.Errorf("close the server on %s: %w", listener.Addr(), err)
 		}
 	}
 	<-served

@@ -83,7 +83,7 @@ func (c *children) start(slot int) (*child, error) {
 		return nil, err
 	}
 	if err := started.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", slotName(slot), err)
+		return nil, fmt.Errorf("start %s: %w", slotName(slot), err)
 	}
 	c.running[started] = struct{}{}
 	c.readers.Add(1)

@@ -169,7 +169,7 @@ func (s *demoShow) strike() error {
 	}
 	at, err := s.children.kill(victim.child)
 	if err != nil {
-		return fmt.Errorf("killing %s: %w", victim.name, err)
+		return fmt.Errorf("kill %s: %w", victim.name, err)
 	}
 	s.leader, s.victim, s.killedAt = nil, victim, at
 	victim.dying = true

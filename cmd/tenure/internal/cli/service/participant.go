@@ -43,7 +43,7 @@ func (f *MembershipFlags) join(ctx context.Context, opened tenure.Backend, confi
 	}
 	if runtime.GOOS != "linux" {
 		if config.Load, err = measuredLoad(); err != nil {
-			return nil, fmt.Errorf("measuring the load of this process: %w", err)
+			return nil, fmt.Errorf("measure the load of this process: %w", err)
 		}
 	}
 	member, err := cluster.Join(ctx, store, config, joined)

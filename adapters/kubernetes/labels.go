@@ -35,7 +35,7 @@ func (l *Labeler) removeFromOthers(ctx context.Context, term *tenure.Term) error
 	selector := l.config.Selector + "," + l.config.Label + "=" + labelValue
 	pods, err := l.config.Pods.List(limited, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return fmt.Errorf("listing the pods of %s: %w", selector, err)
+		return fmt.Errorf("list the pods of %s: %w", selector, err)
 	}
 	var all []error
 	for i := range pods.Items {
@@ -67,7 +67,7 @@ func (l *Labeler) patch(ctx context.Context, pod string, value any) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.RequestTimeout)
 	defer cancel()
 	if _, err := l.config.Pods.Patch(ctx, pod, types.MergePatchType, content, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("labeling the pod %s: %w", pod, err)
+		return fmt.Errorf("label the pod %s: %w", pod, err)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	}
 	if failure != nil {
 		p.lastID = "" // the server may still store messages that are in flight
-		return acknowledged, fmt.Errorf("publishing to NATS: %w", failure)
+		return acknowledged, fmt.Errorf("publish to NATS: %w", failure)
 	}
 	return acknowledged, nil
 }

@@ -65,7 +65,7 @@ func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets m
 	var failed error
 	for _, term := range terms {
 		// Any other error means that the session was lost, and the lock with it.
-		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
+		if err := term.election.awaitRelease(ctx, term, "drain"); errors.Is(err, ErrShutdown) {
 			failed = errors.Join(failed, err)
 		}
 	}
@@ -113,7 +113,7 @@ func (n *Node) reportDrained(ctx context.Context) error {
 		select {
 		case <-changed: // for example, a new session is open
 		case <-ctx.Done():
-			return fmt.Errorf("draining: %w: %w", ErrShutdown, context.Cause(ctx))
+			return fmt.Errorf("drain: %w: %w", ErrShutdown, context.Cause(ctx))
 		case <-n.ctx.Done():
 			return ErrClosed
 		}

@@ -228,7 +228,7 @@ func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	leaders, err := e.node.backend.Leaders(ctx, e.role.Name())
 	if err != nil {
-		return Leader{}, fmt.Errorf("looking up the leader of %s: %w", e.role, err)
+		return Leader{}, fmt.Errorf("look up the leader of %s: %w", e.role, err)
 	}
 	if len(leaders) == 0 {
 		return Leader{}, fmt.Errorf("%w: %s", ErrNoLeader, e.role)
@@ -382,7 +382,7 @@ func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	}
 	e.beginStepDownLocked(why)
 	n.mu.Unlock()
-	return e.awaitRelease(ctx, term, "stepping down from")
+	return e.awaitRelease(ctx, term, "step down from")
 }
 
 // validateTarget refuses targets to which this node cannot hand over a role.

@@ -164,7 +164,7 @@ func (n *Node) roleNames(g *group) []string {
 func (n *Node) ledBy(ctx context.Context, g *group) (map[uuid.UUID]int, error) {
 	leaders, err := n.backend.Leaders(ctx, n.roleNames(g)...)
 	if err != nil {
-		return nil, fmt.Errorf("looking up the leaders of the group %q: %w", g.name, err)
+		return nil, fmt.Errorf("look up the leaders of the group %q: %w", g.name, err)
 	}
 	led := map[uuid.UUID]int{}
 	for _, leader := range leaders {

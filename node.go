@@ -91,7 +91,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	if err != nil {
 		n.cancel()
 		n.logQueue.flush(ctx, n.clock)
-		return nil, fmt.Errorf("opening a session: %w", err)
+		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	n.group.Add(1)
 	go n.run(first) // ends when the node closes; Close waits for it

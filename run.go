@@ -239,5 +239,5 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	if term.campaign {
 		term.mainReturned()
 	}
-	return e.awaitRelease(ctx, term, "resigning from")
+	return e.awaitRelease(ctx, term, "resign from")
 }

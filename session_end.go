@@ -91,7 +91,7 @@ func (s *session) endTermsLocked(cause error) {
 	terms := slices.Collect(maps.Keys(s.terms))
 	for _, t := range terms {
 		if t.election.State() == Releasing {
-			t.releaseErr = fmt.Errorf("releasing %s: %w", t.Role(), cause)
+			t.releaseErr = fmt.Errorf("release %s: %w", t.Role(), cause)
 		}
 		t.endLocked(cause)
 	}

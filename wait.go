@@ -47,7 +47,7 @@ func (e *Election) wakeLocked() {
 // awaitFinished waits until a run of the election has ended.
 func (e *Election) awaitFinished(ctx context.Context, run uint64) error {
 	if err := e.waitFor(ctx, func() bool { return e.finishedLocked(run) }); err != nil {
-		return e.unfinished("shutting down", err)
+		return e.unfinished("shut down", err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func readSituation(ctx context.Context, database Querier, table table, config Co
 	s := config.States
 	rows, err := database.Query(ctx, table.sql(overview), fresh, s.Pending, s.Assigned, s.Running, maxCapabilities)
 	if err != nil {
-		return now, fmt.Errorf("reading what is to be assigned: %w", err)
+		return now, fmt.Errorf("read what is to be assigned: %w", err)
 	}
 	var node string
 	var has share
@@ -120,7 +120,7 @@ func readSituation(ctx context.Context, database Querier, table table, config Co
 		return nil
 	})
 	if err != nil {
-		return now, fmt.Errorf("reading what is to be assigned: %w", err)
+		return now, fmt.Errorf("read what is to be assigned: %w", err)
 	}
 	return now, nil
 }
@@ -180,17 +180,17 @@ func (p *pass) transaction(ctx context.Context, nodes []cluster.NodeInfo, gone, 
 	err = postgres.InTxOptions(ctx, p.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, p.term, func(tx pgx.Tx) error {
 		bound := strconv.FormatInt(max(1, window(p.member.Node()).Milliseconds()), 10)
 		if _, err := tx.Exec(ctx, prepareTransaction, bound, p.config.Table.Sanitize()); err != nil {
-			return fmt.Errorf("waiting for a transaction in flight: %w", err)
+			return fmt.Errorf("wait for a transaction in flight: %w", err)
 		}
 		places, err := p.placement(ctx, tx, nodes)
 		if err != nil {
-			return fmt.Errorf("counting unfinished rows: %w", err)
+			return fmt.Errorf("count unfinished rows: %w", err)
 		}
 		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
-			return fmt.Errorf("unassigning rows: %w", err)
+			return fmt.Errorf("unassign rows: %w", err)
 		}
 		if given, err = p.assignPending(ctx, tx, places); err != nil {
-			return fmt.Errorf("assigning rows: %w", err)
+			return fmt.Errorf("assign rows: %w", err)
 		}
 		return nil
 	})

@@ -41,7 +41,7 @@ func Replay(ctx context.Context, database Querier, config Config, limit int, ids
 		return 0, invalid("one of the ids %q is not an id of %s: %v", ids, config.Table.Sanitize(), err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("replaying dead rows of %s: %w", config.Table.Sanitize(), err)
+		return 0, fmt.Errorf("replay dead rows of %s: %w", config.Table.Sanitize(), err)
 	}
 	return replayed, nil
 }

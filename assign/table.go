@@ -52,7 +52,7 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 	case inClass(err, codeInsufficientPrivilege):
 		return table{}, fmt.Errorf("%w: the database user cannot read the catalog entry of %s; see assign.Grants: %w", dberr.ErrPrivilege, name, err)
 	case err != nil:
-		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
+		return table{}, fmt.Errorf("read the columns of %s: %w", name, err)
 	case len(columns) == 0:
 		return table{}, invalid("there is no table %s, or it has no columns", name)
 	}

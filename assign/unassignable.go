@@ -50,7 +50,7 @@ func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 	reasons := a.config.reasons(now, nodes)
 	rows, err := a.database.Query(ctx, table.sql(countWaiting), fresh, a.config.States.Pending, sortedKeys(reasons), maxCounted)
 	if err != nil {
-		return nil, fmt.Errorf("counting rows that cannot be assigned: %w", err)
+		return nil, fmt.Errorf("count rows that cannot be assigned: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unassignable, err error) {
 		err = row.Scan(&u.Capability, &u.Rows)
@@ -58,7 +58,7 @@ func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 		return u, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("counting rows that cannot be assigned: %w", err)
+		return nil, fmt.Errorf("count rows that cannot be assigned: %w", err)
 	}
 	return slices.DeleteFunc(all, func(u Unassignable) bool { return u.Rows == 0 }), nil
 }

@@ -90,14 +90,14 @@ func (m *Member) Drain(ctx context.Context) error { return m.drain(ctx, tenure.R
 func (m *Member) drain(ctx context.Context, request tenure.Request) error {
 	run, err := m.startDrain(ctx, request, false)
 	if err != nil {
-		return fmt.Errorf("draining: %w", err)
+		return fmt.Errorf("drain: %w", err)
 	}
 	m.recordRequester(ctx, request.By)
 	select {
 	case <-run.done:
 		return run.err
 	case <-ctx.Done():
-		return m.unfinishedError("draining", context.Cause(ctx))
+		return m.unfinishedError("drain", context.Cause(ctx))
 	}
 }
 
@@ -210,10 +210,10 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 		if ctx.Err() != nil {
 			return m.interruptedError(err)
 		}
-		return fmt.Errorf("draining: %w", err)
+		return fmt.Errorf("drain: %w", err)
 	}
 	log.Info("drained", "in_flight", m.InFlight().Count())
-	return m.workLeftError("draining")
+	return m.workLeftError("drain")
 }
 
 // publishTimeout limits how long the drain waits for the registry to show the
@@ -266,7 +266,7 @@ func (m *Member) interruptedError(err error) error {
 	case errors.Is(err, context.Canceled):
 		err = tenure.ErrDrainCanceled
 	}
-	return fmt.Errorf("draining: %w", err)
+	return fmt.Errorf("drain: %w", err)
 }
 
 // awaitWork waits until no work is in flight or its deadline passes. It returns
@@ -338,7 +338,7 @@ func (m *Member) undrainFor(ctx context.Context, by string) error {
 	defer cancel(nil)
 	defer context.AfterFunc(d.serviceCtx, func() { cancel(errLeaving) })()
 	if err := m.undrain(ctx, by); err != nil {
-		return fmt.Errorf("undraining: %w", err)
+		return fmt.Errorf("undrain: %w", err)
 	}
 	return nil
 }

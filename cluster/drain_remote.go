@@ -59,10 +59,10 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 		Kind: tenure.RequestDrain, Node: id, Target: options.Target, Force: options.Force, By: options.By,
 	})
 	if errors.Is(err, tenure.ErrLastNode) {
-		return fmt.Errorf("draining %s: %w: add a node first, or use force", id, err)
+		return fmt.Errorf("drain %s: %w: add a node first, or use force", id, err)
 	}
 	if err != nil {
-		return fmt.Errorf("draining %s: %w", id, err)
+		return fmt.Errorf("drain %s: %w", id, err)
 	}
 	drains := false
 	err = followNode(ctx, store, id, options.Progress, func(p DrainProgress) (bool, error) {
@@ -73,7 +73,7 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 		return drains && p.Drained, nil
 	})
 	if err != nil && !errors.Is(err, errLeft) {
-		return fmt.Errorf("draining %s: %w", id, err)
+		return fmt.Errorf("drain %s: %w", id, err)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 		err = followNode(ctx, store, id, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
 	}
 	if err != nil {
-		return fmt.Errorf("undraining %s: %w", id, err)
+		return fmt.Errorf("undrain %s: %w", id, err)
 	}
 	return nil
 }

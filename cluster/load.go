@@ -65,11 +65,11 @@ const ticksPerSecond = 100
 func (m *meter) readProcessorTime() error {
 	stat, err := fs.ReadFile(m.root, "proc/self/stat")
 	if err != nil {
-		return fmt.Errorf("measuring processor time: %w", err)
+		return fmt.Errorf("measure processor time: %w", err)
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return errors.New("measuring processor time: proc/self/stat is too short")
+		return errors.New("measure processor time: proc/self/stat is too short")
 	}
 	user, userErr := strconv.ParseFloat(fields[11], 64)
 	system, systemErr := strconv.ParseFloat(fields[12], 64)
@@ -90,7 +90,7 @@ func (m *meter) memory(limit float64) (percent float64, err error) {
 func (m *meter) size(file, key string) (value float64, err error) {
 	content, err := fs.ReadFile(m.root, file)
 	if err != nil {
-		return 0, fmt.Errorf("measuring memory: %w", err)
+		return 0, fmt.Errorf("measure memory: %w", err)
 	}
 	for line := range strings.Lines(string(content)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
@@ -98,7 +98,7 @@ func (m *meter) size(file, key string) (value float64, err error) {
 			return value * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("measuring memory: %s has no %s", file, key)
+	return 0, fmt.Errorf("measure memory: %s has no %s", file, key)
 }
 
 // percentage returns part/whole in percent, from 0 to 100.

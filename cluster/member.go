@@ -73,13 +73,13 @@ type Member struct {
 func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Config) (*Member, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
-		return nil, fmt.Errorf("joining the cluster: %w", err)
+		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	m := &Member{store: store, config: config, noLeader: nodeConfig.NoLeader, readiness: newReadiness(config.MinNodes), drainState: newDrainState()}
 	m.heartbeat = &HeartbeatLoop{store: store, config: config.Heartbeat, programLoad: nodeConfig.Load, inFlight: m.InFlight()}
 	node, err := tenure.Open(ctx, store, m.nodeConfig(nodeConfig))
 	if err != nil {
-		return nil, fmt.Errorf("joining the cluster: %w", err)
+		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	m.node = node
 	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
@@ -87,7 +87,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 		m.view.followReports()
 	}
 	if err := m.readRegistry(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the registry of nodes: %w", err), node.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), node.Close(ctx))
 	}
 	m.heartbeat.node, m.heartbeat.view = node, m.view
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -50,7 +50,7 @@ type NodeShare struct {
 func PlanRebalance(ctx context.Context, store Store, names ...string) (RebalancePlan, error) {
 	plan, err := planRebalance(ctx, store, names)
 	if err != nil {
-		return RebalancePlan{}, fmt.Errorf("planning to rebalance: %w", err)
+		return RebalancePlan{}, fmt.Errorf("plan to rebalance: %w", err)
 	}
 	return plan, nil
 }

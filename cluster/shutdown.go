@@ -117,7 +117,7 @@ func (m *Member) performShutdown(ctx context.Context) error {
 		m.node.Logger().Warn("draining failed; leaving without it", "error", err)
 	}
 	err = m.Close(ctx)
-	return errors.Join(err, m.workLeftError("shutting down"))
+	return errors.Join(err, m.workLeftError("shut down"))
 }
 
 // awaitDrain waits until the node may be closed. Without a session, that is

@@ -147,7 +147,7 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 	rows, _ := m.tables.Query(ctx, readHistory, name, limit) // rows reports the error
 	records, err := pgx.CollectRows(rows, scanRecord)
 	if err != nil {
-		return nil, fmt.Errorf("reading the history of %s: %w", name, err)
+		return nil, fmt.Errorf("read the history of %s: %w", name, err)
 	}
 	if len(records) == 0 {
 		return nil, m.mustExist(ctx, name)
@@ -172,7 +172,7 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 		case errors.Is(err, pgx.ErrNoRows):
 			return 0, m.unknown(ctx, name)
 		case err != nil:
-			return 0, fmt.Errorf("triggering %s: %w", name, err)
+			return 0, fmt.Errorf("trigger %s: %w", name, err)
 		case id != nil:
 			return *id, nil
 		}
@@ -243,7 +243,7 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 		return s, err
 	})
 	if err != nil {
-		return nil, now, fmt.Errorf("reading the schedules: %w", err)
+		return nil, now, fmt.Errorf("read the schedules: %w", err)
 	}
 	return statuses, now, nil
 }
@@ -263,7 +263,7 @@ func (m *Admin) unknown(ctx context.Context, name string) error {
 	rows, _ := m.tables.Query(ctx, readNames) // rows reports the error
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("reading the names of the schedules: %w", err)
+		return fmt.Errorf("read the names of the schedules: %w", err)
 	}
 	return &UnknownError{name, names}
 }

@@ -51,7 +51,7 @@ func (m *Admin) Add(ctx context.Context, name string, o Override, by string) err
 	}
 	added, err := m.count(ctx, addSchedule, name, o.Job, next.expression, next.zone, next.settings, next.override, by, m.tables.Channel(""))
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", name, err)
+		return fmt.Errorf("add %s: %w", name, err)
 	}
 	if added == 0 {
 		if err := m.mustExist(ctx, o.Job); err != nil {
@@ -96,7 +96,7 @@ func (m *Admin) Change(ctx context.Context, name string, o Override, by string) 
 	changed, err := m.count(ctx, changeSchedule, name, next.expression, next.zone, next.settings, next.override, by,
 		before, current.Expression, current.Zone, detail, m.tables.Channel(""))
 	if err != nil {
-		return fmt.Errorf("changing %s: %w", name, err)
+		return fmt.Errorf("change %s: %w", name, err)
 	}
 	if changed == 0 {
 		if err := m.mustExist(ctx, name); err != nil {
@@ -119,7 +119,7 @@ func (m *Admin) Reset(ctx context.Context, name, by string) error {
 	}
 	changed, err := m.count(ctx, resetSchedule, name, by, m.tables.Channel(""))
 	if err != nil {
-		return fmt.Errorf("resetting %s: %w", name, err)
+		return fmt.Errorf("reset %s: %w", name, err)
 	}
 	if changed > 0 {
 		return nil

@@ -34,7 +34,7 @@ func (m *Admin) Run(ctx context.Context, id int64) (Record, error) {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Record{}, &UnknownRunError{id}
 	case err != nil:
-		return Record{}, fmt.Errorf("reading run %d: %w", id, err)
+		return Record{}, fmt.Errorf("read run %d: %w", id, err)
 	}
 	r := *n.record()
 	r.Output = text

@@ -101,7 +101,7 @@ func (l *loop) release(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("releasing schedules: %w", err)
+		return fmt.Errorf("release schedules: %w", err)
 	}
 	l.removed = nil
 	return nil

@@ -50,7 +50,7 @@ func (m *Admin) Backfill(ctx context.Context, name string, from, to time.Time, b
 		case err == nil:
 			return done, nil
 		case !errors.Is(err, pgx.ErrNoRows):
-			return Backfilled{}, fmt.Errorf("backfilling %s: %w", name, err)
+			return Backfilled{}, fmt.Errorf("backfill %s: %w", name, err)
 		}
 		// The schedule was changed or removed since it was read: read it again.
 	}

@@ -31,7 +31,7 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 		return c, row.Scan(&c.At, &c.By, &c.Schedule, &c.Action, &c.Detail)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the changes: %w", err)
+		return nil, fmt.Errorf("read the changes: %w", err)
 	}
 	if len(changes) == 0 && name != "" {
 		return nil, m.mustExist(ctx, name)
@@ -53,7 +53,7 @@ func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	var removed int
 	err := m.one(ctx, removeSchedule, []any{name, by, m.tables.Channel("")}, &removed, nil)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("removing %s: %w", name, err)
+		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	if removed > 0 {
 		return nil

@@ -80,7 +80,7 @@ func (l *loop) writeBatch(ctx context.Context, b batch) error {
 		return tx.SendBatch(ctx, pipeline).Close()
 	})
 	if err != nil {
-		return fmt.Errorf("claiming and recording runs: %w", err)
+		return fmt.Errorf("claim and record runs: %w", err)
 	}
 	for _, o := range b.ended {
 		l.schedulesKnown = l.schedulesKnown && o.state != Waiting // read when the retry is due

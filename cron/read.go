@@ -26,7 +26,7 @@ type storedSchedule struct {
 func (l *loop) read(ctx context.Context) error {
 	rows, err := l.readRows(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the schedules: %w", err)
+		return fmt.Errorf("read the schedules: %w", err)
 	}
 	if len(rows) > 0 {
 		l.clock.set(rows[0].now)

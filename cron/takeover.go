@@ -62,7 +62,7 @@ func (l *loop) load(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("loading the schedules: %w", err)
+		return fmt.Errorf("load the schedules: %w", err)
 	}
 	l.begun = true
 	l.logTakeOver(names, loaded, open)
@@ -106,7 +106,7 @@ func (l *loop) recover(ctx context.Context) error {
 	rows, _ := l.tables.Query(bounded, readRunning, names, l.term.Number()) // rows reports the error
 	found, err := collectStarted(rows)
 	if err != nil {
-		return fmt.Errorf("reading the runs: %w", err)
+		return fmt.Errorf("read the runs: %w", err)
 	}
 	for _, one := range found {
 		if l.active[one.ID] == nil {

@@ -31,7 +31,7 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 				return err
 			}
 			if err := json.Unmarshal([]byte(labels), &l.Labels); err != nil {
-				return fmt.Errorf("reading the labels of node %s: %w", node, err)
+				return fmt.Errorf("read the labels of node %s: %w", node, err)
 			}
 			l.NodeID, _ = uuid.Parse(node) // the zero value if another program wrote it
 			l.AcquiredAt, l.LeaseUntil = time.UnixMicro(began), time.UnixMicro(expires)

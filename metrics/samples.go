@@ -73,7 +73,7 @@ func ReadSamples(
 		return fn(snapshot)
 	})
 	if err != nil {
-		return "", fmt.Errorf("reading samples: %w", err)
+		return "", fmt.Errorf("read samples: %w", err)
 	}
 	return next, nil
 }

@@ -157,7 +157,7 @@ func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 	defer discard(conn)
 	found, err := f.lockers(ctx, conn, roles)
 	if err != nil {
-		return 0, fmt.Errorf("reading the blocking transactions: %w", err)
+		return 0, fmt.Errorf("read the blocking transactions: %w", err)
 	}
 	ended, err = f.endAll(ctx, conn, roles, found)
 	if ended > 0 || err != nil {
@@ -197,7 +197,7 @@ func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles [
 func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
 	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), found.transactions, f.session.space, found.pids)
 	if err != nil {
-		return ended, fmt.Errorf("terminating the blocking transactions: %w", err)
+		return ended, fmt.Errorf("terminate the blocking transactions: %w", err)
 	}
 	var (
 		pid        int32
@@ -217,7 +217,7 @@ func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []
 			pgx.Identifier{conn.Config().User}.Sanitize(), err)
 	}
 	if err != nil {
-		return ended, fmt.Errorf("terminating the blocking transactions: %w", err)
+		return ended, fmt.Errorf("terminate the blocking transactions: %w", err)
 	}
 	return ended, f.namePrepared(ctx, conn, roles, found.transactions)
 }

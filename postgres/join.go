@@ -222,7 +222,7 @@ func (s *session) untrusted() []int32 {
 func (s *session) insertUniqueRow(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockNames, s.space); err != nil {
-			return fmt.Errorf("waiting for other nodes that join: %w", err)
+			return fmt.Errorf("wait for other nodes that join: %w", err)
 		}
 		node, taken := s.opening.Node, &nameTaken{name: s.opening.Node.Name}
 		err := tx.QueryRow(ctx, s.backend.names.sql(findNamesake), node.Name, node.ID, s.space).

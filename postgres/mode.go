@@ -156,7 +156,7 @@ func (b *Backend) livingLeases(ctx context.Context, on executorQuerier) ([]strin
 			continue
 		}
 		if _, err := on.Exec(ctx, fmt.Sprintf(endLeases, name)); err != nil {
-			return nil, fmt.Errorf("ending expired leases: %w", err)
+			return nil, fmt.Errorf("end expired leases: %w", err)
 		}
 		rows, err := on.Query(ctx, fmt.Sprintf(liveLeases, name))
 		if err != nil {

@@ -122,11 +122,11 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	_, err = s.conn.Exec(ctx, endProbe, key.a, key.b)
 	switch {
 	case err != nil && s.conn.IsClosed(): // both acquired the lock if the first session ended in between
-		return fmt.Errorf("%w: ending the test of locks: %w", tenure.ErrConnection, err)
+		return fmt.Errorf("%w: end the test of locks: %w", tenure.ErrConnection, err)
 	case refusal != nil:
 		return refusal
 	case err != nil:
-		return fmt.Errorf("ending the test of locks: %w", err)
+		return fmt.Errorf("end the test of locks: %w", err)
 	}
 	s.server = own.server
 	return identify(ctx, s.conn, &s.server)
@@ -198,7 +198,7 @@ func (s *session) readSchema(ctx context.Context) error {
 	for {
 		var present int32
 		if err := s.conn.QueryRow(ctx, sql(drawIncarnation)).Scan(&s.incarnation, &present); err != nil {
-			return fmt.Errorf("generating an incarnation: %w", err)
+			return fmt.Errorf("generate an incarnation: %w", err)
 		}
 		if s.incarnation > present {
 			s.keys[s.nodeKey()] = struct{}{}

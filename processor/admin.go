@@ -53,7 +53,7 @@ func (m *Admin) Pause(ctx context.Context, name, by string) error {
 		case err == nil && (!s.Busy || !s.Led || s.Status != Paused):
 			return nil
 		case ctx.Err() != nil: // also during a read: the previous read saw a batch
-			return fmt.Errorf("pausing %s: a batch is still in flight: %w", name, context.Cause(ctx))
+			return fmt.Errorf("pause %s: a batch is still in flight: %w", name, context.Cause(ctx))
 		case err != nil:
 			return err
 		}

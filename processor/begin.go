@@ -21,7 +21,7 @@ var ErrOwned = fmt.Errorf("%w: the processor belongs to another role, which has 
 // begin claims the processor for this term.
 func (l *loop) begin(ctx context.Context) error {
 	if err := l.claim(ctx); err != nil {
-		return fmt.Errorf("taking over %s: %w", l.config.Name, err)
+		return fmt.Errorf("take over %s: %w", l.config.Name, err)
 	}
 	l.refusal = ""
 	if err := l.checkLog(ctx); err != nil {
@@ -117,7 +117,7 @@ func (l *loop) checkOwner(scan func(into ...any) error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading its owner: %w", err)
+		return fmt.Errorf("read its owner: %w", err)
 	}
 	return fmt.Errorf("%w: %s, whose term %d is that of node %s; this node runs it under %s: "+
 		"give the processor one role on all nodes, or another name",

@@ -54,7 +54,7 @@ func (l *loop) checkLog(ctx context.Context) error {
 	var generation int64
 	var foreign bool
 	if err := l.one(ctx, checkCursor, []any{l.config.Name}, &generation, &foreign); err != nil {
-		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
+		return fmt.Errorf("check the cursor of %s: %w", l.config.Name, err)
 	}
 	if !foreign {
 		var err error

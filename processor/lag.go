@@ -118,7 +118,7 @@ func (l *loop) writeLag(ctx context.Context, waiting backlog) error {
 	_, err := l.database.Exec(ctx, l.tables.SQL(recordLag), l.config.Name, l.term.Number(),
 		waiting.behind, waiting.more, waiting.held, waiting.since, l.term.Role().Name())
 	if err != nil {
-		return fmt.Errorf("recording the lag: %w", err)
+		return fmt.Errorf("record the lag: %w", err)
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func (r *reader) next(ctx context.Context, after Cursor, limit int) ([]Event, Cu
 	}
 	events, err := decode(rows, limit)
 	if err != nil {
-		return nil, after, fmt.Errorf("reading the log: %w", err)
+		return nil, after, fmt.Errorf("read the log: %w", err)
 	}
 	if len(events) > 0 && (r.selected == nil || len(events) == limit) {
 		scanned = events[len(events)-1].Cursor
@@ -202,7 +202,7 @@ func (r *reader) query(ctx context.Context, sql string, after Cursor, args ...an
 	all = append(all, fmt.Sprint(after.Transaction), after.Position)
 	rows, err := r.database.Query(ctx, sql, append(all, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the log: %w", err)
+		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	return rows, nil
 }
@@ -216,11 +216,11 @@ func (r *reader) one(ctx context.Context, sql string, after Cursor, args []any, 
 	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
-			return fmt.Errorf("reading the log: %w", err)
+			return fmt.Errorf("read the log: %w", err)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("reading the log: %w", err)
+		return fmt.Errorf("read the log: %w", err)
 	}
 	return nil
 }

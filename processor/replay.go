@@ -34,7 +34,7 @@ func (l *loop) replay(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the dead letters: %w", err)
+		return fmt.Errorf("read the dead letters: %w", err)
 	}
 	event, err := l.reader.find(ctx, at)
 	switch {
@@ -116,7 +116,7 @@ const maxReplayFaults = 10
 func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure error) error {
 	var fault *databaseError
 	if l.replayFaults++; errors.As(failure, &fault) && l.replayFaults < maxReplayFaults {
-		return fmt.Errorf("replaying the dead letter %v: %w", at, failure)
+		return fmt.Errorf("replay the dead letter %v: %w", at, failure)
 	}
 	l.replayFaults = 0
 	l.log.Warn("replaying a dead letter failed", "event", at, "error", failure)
@@ -142,7 +142,7 @@ func (r *reader) find(ctx context.Context, at Cursor) (Event, error) {
 	events, err := decode(rows, 1)
 	switch {
 	case err != nil:
-		return Event{}, fmt.Errorf("reading the log: %w", err)
+		return Event{}, fmt.Errorf("read the log: %w", err)
 	case len(events) == 0:
 		return Event{}, errEventGone
 	}

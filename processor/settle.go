@@ -37,7 +37,7 @@ func (l *loop) resolveOutcome(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("checking the outcome of a commit: %w", err), l.inFlight(ctx, err))
+		return errors.Join(fmt.Errorf("check the outcome of a commit: %w", err), l.inFlight(ctx, err))
 	}
 	l.outcomeUnknown = false
 	if !l.since.IsZero() && (s.generation != l.state.generation || s.cursor != l.state.cursor) {

@@ -111,7 +111,7 @@ func (l *loop) newCursor(ctx context.Context) (cursor Cursor, add bool, err erro
 	err = l.one(ctx, checkStart, []any{l.config.Name, at, fmt.Sprint(start.After.Transaction)}, &exists, &early, &unassigned)
 	switch {
 	case err != nil:
-		return Cursor{}, false, fmt.Errorf("checking the start: %w", err)
+		return Cursor{}, false, fmt.Errorf("check the start: %w", err)
 	case exists:
 		return Cursor{}, false, nil
 	case early:

@@ -58,7 +58,7 @@ func testStartTime(t *testing.T, pool *pgxpool.Pool, table string) {
 func countAfter(ctx context.Context, t interface{ Fatal(args ...any) }, r *reader, after Cursor) int {
 	events, _, err := r.next(ctx, after, 1000)
 	if err != nil {
-		t.Fatal(fmt.Errorf("reading after %v: %w", after, err))
+		t.Fatal(fmt.Errorf("read after %v: %w", after, err))
 	}
 	return len(events)
 }

@@ -67,7 +67,7 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 func (l *loop) readState(ctx context.Context) error {
 	s, err := l.scanState(func(into ...any) error { return l.one(ctx, readState, l.claimArgs(), into...) })
 	if err != nil {
-		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
+		return fmt.Errorf("read the state of %s: %w", l.config.Name, err)
 	}
 	return l.adopt(s)
 }
@@ -136,7 +136,7 @@ func (l *loop) rebuild(ctx context.Context) error {
 	if failure == nil || ctx.Err() != nil {
 		return err
 	}
-	failure = faultOf(fmt.Errorf("emptying before the rebuild: %w", failure))
+	failure = faultOf(fmt.Errorf("empty before the rebuild: %w", failure))
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
 	return l.scheduleRetry(ctx, nil, failure, !errors.Is(failure, ErrUnavailable) && l.state.errors+1 >= l.config.MaxAttempts)
 }

@@ -68,7 +68,7 @@ func (h *host) endClient(c *client, reason tenure.EndReason) error {
 	h.mu.Unlock()
 	if len(releases) > 0 {
 		if err := h.inner.Release(releases); err != nil {
-			return lostBy("releasing the roles of a node", err)
+			return lostBy("release the roles of a node", err)
 		}
 	}
 	h.mu.Lock()

@@ -27,7 +27,7 @@ type injection struct {
 func (c *Conn) Inject(ctx context.Context, statement string) error {
 	running, err := c.session.beginInjection(ctx)
 	if err != nil {
-		return fmt.Errorf("injecting %q: %w", statement, err)
+		return fmt.Errorf("inject %q: %w", statement, err)
 	}
 	query, err := (&pgproto3.Query{String: statement}).Encode(nil)
 	if err == nil {
@@ -46,7 +46,7 @@ func (c *Conn) Inject(ctx context.Context, statement string) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("injecting %q: %w", statement, err)
+		return fmt.Errorf("inject %q: %w", statement, err)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (p *Proxy) Await(ctx context.Context, fits func(*Conn) bool) (*Conn, error)
 func (p *Proxy) AwaitNamed(ctx context.Context, applicationName string) (*Conn, error) {
 	conn, err := p.Await(ctx, func(c *Conn) bool { return c.PID() != 0 && c.ApplicationName() == applicationName })
 	if err != nil {
-		return nil, fmt.Errorf("waiting for %q: %w", applicationName, err)
+		return nil, fmt.Errorf("wait for %q: %w", applicationName, err)
 	}
 	return conn, nil
 }

@@ -65,7 +65,7 @@ func New(maxBytes int, states ...string) *Feed {
 func (f *Feed) Publish(kind string, event any) error {
 	data, err := json.Marshal(event)
 	if err != nil {
-		return fmt.Errorf("encoding an event: %w", err)
+		return fmt.Errorf("encode an event: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *Feed) Publish(kind string, event any) error {
 func (f *Feed) SetState(kind string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("encoding a state: %w", err)
+		return fmt.Errorf("encode a state: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -40,7 +40,7 @@ func (s *Server) start(ctx context.Context) error {
 			return nil
 		}
 		if s.known || ctx.Err() != nil || sandbox.TryPort(s.Port) == nil {
-			return fmt.Errorf("starting MariaDB: %w\n%s", err, s.Log())
+			return fmt.Errorf("start MariaDB: %w\n%s", err, s.Log())
 		}
 		s.Port = 0 // another program took the port in the meantime
 	}

@@ -238,7 +238,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a drain does not wait until the roles are free",
-		file: "drain.go", from: "		if err := term.election.awaitRelease(ctx, term, \"draining\"); errors.Is(err, ErrShutdown) {", to: "		if err := term.releaseErr; errors.Is(err, ErrShutdown) {",
+		file: "drain.go", from: "		if err := term.election.awaitRelease(ctx, term, \"drain\"); errors.Is(err, ErrShutdown) {", to: "		if err := term.releaseErr; errors.Is(err, ErrShutdown) {",
 		promise: "10 a drained node leads nothing",
 		tests:   []tests{in(".", "^TestDrainWaitsForStuckWork$")},
 	},

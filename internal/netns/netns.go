@@ -177,7 +177,7 @@ func sweep(ctx context.Context) error {
 			continue
 		}
 		if out, err := exec.CommandContext(ctx, "/bin/sh", "-c", remove, "remove", prefix).CombinedOutput(); err != nil {
-			return fmt.Errorf("removing the network of process %d, which has ended: %w: %s", owner, err, out)
+			return fmt.Errorf("remove the network of process %d, which has ended: %w: %s", owner, err, out)
 		}
 	}
 	return nil

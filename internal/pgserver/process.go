@@ -122,13 +122,13 @@ func (s *Server) stop(ctx context.Context, mode StopMode) error {
 		return err
 	}
 	if err := s.process.Signal(signal); err != nil {
-		return fmt.Errorf("stopping PostgreSQL: %w", err)
+		return fmt.Errorf("stop PostgreSQL: %w", err)
 	}
 	select {
 	case <-s.process.Done():
 		s.process = nil
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stopping PostgreSQL (%s): %w", mode, ctx.Err())
+		return fmt.Errorf("stop PostgreSQL (%s): %w", mode, ctx.Err())
 	}
 }

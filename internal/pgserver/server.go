@@ -171,7 +171,7 @@ func (s *Server) start(ctx context.Context) error {
 			return nil
 		}
 		if s.known || ctx.Err() != nil || sandbox.TryPort(s.Port) == nil {
-			return fmt.Errorf("starting PostgreSQL %s: %w\n%s", s.Installation.Version, err, s.Log())
+			return fmt.Errorf("start PostgreSQL %s: %w\n%s", s.Installation.Version, err, s.Log())
 		}
 		s.Port = 0 // another program took the port in the meantime
 	}

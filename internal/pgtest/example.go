@@ -26,7 +26,7 @@ func ExampleDatabase() string {
 	defer conn.Close(ctx)
 	name := sandbox.UniqueName("example")
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)); err != nil {
-		panic(fmt.Errorf("creating a database for an example: %w", err))
+		panic(fmt.Errorf("create a database for an example: %w", err))
 	}
 	return server.DSNFor("postgres", name)
 }

@@ -32,7 +32,7 @@ func readEvents(r io.Reader) ([]event, error) {
 		if err := lines.Decode(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("reading events: %w", err)
+			return nil, fmt.Errorf("read events: %w", err)
 		}
 		if !slices.Contains([]string{"elected", "killed", "summary"}, e.Event) {
 			return nil, fmt.Errorf("unknown event %q", e.Event)

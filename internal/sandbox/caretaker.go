@@ -25,7 +25,7 @@ func NewCaretaker(script string, arguments ...string) (*Caretaker, error) {
 		return nil, err
 	}
 	if err := c.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting the caretaker: %w", err)
+		return nil, fmt.Errorf("start the caretaker: %w", err)
 	}
 	return c, nil
 }
@@ -37,7 +37,7 @@ func (c *Caretaker) Write(text []byte) (int, error) { return c.lifeline.Write(te
 func (c *Caretaker) Close() error {
 	closed := c.lifeline.Close()
 	if err := c.command.Wait(); err != nil {
-		return fmt.Errorf("cleaning up: %w", err)
+		return fmt.Errorf("clean up: %w", err)
 	}
 	return closed
 }

@@ -23,7 +23,7 @@ WHERE locktype = 'advisory'
 // is for its own sessions.
 func EndStaleTransactions(ctx context.Context, tx pgx.Tx, key int64) error {
 	if _, err := tx.Exec(ctx, terminateHolders, key); err != nil {
-		return fmt.Errorf("ending transactions of earlier terms: %w", err)
+		return fmt.Errorf("end transactions of earlier terms: %w", err)
 	}
 	return nil
 }

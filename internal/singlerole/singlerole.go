@@ -29,13 +29,13 @@ func Run(ctx context.Context, backend tenure.Backend, role tenure.Role, config C
 	}
 	node, err := tenure.Open(ctx, backend, config.Node)
 	if err != nil {
-		return fmt.Errorf("campaigning for %s: %w", role, err)
+		return fmt.Errorf("campaign for %s: %w", role, err)
 	}
 	defer func() { // also if work panics
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		if closing := node.Close(bounded); closing != nil {
-			err = errors.Join(err, fmt.Errorf("closing the node of %s: %w", role, closing))
+			err = errors.Join(err, fmt.Errorf("close the node of %s: %w", role, closing))
 		}
 	}()
 	election, err := node.ElectionWith(role, config.Election)
@@ -43,7 +43,7 @@ func Run(ctx context.Context, backend tenure.Backend, role tenure.Role, config C
 		err = election.Run(ctx, work)
 	}
 	if err != nil {
-		return fmt.Errorf("campaigning for %s: %w", role, err)
+		return fmt.Errorf("campaign for %s: %w", role, err)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func CheckPeer(conn *net.UnixConn) error {
 		peer, failure = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err := errors.Join(err, failure); err != nil {
-		return fmt.Errorf("reading the user of the peer: %w", err)
+		return fmt.Errorf("read the user of the peer: %w", err)
 	}
 	if uid := int(peer.Uid); uid != os.Geteuid() && uid != 0 {
 		return fmt.Errorf("the peer runs as user %d; user %d or root is required", uid, os.Geteuid())

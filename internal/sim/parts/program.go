@@ -27,7 +27,7 @@ func build(ctx context.Context, folder string) (*program, error) {
 	compile := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-o", p.path, "./internal/sim")
 	compile.Stdout, compile.Stderr = os.Stdout, os.Stderr
 	if err := compile.Run(); err != nil {
-		return nil, fmt.Errorf("building the simulator: %w", err)
+		return nil, fmt.Errorf("build the simulator: %w", err)
 	}
 	content, err := os.ReadFile(p.path)
 	if err != nil {

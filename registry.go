@@ -114,16 +114,14 @@ func (d Description) validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
 	}
-	switch d.Status {
-	case StatusJoining, StatusActive, StatusDraining:
-	default:
+	if !slices.Contains([]NodeStatus{StatusJoining, StatusActive, StatusDraining}, d.Status) {
 		return bad("the status of a node is %q; it must be joining, active or draining", d.Status)
 	}
 	for _, port := range []struct {
 		name  string
 		value int
 	}{{"HTTP", d.HTTPPort}, {"gRPC", d.GRPCPort}} {
-		if port.value < 0 || port.value > math.MaxUint16 {
+		if port.value != int(uint16(port.value)) {
 			return bad("the %s port is %d; it must be between 1 and 65535, or 0 for none", port.name, port.value)
 		}
 	}

@@ -81,15 +81,8 @@ func inClass(err error, code string) bool {
 
 // checkColumns compares the columns with the requirements.
 func (c Config) checkColumns(found map[string]column) error {
-	name := c.Table.Sanitize()
 	texts := []string{"text", "character varying"}
-	for _, need := range []struct {
-		column  string
-		types   []string // nil for any
-		enum    bool     // enumerations are also allowed
-		notNull bool
-		update  bool
-	}{
+	for _, need := range []requirement{
 		{column: c.Columns.ID, notNull: true},
 		{column: c.Columns.State, types: texts, enum: true, notNull: true, update: true},
 		{column: c.Columns.Node, types: append([]string{"uuid"}, texts...), update: true},
@@ -103,23 +96,39 @@ func (c Config) checkColumns(found map[string]column) error {
 			continue
 		}
 		is, there := found[need.column]
-		typed := need.types == nil || slices.Contains(need.types, is.typed) || need.enum && is.kind == "e"
-		privileged := is.readable && (is.writable || !need.update)
-		quoted := pgx.Identifier{need.column}.Sanitize()
-		switch {
-		case !there:
-			return invalid("the table %s has no column %s", name, quoted)
-		case !typed:
-			return invalid("the column %s of %s is %s; it must be one of %s", quoted, name, is.typed, strings.Join(need.types, ", "))
-		case need.notNull && !is.notNull:
-			return invalid("the column %s may be null; run: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quoted, name, quoted)
-		case need.column == c.Columns.Node && is.notNull:
-			return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
-		case need.column == c.Columns.ID && !is.unique:
-			return invalid("the column %s of %s needs a unique index on this column alone", quoted, name)
-		case !privileged:
-			return fmt.Errorf("%w: the database user lacks a privilege on the column %s of %s; see assign.Grants", dberr.ErrPrivilege, quoted, name)
+		if err := c.checkColumn(need, is, there); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// requirement is what a column must be.
+type requirement struct {
+	column  string
+	types   []string // nil for any
+	enum    bool     // enumerations are also allowed
+	notNull bool
+	update  bool
+}
+
+func (c Config) checkColumn(need requirement, is column, there bool) error {
+	name, quoted := c.Table.Sanitize(), pgx.Identifier{need.column}.Sanitize()
+	typed := need.types == nil || slices.Contains(need.types, is.typed) || need.enum && is.kind == "e"
+	privileged := is.readable && (is.writable || !need.update)
+	switch {
+	case !there:
+		return invalid("the table %s has no column %s", name, quoted)
+	case !typed:
+		return invalid("the column %s of %s is %s; it must be one of %s", quoted, name, is.typed, strings.Join(need.types, ", "))
+	case need.notNull && !is.notNull:
+		return invalid("the column %s may be null; run: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quoted, name, quoted)
+	case need.column == c.Columns.Node && is.notNull:
+		return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
+	case need.column == c.Columns.ID && !is.unique:
+		return invalid("the column %s of %s needs a unique index on this column alone", quoted, name)
+	case !privileged:
+		return fmt.Errorf("%w: the database user lacks a privilege on the column %s of %s; see assign.Grants", dberr.ErrPrivilege, quoted, name)
 	}
 	return nil
 }

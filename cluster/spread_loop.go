@@ -220,7 +220,6 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 	for _, n := range a.nodes {
 		live[n.ID] = true
 	}
-	first := a.leaders == nil
 	holders := make(map[string]uuid.UUID, len(found))
 	for _, h := range found {
 		if live[h.Node] {
@@ -230,6 +229,19 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 			a.adopt(h.Role, now, interval)
 		}
 	}
+	s.compareWithPlan(holders, now)
+	a.nextRead = now + interval + a.checkWindow()/4
+	if a.confirmed {
+		const intervals = 12
+		a.nextRead = now + intervals*(interval+a.checkWindow())
+	}
+	return nil
+}
+
+// compareWithPlan confirms the plan if it has taken effect, and replans otherwise.
+func (s *spreadRun) compareWithPlan(holders map[string]uuid.UUID, now time.Duration) {
+	a := &s.assumption
+	first := a.leaders == nil
 	s.mu.Lock()
 	planned := s.plan
 	s.mu.Unlock()
@@ -245,14 +257,8 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 		}
 		a.confirmed = maps.Equal(holders, plan.Placed)
 		s.updateVacant(holders, plan, vacant, now)
-		a.adoptVacant(s.placementRoles, plan, now, interval)
+		a.adoptVacant(s.placementRoles, plan, now, s.member.node.Timing().CheckInterval)
 	}
-	a.nextRead = now + interval + a.checkWindow()/4
-	if a.confirmed {
-		const intervals = 12
-		a.nextRead = now + intervals*(interval+a.checkWindow())
-	}
-	return nil
 }
 
 // updateVacant records which roles of other members have no leader, and since

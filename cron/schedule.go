@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -141,9 +142,9 @@ func (s Schedule) check() error {
 	switch {
 	case tenure.NamedRole(s.Name).Validate() != nil:
 		return invalid("the schedule's name %q is invalid: it must be 1 to 255 bytes of UTF-8 without control characters", s.Name)
-	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:
+	case !slices.Contains([]CatchUp{CatchUpNone, CatchUpLatest, CatchUpAll}, s.CatchUp):
 		return invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, CatchUpNone, CatchUpLatest, CatchUpAll)
-	case s.Overlap != OverlapSkip && s.Overlap != OverlapQueue && s.Overlap != OverlapAllow:
+	case !slices.Contains([]Overlap{OverlapSkip, OverlapQueue, OverlapAllow}, s.Overlap):
 		return invalid("the overlap of %s is %q; it must be %q, %q or %q", s.Name, s.Overlap, OverlapSkip, OverlapQueue, OverlapAllow)
 	case s.Policy != AtMostOnce && s.Policy != AtLeastOnce:
 		return invalid("the policy of %s is %q; it must be %q or %q", s.Name, s.Policy, AtMostOnce, AtLeastOnce)

@@ -113,8 +113,12 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 		occurred = append(occurred, nullIfZero(e.OccurredAt))
 		correlation, causation = append(correlation, nullIfZero(e.Correlation)), append(causation, nullIfZero(e.Causation))
 	}
+	return s.insert(ctx, tx, types, tags, data, occurred, correlation, causation)
+}
+
+// insert runs the statement that appends events, with its parameters.
+func (s *Store) insert(ctx context.Context, tx Executor, args ...any) error {
 	sql := s.schema.SQL(appendEvents)
-	args := []any{types, tags, data, occurred, correlation, causation}
 	if !s.config.NoNotify {
 		sql = "WITH appended AS (" + sql + " RETURNING 1) SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted"
 		args = append(args, s.schema.Channel(processor.Topic))

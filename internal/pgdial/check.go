@@ -114,20 +114,30 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 			return err
 		}
 	}
-	overridden := row[1] != "off"
-	if overridden {
-		source, err := read(ctx, conn, sourceOf, "default_transaction_read_only")
-		if err != nil {
+	overridden := false
+	if row[1] != "off" {
+		if overridden, err = examineReadOnly(ctx, conn, o.FencedToo); err != nil {
 			return err
-		}
-		if overridden = len(source) > 0 && byUser(source[0]); !overridden && !o.FencedToo {
-			return errFenced(source)
 		}
 	}
 	if !strings.HasPrefix(row[5], "PostgreSQL ") { // refused later, by what it cannot do
 		return nil
 	}
 	return apply(ctx, conn, o.Use, o.Limits, overridden)
+}
+
+// examineReadOnly reports whether the user's own settings make transactions read-only.
+// It returns an error if an operator's do, unless fenced servers are allowed.
+func examineReadOnly(ctx context.Context, conn *pgconn.PgConn, fencedToo bool) (overridden bool, err error) {
+	source, err := read(ctx, conn, sourceOf, "default_transaction_read_only")
+	if err != nil {
+		return false, err
+	}
+	overridden = len(source) > 0 && byUser(source[0])
+	if !overridden && !fencedToo {
+		return false, errFenced(source)
+	}
+	return overridden, nil
 }
 
 func errInRecovery() error {

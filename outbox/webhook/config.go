@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -92,9 +93,9 @@ func (c Config) check() (*url.URL, error) {
 	switch {
 	case c.Name == "":
 		return invalid("it has no name")
-	case c.Format != Batched && c.Format != Structured && c.Format != Binary:
+	case !slices.Contains([]Format{Batched, Structured, Binary}, c.Format):
 		return invalid("its format is %q; it must be %q, %q or %q", c.Format, Batched, Structured, Binary)
-	case c.Timeout < 0 || c.MaxBody < 0 || c.MaxRetryAfter < 0 || c.MaxRedirects < 0:
+	case min(c.Timeout, c.MaxRetryAfter) < 0 || min(c.MaxBody, c.MaxRedirects) < 0:
 		return invalid("times and limits must not be negative")
 	}
 	return address, nil

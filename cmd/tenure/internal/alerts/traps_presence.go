@@ -91,17 +91,21 @@ func filters(e parser.Expr) bool {
 	case *parser.Call:
 		return strings.HasPrefix(e.Func.Name, "absent") || slices.ContainsFunc(e.Args, filters)
 	case *parser.BinaryExpr:
-		switch {
-		case e.Op == parser.LAND, e.Op == parser.LUNLESS:
-			return true
-		case e.Op == parser.LOR:
-			return filters(e.LHS) && filters(e.RHS)
-		case e.Op.IsComparisonOperator():
-			return !e.ReturnBool || filters(e.LHS) || filters(e.RHS)
-		}
-		return filters(e.LHS) || filters(e.RHS)
+		return binaryFilters(e)
 	}
 	return false
+}
+
+func binaryFilters(e *parser.BinaryExpr) bool {
+	switch {
+	case e.Op == parser.LAND, e.Op == parser.LUNLESS:
+		return true
+	case e.Op == parser.LOR:
+		return filters(e.LHS) && filters(e.RHS)
+	case e.Op.IsComparisonOperator() && !e.ReturnBool:
+		return true
+	}
+	return filters(e.LHS) || filters(e.RHS)
 }
 
 // isGuarded reports whether an expression handles missing series.

@@ -99,12 +99,20 @@ func open(config Config) (*Notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := endpoint{name: config.Name, client: n.client, url: url}
+	n.transport, err = newTransport(config, endpoint{name: config.Name, client: n.client, url: url})
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// newTransport returns the transport of the notifier's type.
+func newTransport(config Config, to endpoint) (transport, error) {
 	switch config.Type {
 	case Slack:
-		n.transport = slack{to, config.Channel}
+		return slack{to, config.Channel}, nil
 	case Alertmanager:
-		n.transport = alertmanager{to}
+		return alertmanager{to}, nil
 	case PagerDuty:
 		key, err := newSecret(config.RoutingKey, config.RoutingKeyFile)
 		if err != nil {
@@ -113,7 +121,7 @@ func open(config Config) (*Notifier, error) {
 		if config.URL == "" && config.URLFile == "" {
 			to.url = secret{text: pagerDutyEvents}
 		}
-		n.transport = pagerDuty{to, key}
+		return pagerDuty{to, key}, nil
 	case Webhook:
 		key, err := newSecret(config.Secret, config.SecretFile)
 		if err != nil {
@@ -124,19 +132,15 @@ func open(config Config) (*Notifier, error) {
 				return nil, err
 			}
 		}
-		n.transport = webhook{to, key}
+		return webhook{to, key}, nil
 	case Email:
 		password, err := newSecret(config.Password, config.PasswordFile)
 		if err != nil {
 			return nil, err
 		}
-		if n.transport, err = newEmail(config, password); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, fmt.Errorf("there is no type %q", config.Type)
+		return newEmail(config, password)
 	}
-	return n, nil
+	return nil, fmt.Errorf("there is no type %q", config.Type)
 }
 
 // Close closes the connections that are kept open.

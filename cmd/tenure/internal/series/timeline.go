@@ -143,11 +143,17 @@ func (t *timeline) read(from, to int64, into []sample) []sample {
 				continue
 			}
 			iterator = c.data.Iterator(iterator)
-			for iterator.Next() == chunkenc.ValFloat {
-				if at, value := iterator.At(); at >= from && at <= until {
-					into = append(into, sample{at, value})
-				}
-			}
+			into = appendBetween(into, iterator, from, until)
+		}
+	}
+	return into
+}
+
+// appendBetween appends the samples of a chunk from one time up to another.
+func appendBetween(into []sample, iterator chunkenc.Iterator, from, until int64) []sample {
+	for iterator.Next() == chunkenc.ValFloat {
+		if at, value := iterator.At(); at >= from && at <= until {
+			into = append(into, sample{at, value})
 		}
 	}
 	return into

@@ -104,6 +104,11 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	case before.NodeID == request.Target:
 		return c.printResult(role.Name(), before, before)
 	}
+	return c.send(ctx, backend, request, before)
+}
+
+// send sends the request to the leader, and waits until it has been followed.
+func (c *stepDownCommand) send(ctx context.Context, backend connect.Backend, request tenure.Request, before *tenure.Leader) error {
 	if err := backend.Request(ctx, request); err != nil {
 		return err
 	}
@@ -111,11 +116,11 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.printResult(role.Name(), before, after); err != nil {
+	if err := c.printResult(request.Role, before, after); err != nil {
 		return err
 	}
 	if request.Target != uuid.Nil && (after == nil || after.NodeID != request.Target) {
-		return console.NotAcquired("%s stepped down from %s, but %s did not take over", before.NodeName, role, c.to)
+		return console.NotAcquired("%s stepped down from %s, but %s did not take over", before.NodeName, request.Role, c.to)
 	}
 	return nil
 }

@@ -127,28 +127,10 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 		if err != nil {
 			return err
 		}
-		var failure error // of the last attempt or term; callbacks are called one at a time
+		follow := followFailure(ended, refused)
 		election.OnEvent(func(event tenure.Event) {
 			report(service.NewEventRecord(node, event))
-			switch event.Kind {
-			case tenure.EventAcquired, tenure.EventReleased:
-				failure = nil
-			case tenure.EventLost:
-				failure = lostRole(event.Role, event.Err)
-			case tenure.EventAcquireFailed:
-				if errors.Is(event.Err, tenure.ErrNotActive) {
-					return // the node waits for the minimum of nodes, or drains
-				}
-				failure = event.Err
-				if errors.Is(failure, tenure.ErrKeyMismatch) { // retrying does not help
-					select {
-					case refused <- failure:
-					default:
-					}
-				}
-			case tenure.EventStopped:
-				ended <- failure
-			}
+			follow(event)
 		})
 		if err := election.Start(context.Background()); err != nil {
 			return err
@@ -168,6 +150,33 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 		}
 	}
 	return failed
+}
+
+// followFailure returns a callback that sends the failure of the last attempt or term
+// to ended when the election stops, and to refused if retrying does not help.
+func followFailure(ended, refused chan<- error) func(tenure.Event) {
+	var failure error // callbacks are called one at a time
+	return func(event tenure.Event) {
+		switch event.Kind {
+		case tenure.EventAcquired, tenure.EventReleased:
+			failure = nil
+		case tenure.EventLost:
+			failure = lostRole(event.Role, event.Err)
+		case tenure.EventAcquireFailed:
+			if errors.Is(event.Err, tenure.ErrNotActive) {
+				return // the node waits for the minimum of nodes, or drains
+			}
+			failure = event.Err
+			if errors.Is(failure, tenure.ErrKeyMismatch) {
+				select {
+				case refused <- failure:
+				default:
+				}
+			}
+		case tenure.EventStopped:
+			ended <- failure
+		}
+	}
 }
 
 // lostRole returns the error of a program that ends because it lost a role.

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// setPresence sets tenure_node_up of each name, and tenure_node_reporting of each live
+// setPresenceLocked sets tenure_node_up of each name, and tenure_node_reporting of each live
 // node, at a time.
-func (s *Store) setPresence(at int64, nodes []Node) {
+func (s *Store) setPresenceLocked(at int64, nodes []Node) {
 	s.replaced = replacedNodes(nodes, s.replaced)
 	up := map[string]float64{}
 	for _, n := range nodes {
@@ -26,7 +26,7 @@ func (s *Store) setPresence(at int64, nodes []Node) {
 		}
 	}
 	for name, value := range up {
-		s.set(at, value, model.MetricNameLabel, nodeUpMetric, nodeNameLabel, name)
+		s.setLocked(at, value, model.MetricNameLabel, nodeUpMetric, nodeNameLabel, name)
 	}
 	for _, known := range nodes {
 		if !known.Alive {
@@ -36,7 +36,7 @@ func (s *Store) setPresence(at int64, nodes []Node) {
 		if n := s.nodes[known.ID]; n != nil && !n.silent {
 			reporting = 1
 		}
-		s.set(at, reporting, model.MetricNameLabel, nodeReportingMetric, nodeLabel, known.ID.String(), nodeNameLabel, printable.Label(known.Name))
+		s.setLocked(at, reporting, model.MetricNameLabel, nodeReportingMetric, nodeLabel, known.ID.String(), nodeNameLabel, printable.Label(known.Name))
 	}
 }
 

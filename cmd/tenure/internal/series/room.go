@@ -13,14 +13,14 @@ import (
 // its series are in the way of others: samples of long ago are that far apart.
 var longSilent = 2 * resolutions[len(resolutions)-1].step
 
-// makeRoom removes the series that ended the longest ago, and reports whether there
+// makeRoomLocked removes the series that ended the longest ago, and reports whether there
 // was one. If no series has ended, it checks once in a round whether nodes went
 // silent before this time, as happens when the samples of a day are read in one
 // round.
-func (s *Store) makeRoom(at int64) bool {
-	if s.ended.Len() == 0 && at >= s.lookAgain {
-		s.lookAgain = at + staleAfter.Milliseconds()
-		s.silenceBefore(time.UnixMilli(at).Add(-longSilent), at)
+func (s *Store) makeRoomLocked(at int64) bool {
+	if s.ended.Len() == 0 && at >= s.silenceCheckAt {
+		s.silenceCheckAt = at + staleAfter.Milliseconds()
+		s.silenceBeforeLocked(time.UnixMilli(at).Add(-longSilent), at)
 	}
 	oldest := s.ended.Front()
 	if oldest == nil {
@@ -33,12 +33,12 @@ func (s *Store) makeRoom(at int64) bool {
 		}
 		one.node.evicted[one.labels.Hash()] = one.departed
 	}
-	s.remove(one)
+	s.removeLocked(one)
 	return true
 }
 
-// remove takes a series out of all indexes.
-func (s *Store) remove(one *series) {
+// removeLocked takes a series out of all indexes.
+func (s *Store) removeLocked(one *series) {
 	delete(s.series, one.key)
 	name := one.labels.Get(model.MetricNameLabel)
 	all := withoutIndex(s.named[name], one.inNamed, func(moved *series, to int) { moved.inNamed = to })
@@ -63,64 +63,64 @@ func withoutIndex(all []*series, i int, moves func(moved *series, to int)) []*se
 	return all[:last]
 }
 
-// silenceBefore ends all series of the nodes that have said nothing since a time,
+// silenceBeforeLocked ends all series of the nodes that have said nothing since a time,
 // those first that have said nothing for the longest time.
-func (s *Store) silenceBefore(since time.Time, at int64) {
+func (s *Store) silenceBeforeLocked(since time.Time, at int64) {
 	var silent []*node
 	for _, n := range s.nodes {
 		if !n.silent && n.at.Before(since) {
 			silent = append(silent, n)
 		}
 	}
-	s.silence(silent, at)
+	s.silenceLocked(silent, at)
 }
 
-// silence ends all series of some nodes, and keeps what they have counted. Those
+// silenceLocked ends all series of some nodes, and keeps what they have counted. Those
 // are ended first that have said nothing for the longest time.
-func (s *Store) silence(nodes []*node, at int64) {
+func (s *Store) silenceLocked(nodes []*node, at int64) {
 	slices.SortFunc(nodes, func(a, b *node) int { return a.at.Compare(b.at) })
 	for _, n := range nodes {
 		n.silent = true
 		for _, one := range n.series {
 			if !one.over() {
-				s.depart(one)
+				s.departLocked(one)
 			}
-			s.end(one, at)
+			s.endLocked(one, at)
 		}
 	}
 }
 
-// recall undoes the departure of a series that made room, and is new again.
-func (s *Store) recall(one *series) {
+// recallLocked undoes the departure of a series that made room, and is new again.
+func (s *Store) recallLocked(one *series) {
 	hash := one.labels.Hash()
 	if value, ok := one.node.evicted[hash]; ok {
 		delete(one.node.evicted, hash)
-		s.departedOf(one).total -= value
+		s.departedOfLocked(one).total -= value
 	}
 }
 
-// depart keeps the last value of a counter whose node is gone. Their number is
+// departLocked keeps the last value of a counter whose node is gone. Their number is
 // bounded as that of series is: labels may be of any kind.
-func (s *Store) depart(one *series) {
+func (s *Store) departLocked(one *series) {
 	if one.kind == metrics.GaugeSeries {
 		return
 	}
-	if of := s.departedOf(one); of != nil {
+	if of := s.departedOfLocked(one); of != nil {
 		one.departed = one.last.value
 		of.total += one.departed
 	}
 }
 
-// comeBack undoes depart: the node that was gone continues to count.
-func (s *Store) comeBack(one *series) {
+// comeBackLocked undoes departLocked: the node that was gone continues to count.
+func (s *Store) comeBackLocked(one *series) {
 	if one.departed != 0 {
-		s.departedOf(one).total -= one.departed
+		s.departedOfLocked(one).total -= one.departed
 		one.departed = 0
 	}
 }
 
-// departedOf is what counters like this one amount to; nil if there are too many.
-func (s *Store) departedOf(one *series) *departed {
+// departedOfLocked is what counters like this one amount to; nil if there are too many.
+func (s *Store) departedOfLocked(one *series) *departed {
 	shared := withoutNode(one.labels)
 	key := string(shared.Bytes(nil))
 	if s.departed[key] == nil {

@@ -205,7 +205,7 @@ func BenchmarkMakeRoom(b *testing.B) {
 				}
 				s.Append(snapshot)
 				s.mu.Lock()
-				s.silence([]*node{s.nodes[snapshot.Node]}, at.UnixMilli())
+				s.silenceLocked([]*node{s.nodes[snapshot.Node]}, at.UnixMilli())
 				s.mu.Unlock()
 			}
 			for s.Len() < most {

@@ -61,69 +61,69 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 			silent = append(silent, n)
 		}
 	}
-	s.silence(silent, at-1) // the store itself may have a value of now
+	s.silenceLocked(silent, at-1) // the store itself may have a value of now
 	for _, role := range roles {
-		s.set(at, 0, model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))
+		s.setLocked(at, 0, model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))
 	}
 	for _, known := range nodes {
 		n := s.nodes[known.ID]
 		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, printable.Label(known.Name)}
-		s.setUnlessMeasured(at, n, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric)...)
+		s.setUnlessMeasuredLocked(at, n, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric)...)
 		for _, role := range known.Leads {
-			s.lead(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))...)
+			s.leadLocked(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))...)
 		}
 	}
-	s.setPresence(at, nodes)
-	s.forget(at)
+	s.setPresenceLocked(at, nodes)
+	s.forgetLocked(at)
 	left, s.left = s.left, 0
 	return left
 }
 
-// set gives a series of the store's own a value.
-func (s *Store) set(at int64, value float64, pairs ...string) {
-	if one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at); one != nil {
+// setLocked gives a series of the store's own a value.
+func (s *Store) setLocked(at int64, value float64, pairs ...string) {
+	if one := s.findLocked(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at); one != nil {
 		one.setIn = s.round
-		s.append(one, sample{at, value})
+		s.appendLocked(one, sample{at, value})
 	}
 }
 
-// lead sets a series to 1, whatever the node has measured.
-func (s *Store) lead(at int64, pairs ...string) {
-	one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
+// leadLocked sets a series to 1, whatever the node has measured.
+func (s *Store) leadLocked(at int64, pairs ...string) {
+	one := s.findLocked(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
 	if one == nil {
 		return
 	}
 	one.setIn = s.round
 	if one.last.at < at || one.last.value != 1 {
-		s.append(one, sample{at, 1})
+		s.appendLocked(one, sample{at, 1})
 	}
 }
 
-// setUnlessMeasured sets a series to 0 that the node could have measured itself:
+// setUnlessMeasuredLocked sets a series to 0 that the node could have measured itself:
 // the sum of many roles has no label for the role.
-func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
-	one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
+func (s *Store) setUnlessMeasuredLocked(at int64, n *node, pairs ...string) {
+	one := s.findLocked(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
 	if one == nil {
 		return
 	}
 	one.setIn = s.round
 	if n == nil || n.silent || one.seenIn != n.snapshot {
-		s.append(one, sample{at, 0})
+		s.appendLocked(one, sample{at, 0})
 	}
 }
 
-// forget ends the store's own series of roles and nodes that are no longer known,
+// forgetLocked ends the store's own series of roles and nodes that are no longer known,
 // drops old samples, and then removes empty series.
-func (s *Store) forget(now int64) {
+func (s *Store) forgetLocked(now int64) {
 	oldest := now - Retention.Milliseconds()
 	for _, one := range s.series {
 		if one.setIn != 0 && one.setIn != s.round {
-			s.end(one, now)
+			s.endLocked(one, now)
 			one.setIn = 0 // the series that its node measures continues
 		}
 		one.drop(now)
 		if one.last.at < oldest {
-			s.remove(one)
+			s.removeLocked(one)
 		}
 	}
 	for id, n := range s.nodes {

@@ -42,16 +42,16 @@ type Store struct {
 	prefixes prefixes
 	max      int
 
-	mu        sync.RWMutex
-	series    map[string]*series   // by their labels
-	named     map[string][]*series // by the names under which they are kept
-	nodes     map[uuid.UUID]*node
-	departed  map[string]*departed // what counters of nodes that are gone amount to, by their labels
-	ended     *list.List           // of *series: those that are over, the longest ended first
-	round     uint64               // counts rounds
-	replaced  map[uuid.UUID]bool   // dead nodes that others have replaced
-	left      int                  // how many series were left out in this round
-	lookAgain int64                // when makeRoom may look for silent nodes again
+	mu             sync.RWMutex
+	series         map[string]*series   // by their labels
+	named          map[string][]*series // by the names under which they are kept
+	nodes          map[uuid.UUID]*node
+	departed       map[string]*departed // what counters of nodes that are gone amount to, by their labels
+	ended          *list.List           // of *series: those that are over, the longest ended first
+	round          uint64               // counts rounds
+	replaced       map[uuid.UUID]bool   // dead nodes that others have replaced
+	left           int                  // how many series were left out in this round
+	silenceCheckAt int64                // when makeRoomLocked may check for silent nodes again
 }
 
 // series is one series.
@@ -96,7 +96,7 @@ func (s *Store) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.series, s.named, s.nodes = map[string]*series{}, map[string][]*series{}, map[uuid.UUID]*node{}
-	s.departed, s.ended, s.left, s.lookAgain = map[string]*departed{}, list.New(), 0, 0
+	s.departed, s.ended, s.left, s.silenceCheckAt = map[string]*departed{}, list.New(), 0, 0
 }
 
 // Append takes what a node measured. A series that is missing in the snapshot ends
@@ -133,22 +133,22 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 		builder.Add(nodeLabel, id)
 		builder.Add(nodeNameLabel, printable.Label(n.name))
 		builder.Sort()
-		one := s.find(builder.Labels(), measured.Type, at)
+		one := s.findLocked(builder.Labels(), measured.Type, at)
 		if one == nil {
 			continue
 		}
 		if one.node == nil {
 			one.node, one.inNode = n, len(n.series)
 			n.series = append(n.series, one)
-			s.recall(one)
+			s.recallLocked(one)
 		}
 		one.seenIn = n.snapshot
-		s.comeBack(one)
-		s.append(one, sample{at, measured.Value})
+		s.comeBackLocked(one)
+		s.appendLocked(one, sample{at, measured.Value})
 	}
 	for _, one := range n.series {
 		if one.seenIn != n.snapshot {
-			s.end(one, at)
+			s.endLocked(one, at)
 		}
 	}
 }
@@ -164,15 +164,15 @@ func named(measured metrics.Series) bool {
 	return model.LegacyValidation.IsValidMetricName(measured.Name)
 }
 
-// find returns the series with these labels, or nil if there are too many at a
+// findLocked returns the series with these labels, or nil if there are too many at a
 // time.
-func (s *Store) find(l labels.Labels, kind metrics.SeriesType, at int64) *series {
+func (s *Store) findLocked(l labels.Labels, kind metrics.SeriesType, at int64) *series {
 	var buffer [512]byte
 	key := l.Bytes(buffer[:0])
 	if known := s.series[string(key)]; known != nil {
 		return known
 	}
-	if len(s.series) >= s.max && !s.makeRoom(at) {
+	if len(s.series) >= s.max && !s.makeRoomLocked(at) {
 		s.left++
 		return nil
 	}
@@ -186,8 +186,8 @@ func (s *Store) find(l labels.Labels, kind metrics.SeriesType, at int64) *series
 // staleNaN means that a series has no value from here on, as in Prometheus.
 var staleNaN = math.Float64frombits(value.StaleNaN)
 
-// append gives a series a value.
-func (s *Store) append(one *series, v sample) {
+// appendLocked gives a series a value.
+func (s *Store) appendLocked(one *series, v sample) {
 	one.append(v)
 	if one.inEnded != nil && !one.over() {
 		s.ended.Remove(one.inEnded)
@@ -195,8 +195,8 @@ func (s *Store) append(one *series, v sample) {
 	}
 }
 
-// end marks a series as ended.
-func (s *Store) end(one *series, at int64) {
+// endLocked marks a series as ended.
+func (s *Store) endLocked(one *series, at int64) {
 	if !one.over() {
 		one.append(sample{max(at, one.last.at+1), staleNaN})
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // departed is what counters of nodes that are gone amount to, of one name and one
-// set of labels. Without it, a sum would fall whenever a node goes.
+// setLocked of labels. Without it, a sum would fall whenever a node goes.
 type departed struct {
 	labels labels.Labels
 	kind   metrics.SeriesType
@@ -60,10 +60,10 @@ func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 		if name := l.Get(model.MetricNameLabel); name != nodeUpMetric && name != nodeReportingMetric {
 			l = withoutNode(l)
 		}
-		s.family(families, l, one.kind).put(l, one.last.value)
+		s.familyLocked(families, l, one.kind).put(l, one.last.value)
 	}
 	for _, gone := range s.departed {
-		s.family(families, gone.labels, gone.kind).put(gone.labels, gone.total)
+		s.familyLocked(families, gone.labels, gone.kind).put(gone.labels, gone.total)
 	}
 	var all []*dto.MetricFamily
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -80,7 +80,7 @@ type family struct {
 	labels  map[string]labels.Labels
 }
 
-func (s *Store) family(families map[string]*family, l labels.Labels, kind metrics.SeriesType) *family {
+func (s *Store) familyLocked(families map[string]*family, l labels.Labels, kind metrics.SeriesType) *family {
 	kept := l.Get(model.MetricNameLabel)
 	name := s.prefixes.own(kept)
 	if families[name] == nil {

@@ -58,8 +58,8 @@ func (l *limitedListener) add(c *limitedConn) (surplus *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= l.most {
-		surplus = l.surplus()
-		l.drop(surplus)
+		surplus = l.surplusLocked()
+		l.dropLocked(surplus)
 	}
 	from := l.origins[c.address]
 	if from == nil {
@@ -72,8 +72,8 @@ func (l *limitedListener) add(c *limitedConn) (surplus *limitedConn) {
 	return surplus
 }
 
-// surplus is the connection that is missed least. l.mu is held.
-func (l *limitedListener) surplus() *limitedConn {
+// surplusLocked is the connection that is missed least.
+func (l *limitedListener) surplusLocked() *limitedConn {
 	var least *limitedConn
 	most := 0
 	for _, from := range l.origins {
@@ -91,8 +91,8 @@ func (l *limitedListener) surplus() *limitedConn {
 	return least
 }
 
-// drop forgets a connection, once. l.mu is held.
-func (l *limitedListener) drop(c *limitedConn) {
+// dropLocked forgets a connection, once.
+func (l *limitedListener) dropLocked(c *limitedConn) {
 	if c.place == nil {
 		return
 	}
@@ -128,7 +128,7 @@ type limitedConn struct {
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
 	c.listener.mu.Lock()
-	c.listener.drop(c)
+	c.listener.dropLocked(c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -34,7 +34,7 @@ func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) err
 	graceful, force := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer force(nil)
 	finished, watched := make(chan struct{}), make(chan struct{})
-	go func() {
+	go func() { // exits with a signal or finished; this function waits for it
 		defer close(watched)
 		select {
 		case sig := <-received:

@@ -58,7 +58,7 @@ func (f *blockerTerminator) end(role string) {
 	f.running = true
 	f.group.Add(1)
 	f.session.backend.running.Add(1)
-	go f.run()
+	go f.run() // exits when no role is left or f.ctx ends; wait waits for it
 }
 
 // wait waits for a round in progress; call abort first.

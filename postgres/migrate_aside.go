@@ -87,7 +87,7 @@ func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.
 		return err
 	}
 	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
+	go func() { // exits when stop is closed; this function waits for it
 		defer close(done)
 		b.askWatchersAside(ctx, asking, conn.PgConn().PID(), stop)
 	}()

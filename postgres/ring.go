@@ -51,7 +51,7 @@ func newWatch(s *session) *watch {
 // start begins to watch on a connection that is ready.
 func (w *watch) start(conn *pgx.Conn) {
 	w.group.Add(1)
-	go func() {
+	go func() { // exits when the watch ends; w.group waits for it
 		defer w.group.Done()
 		defer close(w.done)
 		w.run(conn)
@@ -267,7 +267,7 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 	stop := make(chan struct{})
 	defer close(stop)
 	w.group.Add(1)
-	go func() {
+	go func() { // exits with this function; w.group waits for it
 		defer w.group.Done()
 		select {
 		case <-w.stop:

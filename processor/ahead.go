@@ -23,7 +23,7 @@ type ahead struct {
 func readAhead(ctx context.Context, r *reader, after Cursor, limit int, bound time.Duration) *ahead {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	a := &ahead{after: after, limit: limit, cancel: cancel, done: make(chan struct{})}
-	go func() {
+	go func() { // exits when the read ends, within bound; take waits for it
 		defer close(a.done)
 		a.events, a.scanned, a.err = r.next(ctx, after, limit)
 	}()

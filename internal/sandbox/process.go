@@ -38,7 +38,7 @@ func (s *Sandbox) LaunchWith(environment []string, logPath, program string, argu
 		return nil, err
 	}
 	started := &Process{command: command, done: make(chan struct{})}
-	go func() {
+	go func() { // exits with the process; Done shows it
 		started.err = command.Wait()
 		close(started.done)
 	}()

@@ -38,7 +38,7 @@ func newAlarm() (*alarm, error) {
 		return nil, fmt.Errorf("timerfd: %w", err)
 	}
 	a := &alarm{rings: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), done: make(chan struct{})}
-	go a.listen()
+	go a.listen() // exits when the timer is closed; a.done shows it
 	return a, nil
 }
 

@@ -62,9 +62,9 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	}
 	g.report(report{PID: g.command})
 	orders := make(chan order)
-	go receive(decoder, orders)
+	go receive(decoder, orders) // exits with the control connection or this process
 	ends := make(chan ended)
-	go reap(ends)
+	go reap(ends) // exits with this process
 	g.watch(orders, ends)
 	g.report(report{Gone: &g.end})
 	return nil

@@ -125,8 +125,8 @@ func (s *supervisor) start() error {
 
 // supervise runs until the guardian has exited.
 func (s *supervisor) supervise() {
-	go receive(json.NewDecoder(s.control), s.reports)
-	go func() {
+	go receive(json.NewDecoder(s.control), s.reports) // exits with the guardian; the loop below reads until it has
+	go func() {                                       // exits with the guardian; s.exited shows it
 		defer close(s.exited)
 		_ = s.process.Wait() // its reports say how the command ended
 	}()

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 	}
 	var failure, result error
 	served := make(chan struct{})
-	go func() {
+	go func() { // exits when the server is shut down; this function waits for it
 		defer close(served)
 		result = serve(listener)
 	}()

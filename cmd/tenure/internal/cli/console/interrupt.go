@@ -34,7 +34,7 @@ func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
+	go func() { // exits with a signal or ctx; nothing waits for it
 		select {
 		case received := <-signals:
 			signal.Stop(signals) // before the context ends

@@ -87,7 +87,7 @@ func (c *children) start(slot int) (*child, error) {
 	}
 	c.running[started] = struct{}{}
 	c.readers.Add(1)
-	go c.read(started, stdout)
+	go c.read(started, stdout) // exits with the child; close waits through c.readers
 	return started, nil
 }
 
@@ -131,7 +131,7 @@ func (c *children) close() {
 		_ = running.stdin.Close() // a request to end
 	}
 	ended := make(chan struct{})
-	go func() {
+	go func() { // exits when all readers have; close waits for it
 		defer close(ended)
 		c.readers.Wait()
 	}()

@@ -119,7 +119,7 @@ func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServe
 	// A signal first ends the node; clients receive its last events.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	go func() {
+	go func() { // exits when serving ends; s.ended shows it
 		defer close(s.ended)
 		if err := sidecar.Serve(serving, s.listener, s.handler, s.certificate); err != nil {
 			logger.Error("HTTP serving has ended", "error", err)

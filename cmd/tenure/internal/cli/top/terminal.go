@@ -70,7 +70,7 @@ func (t *terminal) draw(render func(width, height int) []string) error {
 // cannot be interrupted: the goroutine exits with the program.
 func (t *terminal) keys() <-chan key {
 	keys := make(chan key)
-	go func() {
+	go func() { // exits with the input or the program
 		defer close(keys)
 		buffer := make([]byte, 64)
 		for {

@@ -81,18 +81,18 @@ func (c child) run(ctx context.Context) error {
 	var group sync.WaitGroup
 	failures := make(chan error, 4)
 	group.Go(func() { failures <- scheduler.Run(ctx) })
-	news := make(chan struct{}, 1)
+	wakeups := make(chan struct{}, 1)
 	group.Go(func() { failures <- assigner.Run(ctx) })
 	group.Go(func() {
 		failures <- assign.Listen(ctx, backend, member.ID(), func() {
 			select {
-			case news <- struct{}{}:
+			case wakeups <- struct{}{}:
 			default:
 			}
 		})
 	})
 	w := childWorker{pool: pool, backend: backend, id: member.ID()}
-	group.Go(func() { failures <- w.run(ctx, news) })
+	group.Go(func() { failures <- w.run(ctx, wakeups) })
 	return <-failures
 }
 
@@ -130,7 +130,7 @@ INSERT INTO {schema}.finished (job, assignment, node)
 SELECT id, assignment, $4 FROM done WHERE state = 'done'`
 )
 
-func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
+func (w childWorker) run(ctx context.Context, wakeups <-chan struct{}) error {
 	for {
 		rows, err := w.pool.Query(ctx, pgtest.SQL(w.backend, beginJobs), w.id)
 		if err != nil {
@@ -148,7 +148,7 @@ func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 		timer := time.NewTimer(rand.N(20 * time.Millisecond)) // work, or waiting for some
 		if len(ids) == 0 {
 			select {
-			case <-news:
+			case <-wakeups:
 			case <-timer.C:
 			}
 			continue

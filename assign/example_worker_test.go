@@ -110,11 +110,11 @@ func ExampleListen() {
 		fmt.Println(err)
 		return
 	}
-	news := make(chan struct{}, 1)
+	wakeups := make(chan struct{}, 1)
 	go func() {
 		err := assign.Listen(ctx, backend, member.ID(), func() {
 			select {
-			case news <- struct{}{}:
+			case wakeups <- struct{}{}:
 			default:
 			}
 		})
@@ -132,7 +132,7 @@ func ExampleListen() {
 			continue
 		}
 		select {
-		case <-news:
+		case <-wakeups:
 		case <-look.C:
 		case <-ctx.Done():
 			return

@@ -102,13 +102,13 @@ func sameOffer(before, now cluster.NodeInfo) bool {
 
 // listenToRows wakes the loop after notifications of rows.
 func (l *loop) listenToRows(ctx context.Context) {
-	news := make(chan struct{}, 1)
+	wakeups := make(chan struct{}, 1)
 	var forwarding sync.WaitGroup
 	defer forwarding.Wait()
 	forwarding.Go(func() {
 		for ctx.Err() == nil {
 			select {
-			case <-news:
+			case <-wakeups:
 				l.wakeUp()
 				l.pause(ctx, debounce, nil)
 			case <-ctx.Done():
@@ -118,7 +118,7 @@ func (l *loop) listenToRows(ctx context.Context) {
 	listen := func(ctx context.Context, wake func()) error {
 		return schema.Of(l.backend).Listen(ctx, l.config.topic(), wake)
 	}
-	wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(news) }, func(err error) {
+	wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(wakeups) }, func(err error) {
 		l.log.Warn("listening for rows failed; polling continues", "error", err)
 	})
 }

@@ -100,14 +100,14 @@ var errLeft = fmt.Errorf("%w: it has left", tenure.ErrUnknownNode)
 func followNode(
 	ctx context.Context, store Store, id NodeID, report func(DrainProgress), arrived func(DrainProgress) (bool, error),
 ) error {
-	news := make(chan struct{}, 1)
+	wakeups := make(chan struct{}, 1)
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if listener, ok := store.(tenure.Listener); ok {
 		listening.Go(func() {
-			_ = listener.Listen(ctx, func() { wakeup.Send(news) }) // if this fails, polling has to suffice
+			_ = listener.Listen(ctx, func() { wakeup.Send(wakeups) }) // if this fails, polling has to suffice
 		})
 	}
 	var last DrainProgress
@@ -126,7 +126,7 @@ func followNode(
 		if done, err := arrived(progress); done || err != nil {
 			return err
 		}
-		wakeup.AwaitOn(ctx, clocks.System(), followInterval, news)
+		wakeup.AwaitOn(ctx, clocks.System(), followInterval, wakeups)
 	}
 }
 

@@ -101,14 +101,14 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 // readRegistry reads the registry for the first time. If the session is lost
 // first, it waits for the node's next session while ctx allows.
 func (m *Member) readRegistry(ctx context.Context) error {
-	news, stop := m.node.Subscribe()
+	wakeups, stop := m.node.Subscribe()
 	defer stop()
 	for {
 		err := m.view.read(ctx)
 		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
 			return err
 		}
-		wakeup.AwaitOn(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // also wakes up when a session is open
+		wakeup.AwaitOn(ctx, m.node.Clock(), m.node.Timing().CheckInterval, wakeups) // also wakes up when a session is open
 		if ctx.Err() != nil {
 			return err
 		}
@@ -139,10 +139,10 @@ const defaultLease = 10 * time.Second
 
 // start starts the member's goroutines.
 func (m *Member) start() {
-	news, stopNews := m.node.Subscribe()
+	wakeups, stopNews := m.node.Subscribe()
 	m.run(func() {
 		defer stopNews()
-		m.view.follow(m.ctx, news)
+		m.view.follow(m.ctx, wakeups)
 	})
 	if beat, err := m.heartbeat.begin(m.ctx); err == nil { // nothing else can have started it yet
 		m.run(beat)

@@ -82,7 +82,7 @@ func (m *Member) Ready() error {
 // that of [Member.Ready] if ctx ends, whose cause it also matches, if the
 // startup timeout passes, or if the member leaves.
 func (m *Member) WaitReady(ctx context.Context) error {
-	news, stop := m.node.Subscribe()
+	wakeups, stop := m.node.Subscribe()
 	defer stop()
 	late := m.readiness.timedOut
 	for {
@@ -91,7 +91,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-news: // also wakes up when the registry has a new status
+		case <-wakeups: // also wakes up when the registry has a new status
 		case <-late:
 			late = nil
 			if m.node.Description().Status == Joining {

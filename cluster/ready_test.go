@@ -178,12 +178,12 @@ func TestReadyReportsLostSession(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
-	news, stop := a.Node().Subscribe()
+	wakeups, stop := a.Node().Subscribe()
 	defer stop()
 	a.store.kill()
 	for deadline := within(t); a.Ready() == nil; {
 		select {
-		case <-news:
+		case <-wakeups:
 		case <-deadline.Done():
 			t.Fatal("the member does not notice that it has no session")
 		}

@@ -123,7 +123,7 @@ func (m *Member) performShutdown(ctx context.Context) error {
 // awaitDrain waits until the node may be closed. Without a session, that is
 // when work in flight has ended, since there are no roles to hand over.
 func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
-	news, stop := m.node.Subscribe()
+	wakeups, stop := m.node.Subscribe()
 	defer stop()
 	worked := run.workEnded
 	for {
@@ -132,7 +132,7 @@ func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
 			return run.err
 		case <-worked:
 			worked = nil
-		case <-news: // also wakes up when the session has ended
+		case <-wakeups: // also wakes up when the session has ended
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -111,21 +111,21 @@ func (s *spreadRun) leave(ctx context.Context, handOver bool) {
 // loop follows the cluster until ctx ends, which is not an error.
 func (s *spreadRun) loop(ctx context.Context) error {
 	node := s.member.node
-	news, stopNews := node.Subscribe()
+	wakeups, stopNews := node.Subscribe()
 	defer stopNews()
 	clock, a := node.Clock(), &s.assumption
-	heard := false
+	notified := false
 	var last <-chan struct{}
 	for {
 		members, changed := s.member.view.members()
 		now := clock.Now().Mono
 		switch {
 		case a.updateMembers(participants(members, s.name), now):
-			if heard = false; a.leaders != nil {
+			if notified = false; a.leaders != nil {
 				s.replan()
 			}
-		case s.takeUnplannedMove(), heard && changed != last: // the notification was not about nodes
-			heard = false
+		case s.takeUnplannedMove(), notified && changed != last: // the notification was not about nodes
+			notified = false
 			a.scheduleRead(now, node.Timing().CheckInterval)
 		}
 		last = changed
@@ -139,30 +139,30 @@ func (s *spreadRun) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		news, err := s.wait(ctx, min(next, a.nextRead)-now, changed, news)
+		woken, err := s.wait(ctx, min(next, a.nextRead)-now, changed, wakeups)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		heard = heard || news
+		notified = notified || woken
 	}
 }
 
 // wait waits until the loop may have something to do. It reports whether the
 // node sent a notification.
-func (s *spreadRun) wait(ctx context.Context, d time.Duration, changed, news <-chan struct{}) (heard bool, err error) {
+func (s *spreadRun) wait(ctx context.Context, d time.Duration, changed, wakeups <-chan struct{}) (notified bool, err error) {
 	timeout := make(chan struct{})
 	defer s.member.node.Clock().AfterFunc(max(d, time.Millisecond), func() { close(timeout) })()
 	select {
 	case <-changed:
-	case <-news:
-		heard = true
+	case <-wakeups:
+		notified = true
 	case <-s.wake:
 	case <-timeout:
 	case <-s.member.ctx.Done():
 		err = tenure.ErrClosed
 	case <-ctx.Done():
 	}
-	return heard, err
+	return notified, err
 }
 
 func (s *spreadRun) takeUnplannedMove() bool {

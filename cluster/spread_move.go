@@ -133,12 +133,12 @@ func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 // beginTransfersLocked starts to hand roles over once that is due.
 func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration) {
 	a := &s.assumption
-	switch quiet := a.changedAt + s.config.MoveDelay; {
+	switch moveAt := a.changedAt + s.config.MoveDelay; {
 	case s.handOverWaiters > 0:
 	case s.leaving: // it keeps its roles until handOverAll is called
 		return
-	case now < quiet:
-		s.applyByLocked(quiet)
+	case now < moveAt:
+		s.applyByLocked(moveAt)
 		return
 	case a.readAt < a.changedAt: // the plan is applied again after the next read
 		return

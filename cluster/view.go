@@ -154,7 +154,7 @@ func unmarked(m tenure.Member) bool {
 }
 
 // follow reads the registry repeatedly until ctx ends.
-func (v *view) follow(ctx context.Context, news <-chan struct{}) {
+func (v *view) follow(ctx context.Context, wakeups <-chan struct{}) {
 	for ctx.Err() == nil {
 		begun := v.clock.Now().Mono
 		err := v.read(ctx)
@@ -166,17 +166,17 @@ func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 			pause = max(pause, min(pauseFactor*(v.clock.Now().Mono-begun), v.interval))
 		}
 		wakeup.AwaitOn(ctx, v.clock, pause, nil)
-		v.awaitNext(ctx, pause, news)
+		v.awaitNext(ctx, pause, wakeups)
 	}
 }
 
 // awaitNext waits until the registry has to be read again, a pause after the
 // last read.
-func (v *view) awaitNext(ctx context.Context, pause time.Duration, news <-chan struct{}) {
+func (v *view) awaitNext(ctx context.Context, pause time.Duration, wakeups <-chan struct{}) {
 	passed := make(chan struct{})
 	defer v.clock.AfterFunc(max(v.period()-pause, viewPause), func() { close(passed) })()
 	select {
-	case <-news:
+	case <-wakeups:
 	case <-v.wake:
 	case <-passed:
 	case <-ctx.Done():

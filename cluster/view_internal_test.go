@@ -30,16 +30,16 @@ func TestViewReadsSoonAfterAStall(t *testing.T) {
 					readings <- time.Now()
 					return nil, nil
 				}
-				news := make(chan struct{}, 1)
+				wakeups := make(chan struct{}, 1)
 				v := newView(ask, interval, clocks.System(), slog.New(slog.DiscardHandler))
 				finished := make(chan struct{})
 				go func() { // ends with the context
 					defer close(finished)
-					v.follow(ctx, news)
+					v.follow(ctx, wakeups)
 				}()
 				time.Sleep(stall)
 				ended := time.Now()
-				news <- struct{}{}
+				wakeups <- struct{}{}
 				if waited := (<-readings).Sub(ended); waited > interval+viewPause {
 					t.Errorf("the registry was read %v after a stall of %v; want it within the interval of %v", waited, stall, interval)
 				}

@@ -18,8 +18,8 @@ import (
 // passes only while everything waits.
 type countingView struct {
 	*view
-	t    *testing.T
-	news chan struct{}
+	t       *testing.T
+	wakeups chan struct{}
 
 	lock     sync.Mutex
 	begun    int // reads
@@ -54,14 +54,14 @@ const viewInterval = 5 * time.Second
 func inBubble(t *testing.T, test func(v *countingView)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		v := &countingView{t: t, news: make(chan struct{}, 1), registry: []tenure.Member{member(0)}}
+		v := &countingView{t: t, wakeups: make(chan struct{}, 1), registry: []tenure.Member{member(0)}}
 		v.view = newView(v.read, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
 		v.followReports()
 		ctx, cancel := context.WithCancel(t.Context())
 		finished := make(chan struct{})
 		go func() { // ends with the context
 			defer close(finished)
-			v.follow(ctx, v.news)
+			v.follow(ctx, v.wakeups)
 		}()
 		synctest.Wait()
 		test(v)
@@ -84,7 +84,7 @@ func (v *countingView) pass(d time.Duration, least, most int) {
 func TestViewReadsOnlyAfterReports(t *testing.T) {
 	inBubble(t, func(v *countingView) {
 		v.pass(8*viewInterval, 0, 0)
-		v.news <- struct{}{}
+		v.wakeups <- struct{}{}
 		v.pass(time.Millisecond, 1, 1)
 		v.pass(8*viewInterval, 0, 0)
 	})
@@ -134,7 +134,7 @@ func TestViewPollsWhileANodeIsSilent(t *testing.T) {
 		silent := member(0)
 		silent.SilentFor = silent.Lease + time.Second
 		v.set(nil, silent)
-		v.news <- struct{}{}
+		v.wakeups <- struct{}{}
 		v.pass(10*viewInterval, 10, 12)
 		if silence := v.longestSilence(); silence != silent.SilentFor {
 			t.Errorf("the longest silence is %v; want %v", silence, silent.SilentFor)
@@ -148,7 +148,7 @@ func TestViewPollsWhileANodeIsSilent(t *testing.T) {
 func TestViewReadsAgainAfterAFailure(t *testing.T) {
 	inBubble(t, func(v *countingView) {
 		v.set(errors.New("the connection was reset"))
-		v.news <- struct{}{}
+		v.wakeups <- struct{}{}
 		v.pass(3*viewInterval, 3, 4)
 		v.set(nil, member(0))
 		v.pass(viewInterval, 1, 1)

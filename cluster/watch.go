@@ -77,13 +77,13 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 		return store.Members(ctx)
 	}
 	v := newView(ask, interval, ticks, log)
-	news, changes := make(chan struct{}, 1), make(chan Change)
+	wakeups, changes := make(chan struct{}, 1), make(chan Change)
 	go func() { // exits when ctx ends, then closes the channel
 		var group sync.WaitGroup
 		defer group.Wait()
-		group.Go(func() { v.follow(ctx, news) })
+		group.Go(func() { v.follow(ctx, wakeups) })
 		if listener, ok := store.(tenure.Listener); ok {
-			group.Go(func() { v.listen(ctx, listener, news) })
+			group.Go(func() { v.listen(ctx, listener, wakeups) })
 		}
 		newWatcher(v, filter).run(ctx, changes)
 	}()
@@ -92,8 +92,8 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 
 // listen forwards the store's notifications. While that fails, polling has to
 // suffice.
-func (v *view) listen(ctx context.Context, listener tenure.Listener, news chan<- struct{}) {
-	wakeup.Listen(ctx, v.clock, v.interval, listener.Listen, func() { wakeup.Send(news) }, func(err error) {
+func (v *view) listen(ctx context.Context, listener tenure.Listener, wakeups chan<- struct{}) {
+	wakeup.Listen(ctx, v.clock, v.interval, listener.Listen, func() { wakeup.Send(wakeups) }, func(err error) {
 		v.log.Warn("listening for changes of nodes failed", "error", err)
 	})
 }

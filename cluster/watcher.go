@@ -28,7 +28,7 @@ func newWatcher(v *view, filter Filter) *watcher { return &watcher{view: v, filt
 func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 	defer close(changes)
 	for begun := false; ; {
-		nodes, readAt, read, news := w.view.snapshot()
+		nodes, readAt, read, wakeups := w.view.snapshot()
 		var next step
 		switch {
 		case !read:
@@ -44,7 +44,7 @@ func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 		select {
 		case out <- next.Change:
 			begun, w.reported = true, next.reported
-		case <-news: // compare again what the receiver has not taken
+		case <-wakeups: // compare again what the receiver has not taken
 		case <-ctx.Done():
 			return
 		}

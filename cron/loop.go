@@ -44,7 +44,7 @@ type loop struct {
 	work
 	config    Config
 	log       *slog.Logger
-	news      <-chan struct{} // something may have changed
+	wakeups   <-chan struct{} // something may have changed
 	replaced  <-chan struct{} // the schedules were replaced
 	source    func() []timetable
 	schedules []*schedule
@@ -123,10 +123,10 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 
 // wait waits until there may be something to do.
 func (l *loop) wait(ctx context.Context, stopping bool) {
-	stop, news, replaced := l.term.Stopping(), l.news, l.replaced
+	stop, wakeups, replaced := l.term.Stopping(), l.wakeups, l.replaced
 	var timer <-chan time.Time
 	if stopping {
-		stop, news, replaced = nil, nil, nil
+		stop, wakeups, replaced = nil, nil, nil
 	} else {
 		timer = time.After(l.pause())
 	}
@@ -137,7 +137,7 @@ func (l *loop) wait(ctx context.Context, stopping bool) {
 	case <-l.finished:
 	case <-replaced:
 		l.adopt()
-	case <-news:
+	case <-wakeups:
 		l.schedulesKnown = false
 		wakeup.Sleep(ctx, notifyPause-time.Since(l.readAt))
 	}

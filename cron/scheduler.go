@@ -155,13 +155,13 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // lead runs the schedules in one term.
 func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
-	news, stop := s.node.Subscribe()
+	wakeups, stop := s.node.Subscribe()
 	defer stop()
 	l := &loop{
 		work:     work{node: s.node, tables: s.tables, database: s.database, term: term},
 		config:   s.config,
 		log:      s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
-		news:     news,
+		wakeups:  wakeups,
 		replaced: s.replaced,
 		source:   s.timetables,
 		active:   map[int64]*schedule{},

@@ -72,18 +72,18 @@ var (
 // It is created before the connection.
 type connListener struct {
 	changeSignal
-	pid      uint32
-	nodes    string   // the channel of changes to the registry of nodes only
-	heard    func()   // called when the registry of nodes may have changed
-	warnings []string // on the statement in progress; of the session's goroutine
-	moved    chan struct{}
+	pid          uint32
+	nodes        string   // the channel of changes to the registry of nodes only
+	nodesChanged func()   // called when the registry of nodes may have changed
+	warnings     []string // on the statement in progress; of the session's goroutine
+	moved        chan struct{}
 
 	received     atomic.Pointer[time.Time] // when the last notification of another session arrived
 	nodesAwaited atomic.Bool               // a term waits for nodes to come back
 }
 
-func newConnListener(nodes string, heard func()) *connListener {
-	return &connListener{nodes: nodes, heard: heard, moved: make(chan struct{}, 1)}
+func newConnListener(nodes string, nodesChanged func()) *connListener {
+	return &connListener{nodes: nodes, nodesChanged: nodesChanged, moved: make(chan struct{}, 1)}
 }
 
 func (e *connListener) notice(n *pgconn.Notice) {
@@ -111,8 +111,8 @@ func (e *connListener) notification(n *pgconn.Notification) {
 
 // announceNodes reports that the registry of nodes may have changed.
 func (e *connListener) announceNodes() {
-	if e.heard != nil {
-		e.heard()
+	if e.nodesChanged != nil {
+		e.nodesChanged()
 	}
 }
 

@@ -63,7 +63,7 @@ func (w *wake) inserted() {
 // listen wakes the loops after notifications of the node, such as changes by
 // operators, and after inserts, until ctx ends.
 func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenure.Node, log *slog.Logger) {
-	news, stop := node.Subscribe()
+	wakeups, stop := node.Subscribe()
 	defer stop()
 	inserts := make(chan struct{}, 1)
 	debounce := min(max(minDebounce, time.Duration(len(w.loops))*debouncePerLoop), maxDebounce)
@@ -79,7 +79,7 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 		select {
 		case <-ctx.Done():
 			return
-		case <-news:
+		case <-wakeups:
 			w.changed()
 		case <-inserts:
 			w.inserted()

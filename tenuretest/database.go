@@ -144,7 +144,7 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 }
 
 // ask runs a query without a session.
-func (d *Database) ask(ctx context.Context, doing string, question func() error) error {
+func (d *Database) ask(ctx context.Context, doing string, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, context.Cause(ctx))
 	}
@@ -153,19 +153,19 @@ func (d *Database) ask(ctx context.Context, doing string, question func() error)
 	if d.failure != nil {
 		return fmt.Errorf("%s: %w", doing, d.failure)
 	}
-	return question()
+	return call()
 }
 
 // Listen implements [tenure.Listener].
 func (d *Database) Listen(ctx context.Context, wake func()) error {
-	news := make(chan struct{}, 1)
+	wakeups := make(chan struct{}, 1)
 	d.mu.Lock()
-	d.listeners[news] = struct{}{}
+	d.listeners[wakeups] = struct{}{}
 	d.mu.Unlock()
 	defer func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.listeners, news)
+		delete(d.listeners, wakeups)
 	}()
 	for ctx.Err() == nil {
 		if err := d.ask(ctx, "listen", func() error { return nil }); err != nil {
@@ -173,7 +173,7 @@ func (d *Database) Listen(ctx context.Context, wake func()) error {
 		}
 		wake()
 		select {
-		case <-news:
+		case <-wakeups:
 		case <-ctx.Done():
 		}
 	}
@@ -189,8 +189,8 @@ func (d *Database) notifyLocked() {
 }
 
 func (d *Database) notifyListenersLocked() {
-	for news := range d.listeners {
-		wakeup.Send(news)
+	for wakeups := range d.listeners {
+		wakeup.Send(wakeups)
 	}
 }
 

@@ -32,7 +32,7 @@ type session struct {
 	db      *Database
 	opening tenure.SessionOptions
 	number  int64
-	news    chan struct{}
+	wakeups chan struct{}
 	lost    chan struct{} // closed when the client knows that the connection is gone
 
 	// Guarded by db.mu.
@@ -52,7 +52,7 @@ var _ tenure.Session = (*session)(nil)
 
 func newSession(d *Database, opening tenure.SessionOptions) *session {
 	return &session{
-		db: d, opening: opening, news: make(chan struct{}, 1), lost: make(chan struct{}), held: map[string]*role{},
+		db: d, opening: opening, wakeups: make(chan struct{}, 1), lost: make(chan struct{}), held: map[string]*role{},
 	}
 }
 
@@ -179,13 +179,13 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	changed := false
 	select {
 	case <-s.lost:
-	case <-s.news:
+	case <-s.wakeups:
 		changed = true
 	case <-ctx.Done():
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.waiting, s.noticed = false, len(s.news) > 0
+	s.waiting, s.noticed = false, len(s.wakeups) > 0
 	if s.isLost() {
 		return false, fmt.Errorf("wait: %w", s.cause)
 	}
@@ -220,7 +220,7 @@ func (s *session) wakeLocked() {
 		return
 	}
 	s.noticed = true
-	wakeup.Send(s.news)
+	wakeup.Send(s.wakeups)
 }
 
 // renewLocked restarts the lease.

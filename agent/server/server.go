@@ -66,10 +66,10 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	if err != nil {
 		return err
 	}
-	life, end := context.WithCancel(ctx)
+	serving, end := context.WithCancel(ctx)
 	defer end()
-	s.group.Go(func() { s.guardSocket(life, socket) })
-	err = s.keepSession(life, ready)
+	s.group.Go(func() { s.guardSocket(serving, socket) })
+	err = s.keepSession(serving, ready)
 	end()
 	socket.close()
 	s.closeAll()

@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
-// lookAgain is the most time between two looks for what is to be sent.
-const lookAgain = time.Minute
+// pollInterval is the most time between two reads of what is to be sent.
+const pollInterval = time.Minute
 
 // deliver sends what is pending until the term ends, by each notifier on its own,
 // so that a slow one delays no other.
@@ -45,10 +45,10 @@ func (l *termWork) retryAtOnce(ctx context.Context) error {
 
 // keepTidy tidies up immediately and then every minute.
 func (l *termWork) keepTidy(ctx context.Context, set notifiers.Set) {
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		news := l.awaitNews()
+		outboxFilled := l.awaitOutbox()
 		if err := l.tidyOnce(ctx, set); err != nil && ctx.Err() == nil {
 			l.log.Warn("notifications", "error", err)
 		}
@@ -56,7 +56,7 @@ func (l *termWork) keepTidy(ctx context.Context, set notifiers.Set) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-news:
+		case <-outboxFilled:
 		}
 	}
 }
@@ -64,9 +64,9 @@ func (l *termWork) keepTidy(ctx context.Context, set notifiers.Set) {
 func (l *termWork) tidyOnce(ctx context.Context, set notifiers.Set) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	unheard, err := l.tidy(ctx, set, l.node)
-	if unheard > 0 {
-		l.log.Warn("alerts begin and end faster than notifications can be sent; some were dropped", "left_out", unheard)
+	dropped, err := l.tidy(ctx, set, l.node)
+	if dropped > 0 {
+		l.log.Warn("alerts begin and end faster than notifications can be sent; some were dropped", "left_out", dropped)
 	}
 	if err == nil {
 		err = l.pruneRecords(ctx)

@@ -30,7 +30,7 @@ VALUES (
 // senderOf is a sender by a notifier, of a leader that does nothing else.
 func (w *world) sender(n *notifiers.Notifier) *sender {
 	return &sender{
-		termWork: &termWork{tables: w.tables, engine: &Engine{}, news: make(chan struct{})},
+		termWork: &termWork{tables: w.tables, engine: &Engine{}, outboxFilled: make(chan struct{})},
 		notifier: n, limiter: newLimiter(n.PerMinute()), log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -107,8 +107,8 @@ func TestUnsentNotificationsAreCondensed(t *testing.T) {
 	w.exec(`UPDATE {alert_notifications} SET attempts = 1 WHERE rule = 'flaps' AND number = 3`)
 	w.exec(`UPDATE {alert_notifications} SET notifier = 'hook'`)
 	for i, want := range []int64{4, 0} {
-		if unheard, err := w.tables.tidy(t.Context(), w.set, "n"); err != nil || unheard != want {
-			t.Errorf("time %d: %d were left out (%v); want %d", i, unheard, err, want)
+		if dropped, err := w.tables.tidy(t.Context(), w.set, "n"); err != nil || dropped != want {
+			t.Errorf("time %d: %d were left out (%v); want %d", i, dropped, err, want)
 		}
 	}
 	rows, _ := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `SELECT number FROM {alert_notifications} WHERE status = 'pending' ORDER BY number`))

@@ -144,7 +144,7 @@ func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	defer cancel()
 	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		e.lead(ctx, &termWork{
-			engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, news: make(chan struct{}),
+			engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, outboxFilled: make(chan struct{}),
 			log: node.Logger().With("role", term.Role().Name(), "term", term.Number()),
 		})
 		return nil

@@ -167,13 +167,13 @@ const (
 // notifier. It drops those that were settled long ago, and pairs of a beginning and
 // an end that were never sent if the same alert is there again. It returns how many
 // were dropped unsent.
-func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unheard int64, err error) {
+func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (dropped int64, err error) {
 	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
 	_, err = t.database.Exec(ctx, t.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
 	if err == nil {
 		var tag pgconn.CommandTag
 		tag, err = t.database.Exec(ctx, t.SQL(dropUnheard))
-		unheard = tag.RowsAffected()
+		dropped = tag.RowsAffected()
 	}
 	for i := 0; err == nil && i < mostPrunes; i++ {
 		var tag pgconn.CommandTag
@@ -184,7 +184,7 @@ func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unhea
 	if err != nil {
 		err = fmt.Errorf("tidy up notifications: %w", err)
 	}
-	return unheard, err
+	return dropped, err
 }
 
 // pruneRecords drops alerts and silences that ended long ago.

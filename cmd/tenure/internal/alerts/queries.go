@@ -197,7 +197,7 @@ WHERE status = 'pending'
 	// already sent and the newest matter. Both rows of a pair are locked, so that
 	// no beginning is sent whose end is dropped.
 	dropUnheard = `
-WITH unheard AS (
+WITH dropped AS (
     SELECT began.id AS began, ended.id AS ended
     FROM {alert_notifications} began
     JOIN {alert_notifications} ended USING (rule, fingerprint, address, started_at)
@@ -212,7 +212,7 @@ WITH unheard AS (
     FOR UPDATE OF began, ended SKIP LOCKED
 )
 DELETE FROM {alert_notifications}
-WHERE id IN (SELECT began FROM unheard UNION ALL SELECT ended FROM unheard)`
+WHERE id IN (SELECT began FROM dropped UNION ALL SELECT ended FROM dropped)`
 
 	pruneNotifications = `
 DELETE FROM {alert_notifications}

@@ -33,13 +33,13 @@ func (s *sender) run(ctx context.Context) {
 	refreshed := time.Now()
 	failures := 0
 	for ctx.Err() == nil {
-		news := s.awaitNews()
-		wait, err := s.pass(ctx, news)
+		outboxFilled := s.awaitOutbox()
+		wait, err := s.pass(ctx, outboxFilled)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			wait, news = pauseAfter(err, failures), nil
+			wait, outboxFilled = pauseAfter(err, failures), nil
 			failures++
 			s.log.Warn("a notification was not sent", "error", err, "again_in", wait)
 		default:
@@ -52,7 +52,7 @@ func (s *sender) run(ctx context.Context) {
 			}
 			wait = min(wait, max(0, refresh-time.Since(refreshed)))
 		}
-		wakeup.Await(ctx, wait, news)
+		wakeup.Await(ctx, wait, outboxFilled)
 	}
 }
 
@@ -72,7 +72,7 @@ func retryDelay(err error) time.Duration {
 // pass sends what is due until there is something new, which may be more urgent,
 // and returns how long to wait. After a failure it skips that address for the rest
 // of the pass, but not the others: only one of a notifier's channels may be gone.
-func (s *sender) pass(ctx context.Context, news <-chan struct{}) (wait time.Duration, err error) {
+func (s *sender) pass(ctx context.Context, outboxFilled <-chan struct{}) (wait time.Duration, err error) {
 	reading, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	if err := s.noteSent(reading); err != nil {
@@ -93,7 +93,7 @@ func (s *sender) pass(ctx context.Context, news <-chan struct{}) (wait time.Dura
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-news:
+		case <-outboxFilled:
 			return 0, joined(failed)
 		default:
 		}
@@ -103,9 +103,9 @@ func (s *sender) pass(ctx context.Context, news <-chan struct{}) (wait time.Dura
 	}
 	wait, pending, err := s.readNextDue(reading, s.notifier.Name())
 	if err != nil || !pending {
-		return lookAgain, err
+		return pollInterval, err
 	}
-	return min(max(wait, 0), lookAgain), nil
+	return min(max(wait, 0), pollInterval), nil
 }
 
 // joined is all errors of some addresses as one.

@@ -29,8 +29,8 @@ type termWork struct {
 	crowded    bool               // there were too many series in the last round
 	unreadable map[uuid.UUID]bool // nodes whose samples cannot be read
 
-	mu   sync.Mutex
-	news chan struct{} // closed when there is something to send
+	mu           sync.Mutex
+	outboxFilled chan struct{} // closed when there is something to send
 }
 
 // attempt does a round. One that fails changes nothing, and the next one does its
@@ -178,13 +178,13 @@ func (l *termWork) logChange(c change) {
 func (l *termWork) wakeSenders() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.news)
-	l.news = make(chan struct{})
+	close(l.outboxFilled)
+	l.outboxFilled = make(chan struct{})
 }
 
-// awaitNews returns a channel that is closed when there is something new to send.
-func (l *termWork) awaitNews() <-chan struct{} {
+// awaitOutbox returns a channel that is closed when there is something new to send.
+func (l *termWork) awaitOutbox() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.news
+	return l.outboxFilled
 }

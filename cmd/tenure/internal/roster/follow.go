@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -23,9 +24,13 @@ func Follow(ctx context.Context, source Source, interval time.Duration, log *slo
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer cancel()
-	news := make(chan struct{}, 1)
+	wake := make(chan struct{}, 1)
 	if listener, ok := source.(tenure.Listener); ok {
-		listening.Go(func() { listen(ctx, listener, interval, log, news) })
+		listening.Go(func() { // exits when ctx ends
+			wakeup.Listen(ctx, clocks.System(), interval, listener.Listen, func() { wakeup.Send(wake) }, func(err error) {
+				log.Warn("listening for notifications failed", "error", err)
+			})
+		})
 	}
 	for first := true; ; first = false {
 		roster, err := ReadAll(ctx, source)
@@ -41,35 +46,10 @@ func Follow(ctx context.Context, source Source, interval time.Duration, log *slo
 				return err
 			}
 		}
-		if !wait(ctx, pause, nil) || !wait(ctx, interval, news) {
+		wakeup.Sleep(ctx, pause)
+		wakeup.Await(ctx, interval, wake)
+		if ctx.Err() != nil {
 			return nil
 		}
-	}
-}
-
-// listen forwards notifications until the context ends.
-func listen(ctx context.Context, listener tenure.Listener, interval time.Duration, log *slog.Logger, news chan<- struct{}) {
-	for {
-		err := listener.Listen(ctx, func() {
-			wakeup.Send(news)
-		})
-		if err != nil && ctx.Err() == nil {
-			log.Warn("listening for notifications failed", "error", err)
-		}
-		if !wait(ctx, interval, nil) {
-			return
-		}
-	}
-}
-
-// wait waits for a time, or for a notification. It returns false if the context ends.
-func wait(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-news:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -19,12 +19,12 @@ type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu       sync.Mutex
-	looked   time.Time
-	cert     []byte // what current was made of
-	key      []byte
-	current  *tls.Certificate
-	lastFail string // logged already
+	mu        sync.Mutex
+	checkedAt time.Time
+	cert      []byte // what current was made of
+	key       []byte
+	current   *tls.Certificate
+	lastFail  string // logged already
 }
 
 // OpenCertificate reads a certificate and its key. The error is one line and
@@ -46,7 +46,7 @@ func (c *Certificate) reload() error {
 }
 
 func (c *Certificate) read() error {
-	c.looked = time.Now()
+	c.checkedAt = time.Now()
 	cert, err := readFile(c.certFile)
 	if err != nil {
 		return fmt.Errorf("%w: the TLS certificate: %w", tenure.ErrInvalidConfig, err)
@@ -74,7 +74,7 @@ func (c *Certificate) read() error {
 func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.looked) >= lookInterval {
+	if time.Since(c.checkedAt) >= checkInterval {
 		failure := ""
 		if err := c.read(); err != nil {
 			failure = err.Error()

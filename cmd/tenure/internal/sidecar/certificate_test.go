@@ -87,18 +87,18 @@ func TestChangedCertificateIsLoaded(t *testing.T) {
 		f.write(t, cert2, key1) // half replaced
 		expect("one", 0)
 		for range 3 {
-			time.Sleep(lookInterval)
+			time.Sleep(checkInterval)
 			expect("one", 1)
 		}
 		f.write(t, cert2, key2)
-		time.Sleep(lookInterval / 2)
+		time.Sleep(checkInterval / 2)
 		expect("one", 1)
-		time.Sleep(lookInterval / 2)
+		time.Sleep(checkInterval / 2)
 		expect("two", 2)
 		if err := os.Remove(f.cert); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lookInterval)
+		time.Sleep(checkInterval)
 		expect("two", 3)
 		f.write(t, cert1, key1)
 		if err := c.reload(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// lookInterval is how often a file is read again, at most. It is read when it is
+// checkInterval is how often a file is read again, at most. It is read when it is
 // needed only.
-const lookInterval = time.Second
+const checkInterval = time.Second
 
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20

@@ -71,7 +71,7 @@ type Handler struct {
 	attempts *httpguard.Attempts // to guess a token, here and on the page
 	member   atomic.Pointer[member]
 
-	life    context.Context
+	ctx     context.Context
 	end     context.CancelFunc
 	group   sync.WaitGroup // the observation and lookups
 	serving sync.RWMutex   // each request holds it shared; Close acquires it and never releases it
@@ -110,7 +110,7 @@ func New(config Config) *Handler {
 		config: config, feed: newFeed(), nodes: newFeed(), stall: stallTimeout, recheck: recheck, pauseWait: pauseTimeout,
 		streams: httpguard.NewSlots(maxStreams, eachStreams), hosts: httpguard.NewHosts(config.Hosts...), attempts: httpguard.NewAttempts(),
 	}
-	h.life, h.end = context.WithCancel(context.Background())
+	h.ctx, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
 		h.feed.Close()
 		h.nodes.Close()
@@ -140,7 +140,7 @@ func (h *Handler) attach(m *member) {
 		panic("sidecar: Attach is called twice")
 	}
 	h.group.Go(func() {
-		for change := range m.node.Observe(h.life) {
+		for change := range m.node.Observe(h.ctx) {
 			h.publish(h.feed, kindLeader, record.NewChange(time.Now(), change))
 		}
 	})

@@ -17,7 +17,7 @@ const (
 // lookUpInterval, however many clients want to know. It is safe for concurrent
 // use.
 type lookup[T any] struct {
-	life  context.Context
+	ctx   context.Context
 	group *sync.WaitGroup
 	log   *slog.Logger
 	what  string // is looked up
@@ -38,7 +38,7 @@ type finding[T any] struct {
 
 // newLookup makes a lookup of the handler, whose questions end with it.
 func newLookup[T any](h *Handler, what string, ask func(context.Context) (T, error)) *lookup[T] {
-	return &lookup[T]{life: h.life, group: &h.group, log: h.config.Logger, what: what, ask: ask}
+	return &lookup[T]{ctx: h.ctx, group: &h.group, log: h.config.Logger, what: what, ask: ask}
 }
 
 // find returns what the database said within the last lookUpInterval or says now.
@@ -70,7 +70,7 @@ func (l *lookup[T]) recent() (*finding[T], error) {
 			return found, nil
 		}
 	}
-	if err := l.life.Err(); err != nil {
+	if err := l.ctx.Err(); err != nil {
 		return nil, err
 	}
 	l.last = &finding[T]{asked: time.Now(), done: make(chan struct{})}
@@ -82,9 +82,9 @@ func (l *lookup[T]) recent() (*finding[T], error) {
 
 func (l *lookup[T]) answer(found *finding[T]) {
 	defer close(found.done)
-	ctx, cancel := context.WithTimeout(l.life, lookUpTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, lookUpTimeout)
 	defer cancel()
-	if found.value, found.err = l.ask(ctx); found.err != nil && l.life.Err() == nil {
+	if found.value, found.err = l.ask(ctx); found.err != nil && l.ctx.Err() == nil {
 		l.log.Warn("looking up "+l.what+" for a client failed", "error", found.err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // closed.
 func (h *Handler) followNodes(joined *cluster.Member) {
 	filter := cluster.Filter{Statuses: []tenure.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining}}
-	for change := range joined.Watch(h.life, filter) {
+	for change := range joined.Watch(h.ctx, filter) {
 		if change.Kind == cluster.Snapshot {
 			continue
 		}

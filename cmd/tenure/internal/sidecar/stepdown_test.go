@@ -201,7 +201,7 @@ func TestChangedTokenIsLoaded(t *testing.T) {
 		if status(secret) != 503 {
 			t.Error("the file is read more often than once a second")
 		}
-		time.Sleep(lookInterval)
+		time.Sleep(checkInterval)
 		if status(secret) != 401 || status(newer) != 503 {
 			t.Error("the new token does not count")
 		}
@@ -214,7 +214,7 @@ func TestChangedTokenIsLoaded(t *testing.T) {
 		}
 		for _, content := range []string{"", "short", "two words of enough length", strings.Repeat("x", maxToken+1)} {
 			replace(content)
-			time.Sleep(lookInterval)
+			time.Sleep(checkInterval)
 			for _, with := range []string{secret, newer, "x", content} {
 				if got := status(with); got != 503 && got != 401 {
 					t.Errorf("%q: %d", with, got)
@@ -225,10 +225,10 @@ func TestChangedTokenIsLoaded(t *testing.T) {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lookInterval)
+		time.Sleep(checkInterval)
 		call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
 		replace(secret + "\r\n")
-		time.Sleep(lookInterval)
+		time.Sleep(checkInterval)
 		call(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeStarting)
 	})
 }

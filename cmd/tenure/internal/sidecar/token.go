@@ -26,10 +26,10 @@ type Token struct {
 	file string
 	log  *slog.Logger
 
-	mu     sync.Mutex
-	looked time.Time
-	sum    [sha256.Size]byte
-	err    error // why the file cannot be used
+	mu        sync.Mutex
+	checkedAt time.Time
+	sum       [sha256.Size]byte
+	err       error // why the file cannot be used
 }
 
 // OpenToken reads a token: the only line of a file. The error is one line,
@@ -51,7 +51,7 @@ func (t *Token) reload() error {
 }
 
 func (t *Token) read() error {
-	t.looked = time.Now()
+	t.checkedAt = time.Now()
 	secret, err := readToken(t.file)
 	if err != nil {
 		if t.err == nil {
@@ -75,7 +75,7 @@ func (t *Token) Matches(given string) bool {
 func (t *Token) matches(given string) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.looked) >= lookInterval {
+	if time.Since(t.checkedAt) >= checkInterval {
 		_ = t.read() // t.err has it
 	}
 	if t.err != nil {

@@ -29,7 +29,7 @@ type Server struct {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	defer listener.Close()
-	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	connCtx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	var open sync.WaitGroup
 	for {
@@ -42,7 +42,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			}
 			break
 		}
-		open.Go(func() { s.handle(life, conn) }) // exits when the connection ends; Serve waits through open
+		open.Go(func() { s.handle(connCtx, conn) }) // exits when the connection ends; Serve waits through open
 	}
 	defer time.AfterFunc(s.Grace, cut).Stop()
 	open.Wait()

@@ -18,7 +18,7 @@ const CompletionTimeout = time.Second
 
 // Ask queries the database that the incomplete command line names. If that
 // fails, it offers nothing, since the user cannot act on an error here.
-func Ask(cmd *cobra.Command, begun string, question func(context.Context, Backend) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func Ask(cmd *cobra.Command, begun string, query func(context.Context, Backend) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
 	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func Ask(cmd *cobra.Command, begun string, question func(context.Context, Backen
 		return nil, nothing
 	}
 	defer backend.Close()
-	answers, err := question(ctx, backend)
+	answers, err := query(ctx, backend)
 	if err != nil {
 		return nil, nothing
 	}

@@ -27,8 +27,8 @@ const (
 )
 
 // Ran records how long the command ran.
-func (p *RestartPause) Ran(life time.Duration) {
-	if life >= healthyLife {
+func (p *RestartPause) Ran(uptime time.Duration) {
+	if uptime >= healthyLife {
 		*p = RestartPause{}
 	}
 }

@@ -136,16 +136,16 @@ func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, 
 		service.stopping()
 		return p.leave(config)
 	})
-	life, end := ctx, func() bool { return true }
+	runCtx, end := ctx, func() bool { return true }
 	if p.member != nil {
 		var cancel context.CancelCauseFunc
-		life, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		runCtx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		end = context.AfterFunc(ctx, func() {
 			_ = leave() // its error is returned below
 			cancel(context.Cause(ctx))
 		})
 	}
-	err = fn(life, p)
+	err = fn(runCtx, p)
 	end()
 	return errors.Join(err, leave())
 }

@@ -108,7 +108,7 @@ func reportReady(ctx context.Context, p *Participant, startup time.Duration, log
 		return
 	}
 	log.Warn("the node waits before it campaigns", "reason", console.OneLine(err))
-	news, stop := p.Node.Subscribe()
+	wakeups, stop := p.Node.Subscribe()
 	defer stop()
 	var late <-chan time.Time
 	if startup > 0 {
@@ -121,7 +121,7 @@ func reportReady(ctx context.Context, p *Participant, startup time.Duration, log
 			return
 		}
 		select {
-		case <-news:
+		case <-wakeups:
 		case <-late:
 			log.Error("the startup timeout has passed; the node keeps waiting", "startup_timeout", startup, "reason", console.OneLine(err))
 		case <-ctx.Done():

@@ -26,12 +26,12 @@ type model struct {
 	events   []event // oldest first
 	list     int
 	selected [lists]string // a role, and the id of a node
-	asking   *question
+	asking   *confirmation
 	message  string
 }
 
-// question is a change that waits for its confirmation.
-type question struct {
+// confirmation is a change that waits for its confirmation.
+type confirmation struct {
 	text    string
 	request tenure.Request
 }
@@ -81,7 +81,7 @@ func (m *model) move(by int) {
 }
 
 // press applies a key. It returns a request that was confirmed, and whether to quit.
-func (m *model) press(k key) (confirmed *question, quit bool) {
+func (m *model) press(k key) (confirmed *confirmation, quit bool) {
 	if m.asking != nil {
 		asked := m.asking
 		m.asking, m.message = nil, "canceled"
@@ -125,7 +125,7 @@ func (m *model) askStepDown() {
 		m.message = name + " has no leader"
 		return
 	}
-	m.asking = &question{
+	m.asking = &confirmation{
 		text:    fmt.Sprintf("step down %s from %s", console.Flatten(r.leader.NodeName), name),
 		request: tenure.Request{Kind: tenure.RequestStepDown, Role: r.last.Role, By: connect.WhoAsks()},
 	}
@@ -151,14 +151,14 @@ func (m *model) askDrain(undrain bool) {
 		m.message = console.Flatten(member.Name) + " is dead"
 		return
 	}
-	m.asking = &question{
+	m.asking = &confirmation{
 		text:    fmt.Sprintf("%s %s", verb, console.Flatten(member.Name)),
 		request: tenure.Request{Kind: kind, Node: member.ID, By: connect.WhoAsks()},
 	}
 }
 
 // done shows the result of a request.
-func (m *model) done(asked *question, err error) {
+func (m *model) done(asked *confirmation, err error) {
 	m.message = asked.text + ": requested"
 	if err != nil {
 		m.message = asked.text + ": " + console.OneLine(err)

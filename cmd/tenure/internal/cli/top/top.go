@@ -139,7 +139,7 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // request makes a request that was confirmed.
-func (l *loop) request(ctx context.Context, asked *question, results chan<- func()) {
+func (l *loop) request(ctx context.Context, asked *confirmation, results chan<- func()) {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := l.backend.Request(bounded, asked.request)

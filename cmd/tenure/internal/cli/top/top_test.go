@@ -96,7 +96,7 @@ func TestChangeNeedsConfirmation(t *testing.T) {
 	m.take(reading(0, snapshot{
 		roles: []role{led("a", "one", 1), led("b", "", 2)}, members: []tenure.Member{member("one", tenure.StatusActive), member("two", tenure.StatusDead)}, drains: true,
 	}))
-	press := func(keys ...key) (confirmed *question) {
+	press := func(keys ...key) (confirmed *confirmation) {
 		t.Helper()
 		for _, k := range keys {
 			asked, quit := m.press(k)

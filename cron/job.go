@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // reportInterval is how long a job may still run after its context has ended
@@ -49,7 +50,7 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	took := time.Since(begun)
 	end := outcome{run: run, state: Failed, output: run.output.text()}
 	if err != nil {
-		end.text = clip(err.Error())
+		end.text = printable.Clip(err.Error(), maxError)
 	}
 	switch {
 	case !run.Term.Valid():
@@ -105,18 +106,4 @@ func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 			log.Error("a job still runs after its context has ended", "cause", context.Cause(ctx), "since", time.Since(ended))
 		}
 	}
-}
-
-// clip truncates text for a column and replaces what PostgreSQL does not accept
-// as text.
-func clip(text string) string {
-	text = storable(text)
-	if len(text) <= maxError {
-		return text
-	}
-	end := maxError
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }

@@ -2,9 +2,10 @@ package cron
 
 import (
 	"io"
-	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // maxOutput is the maximum length of the stored output of a run, in bytes.
@@ -54,7 +55,7 @@ func (o *output) text() string {
 	if excess := len(last) - maxOutput; excess > 0 {
 		last, cut = last[excess:], true
 	}
-	text := storable(string(last)) // replacements are longer than what they replace
+	text := printable.Stored(string(last)) // replacements are longer than what they replace
 	if !cut && len(text) <= maxOutput {
 		return text
 	}
@@ -63,9 +64,4 @@ func (o *output) text() string {
 		begin++
 	}
 	return cutMark + text[begin:]
-}
-
-// storable replaces what PostgreSQL does not accept as text.
-func storable(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -188,7 +188,7 @@ func (l *loop) scheduleRetry(ctx context.Context, events []Event, failure error,
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
-		recorded, err := tx.Exec(ctx, l.tables.SQL(recordFailure), l.config.Name, clip(failure.Error()),
+		recorded, err := tx.Exec(ctx, l.tables.SQL(recordFailure), l.config.Name, printable.Clip(failure.Error(), maxError),
 			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.countedAttempts,
 			l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position)
 		if err == nil && recorded.RowsAffected() == 0 {
@@ -215,7 +215,7 @@ func (l *loop) moveToDeadLetters(ctx context.Context, event Event, attempts int,
 	l.log.Error("an event was moved to the dead letters", "event", event.Cursor, "type", event.Type, "attempts", attempts, "error", failure)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.tables.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
-			clip(failure.Error()), attempts, l.term.Number())
+			printable.Clip(failure.Error(), maxError), attempts, l.term.Number())
 		if err == nil {
 			err = l.countPanic(ctx, tx, failure)
 		}
@@ -230,11 +230,5 @@ func (l *loop) moveToDeadLetters(ctx context.Context, event Event, attempts int,
 	return err
 }
 
-// clip truncates text for an error column and replaces invalid UTF-8 and NUL.
-func clip(text string) string {
-	const most = 2000
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
-}
+// maxError is the maximum length of an error text in a row.
+const maxError = 2000

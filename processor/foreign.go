@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // ErrForeignLog is returned if the log or the processor's cursor comes from
@@ -68,7 +69,7 @@ func (l *loop) checkLog(ctx context.Context) error {
 	refusal := fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
 		"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.tables.SQL(recordForeign), l.config.Name, clip(refusal.Error()), l.term.Role().Name(), l.term.Number(), generation)
+		_, err := tx.Exec(ctx, l.tables.SQL(recordForeign), l.config.Name, printable.Clip(refusal.Error(), maxError), l.term.Role().Name(), l.term.Number(), generation)
 		return err
 	})
 	return errors.Join(refusal, err)

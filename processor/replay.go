@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // findEvent reads one event of a log, whether selected or not.
@@ -127,7 +129,7 @@ func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure er
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, l.tables.SQL(replayFailed), id, clip(failure.Error()), l.term.Number())
+		_, err := tx.Exec(ctx, l.tables.SQL(replayFailed), id, printable.Clip(failure.Error(), maxError), l.term.Number())
 		return err
 	})
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,7 +43,7 @@ func TestViewersSeeAllAndChangeNothing(t *testing.T) {
 		if session.Access != c.access || !session.MayLook || session.MayAct != (c.access == "operator") || session.ReadOnly {
 			t.Errorf("%s: %+v", name, session)
 		}
-		headers := append(c.headers, "X-CSRF-Token", session.Token)
+		headers := append(slices.Clone(c.headers), "X-CSRF-Token", session.Token)
 		for _, path := range []string{"now", "roles", "nodes", "events", "failovers", "incidents", "lanes"} {
 			if response, text := w.request(http.MethodGet, "/api/"+path, "", headers...); response.StatusCode != http.StatusOK {
 				t.Errorf("%s: %s: %s %s", name, path, response.Status, text)

@@ -55,6 +55,19 @@ func TestSilencedAlertIsSentWhenSilenceEnds(t *testing.T) {
 	if err := admin.Unsilence(t.Context(), silence.ID, "bob"); !errors.Is(err, ErrNoSilence) {
 		t.Errorf("ended twice: %v", err)
 	}
+	w.wantChanges(`ann silence all alerts: silence 1 until TIME with {"severity": "critical"}: maintenance`, "bob unsilence all alerts: silence 1")
+}
+
+// wantChanges checks the changes of alerts that are on record, in their order.
+func (w *world) wantChanges(want ...string) {
+	w.Helper()
+	got := value[[]string](w, `
+SELECT array_agg(changed_by || ' ' || action || ' ' || name || ': ' || regexp_replace(detail, '[-0-9]{10} [0-9:]{5} UTC', 'TIME') ORDER BY id)
+FROM {changes}
+WHERE kind = 'alert'`)
+	if !slices.Equal(got, want) {
+		w.Errorf("the changes on record are %q; want %q", got, want)
+	}
 }
 
 // TestAlertSilencedUntilItEndsIsNotSent: an alert that begins and ends within a silence
@@ -107,6 +120,7 @@ func TestExpiredAcknowledgmentNotifiesAgain(t *testing.T) {
 	if err != nil || len(past) != 1 || past[0].AckedBy != "ann" {
 		t.Errorf("the history is %+v, %v", past, err)
 	}
+	w.wantChanges("ann acknowledge no_scheduler_leader: alerts: 1, until TIME")
 }
 
 // TestAdminRejectsInvalidInput: an operator learns what is wrong, and nothing is written.

@@ -129,6 +129,18 @@ func TestErrors(t *testing.T) {
 		{"half of TLS", "[http]\ntls_key = 'k'", []string{`2:1: http.tls_key needs http.tls_cert`}},
 		{"alert", "[[alerts]]\nname = 'a'\n[[alerts]]\nname = 'a'\ncondition = 'up'", []string{
 			`1:3: alerts[0] needs condition`, `4:1: the name "a" is already used in line 2`}},
+		{"users", "[[dashboard.users]]\nname = 'a'\n[[dashboard.users]]\nname = 'a'\npassword_hash = '$2b$12$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy'", []string{
+			`1:3: dashboard.users[0] needs password_hash`, `4:1: the name "a" is already used in line 2`}},
+		{"a user's values", "[[dashboard.users]]\nname = 'a'\naccess = 'admin'\npassword_hash = 'secret'", []string{
+			`3:10: dashboard.users[0].access: it is "admin"; it must be viewer or operator`,
+			`4:17: dashboard.users[0].password_hash: the hash is not of the form $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH or $2b$12$…: tenure serve password makes one`}},
+		{"provider", "[dashboard.oidc]\nissuer = 'http://id.example.com'\nviewer_emails = ['*']", []string{
+			`2:10: dashboard.oidc.issuer: it must begin with https://, unless it is on this machine`,
+			`3:1: dashboard.oidc.viewer_emails: "*" is not an e-mail address or *@DOMAIN`}},
+		{"half of a provider", "[dashboard.oidc]\nviewer_groups = ['dev']", []string{
+			`1:12: dashboard.oidc needs issuer`, `1:12: dashboard.oidc needs client_id`}},
+		{"provider for nobody", "[dashboard.oidc]\nissuer = 'https://id.example.com'\nclient_id = 'tenure'", []string{
+			`1:12: dashboard.oidc needs one of operator_emails, operator_groups, viewer_emails, viewer_groups: no user could log in`}},
 		{"cron", "[[cron]]\noverlap = 'skp'\n", []string{
 			`2:11: cron[0].overlap: it is "skp"; it must be skip, queue or allow: did you mean "skip"?`}},
 		{"cron retries", "[[cron]]\nname = 'a'\nschedule = '@daily'\ncommand = 'x'\nretries = 2\nretry_base = '1m'\n[[cron]]\nname = 'b'\nschedule = '@daily'\ncommand = 'x'\nretry_max = '2s'\n", []string{

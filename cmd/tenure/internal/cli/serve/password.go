@@ -40,9 +40,12 @@ type passwordRecord struct {
 func newPassword(out *console.Output) *cobra.Command {
 	access := "viewer"
 	cmd := &cobra.Command{
-		Use: "password USER", Short: "Hash the password of a user of the dashboard", Long: passwordLong, Args: cobra.ExactArgs(1),
+		Use: "password USER", Short: "Hash the password of a user of the dashboard", Long: passwordLong,
 		Example: "  tenure serve password anna --access operator\n  head -c 18 /dev/urandom | base64 | tee secret | tenure serve password monitoring",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return console.Usage("%s takes one user, but got %d", cmd.CommandPath(), len(args))
+			}
 			if access != "viewer" && access != "operator" {
 				return console.Usage("--access is %q; it must be viewer or operator", access)
 			}

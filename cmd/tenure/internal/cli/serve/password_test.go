@@ -68,7 +68,7 @@ func TestPasswordCommandRefusesWeakInput(t *testing.T) {
 	t.Parallel()
 	for input, args := range map[string][]string{
 		"too-short\n": {"anna"}, "": {"anna"}, strings.Repeat("x", maxPassword+1): {"anna"}, "correct horse battery\n": {"anna", "--access", "admin"},
-		"correct horse battery ": {"an\nna"},
+		"correct horse battery ": {"an\nna"}, "correct horse": {}, "correct horse battery": {"anna", "ben"},
 	} {
 		if printed, err := hashPassword(t, input, args...); err == nil || printed != "" || strings.Contains(err.Error(), "too-short") {
 			t.Errorf("%.30q for %q: %q, %v", input, args, printed, err)

@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 		{"alert", "[[alerts]]\nname = 'a'\n[[alerts]]\nname = 'a'\ncondition = 'up'", []string{
 			`1:3: alerts[0] needs condition`, `4:1: the name "a" is already used in line 2`}},
 		{"users", "[[dashboard.users]]\nname = 'a'\n[[dashboard.users]]\nname = 'a'\npassword_hash = '$2b$12$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy'", []string{
-			`1:3: dashboard.users[0] needs password_hash`, `4:1: the name "a" is already used in line 2`}},
+			`1:13: dashboard.users[0] needs password_hash`, `4:1: the name "a" is already used in line 2`}},
 		{"a user's values", "[[dashboard.users]]\nname = 'a'\naccess = 'admin'\npassword_hash = 'secret'", []string{
 			`3:10: dashboard.users[0].access: it is "admin"; it must be viewer or operator`,
 			`4:17: dashboard.users[0].password_hash: the hash is not of the form $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH or $2b$12$…: tenure serve password makes one`}},

@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed 
 		a.fencedSince = 0
 		return false
 	}
-	if a.fencedSince == 0 {
-		a.fencedSince = now
-	}
+	a.fencedSince = cmp.Or(a.fencedSince, now)
 	if now-a.fencedSince < s.node.cfg.LockTimeout {
 		return false
 	}

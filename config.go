@@ -149,9 +149,7 @@ func (c Config) withDefaults() Config {
 		host, _ := os.Hostname()
 		c.Name = fmt.Sprintf("%s-%d", cmp.Or(host, "node"), os.Getpid())
 	}
-	if c.Description.Status == "" {
-		c.Description.Status = StatusActive
-	}
+	c.Description.Status = cmp.Or(c.Description.Status, StatusActive)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,21 +100,11 @@ const (
 )
 
 func (s Schedule) withDefaults() Schedule {
-	if s.Zone == "" {
-		s.Zone = "UTC"
-	}
-	if s.CatchUp == "" {
-		s.CatchUp = CatchUpNone
-	}
-	if s.CatchUpLimit == 0 {
-		s.CatchUpLimit = defaultCatchUp
-	}
-	if s.Overlap == "" {
-		s.Overlap = OverlapSkip
-	}
-	if s.Policy == "" {
-		s.Policy = AtMostOnce
-	}
+	s.Zone = cmp.Or(s.Zone, "UTC")
+	s.CatchUp = cmp.Or(s.CatchUp, CatchUpNone)
+	s.CatchUpLimit = cmp.Or(s.CatchUpLimit, defaultCatchUp)
+	s.Overlap = cmp.Or(s.Overlap, OverlapSkip)
+	s.Policy = cmp.Or(s.Policy, AtMostOnce)
 	return s
 }
 

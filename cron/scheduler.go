@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,12 +58,8 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 	if config.Role == (tenure.Role{}) {
 		config.Role = tenure.NamedRole("scheduler")
 	}
-	if config.Grace == 0 {
-		config.Grace = time.Minute
-	}
-	if config.PollInterval == 0 {
-		config.PollInterval = 5 * time.Second
-	}
+	config.Grace = cmp.Or(config.Grace, time.Minute)
+	config.PollInterval = cmp.Or(config.PollInterval, 5*time.Second)
 	switch {
 	case config.Grace < 0:
 		return nil, invalid("the grace is %v; it must be positive", config.Grace)

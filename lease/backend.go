@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -40,18 +41,14 @@ func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 	if c.Schema == "" {
 		c.Schema = dialect.DefaultSchema()
 	}
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	if c.PollInterval == 0 {
 		c.PollInterval = 100 * time.Millisecond
 		if dialect == sqldb.SQLite {
 			c.PollInterval = 20 * time.Millisecond
 		}
 	}
-	if c.KeepHistory == 0 {
-		c.KeepHistory = DefaultKeepHistory
-	}
+	c.KeepHistory = cmp.Or(c.KeepHistory, DefaultKeepHistory)
 	return c
 }
 

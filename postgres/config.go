@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -67,18 +68,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Schema == "" {
-		c.Schema = DefaultSchema
-	}
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
-	if c.ApplicationName == "" {
-		c.ApplicationName = DefaultApplicationName
-	}
-	if c.WatchPeriod == 0 {
-		c.WatchPeriod = DefaultWatchPeriod
-	}
+	c.Schema = cmp.Or(c.Schema, DefaultSchema)
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.ApplicationName = cmp.Or(c.ApplicationName, DefaultApplicationName)
+	c.WatchPeriod = cmp.Or(c.WatchPeriod, DefaultWatchPeriod)
 	return c
 }
 

@@ -88,12 +88,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Kind == "" {
-		c.Kind = "processor"
-	}
-	if c.Poison == "" {
-		c.Poison = PoisonStop
-	}
+	c.Kind = cmp.Or(c.Kind, "processor")
+	c.Poison = cmp.Or(c.Poison, PoisonStop)
 	if c.Retry == nil {
 		c.Retry = retry.ExponentialBackoff{Base: time.Second, Max: time.Minute, Jitter: 0.5}
 	}
@@ -109,15 +105,9 @@ func (c Config) withDefaults() Config {
 			*d.value = d.fallback
 		}
 	}
-	if c.MaxPollInterval == 0 {
-		c.MaxPollInterval = max(c.PollInterval, 5*time.Second)
-	}
-	if c.BatchSize == 0 {
-		c.BatchSize = 100
-	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = 10
-	}
+	c.MaxPollInterval = cmp.Or(c.MaxPollInterval, max(c.PollInterval, 5*time.Second))
+	c.BatchSize = cmp.Or(c.BatchSize, 100)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 10)
 	return c
 }
 

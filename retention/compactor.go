@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,21 +36,13 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Keep == 0 {
-		c.Keep = 90 * 24 * time.Hour
-	}
+	c.Keep = cmp.Or(c.Keep, 90*24*time.Hour)
 	if c.Role == (tenure.Role{}) {
 		c.Role = cluster.LogCompactorRole
 	}
-	if c.Interval == 0 {
-		c.Interval = time.Hour
-	}
-	if c.BatchSize == 0 {
-		c.BatchSize = 1000
-	}
-	if c.Pause == 0 {
-		c.Pause = 100 * time.Millisecond
-	}
+	c.Interval = cmp.Or(c.Interval, time.Hour)
+	c.BatchSize = cmp.Or(c.BatchSize, 1000)
+	c.Pause = cmp.Or(c.Pause, 100*time.Millisecond)
 	switch {
 	case c.Keep < time.Hour:
 		return c, fmt.Errorf("%w: Keep is %v; it must be at least 1h", tenure.ErrInvalidConfig, c.Keep)

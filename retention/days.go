@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -114,9 +115,7 @@ const defaultLimit = 1000
 func read[R any](
 	ctx context.Context, backend *postgres.Backend, database postgres.Database, totals totals, query Query, scan pgx.RowToFunc[R],
 ) ([]R, error) {
-	if query.Limit == 0 {
-		query.Limit = defaultLimit
-	}
+	query.Limit = cmp.Or(query.Limit, defaultLimit)
 	sql, err := totals.sql(ctx, schema.Of(backend), database)
 	if err != nil || sql == "" {
 		return nil, err

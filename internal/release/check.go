@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +15,7 @@ import (
 
 // check checks that the modules in a folder can be installed.
 func check(ctx context.Context, out io.Writer, root, version string) error {
-	if version == "" {
-		version = trialVersion
-	}
+	version = cmp.Or(version, trialVersion)
 	if err := checkVersion(version); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -52,9 +53,7 @@ func main() {
 	flag.StringVar(&s.out, "out", filepath.Join("dist", "site"), "the `folder` for all versions")
 	flag.StringVar(&s.work, "work", filepath.Join("bin", "vitepress"), "the `folder` for VitePress and its input")
 	flag.Parse()
-	if s.version == "" {
-		s.version = unreleased
-	}
+	s.version = cmp.Or(s.version, unreleased)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	err := run(ctx, s)

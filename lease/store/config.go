@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -52,12 +53,8 @@ func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 	if c.Schema == "" {
 		c.Schema = dialect.DefaultSchema()
 	}
-	if c.Window == 0 {
-		c.Window = defaultWindow
-	}
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
+	c.Window = cmp.Or(c.Window, defaultWindow)
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

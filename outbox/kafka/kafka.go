@@ -60,18 +60,12 @@ var _ outbox.Publisher = (*Publisher)(nil)
 // New returns a Publisher with its own client, which connects on first use. Close the
 // publisher after use. An error matches tenure.ErrInvalidConfig.
 func New(config Config) (*Publisher, error) {
-	if config.Name == "" {
-		config.Name = "kafka"
-	}
+	config.Name = cmp.Or(config.Name, "kafka")
 	if config.Topic == nil {
 		config.Topic = func(m outbox.Message) string { return m.Topic }
 	}
-	if config.Timeout == 0 {
-		config.Timeout = 10 * time.Second
-	}
-	if config.MaxRecord == 0 {
-		config.MaxRecord = 1_000_000
-	}
+	config.Timeout = cmp.Or(config.Timeout, 10*time.Second)
+	config.MaxRecord = cmp.Or(config.MaxRecord, 1_000_000)
 	if config.Timeout < 0 || config.MaxRecord < 0 || len(config.Brokers) == 0 {
 		return nil, fmt.Errorf("%w: the publisher %s needs brokers, and positive limits", tenure.ErrInvalidConfig, config.Name)
 	}

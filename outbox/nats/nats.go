@@ -14,6 +14,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,15 +71,11 @@ var (
 // New returns a Publisher on a connection, which the caller closes. An error matches
 // tenure.ErrInvalidConfig.
 func New(conn *nats.Conn, config Config) (*Publisher, error) {
-	if config.Name == "" {
-		config.Name = "nats"
-	}
+	config.Name = cmp.Or(config.Name, "nats")
 	if config.Subject == nil {
 		config.Subject = defaultSubject
 	}
-	if config.Timeout == 0 {
-		config.Timeout = 5 * time.Second
-	}
+	config.Timeout = cmp.Or(config.Timeout, 5*time.Second)
 	if config.Timeout < 0 {
 		return nil, fmt.Errorf("%w: the timeout of %s is %v; it must be positive", tenure.ErrInvalidConfig, config.Name, config.Timeout)
 	}

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -227,9 +228,7 @@ func (a *Admin) History(ctx context.Context, query HistoryQuery) ([]Past, error)
 		}
 		return &t
 	}
-	if query.Limit == 0 {
-		query.Limit = 1000
-	}
+	query.Limit = cmp.Or(query.Limit, 1000)
 	rows, _ := a.database.Query(ctx, a.SQL(listHistory), query.Rule, orNull(query.Since), orNull(query.Until), query.Limit)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Past, err error) {
 		var ended *time.Time

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -65,9 +66,7 @@ func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) 
 	vacant := vacancies(changes.Terms)
 	related := func(a alert, ends bool) alert {
 		role := a.Labels["role"]
-		if role == "" {
-			role = roleOf[a.Rule]
-		}
+		role = cmp.Or(role, roleOf[a.Rule])
 		if !ends {
 			a.VacantSince = vacant[role]
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -72,9 +73,7 @@ func (f *File) notifier(name string) notifiers.Config {
 	table := notifications + name
 	value := func(key string) string { return f.text(table + "." + key) }
 	kind := value("type")
-	if kind == "" {
-		kind = name
-	}
+	kind = cmp.Or(kind, name)
 	perMinute, _ := f.lookup(table + ".per_minute").value.(int64)
 	return notifiers.Config{
 		Name: name, Type: kind, URL: value("url"), URLFile: value("url_file"), Channel: value("channel"),

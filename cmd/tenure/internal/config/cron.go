@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,12 +92,8 @@ func (r *reader) checkRetries(table string, schedule CommandSchedule) {
 		}
 	}
 	base, limit := r.file.length(table+"retry_base"), r.file.length(table+"retry_max")
-	if base == 0 {
-		base = time.Second
-	}
-	if limit == 0 {
-		limit = 30 * time.Second
-	}
+	base = cmp.Or(base, time.Second)
+	limit = cmp.Or(limit, 30*time.Second)
 	if base > limit {
 		r.fault(r.file.lookup(table+"retry_base").at, "%sretry_base (%s) is longer than %sretry_max (%s)", table, writtenDuration(base), table, writtenDuration(limit))
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -50,9 +51,7 @@ var keys = func() []key {
 		if k.flag != "" && k.variables == nil {
 			k.variables = []string{"TENURE_" + strings.ToUpper(strings.ReplaceAll(k.flag, "-", "_"))}
 		}
-		if k.evidence == "" {
-			k.evidence = k.flag
-		}
+		k.evidence = cmp.Or(k.evidence, k.flag)
 	}
 	return all
 }()

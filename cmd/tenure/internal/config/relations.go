@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -65,12 +66,8 @@ func (r *reader) checkTiming() {
 // leave room for a heartbeat; it is empty if it does.
 func (f *File) leaseTooShort() string {
 	lease, refresh, margin := f.length(election+"lease_duration"), f.length(election+"refresh_interval"), f.length(election+"margin")
-	if lease == 0 {
-		lease = defaultLease
-	}
-	if margin == 0 {
-		margin = lease / 10
-	}
+	lease = cmp.Or(lease, defaultLease)
+	margin = cmp.Or(margin, lease/10)
 	if refresh+margin < lease {
 		return ""
 	}
@@ -131,9 +128,7 @@ func (r *reader) checkNotifier(name string) {
 	}
 	before := len(r.faults)
 	kind := r.file.text(table + ".type")
-	if kind == "" {
-		kind = name
-	}
+	kind = cmp.Or(kind, name)
 	needs, ok := notifierNeeds[kind]
 	if !ok {
 		r.fault(at, "%s needs type: one of %s", table, strings.Join(notifierTypes, ", "))

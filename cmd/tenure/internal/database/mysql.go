@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net"
@@ -118,9 +119,7 @@ func setAddress(config *mysql.Config, address *url.URL, socket string) error {
 		return invalid("the connection string names no host: mysql://user:password@host:3306/database, " +
 			"or mysql://user@localhost/database?socket=/path")
 	default:
-		if port == "" {
-			port = "3306"
-		}
+		port = cmp.Or(port, "3306")
 		config.Net, config.Addr = "tcp", net.JoinHostPort(host, port)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package notifiers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -88,9 +89,7 @@ func Check(config Config) error {
 }
 
 func open(config Config) (*Notifier, error) {
-	if config.PerMinute == 0 {
-		config.PerMinute = defaultPerMinute
-	}
+	config.PerMinute = cmp.Or(config.PerMinute, defaultPerMinute)
 	n := &Notifier{config: config}
 	if config.Type != Email {
 		n.client = newClient(config.TLS)

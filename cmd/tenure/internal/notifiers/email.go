@@ -2,6 +2,7 @@ package notifiers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,9 +41,7 @@ func newEmail(config Config, password secret) (*email, error) {
 	if e.tls == nil {
 		e.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if e.tls.ServerName == "" {
-		e.tls.ServerName = host
-	}
+	e.tls.ServerName = cmp.Or(e.tls.ServerName, host)
 	e.to, err = recipients(config.To)
 	return e, err
 }

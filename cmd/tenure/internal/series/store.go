@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"container/list"
 	"math"
 	"sync"
@@ -83,9 +84,7 @@ type node struct {
 
 // New makes an empty store.
 func New(config Config) *Store {
-	if config.MaxSeries == 0 {
-		config.MaxSeries = defaultMaxSeries
-	}
+	config.MaxSeries = cmp.Or(config.MaxSeries, defaultMaxSeries)
 	s := &Store{prefixes: newPrefixes(config.Prefix), max: config.MaxSeries}
 	s.Clear()
 	return s

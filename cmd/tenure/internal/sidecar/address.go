@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -26,9 +27,7 @@ func ParseAddress(text string) (string, error) {
 	if err != nil || strings.HasPrefix(port, "+") {
 		return "", fmt.Errorf("%w: the port %q of %q is not a number from 0 to 65535", tenure.ErrInvalidConfig, port, text)
 	}
-	if host == "" {
-		host = loopback
-	}
+	host = cmp.Or(host, loopback)
 	if strings.ContainsFunc(host, unfitForHost) {
 		return "", fmt.Errorf("%w: the host %q of %q is not a name or an IP address", tenure.ErrInvalidConfig, host, text)
 	}

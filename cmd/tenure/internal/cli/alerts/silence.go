@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,9 +162,7 @@ func newSilenceRecord(s alerts.Silence) SilenceRecord {
 // silenced describes the alerts that a silence is for.
 func silenced(s alerts.Silence) string {
 	what := s.Rule
-	if what == "" {
-		what = "all alerts"
-	}
+	what = cmp.Or(what, "all alerts")
 	return console.Flatten(what + labelsText(s.Matchers))
 }
 

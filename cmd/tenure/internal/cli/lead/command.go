@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os/exec"
@@ -123,12 +124,8 @@ func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 func (f *CommandFlags) Timing(config tenure.Config) (Timing, error) {
 	p := Timing{Refresh: config.RefreshInterval}
 	margin := config.Margin
-	if p.Refresh == 0 {
-		p.Refresh = config.Lease / 3
-	}
-	if margin == 0 {
-		margin = config.Lease / 10
-	}
+	p.Refresh = cmp.Or(p.Refresh, config.Lease/3)
+	margin = cmp.Or(margin, config.Lease/10)
 	p.Lead = min(longestLead, config.Lease/20)
 	most := max(0, config.Lease-margin-2*p.Refresh)
 	p.Grace = min(defaultGrace, most)

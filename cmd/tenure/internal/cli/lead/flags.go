@@ -3,6 +3,7 @@
 package lead
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -77,12 +78,8 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 	}
 	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
 		base, limit := f.retryBase.Value, f.retryMax.Value
-		if base == 0 {
-			base = min(time.Second, limit)
-		}
-		if limit == 0 {
-			limit = max(30*time.Second, base)
-		}
+		base = cmp.Or(base, min(time.Second, limit))
+		limit = cmp.Or(limit, max(30*time.Second, base))
 		if base > limit {
 			return config, console.Usage("--retry-base (%v) is longer than --retry-max (%v)", base, limit)
 		}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,9 +137,7 @@ func closeTimeout(config tenure.Config) time.Duration {
 	const usual = 10 * time.Second // the default of both
 	limit := 2 * time.Second
 	for _, d := range []time.Duration{config.StopTimeout, config.Lease} {
-		if d == 0 {
-			d = usual
-		}
+		d = cmp.Or(d, usual)
 		limit += d
 	}
 	return limit

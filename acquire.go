@@ -1,7 +1,6 @@
 package tenure
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,7 +194,9 @@ func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed 
 		a.fencedSince = 0
 		return false
 	}
-	a.fencedSince = cmp.Or(a.fencedSince, now)
+	if a.fencedSince == 0 {
+		a.fencedSince = now
+	}
 	if now-a.fencedSince < s.node.cfg.LockTimeout {
 		return false
 	}

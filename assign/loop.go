@@ -53,14 +53,7 @@ func (l *loop) run(ctx context.Context) {
 
 // finished reports whether the loop should return.
 func (l *loop) finished(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-l.term.Stopping():
-		return true
-	default:
-		return false
-	}
+	return ctx.Err() != nil || wakeup.Closed(l.term.Stopping())
 }
 
 // pause waits for d, for a value, or until the term ends or is stopping.

@@ -88,12 +88,7 @@ func (l *loop) run(ctx context.Context) {
 }
 
 func (l *loop) stopping() bool {
-	select {
-	case <-l.term.Stopping():
-		return true
-	default:
-		return false
-	}
+	return wakeup.Closed(l.term.Stopping())
 }
 
 // step does everything that is due now.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // watch is the second connection of a node: it waits for the death of the node's
@@ -305,12 +306,7 @@ func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (w *watch) stopped() bool {
-	select {
-	case <-w.stop:
-		return true
-	default:
-		return false
-	}
+	return wakeup.Closed(w.stop)
 }
 
 // pause waits, and returns false if the watch is stopped during that time.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // loop runs a processor in one term. It is used by one goroutine.
@@ -150,14 +151,7 @@ func (l *loop) leave(ctx context.Context) {
 
 // finished reports whether the loop should return.
 func (l *loop) finished(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-l.term.Stopping():
-		return true
-	default:
-		return false
-	}
+	return ctx.Err() != nil || wakeup.Closed(l.term.Stopping())
 }
 
 // wait waits for d or for a signal on one of the channels. It returns true for

@@ -169,12 +169,5 @@ func (c *Compactor) exist(ctx context.Context, f *schema.Feature) (bool, error) 
 }
 
 func termOver(ctx context.Context, term *tenure.Term) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-term.Stopping():
-		return true
-	default:
-		return false
-	}
+	return ctx.Err() != nil || wakeup.Closed(term.Stopping())
 }

@@ -261,12 +261,7 @@ func (s *session) loseLocked(cause error) {
 }
 
 func (s *session) isLost() bool {
-	select {
-	case <-s.lost:
-		return true
-	default:
-		return false
-	}
+	return wakeup.Closed(s.lost)
 }
 
 // endLocked ends the session in the database and frees what it holds.

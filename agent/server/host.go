@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // host is one session of the agent with the backend and the nodes that share it.
@@ -99,12 +100,7 @@ func (h *host) serve() {
 }
 
 func (h *host) isLost() bool {
-	select {
-	case <-h.lost:
-		return true
-	default:
-		return false
-	}
+	return wakeup.Closed(h.lost)
 }
 
 // next returns the next thing to do, or how long to wait.

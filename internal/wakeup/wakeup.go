@@ -17,6 +17,16 @@ func Send(c chan<- struct{}) {
 	}
 }
 
+// Closed reports whether c is closed. Nothing may be sent on it.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // Sleep waits for d or until ctx ends. It reports whether ctx has not ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	Await(ctx, d, nil)

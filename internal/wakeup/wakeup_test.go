@@ -19,6 +19,16 @@ func TestSendNeverBlocks(t *testing.T) {
 	}
 }
 
+func TestClosedReportsTheEndOfAChannel(t *testing.T) {
+	c := make(chan struct{})
+	if Closed(c) || Closed(nil) {
+		t.Error("an open channel is reported as closed")
+	}
+	if close(c); !Closed(c) {
+		t.Error("a closed channel is reported as open")
+	}
+}
+
 func TestAwaitEndsAtTheFirstReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(cancel func(), c chan struct{})

@@ -20,13 +20,7 @@ func (t Timing) AwaitTrust(term guardian.Term) bool {
 
 // Ending reports whether a term has ended or is stopping.
 func Ending(term guardian.Term) bool {
-	select {
-	case <-term.Stopping():
-	case <-term.Context().Done():
-	default:
-		return false
-	}
-	return true
+	return term.Context().Err() != nil || wakeup.Closed(term.Stopping())
 }
 
 // Sleep pauses. It returns false when the term has ended or is stopping.

@@ -193,6 +193,28 @@ func TestNewUsersDay(t *testing.T) {
 	t.Logf("%s", output)
 }
 
+// TestFirstUse runs the script of the first use: a clone that shows a failover, and an
+// empty module that becomes a leader with a fenced write. It reports the times of the steps.
+func TestFirstUse(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it builds the program in a clone")
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	if _, err := os.Stat("../.git"); err != nil {
+		t.Skip("this is no clone of the repository")
+	}
+	walk := exec.CommandContext(t.Context(), "./first-use.sh", pgtest.Shared(t).Database(t))
+	walk.Cancel = func() error { return walk.Process.Signal(syscall.SIGTERM) } // it ends its child
+	output, err := walk.CombinedOutput()
+	if err != nil || !bytes.HasSuffix(output, []byte("== done\n")) {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	t.Logf("%s", output)
+}
+
 // freePorts returns the first of n consecutive ports on which nothing listens.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +27,8 @@ const (
 	undrain         = "undrain"
 	pauseProcessor  = "pause_processor"
 	resumeProcessor = "resume_processor"
+	retryProcessor  = "retry_processor"
+	replayLetters   = "replay_dead_letters"
 	triggerSchedule = "trigger_schedule"
 	pauseSchedule   = "pause_schedule"
 	resumeSchedule  = "resume_schedule"
@@ -48,6 +51,9 @@ type actionBody struct {
 	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
 	Force  bool      `json:"force"`
 
+	// Letters are the dead letters to replay; none means all.
+	Letters []string `json:"letters"`
+
 	// Of an alert.
 	Labels  map[string]string `json:"labels"`
 	Seconds int               `json:"seconds"`
@@ -56,7 +62,8 @@ type actionBody struct {
 
 // outcome is the result of an action.
 type outcome struct {
-	Done    bool   `json:"done"` // false: it was requested, and its effect is not visible yet
+	Done    bool   `json:"done"`   // false: it was requested, and its effect is not visible yet
+	Failed  bool   `json:"failed"` // it had its effect, and that failed, as a run of a schedule
 	Message string `json:"message"`
 }
 
@@ -87,7 +94,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.notify()
-	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run}))
+	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run, about.replayed}))
 }
 
 // refusal is why an action was not done.
@@ -101,6 +108,7 @@ type subject struct {
 	role, nodeName, detail string
 	node                   uuid.UUID
 	run                    int64 // the requested run of a schedule
+	replayed               int   // the dead letters to handle again
 }
 
 // perform performs the requested action.
@@ -133,6 +141,12 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		return about, d.processors.Pause(ctx, body.Name, by)
 	case resumeProcessor:
 		return about, d.processors.Resume(ctx, body.Name, by)
+	case retryProcessor:
+		return about, d.processors.Retry(ctx, body.Name, by)
+	case replayLetters:
+		replayed, err := d.replay(ctx, body, by)
+		about.replayed = replayed
+		return about, err
 	case triggerSchedule:
 		run, err := d.schedules.Trigger(ctx, body.Name, by)
 		about.run = run
@@ -144,6 +158,19 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 	default:
 		return about, errUnknown
 	}
+}
+
+// replay requests that dead letters are handled again.
+func (d *Dashboard) replay(ctx context.Context, body actionBody, by string) (int, error) {
+	var ids []int64
+	for _, text := range body.Letters {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, errUnknown
+		}
+		ids = append(ids, id)
+	}
+	return d.processors.Replay(ctx, body.Name, ids, by)
 }
 
 // recordRequest keeps the requester and the request: the request itself is removed

@@ -92,6 +92,8 @@ type Dashboard struct {
 	feed       *feed.Feed
 	timelines  *timelines
 	audit      *auditLog // nil without a database
+	shared     *sharedReads
+	lags       *lagSeries
 	guard      *guard
 	handler    http.Handler
 	streams    *httpguard.Slots
@@ -121,6 +123,7 @@ func New(config Config) (*Dashboard, error) {
 	}
 	d.timelines = newTimelines(config.Backend)
 	d.audit = newAuditLog(config)
+	d.shared, d.lags = newSharedReads(), newLagSeries()
 	d.guard = newGuard(config)
 	if config.Database != nil {
 		d.processors = processor.NewAdmin(config.Backend, config.Database)

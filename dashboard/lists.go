@@ -209,14 +209,14 @@ func (e eventRecord) mentions(wanted string) bool {
 // getEvents lists what happened, the newest first.
 func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	wanted, kind, fold := search(r), query.Get("kind"), query.Get("fold") != ""
+	wanted, kind, fold, node := search(r), query.Get("kind"), query.Get("fold") != "", query.Get("node")
 	offset, limit := pageOf(r)
 	p := d.snapshot
 	p.mu.RLock()
 	page := list[eventRecord]{Rows: []eventRecord{}}
 	folded := map[string]bool{}
 	for _, e := range slices.Backward(p.events) {
-		if kind != "" && e.Kind != kind || wanted != "" && !e.mentions(wanted) {
+		if kind != "" && e.Kind != kind || wanted != "" && !e.mentions(wanted) || node != "" && e.Node.String() != node {
 			continue
 		}
 		if e.Incident = p.found.incidentOfEvent(e); fold && e.Incident != "" {

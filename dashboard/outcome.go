@@ -18,9 +18,10 @@ import (
 type pendingAction struct {
 	actionBody
 
-	before uint64    // the last event before it
-	asked  time.Time // when it was requested, by the database's clock
-	run    int64     // the requested run of a schedule
+	before  uint64    // the last event before it
+	asked   time.Time // when it was requested, by the database's clock
+	run     int64     // the requested run of a schedule
+	letters int       // the dead letters that are handled again
 }
 
 // await waits until the snapshot shows the outcome of an action. It does not use the
@@ -31,12 +32,12 @@ func (d *Dashboard) await(ctx context.Context, what pendingAction) outcome {
 	for {
 		message, done, changed := d.snapshot.outcomeOf(what)
 		if done {
-			return outcome{true, message}
+			return outcome{Done: true, Failed: d.snapshot.runFailed(what), Message: message}
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return outcome{false, message}
+			return outcome{Message: message}
 		}
 	}
 }
@@ -52,6 +53,10 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 		message, done = p.drained(what)
 	case triggerSchedule:
 		message, done = p.ran(what)
+	case retryProcessor:
+		message, done = quoted(what.Name)+" tries again now.", true
+	case replayLetters:
+		message, done = replayed(what.letters), true
 	case silenceAlert:
 		message, done = quoted(what.Name)+" is silenced.", true
 	case acknowledgeAlert:
@@ -125,9 +130,10 @@ func (p *snapshot) ran(what pendingAction) (message string, done bool) {
 	s := p.work.Schedules[i]
 	switch {
 	case s.Last != nil && s.Last.ID == what.run && s.Last.State == string(cron.Running):
-		return fmt.Sprintf("%s runs on %s.", quoted(s.Name), quoted(s.Last.NodeName)), true
+		return fmt.Sprintf("%s runs on %s.", quoted(s.Name), quoted(s.Last.NodeName)), false
 	case s.Last != nil && s.Last.ID == what.run:
-		return fmt.Sprintf("%s has run on %s: %s.", quoted(s.Name), quoted(s.Last.NodeName), strings.ReplaceAll(s.Last.State, "_", " ")), true
+		result := fmt.Sprintf("%s has run on %s: %s", quoted(s.Name), quoted(s.Last.NodeName), strings.ReplaceAll(s.Last.State, "_", " "))
+		return withError(result, s.Last.Error), true
 	case s.Last != nil && s.Last.ID > what.run:
 		return quoted(s.Name) + " was asked to run, and runs of it have begun since.", true
 	case !s.Loaded:
@@ -135,6 +141,26 @@ func (p *snapshot) ran(what pendingAction) (message string, done bool) {
 	default:
 		return quoted(s.Name) + " was asked to run; its leader has not begun yet.", false
 	}
+}
+
+// runFailed reports whether a requested run has ended without success.
+func (p *snapshot) runFailed(what pendingAction) bool {
+	if what.Action != triggerSchedule {
+		return false
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.ContainsFunc(p.work.Schedules, func(s scheduleRecord) bool {
+		return s.Name == what.Name && s.Last != nil && s.Last.ID == what.run && s.Last.State != string(cron.Succeeded)
+	})
+}
+
+// replayed states how many dead letters are handled again.
+func replayed(letters int) string {
+	if letters == 0 {
+		return "There is no dead letter to replay."
+	}
+	return fmt.Sprintf("The leader handles %s again.", count(letters, "dead letter", "dead letters"))
 }
 
 // since are the events after one.

@@ -93,6 +93,9 @@ func (w *watcher) readWork(ctx context.Context) {
 			alerts = []Alert{} // an empty list, not none, in JSON
 		}
 	}
+	if !w.failed {
+		w.lags.add(w.snapshot.clockNow(), work.Processors)
+	}
 	w.snapshot.setWork(work, alerts)
 	w.tellNew(kindWork, &w.work, work)
 	w.tellNew(kindAlerts, &w.alerts, alerts)

@@ -43,7 +43,7 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
     answer.textContent = "Asking…";
     try {
       const result = await post("actions", { ...action, ...(read?.() ?? {}) });
-      answer.classList.add(result.done ? "is-good" : "is-warning");
+      answer.classList.add(result.failed ? "is-critical" : result.done ? "is-good" : "is-warning");
       answer.textContent = result.message;
       announce(result.message);
       go.remove();
@@ -143,6 +143,22 @@ export function processorAction(processor) {
     action: { action: paused ? "resume_processor" : "pause_processor", name: processor.name },
     text: paused ? `${called(processor.name)} continues where it stopped.` : `${called(processor.name)} starts no further batch until it is resumed. The batch in flight ends.`,
   }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.name}` });
+}
+
+export function retryAction(processor) {
+  return button("Retry", () => confirm({
+    title: "Retry now?", verb: "Retry", action: { action: "retry_processor", name: processor.name },
+    text: `${called(processor.name)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
+  }), `retry ${processor.name}`);
+}
+
+// replayAction replays a dead letter, or all of them.
+export function replayAction(processor, letter) {
+  const what = letter ? `event ${letter.event}` : "all dead letters";
+  return button(letter ? "Replay" : "Replay all", () => confirm({
+    title: "Replay?", verb: "Replay", action: { action: "replay_dead_letters", name: processor, letters: letter ? [letter.id] : [] },
+    text: `The leader of ${called(processor)} handles ${what} again. An event that fails again stays a dead letter.`,
+  }), `replay ${letter?.id ?? "all"}`, { class: "compact", "aria-label": `Replay ${what}` });
 }
 
 export function scheduleActions(schedule) {

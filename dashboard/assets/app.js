@@ -1,8 +1,13 @@
 // The page as a whole: which part is shown, the visitor, light or dark.
 
-import { h, named } from "./dom.js";
+import { h } from "./dom.js";
 import { get, readSession, session } from "./api.js";
 import { setClock } from "./format.js";
+import { path } from "./address.js";
+import { setTitle } from "./signal.js";
+import { drawTimes } from "./times.js";
+import "./printing.js";
+import { unknown } from "./unknown.js";
 import { end, live, open, state } from "./live.js";
 import { drawConnection, drawHealth } from "./health.js";
 import { drawIncident } from "./incident-bar.js";
@@ -11,6 +16,10 @@ import { drawTheme, onTheme } from "./theme.js";
 import overview from "./overview.js";
 import role from "./role.js";
 import nodes from "./nodes.js";
+import node from "./node.js";
+import schedule from "./schedule.js";
+import processor from "./processor.js";
+import clusterTimeline from "./cluster-timeline.js";
 import incident from "./incident.js";
 import events from "./events.js";
 import failovers from "./failovers.js";
@@ -20,13 +29,16 @@ import audit from "./audit.js";
 import login from "./login.js";
 
 const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts], ["audit", "Audit", audit]];
+// details are the pages of one thing, whose name or id is in the address.
+const details = { role, node, schedule, processor, incident };
+const further = [["timeline", "Timeline", clusterTimeline]]; // a phone has no room for their links
 const main = document.getElementById("main");
 let current = null, first = true, ended = false;
 
 function route() {
-  const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const [shown, ...rest] = path();
   current?.close();
-  if (path === "login" || !session.current.may_look) {
+  if (shown === "login" || !session.current.may_look) {
     current = login(main, async () => {
       await readAll().catch(() => {});
       if (location.hash === "#/login") history.replaceState(null, "", "#/");
@@ -35,31 +47,30 @@ function route() {
       route();
     }, ended);
     ended = false;
-  } else if (path === "role" && rest.length) {
+  } else if (Object.hasOwn(details, shown) && rest.length) {
     let called = rest.join("/");
     try {
       called = decodeURIComponent(called);
-    } catch { /* an invalid path is shown as an unknown page */ }
-    current = role(main, called);
-  } else if (path === "incident" && rest.length) {
-    current = incident(main, rest[0]);
+    } catch { /* an invalid address is that of nothing */ }
+    current = details[shown](main, called);
   } else {
-    current = (pages.find(([known]) => known === path) ?? pages[0])[2](main);
+    const found = rest.length ? null : [...pages, ...further].find(([known]) => known === shown);
+    current = found ? found[2](main) : unknown(main);
   }
-  document.title = named(`${current.title} · ${session.current.title}`);
-  drawPages(path);
+  setTitle(current.title);
+  drawPages(shown);
   scrollTo(0, 0);
-  if (!first && path !== "login") main.focus({ preventScroll: true });
+  if (!first && shown !== "login") main.focus({ preventScroll: true });
   first = false;
 }
 
 let pagesDrawn = "";
-function drawPages(path) {
-  const key = `${path} ${state.now?.firing}`;
+function drawPages(shown) {
+  const key = `${shown} ${state.now?.firing}`;
   if (key === pagesDrawn) return; // a link may have the focus
   pagesDrawn = key;
   document.getElementById("pages").replaceChildren(...pages.map(([known, text]) => h("li", {},
-    h("a", { href: `#/${known}`, "aria-current": known === path ? "page" : undefined }, text,
+    h("a", { href: `#/${known}`, "aria-current": known === shown ? "page" : undefined }, text,
       known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "unseen" }, " firing")) : null))));
 }
 
@@ -79,7 +90,7 @@ live.addEventListener("now", (event) => {
   setClock(event.detail.clock);
   drawHealth();
   drawIncident();
-  drawPages(location.hash.replace(/^#\/?/, "").split("/")[0]);
+  drawPages(path()[0]);
 });
 live.addEventListener("incidents", drawIncident);
 live.addEventListener("connection", (event) => {
@@ -140,6 +151,7 @@ async function readAll() {
 
 async function begin() {
   drawTheme();
+  drawTimes(route);
   try {
     await readSession();
     if (session.current.may_look) await readAll();

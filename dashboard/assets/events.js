@@ -2,12 +2,14 @@
 
 import { announce, h, panel, sign } from "./dom.js";
 import { get } from "./api.js";
+import { keep, wanted } from "./address.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
 import { incidentLink, look, sentence } from "./sentences.js";
 
 export default function events(page) {
-  const filter = { search: "", kind: "fold" };
+  const filter = { search: wanted("search"), kind: wanted("kind", "fold", ["fold", "incident", "all", "began", "ended", "node", "action"]) };
+  if (filter.kind === "all") filter.kind = "";
   let paused = false, waiting = 0, unsaid = [], saying;
   const table = list({
     label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "Nothing of this kind has happened.",
@@ -23,10 +25,11 @@ export default function events(page) {
       return { total, rows: rows.map((i) => ({ number: i.id, at: i.began, kind: "incident", status: i.kind, detail: i.sentence, incident: i.id, unplanned: i.unplanned })) };
     },
   });
-  const find = h("input", { type: "search", placeholder: "Find a role, node or user", "aria-label": "Find a role, node or user" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); table.later(); });
+  const find = h("input", { type: "search", placeholder: "Find a role, node or user", value: filter.search, "aria-label": "Find a role, node or user" });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); keep({ search: filter.search }); table.later(); });
   const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents, and the rest"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
-  kinds.addEventListener("change", () => { filter.kind = kinds.value; table.refresh(); });
+  kinds.value = filter.kind;
+  kinds.addEventListener("change", () => { filter.kind = kinds.value; keep({ kind: filter.kind === "fold" ? "" : filter.kind || "all" }); table.refresh(); });
   const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");
   hold.addEventListener("click", () => {
     paused = !paused;
@@ -42,7 +45,7 @@ export default function events(page) {
     unsaid = [];
     saying = setTimeout(() => { saying = undefined; say(); }, 5000);
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold], table.element));
+  page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold, h("a", { href: "#/timeline" }, "Timeline")], table.element));
   const tick = setInterval(table.redraw, 1000);
   return {
     title: "Events",

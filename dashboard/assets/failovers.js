@@ -115,7 +115,7 @@ export default function failovers(page) {
     if (canvas.parentElement?.clientWidth) plot(canvas, data);
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), strip,
-    panel("Time without a leader", period, h("div", { class: "body" }, h("div", {}, canvas), none)),
+    panel("Time without a leader", [period, h("a", { href: "#/timeline" }, "Timeline")], h("div", { class: "body" }, h("div", {}, canvas), none)),
     panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
   const observer = new ResizeObserver(draw);
   observer.observe(page);

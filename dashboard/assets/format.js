@@ -52,21 +52,28 @@ export function until(time) {
   return s <= 0 ? "now" : `in ${long(s)}`;
 }
 
-const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
-const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const shown = {
+  days: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  full: { dateStyle: "medium", timeStyle: "long" },
+  hours: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  minutes: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+  exactly: { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
+};
+let formats;
 
-const minutes = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+// setUTC makes all times UTC, or those of this computer.
+export function setUTC(utc) {
+  formats = Object.fromEntries(Object.entries(shown).map(([key, parts]) => [key, new Intl.DateTimeFormat(undefined, { ...parts, hourCycle: "h23", timeZone: utc ? "UTC" : undefined })]));
+}
+setUTC(false);
 
-export const minute = (time) => minutes.format(new Date(time));
-export const moment = (time) => days.format(new Date(time));
-export const whole = (time) => full.format(new Date(time));
-export const clock = (time) => hours.format(new Date(time));
-
-const exactly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" });
+export const minute = (time) => formats.minutes.format(new Date(time));
+export const moment = (time) => formats.days.format(new Date(time));
+export const whole = (time) => formats.full.format(new Date(time));
+export const clock = (time) => formats.hours.format(new Date(time));
 
 // exact is a time of day with milliseconds.
-export const exact = (time) => exactly.format(new Date(time));
+export const exact = (time) => formats.exactly.format(new Date(time));
 
 // lately is a time of day if the time is less than half a day ago.
 export const lately = (time) => (Math.abs(since(time)) < 43_200 ? clock(time) : moment(time));
@@ -97,7 +104,7 @@ export const statusOf = (text) => statuses[text] ?? ["faint", text];
 
 const actions = {
   step_down: "step down", hand_over: "hand over", drain: "drain", undrain: "end the drain", pause_processor: "pause the processor",
-  resume_processor: "resume the processor", trigger_schedule: "trigger the schedule", pause_schedule: "pause the schedule", resume_schedule: "resume the schedule",
+  resume_processor: "resume the processor", retry_processor: "retry the processor", replay_dead_letters: "replay dead letters of", trigger_schedule: "trigger the schedule", pause_schedule: "pause the schedule", resume_schedule: "resume the schedule",
   silence_alert: "silence the alert", acknowledge_alert: "acknowledge the alert",
 };
 export const action = (text) => actions[text] ?? text;

@@ -9,14 +9,15 @@ import { clock, count, duration, long, moment, now, reason, unclean } from "./fo
 const lane = 18, axis = 24, most = 40; // pixels, and lanes in view
 
 // lanes shows the roles of an incident, or all, in a range of time.
-export function lanes(incident, begin, over) {
+export function lanes(incident, begin, over, whole = "Incident") {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
   const legend = h("div", { class: "legend" });
   const tip = h("div", { class: "tip" });
   tip.hidden = true;
   const frame = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of the leaders of roles. Left and right move, plus and minus zoom. The tables have the same in words." }, canvas, tip);
   const element = h("div", {}, frame, legend);
-  let from = Date.parse(begin), to = Date.parse(over), view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, asked = 0, loading;
+  const first = new Date(begin).getTime(), last = new Date(over).getTime();
+  let from = first, to = last, view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, asked = 0, loading;
 
   async function load() {
     const mine = ++asked;
@@ -106,7 +107,7 @@ export function lanes(incident, begin, over) {
   frame.addEventListener("pointerleave", () => { tip.hidden = true; });
   frame.addEventListener("keydown", (event) => {
     const step = (to - from) * 0.2;
-    const done = { ArrowLeft: () => move(from - step, to - step), ArrowRight: () => move(from + step, to + step), "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), Home: () => move(Date.parse(begin), Date.parse(over)) }[event.key];
+    const done = { ArrowLeft: () => move(from - step, to - step), ArrowRight: () => move(from + step, to + step), "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), Home: () => move(first, last) }[event.key];
     if (!done) return;
     event.preventDefault();
     done();
@@ -115,7 +116,7 @@ export function lanes(incident, begin, over) {
   observer.observe(frame);
   load();
   const tools = h("div", { role: "group", "aria-label": "What the timeline shows" },
-    h("button", { type: "button", class: "quiet compact", onclick: () => move(Date.parse(begin), Date.parse(over)) }, "Incident"),
+    h("button", { type: "button", class: "quiet compact", onclick: () => move(first, last) }, whole),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"));
   return { element, tools, reload, redraw: draw, close: () => { clearTimeout(loading); observer.disconnect(); } };

@@ -2,6 +2,7 @@
 
 import { h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
+import { keep, linked, wanted as asked } from "./address.js";
 import { ago, grouped, long, since, statusOf } from "./format.js";
 import { aged, staleFor } from "./fresh.js";
 import { list } from "./table.js";
@@ -11,7 +12,7 @@ import { showEntries } from "./sentences.js";
 const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
 
 export default function nodes(page) {
-  let wanted = "", told = "", arrived = performance.now();
+  let wanted = asked("search"), told = "", arrived = performance.now();
   const heard = (node) => {
     const silent = node.silent_seconds + (node.state === "dead" ? 0 : staleFor() || (performance.now() - arrived) / 1000);
     return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
@@ -19,7 +20,7 @@ export default function nodes(page) {
   const table = list({
     label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
     columns: [
-      { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name) },
+      { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name, linked("node", n.id)) },
       { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return aged(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
       { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
       { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
@@ -37,8 +38,8 @@ export default function nodes(page) {
       return some;
     },
   });
-  const find = h("input", { type: "search", placeholder: "Find a node or host", "aria-label": "Find a node or host" });
-  find.addEventListener("input", () => { wanted = find.value.trim(); table.later(); });
+  const find = h("input", { type: "search", placeholder: "Find a node or host", value: wanted, "aria-label": "Find a node or host" });
+  find.addEventListener("input", () => { wanted = find.value.trim(); keep({ search: wanted }); table.later(); });
   const changes = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes" });
   async function readChanges() {
     const { rows } = await get("events", { kind: "node", limit: 60 });

@@ -2,6 +2,7 @@
 
 import { become, figures, h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
+import { keep, linked, wanted } from "./address.js";
 import { ago, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
 import { aged, asOf, staleFor } from "./fresh.js";
 import { state } from "./live.js";
@@ -35,24 +36,26 @@ export function roleStatus(role) {
 }
 
 export default function overview(page) {
-  const filter = { search: "", state: "" };
+  const filter = { search: wanted("search"), state: wanted("state", "", ["led", "silent", "vacant"]) };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name), h("span", { class: "narrow small faint" }, "for ", tenureOf(r))] },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name, linked("node", r.node)), h("span", { class: "narrow small faint" }, "for ", tenureOf(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, why(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
     { title: "Trust", width: "7.5rem", wide: true, cell: (r) => trustCell(r) },
   ];
   const roles = list({
-    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
+    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: wanted("sort", "state", ["name", "state", "leader", "term", "began"]), down: wanted("down") === "1" },
+    ordered: (order) => keep({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
     fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, sort: order.sort, down: order.down ? "1" : "" }),
   });
-  const find = h("input", { type: "search", placeholder: "Find a role or leader", "aria-label": "Find a role or leader" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); roles.later(); });
+  const find = h("input", { type: "search", placeholder: "Find a role or leader", value: filter.search, "aria-label": "Find a role or leader" });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); keep({ search: filter.search }); roles.later(); });
   const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
-  states.addEventListener("change", () => { filter.state = states.value; roles.refresh(); });
+  states.value = filter.state;
+  states.addEventListener("change", () => { filter.state = states.value; keep({ state: filter.state }); roles.refresh(); });
 
   const strip = h("div", {}, h("div"));
   const nodes = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Nodes and their load" }, h("div"));
@@ -75,7 +78,7 @@ export default function overview(page) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
         const [level, text, shape] = statusOf(node.state);
-        return h("tr", {}, h("td", {}, name(node.name)), h("td", {}, aged(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
+        return h("tr", {}, h("td", {}, name(node.name, linked("node", node.id))), h("td", {}, aged(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
           h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
       }))) : h("p", { class: "empty" }, "No node has joined yet."));
   }

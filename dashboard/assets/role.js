@@ -2,6 +2,7 @@
 
 import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
+import { linked } from "./address.js";
 import { duration, grouped, moment, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
 import { aged, asOf, staleFor } from "./fresh.js";
 import { list } from "./table.js";
@@ -52,7 +53,7 @@ export default function role(page, called) {
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     become(story.firstChild, h("span", {}, summary(current)));
     become(facts.firstChild, figures([
-      ["Leader", current.state === "vacant" ? "none" : name(current.node_name), current.state === "vacant" ? "" : undefined],
+      ["Leader", current.state === "vacant" ? "none" : name(current.node_name, linked("node", current.node)), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
       [current.state === "vacant" ? "Vacant for" : "Tenure", tenureOf(current)],
       ["Trust", trustCell(current)],

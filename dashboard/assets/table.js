@@ -8,6 +8,9 @@ const spare = 6; // rows beyond the edges
 const tallest = 8_000_000; // pixels: browsers draw nothing beyond some height
 const soon = 120; // milliseconds in which changes are combined
 
+// lists are those of the shown page, for printing.
+export const lists = new Set();
+
 const small = matchMedia("(max-width: 760px)"), coarse = matchMedia("(pointer: coarse)");
 
 // heightOf is the height of a row, which grows with the type.
@@ -18,11 +21,11 @@ function heightOf(lines) {
 
 // list makes one. columns are [{title, width, number, wide, sort, cell(row)}];
 // fetch(offset, limit, order) returns {total, rows}; a row whose notable(row)
-// changes is shown as fresh. On a phone its rows have room for some lines. With hold,
+// changes is shown as fresh. ordered(order) is called when the user sorts. On a phone its rows have room for some lines. With hold,
 // rows stay in their places while the list is "scrolled" or, with "used", while it has
 // the pointer or the focus too: they are brought up to date, and a button shows the new
 // order.
-export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, hold = "", notable = JSON.stringify }) {
+export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, ordered, hold = "", notable = JSON.stringify }) {
   const element = h("div", { class: lines > 1 ? "list tall" : "list", role: "table", "aria-label": label, tabindex: "0" });
   const titles = h("div", { class: "cells titles", role: "row" });
   const body = h("div", { class: "rows", role: "rowgroup" });
@@ -35,7 +38,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   // Rows from before the last refresh are shown until new ones arrive.
   let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
-  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, rowHeight = 0;
+  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, complete = false, rowHeight = 0;
 
   function layout() {
     rowHeight = heightOf(lines);
@@ -59,6 +62,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   function sortBy(column) {
     order = { sort: column, down: order.sort === column && !order.down };
+    ordered?.(order);
     drawTitles();
     titles.querySelectorAll("button")[columns.filter((c) => c.sort).findIndex((c) => c.sort === column)]?.focus();
     refresh();
@@ -89,8 +93,8 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   function draw() {
     drawing = false;
     if (!element.isConnected) return;
-    const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - spare);
-    const last = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + spare);
+    const first = complete ? 0 : Math.max(0, Math.floor(element.scrollTop / rowHeight) - spare);
+    const last = complete ? total : Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + spare);
     const byKey = new Map([...shown.values()].filter(({ row }) => row).map((one) => [key(one.row), one]));
     shown = new Map();
     for (let index = first; index < last; index++) {
@@ -214,6 +218,19 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   // redraw updates ages, and everything that depends on more than the rows.
   const redraw = () => shown.forEach(({ element: made, row }) => { if (row) update(made, row); });
 
+  // drawAll draws every row, for printing, until drawPart.
+  async function drawAll() {
+    const mine = generation;
+    for (let offset = 0; offset < total; offset += chunk) {
+      if (rows.has(offset) && rows.has(Math.min(total, offset + chunk) - 1)) continue;
+      const page = await fetch(offset, chunk, order);
+      if (mine === generation) put(offset, page);
+    }
+    complete = true;
+    draw();
+  }
+  const drawPart = () => { complete = false; draw(); };
+
   layout();
   drawTitles();
   element.addEventListener("scroll", schedule, { passive: true });
@@ -232,5 +249,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     event.preventDefault();
   });
   refresh();
+  for (const one of lists) if (!one.element.isConnected) lists.delete(one);
+  lists.add({ element: wrapper, drawAll, drawPart });
   return { element: wrapper, refresh: () => refresh(), later: () => later(), changed, patch, redraw };
 }

@@ -5,17 +5,30 @@ import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
 import { aged, asOf } from "./fresh.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
+import { linked } from "./address.js";
+import { region } from "./work-parts.js";
 import { mayAct, processorAction, scheduleActions } from "./actions.js";
 
 const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "unseen" }, "Actions"));
 const cell = (className, ...content) => h("td", { class: className }, content);
 
-function processorRow(p) {
+export function processorState(p) {
   const [level, text, shape] = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
+  return p.led || text !== "active" ? aged(p.level === "good" ? level : p.level, text, shape) : aged("faint", "no node leads");
+}
+
+export function scheduleState(s) {
+  if (s.paused) return aged("warning", "paused", "paused");
+  if (s.problem) return aged("critical", "cannot run");
+  if (s.failed_in_row) return aged(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
+  return s.loaded ? aged("good", s.running ? "running" : "on time", s.running ? "began" : "good") : aged("faint", "not loaded");
+}
+
+function processorRow(p) {
   const trouble = p.last_error && (p.errors || p.status === "failed") ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
-  const state = () => (p.led || text !== "active" ? aged(p.level === "good" ? level : p.level, text, shape) : aged("faint", "no node leads"));
+  const state = () => processorState(p);
   return h("tr", {},
-    cell("", name(p.name), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
+    cell("", name(p.name, linked("processor", p.name)), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),
@@ -24,12 +37,10 @@ function processorRow(p) {
 
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
-  const failed = s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed";
-  const state = () => (s.paused ? aged("warning", "paused", "paused") : s.problem ? aged("critical", "cannot run") : s.failed_in_row ? aged(s.level, failed)
-    : s.loaded ? aged("good", s.running ? "running" : "on time", s.running ? "began" : "good") : aged("faint", "not loaded"));
+  const state = () => scheduleState(s);
   const trouble = s.problem || (s.failed_in_row ? s.last?.error : "");
   return h("tr", {},
-    cell("", name(s.name), h("div", { class: "narrow" }, state()), trouble ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(trouble)) : null),
+    cell("", name(s.name, linked("schedule", s.name)), h("div", { class: "narrow" }, state()), trouble ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(trouble)) : null),
     cell("wide", state()),
     cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
     cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
@@ -37,8 +48,6 @@ function scheduleRow(s) {
     cell("wide", s.last?.node_name ? name(s.last.node_name) : "–"), cell("wide number figure", s.failures ? h("span", { class: "is-critical" }, grouped(s.failures)) : "0"),
     mayAct() ? cell("actions", scheduleActions(s)) : null);
 }
-
-const region = (label, content) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
 
 export default function work(page) {
   const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // what is in them is replaced

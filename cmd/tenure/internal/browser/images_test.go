@@ -15,10 +15,15 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"overview", "#/", "Latest events"},
 	{"role", "#/role/scheduler", "Who led when"},
 	{"nodes", "#/nodes", "Changes of nodes"},
+	{"node", "#/node/{api-1}", "History"},
 	{"events", "#/events", "leads tenant-"},
 	{"incident", "#/incident/latest", "What shows the cause"},
 	{"failovers", "#/failovers", "Time without a leader"},
 	{"work", "#/work", "Processors"},
+	{"schedule", "#/schedule/nightly-report", "exit status 3"},
+	{"processor", "#/processor/webhooks", "Replay all"},
+	{"timeline", "#/timeline", "Who led which role"},
+	{"unknown", "#/nothing", "no such page"},
 	{"alerts", "#/alerts", "no_scheduler_leader"},
 }
 

@@ -119,8 +119,14 @@ func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 }
 
 // visit opens another part of the page, by its link's target.
+//
+// The name of a node in braces stands for the node's id.
 func (p *page) visit(hash string) {
 	p.Helper()
+	if before, node, ok := strings.Cut(hash, "{"); ok {
+		node = strings.TrimSuffix(node, "}")
+		hash = before + value[string](p, `fetch("api/nodes?search=" + `+quote(node)+`).then((r) => r.json()).then((nodes) => nodes.rows[0].id)`)
+	}
 	value[bool](p, fmt.Sprintf("location.hash = %q, true", hash))
 }
 

@@ -128,6 +128,10 @@ func seed(w *world) {
 		w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, node_name, started_at, ended_at)
 			VALUES ($1, date_trunc('hour', now()), 'succeeded', 'api-1', now(), now())`, name)
 	}
+	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, node_name, started_at, ended_at, error, output)
+		VALUES ('nightly-report', date_trunc('hour', now()) - interval '1 day', 'failed', 'api-2', now() - interval '4 s', now(), 'exit status 3', 'cannot open <report>')`)
+	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, failed_at)
+		SELECT 'webhooks', '7'::xid8, n, 'the receiver answered 400', 5, 1, now() FROM generate_series(1, 3) n`)
 	w.exec(`UPDATE {schedules} s SET term = t.term FROM {terms} t WHERE t.role = s.role`)
 }
 

@@ -1,0 +1,31 @@
+// A timeline over the roles of the cluster, in a range of time.
+
+import { h, panel } from "./dom.js";
+import { keep, wanted } from "./address.js";
+import { now } from "./format.js";
+import { lanes } from "./lanes.js";
+
+const ranges = [["600", "10 min"], ["3600", "1 h"], ["21600", "6 h"], ["86400", "24 h"], ["604800", "7 d"]];
+
+export default function clusterTimeline(page) {
+  const range = h("select", { "aria-label": "Range" }, ranges.map(([value, text]) => h("option", { value }, text)));
+  range.value = wanted("range", "3600", ranges.map(([value]) => value));
+  let line = null, later;
+  function draw() {
+    line?.close();
+    line = lanes("", new Date(now() - Number(range.value) * 1000), new Date(now()), "Range");
+    page.replaceChildren(h("h1", { class: "unseen" }, "Timeline"), panel("Who led which role", [range, line.tools], line.element));
+  }
+  range.addEventListener("change", () => {
+    keep({ range: range.value });
+    draw();
+    range.focus();
+  });
+  draw();
+  const again = () => { clearTimeout(later); later = setTimeout(() => line.reload(), 300); };
+  return {
+    title: "Timeline",
+    on: { theme: () => line.redraw(), refresh: again, change: (change) => { if (change.events.length) again(); } },
+    close: () => { clearTimeout(later); line.close(); },
+  };
+}

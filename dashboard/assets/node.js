@@ -1,0 +1,122 @@
+// A node: what it is, the roles that it leads, its incidents, and its history.
+
+import { announce, become, figures, h, name, named, panel } from "./dom.js";
+import { get } from "./api.js";
+import { drain, mayAct } from "./actions.js";
+import { ago, grouped, long, moment, since, statusOf, whole } from "./format.js";
+import { aged, asOf, staleFor } from "./fresh.js";
+import { state } from "./live.js";
+import { roleStatus, tenureOf } from "./overview.js";
+import { incidentLink, kindOf, roleLink, showEntries, timed } from "./sentences.js";
+import { list } from "./table.js";
+import { unknown } from "./unknown.js";
+
+// copied is a button that copies a text.
+function copied(text, what) {
+  return h("button", { type: "button", class: "compact", "aria-label": `Copy the ${what}`, onclick: async (event) => {
+    const button = event.currentTarget;
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // not on a page without TLS
+      done = false;
+      const range = document.createRange();
+      range.selectNodeContents(button.parentElement.querySelector("code"));
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+    }
+    button.textContent = done ? "Copied" : "Selected";
+    announce(done ? "Copied" : "Selected: copy it with the keyboard");
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  } }, "Copy");
+}
+
+const known = (pairs) => pairs.filter(([, value]) => value);
+
+export default function node(page, id) {
+  const status = h("span", {}, h("span")), title = h("h1", { tabindex: "-1" }), buttons = h("div", {}), facts = h("div", {}, h("div")), details = h("div", { class: "body" }, h("div"));
+  const incidents = h("div", {}, h("div")), events = h("ul", { class: "entries", tabindex: "0", "aria-label": "History of the node" });
+  let current = null, arrived = performance.now(), buttonsFor = "", later;
+  const roles = list({
+    label: "Roles that it leads", hold: "used", key: (r) => r.name, empty: "It leads no role.", order: { sort: "name" },
+    columns: [
+      { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
+      { title: "State", width: "7rem", narrow: "6.4rem", cell: roleStatus },
+      { title: "Term", sort: "term", width: "10rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, String(r.term)) },
+      { title: "For", sort: "began", width: "7rem", narrow: "6rem", cell: (r) => tenureOf(r) },
+    ],
+    fetch: (offset, limit, order) => get("roles", { offset, limit, node: id, sort: order.sort, down: order.down ? "1" : "" }),
+  });
+
+  function draw() {
+    if (!current) return;
+    const n = current.node;
+    title.replaceChildren(h("bdi", {}, named(current.name)));
+    const [level, text, shape] = statusOf(n ? (n.drained && n.state === "draining" ? "drained" : n.state) : "left");
+    become(status.firstChild, aged(level, text, shape));
+    const silent = n && n.silent_seconds + (n.state === "dead" ? 0 : staleFor() || (performance.now() - arrived) / 1000);
+    become(facts.firstChild, figures(n ? [
+      ["Leads", grouped(n.leads), n.leads === 1 ? "role" : "roles"],
+      [n.state === "dead" ? "Started" : "Up for", n.state === "dead" ? ago(n.started_at) : long(since(n.started_at))],
+      ["Last heartbeat", `${n.state === "dead" ? long(silent) : `${Math.max(0, silent).toFixed(0)} s`} ago`, `lease ${long(n.lease_seconds)}`],
+      ["Load", n.state === "dead" ? "–" : `${Math.round(100 * n.load)} %`],
+      ["In flight", grouped(n.in_flight)], ["Connections", grouped(n.connections)], ["Jobs", grouped(n.jobs)],
+    ] : [["Leads", "0", "roles"]], asOf()));
+    const pairs = [
+      ["Id", h("span", {}, h("code", { class: "figure" }, id), " ", copied(id, "id"))],
+      ...known(n ? [
+        ["Address", n.address && h("span", {}, h("code", { class: "figure" }, named(n.address)), " ", copied(n.address, "address"))], ["Host", n.host && h("bdi", {}, named(n.host))],
+        ["Version", n.version && h("bdi", {}, named(n.version))], ["Started", h("time", { datetime: n.started_at }, whole(n.started_at))],
+        ["Node roles", (n.roles ?? []).map(named).join(", ")], ["Labels", Object.entries(n.labels ?? {}).map(([key, value]) => `${named(key)}=${named(value)}`).join(", ")],
+      ] : [["Registry", "The node is no longer in the registry: it left, or its row was removed."]]),
+    ];
+    if (!details.firstChild.children.length || details.dataset.of !== JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels])) {
+      details.dataset.of = JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels]);
+      details.replaceChildren(h("dl", { class: "details" }, pairs.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)])));
+    }
+    become(incidents.firstChild, h("div", {}, current.incidents.length ? h("ul", { class: "entries", tabindex: "0", "aria-label": "Incidents of the node" }, current.incidents.map((i) => h("li", {},
+      h("span"), h("span", { class: "what" }, h("b", {}, kindOf(i.kind)), ": ", timed(i.sentence), " ", h("a", { href: incidentLink(i.id) }, "Details")), h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began)))))
+      : h("p", { class: "empty" }, "No incident of this node is known.")));
+    const key = n ? `${n.state} ${n.drained}` : "";
+    if (mayAct() && key !== buttonsFor) {
+      buttonsFor = key;
+      buttons.replaceChildren((n && drain(n)) ?? "");
+    }
+  }
+
+  async function read() {
+    try {
+      const [detail, some] = await Promise.all([get("node", { id }), get("events", { node: id, limit: 100 })]);
+      current = detail;
+      arrived = performance.now();
+      draw();
+      showEntries(events, some.rows);
+    } catch (error) {
+      if (error.status === 404 && !current) unknown(page, "No node with this id is known.", ["#/nodes", "All nodes"]);
+    }
+  }
+  const again = () => { clearTimeout(later); later = setTimeout(read, 300); };
+
+  page.replaceChildren(h("div", { class: "head" }, title, status, buttons), facts, panel("Description", null, details),
+    panel("Roles that it leads", null, roles.element), panel("Incidents", null, incidents), panel("History", null, events));
+  read();
+  const tick = setInterval(() => { draw(); roles.redraw(); }, 1000);
+  return {
+    title: "Node",
+    on: {
+      now: (now) => {
+        const mine = now.nodes.find((n) => n.id === id);
+        if (mine && current) [current.node, arrived] = [mine, state.now.at];
+        draw();
+      },
+      refresh: () => { read(); roles.changed(); },
+      incidents: again,
+      change: (change) => {
+        if (!change.events.some((e) => e.node === id)) return;
+        again();
+        roles.changed();
+      },
+    },
+    close: () => { clearInterval(tick); clearTimeout(later); },
+  };
+}

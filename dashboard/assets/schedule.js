@@ -1,0 +1,108 @@
+// A schedule: its next ticks, its runs with their output and errors, and its changes.
+
+import { become, figures, h, name, named, panel, prose, status } from "./dom.js";
+import { get } from "./api.js";
+import { mayAct, scheduleActions } from "./actions.js";
+import { ago, count, duration, grouped, statusOf, until, whole } from "./format.js";
+import { asOf } from "./fresh.js";
+import { state } from "./live.js";
+import { roleLink } from "./sentences.js";
+import { unknown } from "./unknown.js";
+import { changesTable, table, time } from "./work-parts.js";
+import { scheduleState } from "./work.js";
+
+const lasted = (run) => (run.started_at && run.ended_at ? duration((Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1000) : "–");
+
+// output is a button that reads and shows what a run wrote.
+function output(run) {
+  if (!run.output_bytes) return null;
+  const text = h("pre", { class: "output", tabindex: "0", "aria-label": `Output of run ${run.id}` });
+  text.hidden = true;
+  const button = h("button", { type: "button", class: "compact", "data-action": `output ${run.id}`, "aria-expanded": "false", "aria-label": `Output of run ${run.id}, ${count(run.output_bytes, "byte")}`, onclick: async () => {
+    if (text.hidden && !text.textContent) {
+      try {
+        text.textContent = (await get("run", { id: run.id })).output;
+      } catch (error) {
+        text.textContent = `It cannot be read: ${error.message}.`;
+      }
+    }
+    text.hidden = !text.hidden;
+    button.setAttribute("aria-expanded", String(!text.hidden));
+  } }, "Output");
+  return h("div", {}, button, text);
+}
+
+function runRow(run) {
+  const [level, text, shape] = statusOf(run.state);
+  const why = run.manual ? `asked by ${named(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
+  return h("tr", { "data-run": run.id },
+    h("td", {}, time(run.scheduled_for), why ? h("div", { class: "small faint" }, why) : null),
+    h("td", {}, status(level, text, shape), run.attempt > 1 ? h("div", { class: "small faint" }, `attempt ${run.attempt}`) : null, run.retry_at ? h("div", { class: "small faint" }, "retry ", time(run.retry_at)) : null),
+    h("td", { class: "wide" }, run.node_name ? name(run.node_name) : "–"), h("td", { class: "wide number figure" }, lasted(run)),
+    h("td", {}, run.error ? h("div", { class: "is-critical" }, prose(run.error)) : null, output(run), !run.error && !run.output_bytes ? "–" : null));
+}
+
+export default function schedule(page, called) {
+  const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), trouble = h("div", {}, h("div"));
+  const next = h("div", { class: "body" }), runs = h("div", {}), changes = h("div", {});
+  let detail = null, drawn = "", buttonsFor = "", later, expected = "";
+  const mine = () => state.work?.schedules.find((s) => s.name === called);
+
+  function draw() {
+    const s = mine();
+    if (!s) return;
+    become(sign.firstChild, scheduleState(s));
+    become(facts.firstChild, figures([
+      ["When", h("code", { class: "figure" }, named(s.expression)), named(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
+      ["Running", grouped(s.running)], ["Waiting", grouped(s.waiting)], ["Failures", grouped(s.failures)], ["Role", name(s.role, roleLink(s.role))],
+    ], asOf()));
+    const text = s.problem || (s.failed_in_row ? s.last?.error : "");
+    become(trouble.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
+    if (mayAct() && buttonsFor !== String(s.paused)) {
+      buttonsFor = String(s.paused);
+      buttons.replaceChildren(...scheduleActions(s));
+    }
+  }
+
+  function drawDetail() {
+    const text = JSON.stringify(detail);
+    if (text === drawn) return;
+    drawn = text;
+    next.replaceChildren(detail.next.length ? h("ol", { class: "sentences" }, detail.next.map((at) => h("li", {}, h("time", { datetime: at }, whole(at))))) : h("p", { class: "faint" }, "No tick is due: the schedule is paused, or its expression has no further time."));
+    const focused = document.activeElement?.getAttribute?.("data-action"), opened = new Map([...runs.querySelectorAll("tr")].filter((row) => row.querySelector("pre:not([hidden])")).map((row) => [row.dataset.run, row]));
+    runs.replaceChildren(detail.runs.length ? table("Runs, the latest first", [["For"], ["State"], ["Node", "wide"], ["Took", "wide number"], ["Error and output"]],
+      detail.runs.map((run) => opened.get(String(run.id)) ?? runRow(run))) : h("p", { class: "empty" }, "It has not run yet."));
+    if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
+    changes.replaceChildren(changesTable(detail.changes));
+  }
+
+  async function read() {
+    try {
+      detail = await get("schedule", { name: called });
+      drawDetail();
+      draw();
+    } catch (error) {
+      if (error.status === 404 && !detail) unknown(page, "No schedule of this name is known.", ["#/work", "All schedules"]);
+    }
+  }
+  const again = () => { clearTimeout(later); later = setTimeout(read, 1200); }; // an earlier result is used for a second
+
+  page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), sign, buttons), facts, trouble,
+    panel("Next ticks", null, next), panel("Runs", h("span", { class: "faint small" }, "the latest first"), runs), panel("Changes by operators", null, changes));
+  draw();
+  read();
+  const tick = setInterval(draw, 1000);
+  return {
+    title: called,
+    on: {
+      work: () => {
+        draw();
+        const now = JSON.stringify(mine());
+        if (now !== expected) again();
+        expected = now;
+      },
+      refresh: again, stale: draw,
+    },
+    close: () => { clearInterval(tick); clearTimeout(later); },
+  };
+}

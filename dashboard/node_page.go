@@ -1,0 +1,52 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// nodeDetail is the content of the page of a node.
+type nodeDetail struct {
+	Node      *nodeRecord      `json:"node"` // null if it is no longer in the registry
+	ID        uuid.UUID        `json:"id"`
+	Name      string           `json:"name"`
+	Incidents []incidentRecord `json:"incidents"` // the latest first, at most maxIncidentsTold
+}
+
+func (d *Dashboard) getNode(w http.ResponseWriter, r *http.Request) {
+	if !d.snapshot.awaitFirstRead(r.Context()) {
+		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
+		return
+	}
+	id, err := uuid.Parse(r.URL.Query().Get("id"))
+	detail, ok := d.snapshot.nodeDetail(id)
+	if err != nil || !ok {
+		refuse(w, http.StatusNotFound, "no node with this id is known")
+		return
+	}
+	answer(w, http.StatusOK, detail)
+}
+
+// nodeDetail returns what is known of a node, which may have left the registry.
+func (p *snapshot) nodeDetail(id uuid.UUID) (nodeDetail, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	detail := nodeDetail{ID: id, Incidents: []incidentRecord{}}
+	for _, n := range p.found.ofNode[id][:min(maxIncidentsTold, len(p.found.ofNode[id]))] {
+		detail.Incidents = append(detail.Incidents, p.found.records[n])
+	}
+	if m, ok := p.member(id); ok {
+		record := p.nodeRecord(m, p.leads())
+		detail.Node, detail.Name = &record, m.Name
+		return detail, true
+	}
+	for _, e := range slices.Backward(p.events) {
+		if e.Node == id && e.NodeName != "" {
+			detail.Name = e.NodeName
+			return detail, true
+		}
+	}
+	return detail, false
+}

@@ -54,6 +54,48 @@ func TestOverlapsAreExcusedByASplitOnly(t *testing.T) {
 	}
 }
 
+// After a restart, and in synchronous mode after a failover, a term that begins long
+// after the last node is back is a violation. Seconds count from the fault.
+func TestLateTermAfterReunionIsViolation(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind        string
+		synchronous bool
+		to          string
+		sessions    [members][]float64
+		next        float64
+		after       float64 // milliseconds
+		violation   bool
+	}{
+		"restart, on time":                  {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 3.4, 400, false},
+		"restart, late":                     {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 3.6, 600, true},
+		"synchronous failover, on time":     {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.4, 400, false},
+		"synchronous failover, late":        {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.6, 600, true},
+		"asynchronous failover":             {"kill", false, "b", [members][]float64{{2}, {2.5}, {3}}, 5, 2000, false},
+		"promotion of the same server":      {"kill", false, "a", [members][]float64{{2}, {2.5}, {3}}, 5, 2000, false},
+		"a node is back later":              {"kill", true, "b", [members][]float64{{2}, {2.5}, {6}}, 5, 0, false},
+		"a node lost a session and is back": {"kill", true, "b", [members][]float64{{2}, {2.5}, {2.2, 4.8}}, 5, 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bed{mode: mode{synchronous: test.synchronous}, options: options{lease: 4 * time.Second}}
+			for i, name := range []string{"a", "b", "c"} {
+				b.servers = append(b.servers, &server{name: name})
+				b.probes = append(b.probes, &probe{writable: []children.Interval{at(1.5, 20)}})
+				n := &node{Child: &children.Child{Name: name}}
+				for _, opened := range test.sessions[i] {
+					n.sessions = append(n.sessions, at(opened, opened).From)
+				}
+				b.nodes = append(b.nodes, n)
+			}
+			b.nodes[0].terms = []term{{"a", 2, at(test.next, test.next).From}}
+			r := round{Kind: test.kind, At: start, From: "a", To: test.to}
+			b.measureFrom(&r, b.nodes[1], 1)
+			if r.AfterReunion != test.after || (r.Violation != "") != test.violation {
+				t.Errorf("%v ms after the reunion, violation %q; want %v ms, a violation: %t", r.AfterReunion, r.Violation, test.after, test.violation)
+			}
+		})
+	}
+}
+
 func TestTermsThatDoNotGrowAreFound(t *testing.T) {
 	b := &bed{nodes: []*node{
 		{terms: []term{{"one", 10, start}, {"one", 12, start.Add(2 * time.Second)}}},

@@ -170,3 +170,24 @@ func (b *bed) sessionsAfter(since time.Time) (first, last time.Time, err error) 
 	}
 	return first, last, err
 }
+
+// reunionBefore returns when the last node was back before a term began. A node that
+// lost a session after the fault is back with its last one. If a node was not back
+// by then, the term did not wait for all.
+func (b *bed) reunionBefore(next, since time.Time) (back time.Time, all bool) {
+	for _, n := range b.nodes {
+		var last time.Time
+		n.mu.Lock()
+		for _, at := range n.sessions {
+			if at.After(since) && at.Before(next) {
+				last = at
+			}
+		}
+		n.mu.Unlock()
+		if last.IsZero() {
+			return time.Time{}, false
+		}
+		back = children.Later(back, last)
+	}
+	return back, len(b.nodes) > 0
+}

@@ -181,8 +181,8 @@ func (o *outcome) table() string {
 			rows += o.row(m, k)
 		}
 		if rows != "" {
-			fmt.Fprintf(&text, "\n%s:\n\n%s\n|---|---|---|---|---|---|---|---|---|\n%s", sentence(m.name),
-				"| fault | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term | two servers acknowledge writes | two nodes trust their terms |", rows)
+			fmt.Fprintf(&text, "\n%s:\n\n%s\n|---|---|---|---|---|---|---|---|---|---|\n%s", sentence(m.name),
+				"| fault | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term | from the last session to the next term | two servers acknowledge writes | two nodes trust their terms |", rows)
 		}
 	}
 	return text.String()
@@ -191,7 +191,7 @@ func (o *outcome) table() string {
 // row sums up the rounds with a kind of fault in a mode. Times are in seconds: median
 // and maximum, or the maximum alone for what two servers or two nodes do.
 func (o *outcome) row(m mode, k kind) string {
-	var vacancy, writable, all, leader []float64
+	var vacancy, writable, all, leader, reunion []float64
 	var split, bothTrust float64
 	count, kept := 0, 0
 	for _, r := range o.Rounds {
@@ -205,6 +205,9 @@ func (o *outcome) row(m mode, k kind) string {
 			continue
 		}
 		vacancy = append(vacancy, r.Vacancy)
+		if r.AfterReunion > 0 {
+			reunion = append(reunion, r.AfterReunion)
+		}
 		if r.Writable > 0 { // or the server took writes all the time
 			writable, all, leader = append(writable, r.Writable), append(all, r.AllSessions), append(leader, r.Leader)
 		}
@@ -212,8 +215,8 @@ func (o *outcome) row(m mode, k kind) string {
 	if count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %.1f | %.1f |\n", "`"+k.name+"`", count, kept,
-		spread(vacancy), spread(writable), spread(all), spread(leader), split/1000, bothTrust/1000)
+	return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %s | %.1f | %.1f |\n", "`"+k.name+"`", count, kept,
+		spread(vacancy), spread(writable), spread(all), spread(leader), spread(reunion), split/1000, bothTrust/1000)
 }
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -56,3 +56,12 @@ func TestPageShowsLongestTimes(t *testing.T) {
 		t.Errorf("the page has the text of the last run:\n%s", page)
 	}
 }
+
+// The printed table shows how long after the last session the next term began.
+func TestTableShowsTimeAfterReunion(t *testing.T) {
+	o := &outcome{Rounds: []round{{Mode: modes[1].name, Kind: "kill", Vacancy: 2700, Writable: 1900, AllSessions: 200, Leader: 600, AfterReunion: 400}}}
+	const want = "| `kill` | 1 | 0 | 2.7 / 2.7 | 1.9 / 1.9 | 0.2 / 0.2 | 0.6 / 0.6 | 0.4 / 0.4 | 0.0 | 0.0 |\n"
+	if table := o.table(); !strings.Contains(table, want) {
+		t.Errorf("the table lacks %q:\n%s", want, table)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/children"
@@ -27,7 +28,7 @@ type round struct {
 	FirstSession float64 `json:"writable_to_session_ms"`  // from that to the first session of a node
 	AllSessions  float64 `json:"writable_to_all_ms"`      // ... of the last node
 	Leader       float64 `json:"writable_to_leader_ms"`   // ... to the next term
-	AfterReunion float64 `json:"all_to_leader_ms"`        // from the session of the last node to the next term
+	AfterReunion float64 `json:"all_to_leader_ms"`        // from the session of the last node to the next term; 0 if that did not wait for all nodes
 	Split        float64 `json:"two_primaries_ms"`        // how long two servers both acknowledged writes
 	BothTrust    float64 `json:"both_trust_ms,omitempty"` // how long two nodes both trusted their terms
 
@@ -41,6 +42,10 @@ const (
 	reconnect = 2*time.Second + (members-1)*2*time.Second
 	slack     = 2 * time.Second // of a loaded machine
 )
+
+// reunionBound is documented: how soon after the last node is back the next term
+// begins, after a restart and, in synchronous mode, after a failover.
+const reunionBound = 500 * time.Millisecond
 
 func ms(d time.Duration) float64 {
 	return float64(d.Round(100*time.Microsecond)) / float64(time.Millisecond)
@@ -168,7 +173,13 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 		return r, err
 	}
 	r.To = primary.name
-	writable, wrote := b.writableAfter(r)
+	b.measureFrom(&r, leader, number)
+	return r, nil
+}
+
+// measureFrom fills in what followed from the fault, once the primary after it is known.
+func (b *bed) measureFrom(r *round, leader *node, number int64) {
+	writable, wrote := b.writableAfter(*r)
 	if wrote {
 		r.Writable = ms(writable.Sub(r.At))
 	}
@@ -181,7 +192,7 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 	next, began := b.termAfter(r.At)
 	if _, now := b.leader(); now == number || !began {
 		r.Kept = true
-		return r, nil
+		return
 	}
 	last := r.At
 	for _, lead := range leader.Leads() {
@@ -190,23 +201,41 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 		}
 	}
 	r.Vacancy = ms(next.at.Sub(last))
+	if back, all := b.reunionBefore(next.at, r.At); all {
+		r.AfterReunion = ms(next.at.Sub(back))
+	}
 	if !wrote {
-		return r, nil
+		return
 	}
 	r.Leader = ms(next.at.Sub(writable))
 	first, all, err := b.sessionsAfter(r.At)
 	if err != nil {
-		return r, nil // some kept their sessions
+		return // some kept their sessions
 	}
 	r.FirstSession, r.AllSessions = ms(first.Sub(writable)), ms(all.Sub(writable))
-	r.AfterReunion = ms(next.at.Sub(all))
-	if wait := max(b.lease, b.failoverWait); next.at.Sub(children.Later(writable, first)) > wait+slack {
-		r.Violation = fmt.Sprintf("the next term began %v after the first session on the new primary; the documented wait is %v", next.at.Sub(first), wait)
+	b.judgeWait(r, next.at, writable, first)
+}
+
+// judgeWait records where the wait after a server change is longer than documented.
+func (b *bed) judgeWait(r *round, next, writable, first time.Time) {
+	var found []string
+	if wait := max(b.lease, b.failoverWait); next.Sub(children.Later(writable, first)) > wait+slack {
+		found = append(found, fmt.Sprintf("the next term began %v after the first session on the new primary; the documented wait is %v", next.Sub(first), wait))
 	}
 	if late := first.Sub(writable); late > reconnect+slack {
-		r.Violation = fmt.Sprintf("the first node was back %v after the new primary took writes; documented are %v", late, reconnect)
+		found = append(found, fmt.Sprintf("the first node was back %v after the new primary took writes; documented are %v", late, reconnect))
 	}
-	return r, nil
+	if b.endsAtReunion(*r) && r.AfterReunion > ms(reunionBound) {
+		found = append(found, fmt.Sprintf("the next term began %.0f ms after the session of the last node; documented are %v", r.AfterReunion, reunionBound))
+	}
+	r.Violation = strings.Join(found, "; ")
+}
+
+// endsAtReunion reports whether the wait after a round's fault ends when all nodes
+// are back. A restart keeps the timeline. After any other fault, Patroni promotes,
+// and only in synchronous mode do the nodes know that the registry is complete.
+func (b *bed) endsAtReunion(r round) bool {
+	return r.From == r.To && r.Kind == "restart" || r.From != r.To && b.synchronous
 }
 
 // writableAfter is when a server first acknowledged a write after the fault: if

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -49,22 +48,14 @@ func onBothWays(t *testing.T, test func(t *testing.T, w bothWays)) {
 		source := userWithSchema(t)
 		test(t, bothWays{t, source, source})
 	})
-	for _, pooled := range []bool{false, true} {
-		t.Run(map[bool]string{false: "PostgreSQL", true: "PgBouncer"}[pooled], func(t *testing.T) {
+	for _, throughPooler := range []bool{false, true} {
+		t.Run(map[bool]string{false: "PostgreSQL", true: "PgBouncer"}[throughPooler], func(t *testing.T) {
 			t.Parallel()
 			server := pgtest.Shared(t)
 			direct := server.Database(t)
 			w := bothWays{t, direct, direct}
-			if pooled {
-				through, err := url.Parse(direct)
-				if err != nil {
-					t.Fatal(err)
-				}
-				through.Host = pgBouncer(t, server)
-				query := through.Query()
-				query.Set("default_query_exec_mode", "exec")
-				through.RawQuery = query.Encode()
-				w.lease = through.String()
+			if throughPooler {
+				w.lease = pooled(t, server, direct)
 			}
 			test(t, w)
 		})

@@ -71,11 +71,16 @@ func pooledPostgreSQL(t testing.TB) string {
 	t.Helper()
 	pgtest.Long(t)
 	server := pgtest.Shared(t)
-	source, err := url.Parse(server.Database(t))
+	return pooled(t, server, server.Database(t))
+}
+
+// pooled leads to a database of a server through PgBouncer in transaction mode.
+func pooled(t testing.TB, server *pgtest.Server, direct string) string {
+	t.Helper()
+	source, err := url.Parse(server.PgBouncer(t, "transaction").DSN(direct))
 	if err != nil {
 		t.Fatal(err)
 	}
-	source.Host = pgBouncer(t, server)
 	query := source.Query()
 	query.Set("default_query_exec_mode", "exec")
 	source.RawQuery = query.Encode()

@@ -17,11 +17,6 @@ func childAttributes(ownMounts bool) *syscall.SysProcAttr {
 	return attributes
 }
 
-// unprivilegedAttributes runs a command as the user nobody.
-func unprivilegedAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-}
-
 // mountDisk mounts a disk of a fixed size on a directory.
 func mountDisk(directory string, size int) (unmount func() error, err error) {
 	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {

@@ -11,8 +11,6 @@ import (
 
 func childAttributes(bool) *syscall.SysProcAttr { return nil }
 
-func unprivilegedAttributes() *syscall.SysProcAttr { return nil }
-
 func mountDisk(string, int) (unmount func() error, err error) {
 	return nil, errors.ErrUnsupported
 }

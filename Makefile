@@ -40,7 +40,7 @@ PARALLEL ?= 8
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -120,6 +120,11 @@ test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQL
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	exec $(BIN)/test-matrix $(ARGS)
 
+test-proxies: ## the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies, into docs/reference/tested-with.md (ARGS='pgpool', PG=14)
+	@.ci/prerequisites $(PROXIES)
+	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	exec $(BIN)/test-matrix -proxies $(ARGS)
+
 test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
 	@.ci/prerequisites
 	$(GO) test ./internal/managed -count=1 -parallel $(PARALLEL) $(ARGS)
@@ -143,7 +148,8 @@ clean: ## remove what was built
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
-SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core curl python3 psql:postgresql-client
+PROXIES := pgbouncer pgpool:pgpool2 haproxy
+SERVERS := $(PROXIES) mariadbd:mariadb-server-core mariadb:mariadb-client-core curl python3 psql:postgresql-client
 CHAOS := ip:iproute2 faketime
 PATRONI := patroni etcd:etcd-server setpriv:util-linux ip:iproute2
 prerequisites:

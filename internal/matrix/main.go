@@ -1,6 +1,6 @@
 // Command matrix runs the suites of tests that concern a database on each server
 // that the project supports, and writes what passed to the page docs/reference/tested-with.md.
-// It downloads the versions of PostgreSQL, as internal/pgserver/fetch does.
+// With -proxies it runs the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies. It downloads the versions of PostgreSQL, as internal/pgserver/fetch does.
 //
 // A row is written when its suites have ended, so a run that is interrupted keeps
 // the rows before. The servers end with the tests that started them.
@@ -38,28 +38,38 @@ func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("matrix", flag.ContinueOnError)
 	page := flags.String("page", filepath.Join("docs", "reference", "tested-with.md"), "the `file` whose table gets the results; empty for none")
 	only := flags.String("suites", "", "run only these `suites`, separated by commas, and update their cells")
+	between := flags.Bool("proxies", false, "run the suites behind proxies, which the arguments name instead of servers")
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\nservers: %s\nsuites: %s\n", strings.Join(names(), " "), strings.Join(columns, " "))
+		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\n       matrix -proxies [flags] [PROXY...]\nservers: %s\nsuites: %s\nproxies: %s\n",
+			strings.Join(names(), " "), strings.Join(columns, " "), strings.Join(proxyNames(), " "))
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // it has said why
 	}
-	chosen, err := choose(flags.Args())
-	if err != nil {
-		return err
-	}
 	selected := columns
 	if *only != "" {
 		selected = strings.Split(*only, ",")
 	}
-	scratch, err := os.MkdirTemp("", "tenure-matrix-")
+	var run func(*runner) error
+	if *between {
+		chosen, err := chooseProxies(flags.Args())
+		if err != nil {
+			return err
+		}
+		run = func(r *runner) error { return runProxies(ctx, r, chosen, *page) }
+	} else {
+		chosen, err := choose(flags.Args())
+		if err != nil {
+			return err
+		}
+		run = func(r *runner) error { return runAll(ctx, r, chosen, selected, *page) }
+	}
+	r, err := newRunner()
 	if err != nil {
 		return err
 	}
-	r := &runner{scratch: scratch, binaries: map[string]string{}}
-	err = runAll(ctx, r, chosen, selected, *page)
-	return errors.Join(err, os.RemoveAll(scratch))
+	return errors.Join(run(r), r.close())
 }
 
 // runAll runs the suites of the servers and returns an error if a test failed.

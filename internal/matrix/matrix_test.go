@@ -63,3 +63,36 @@ func TestChooseRefusesUnknownServers(t *testing.T) {
 		t.Errorf("got %v, %v", chosen, err)
 	}
 }
+
+func TestProxyLineReplacesTheLastOfItsWay(t *testing.T) {
+	day := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := proxy{title: "HAProxy"}
+	tcp, other := way{mode: "sessions", faults: "SIGKILL"}, way{mode: "leases", faults: "–"}
+	table := ""
+	for _, added := range []struct {
+		way     way
+		version string
+		result  result
+	}{
+		{tcp, "2.0", result{passed: 4}},
+		{other, "2.0", result{passed: 2}},
+		{tcp, "2.1", result{passed: 3, failed: 1}},
+	} {
+		table = withProxyLine(table, p, added.way, proxyLine(p, added.way, added.version, "15.1", added.result, day))
+	}
+	const want = proxyHeader + `
+| HAProxy | 2.1 | 15.1 | sessions | SIGKILL | 3, **1 failed** | 2030-01-02 |
+| HAProxy | 2.0 | 15.1 | leases | – | 2 | 2030-01-02 |`
+	if table != want {
+		t.Errorf("got\n%s\nwant\n%s", table, want)
+	}
+}
+
+func TestChooseRefusesUnknownProxies(t *testing.T) {
+	if err := command(t.Context(), []string{"-proxies", "nginx"}); err == nil || !strings.Contains(err.Error(), "pgbouncer") {
+		t.Errorf("got %v", err)
+	}
+	if chosen, err := chooseProxies([]string{"pgpool"}); err != nil || len(chosen) != 1 || chosen[0].title != "Pgpool-II" {
+		t.Errorf("got %v, %v", chosen, err)
+	}
+}

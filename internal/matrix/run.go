@@ -18,10 +18,37 @@ import (
 // limit bounds one suite: it is for hangs, not for slow machines.
 const limit = 30 * time.Minute
 
+// cleanUp bounds how long the caretakers of killed tests need to end their servers.
+const cleanUp = 20 * time.Second
+
 // runner builds and runs the binaries of tests.
 type runner struct {
-	scratch  string
-	binaries map[string]string // by module and folder
+	scratch   string            // for the binaries
+	temporary string            // for the temporary files of the tests
+	binaries  map[string]string // by module and folder
+}
+
+func newRunner() (*runner, error) {
+	scratch, err := os.MkdirTemp("", "tenure-matrix-")
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{scratch: scratch, temporary: filepath.Join(scratch, "tmp"), binaries: map[string]string{}}
+	if err := errors.Join(os.Chmod(scratch, 0o711), os.Mkdir(r.temporary, 0o755)); err != nil { // servers of other accounts run there
+		return nil, errors.Join(err, os.RemoveAll(scratch))
+	}
+	return r, nil
+}
+
+// close removes all files. Tests that were killed leave theirs, and caretakers, which
+// end the servers and need the files of them to do so.
+func (r *runner) close() error {
+	for until := time.Now().Add(cleanUp); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		if left, err := filepath.Glob(filepath.Join(r.temporary, "tenure-*")); err != nil || len(left) == 0 {
+			break
+		}
+	}
+	return os.RemoveAll(r.scratch)
 }
 
 // build returns the test binary of a suite's package.
@@ -53,7 +80,7 @@ func (r *runner) run(ctx context.Context, u suite, environment []string) (result
 	}
 	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Dir = filepath.Join(u.module, u.folder)
-	command.Env = append(os.Environ(), environment...)
+	command.Env = append(append(os.Environ(), "TMPDIR="+r.temporary), environment...)
 	endWithDescendants(command)
 	command.WaitDelay = 10 * time.Second
 	read, write := io.Pipe()

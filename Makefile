@@ -109,12 +109,12 @@ bench-failover: prerequisites ## time from a fault to the next leader, beside a 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)
 	@cd bench/chaos && $(GO) build -o $(BIN)/chaos .
-	exec $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(ARGS)
+	exec $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
-	exec setpriv --pdeathsig TERM $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
+	exec setpriv --pdeathsig TERM $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/reference/tested-with.md (ARGS='14 mariadb', ARGS=-h)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix

@@ -40,6 +40,8 @@ type command struct {
 	shrinkTime  time.Duration
 	out         string
 	state, page string
+	summary     string
+	server      string // that the nodes use, as messages name it
 }
 
 func main() {
@@ -73,6 +75,7 @@ func parse() *command {
 	flag.StringVar(&c.out, "out", "", "directory for the script and the records after a violation; default a new one for temporary files")
 	flag.StringVar(&c.state, "state", "", "file that adds up the figures of several runs")
 	flag.StringVar(&c.page, "page", "", "page of the documents to write the figures to")
+	flag.StringVar(&c.summary, "summary", "", "page of the documents to write the figures to in one sentence")
 	flag.BoolVar(&c.verbose, "v", false, "print each fault")
 	flag.Parse()
 	return c
@@ -142,11 +145,11 @@ func (c *command) steps(b *bed) ([]script.Step, error) {
 }
 
 func (c *command) announce(b *bed, steps []script.Step) {
-	server := "the given server"
+	c.server = "the given server"
 	if b.server != nil {
-		server = "PostgreSQL " + b.server.Installation.Version
+		c.server = "PostgreSQL " + b.server.Installation.Version
 	}
-	fmt.Printf("# Seed %d: %d faults in %v; %d nodes, %d roles, lease %v, on %s.\n", c.seed, len(steps), script.End(steps), c.nodes, c.roles, c.lease, server)
+	fmt.Printf("# Seed %d: %d faults in %v; %d nodes, %d roles, lease %v, on %s.\n", c.seed, len(steps), script.End(steps), c.nodes, c.roles, c.lease, c.server)
 	for _, note := range b.notes {
 		fmt.Println("#", note)
 	}

@@ -21,6 +21,7 @@ import (
 type figures struct {
 	Runs       int                      `json:"runs"`
 	Last       time.Time                `json:"last"`
+	Server     string                   `json:"server"` // of the last run
 	Duration   time.Duration            `json:"duration"`
 	Faults     map[string]int           `json:"faults"`
 	Failed     int                      `json:"faults_not_made"`
@@ -101,6 +102,16 @@ func (f *figures) summary() string {
 	return text.String()
 }
 
+// line sums the runs up in a sentence. A violation stands out.
+func (f *figures) line() string {
+	violations := "0"
+	if n := total(f.Violations); n > 0 {
+		violations = fmt.Sprintf("**%d**", n)
+	}
+	return fmt.Sprintf("On %s, %d faults of %d kinds in %v (runs: %d), %d terms and %d acknowledged fenced writes; violations: %s (%s, `make chaos`).",
+		f.Server, total(f.Faults), len(f.Faults), f.Duration.Round(time.Second), f.Runs, f.Terms, f.Writes, violations, f.Last.Format(time.DateOnly))
+}
+
 // table shows the faults and the longest vacancy that followed each, in Markdown.
 func (f *figures) table() string {
 	var text strings.Builder
@@ -134,12 +145,16 @@ func (c *command) remember(h *record.History, v *check.Verdict) error {
 		}
 	}
 	f.add(h, v, time.Now())
+	f.Server = c.server
 	var failed error
 	if c.state != "" {
 		failed = writeJSON(c.state, f)
 	}
 	if c.page != "" {
 		failed = errors.Join(failed, f.writePage(c.page))
+	}
+	if c.summary != "" {
+		failed = errors.Join(failed, docpage.Update(c.summary, "chaos", func(string) string { return f.line() }))
 	}
 	return failed
 }

@@ -50,6 +50,7 @@ func main() {
 	flag.StringVar(&o.logs, "logs", "", "directory to copy Patroni's logs to at the end")
 	path := flag.String("json", "", "file to write the results to")
 	page := flag.String("page", "", "page of the documents to write the results to")
+	summary := flag.String("summary", "", "page of the documents to write a line for each mode to")
 	from := flag.String("from", "", "results of an earlier run, to print and to write to the page instead of making a run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -62,7 +63,7 @@ func main() {
 		result, err = runChosen(ctx, o, *failovers, *seed, *inModes, *only)
 	}
 	if result != nil {
-		err = errors.Join(err, result.publish(*path, *page))
+		err = errors.Join(err, result.publish(*path, *page, *summary))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "patroni:", err)
@@ -101,7 +102,7 @@ func run(ctx context.Context, o options, failovers int, seed uint64, inModes []m
 		return nil, err
 	}
 	result := &outcome{
-		Date: time.Now().UTC().Truncate(time.Second), Seed: seed, PostgreSQL: installation.Version,
+		Date: time.Now().UTC().Truncate(time.Second), Seed: seed, PostgreSQL: installation.Version, Versions: versions(),
 		Lease: o.lease.String(), FailoverWait: o.failoverWait.String(), Verdicts: map[string]verdict{},
 		Patroni: map[string]int{"ttl": ttl, "loop_wait": loopWait, "retry_timeout": retryTimeout},
 	}

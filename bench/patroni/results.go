@@ -20,6 +20,7 @@ type outcome struct {
 	Date         time.Time          `json:"date"`
 	Seed         uint64             `json:"seed"`
 	PostgreSQL   string             `json:"postgresql"`
+	Versions     string             `json:"versions"` // of Patroni and etcd
 	Lease        string             `json:"lease"`
 	FailoverWait string             `json:"failover_wait"`
 	Patroni      map[string]int     `json:"patroni"`
@@ -36,8 +37,8 @@ func (o *outcome) write(path string) error {
 	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // it is a report
 }
 
-// publish prints the results, and writes them to a file and a page if named.
-func (o *outcome) publish(path, page string) error {
+// publish prints the results, and writes them to a file and to pages if named.
+func (o *outcome) publish(path, page, summary string) error {
 	fmt.Printf("\n%s\n%s", o.summary(), o.table())
 	var failed error
 	if path != "" {
@@ -45,6 +46,9 @@ func (o *outcome) publish(path, page string) error {
 	}
 	if page != "" {
 		failed = errors.Join(failed, o.writePage(page))
+	}
+	if summary != "" {
+		failed = errors.Join(failed, o.writeSummary(summary))
 	}
 	return failed
 }

@@ -65,3 +65,24 @@ func TestTableShowsTimeAfterReunion(t *testing.T) {
 		t.Errorf("the table lacks %q:\n%s", want, table)
 	}
 }
+
+// The summary has a line for each mode, with the violations that were found. A mode
+// that was not judged keeps the line of its last run.
+func TestSummaryHasLineOfEachJudgedMode(t *testing.T) {
+	asynchronous, synchronous := modes[0].name, modes[1].name
+	o := &outcome{
+		Date: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), PostgreSQL: "15.18", Versions: "Patroni 3.0.2, etcd 3.4.23",
+		Rounds:   []round{{Mode: asynchronous, Kind: "kill"}, {Mode: asynchronous, Kind: "kill"}, {Mode: asynchronous, Kind: "restart"}, {Mode: synchronous, Kind: "kill"}},
+		Verdicts: map[string]verdict{asynchronous: {Written: 5311, Violations: []string{"late"}}},
+	}
+	old := summaryHeader + "\n| asynchronous | 14.1 | old | 1 of 1 kinds | 1 | 0 | 2026-01-01 |\n| synchronous | 14.1 | old | 1 of 1 kinds | 1 | 0 | 2026-01-01 |"
+	const want = summaryHeader + `
+| asynchronous | 15.18 | Patroni 3.0.2, etcd 3.4.23 | 3 of 2 kinds | 5311 | **1** | 2026-11-23 |
+| synchronous | 14.1 | old | 1 of 1 kinds | 1 | 0 | 2026-01-01 |`
+	if got := o.withLines(old); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := o.withLines(""); strings.Contains(got, "| synchronous |") {
+		t.Errorf("a mode that was not judged has a line:\n%s", got)
+	}
+}

@@ -30,12 +30,14 @@ const (
 )
 
 // Work collects the state of the processors and schedules of an installation,
-// under PREFIX_processor_ and PREFIX_cron_. It serves the values of the last
+// under PREFIX_processor_ and PREFIX_cron_, and the recorded outages of its database,
+// under PREFIX_cluster_. It serves the values of the last
 // read by Run, so scrapes never query the database.
 //
 // Every process that collects Work reports the same values, apart from delays:
 // aggregate them with max, not sum, and collect Work in few processes.
 type Work struct {
+	backend    *postgres.Backend
 	processors *processor.Admin
 	schedules  *cron.Admin
 	interval   time.Duration
@@ -46,6 +48,7 @@ type Work struct {
 	readAt   family
 	processorFamilies
 	scheduleFamilies
+	outageFamilies outageFamilies
 }
 
 // reading is the result of a read.
@@ -55,6 +58,7 @@ type reading struct {
 	lags       map[string]processor.Lag // by the processor's name
 	horizon    processor.Horizon
 	schedules  []cron.Status
+	outages    outages
 }
 
 var _ prometheus.Collector = (*Work)(nil)
@@ -68,6 +72,7 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 	config = config.withDefaults()
 	f := newFamilies(config, "work")
 	c := &Work{
+		backend:    backend,
 		processors: processor.NewAdmin(backend, database),
 		schedules:  cron.NewAdmin(backend, database),
 		interval:   max(cmp.Or(work.Interval, defaultReadInterval), leastReadInterval),
@@ -76,6 +81,7 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 		readAt:            f.gauge("read_timestamp_seconds", "When the state of processors and schedules was read from the database."),
 		processorFamilies: newProcessorFamilies(config),
 		scheduleFamilies:  newScheduleFamilies(config),
+		outageFamilies:    newOutageFamilies(config),
 	}
 	c.families = f
 	return c
@@ -118,6 +124,13 @@ func (c *Work) read(ctx context.Context) error {
 	if next.schedules, err = c.schedules.List(ctx); err != nil {
 		return err
 	}
+	var previous outages
+	if last := c.last.Load(); last != nil {
+		previous = last.outages
+	}
+	if next.outages, err = c.readOutages(ctx, previous); err != nil {
+		return err
+	}
 	next.at = time.Now()
 	c.last.Store(next)
 	return nil
@@ -143,7 +156,7 @@ func (c *Work) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (c *Work) all() []families {
-	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families}
+	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families, c.outageFamilies.families}
 }
 
 func (c *Work) definitions() []Definition {
@@ -164,6 +177,9 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 	c.readAt.send(to, seconds(last.at))
 	c.processorFamilies.collect(to, last)
 	c.scheduleFamilies.collect(to, last.schedules)
+	if last.outages.known {
+		c.outageFamilies.collect(to, last.outages)
+	}
 }
 
 // seconds returns a time as Unix seconds, 0 for the zero time.

@@ -37,6 +37,21 @@ func (w *world) fill() {
 			('invoice', '2027-01-01T03:00:00Z', 'waiting', 1, NULL, NULL)`)
 }
 
+// A recorded outage is in the metrics with its length and its end; one that ended before
+// the first reading is not counted.
+func TestWorkCollectsOutages(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, outage_since)
+		VALUES ('2026-11-25T03:00:38Z', gen_random_uuid(), 'a', 2, 'active', 'dead', '2026-11-25T03:00:00Z')`)
+	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{})
+	reading(t, work, "tenure")
+	got := scrape(t, work)
+	got.want(t, 0, "tenure_cluster_outages_total")
+	got.want(t, 38, "tenure_cluster_outage_seconds")
+	got.want(t, float64(time.Date(2026, 11, 25, 3, 0, 38, 0, time.UTC).Unix()), "tenure_cluster_outage_ended_timestamp_seconds")
+	got.want(t, 0, "tenure_cluster_outage_roles")
+}
+
 // countingDatabase is a database that counts queries, and can make them fail.
 type countingDatabase struct {
 	postgres.Database

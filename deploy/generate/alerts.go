@@ -63,6 +63,12 @@ var alerts = []rule{
 		advice:     "No standby takes over if it dies.",
 	},
 	{
+		alert: "TenureDatabaseOutage", severity: warning,
+		expression: `max(increase(@cluster_outages_total[10m])) > 0`,
+		summary:    "No node reached the database for a time",
+		advice:     "All roles stood still in it. See when, for how long, and which roles: tenure history --outages.",
+	},
+	{
 		alert: "TenureCallbackHangs", lasting: "1m", severity: warning,
 		expression: `@leader_callback_oldest_seconds > 60`,
 		summary:    "A callback on {{ $labels.instance }} hangs",

@@ -87,6 +87,7 @@ const well = `
 	@leader_callback_oldest_seconds{instance="a"} 0x100
 	@cluster_nodes{status="active",instance="a"} 2x100
 	@cluster_nodes{status="dead",instance="a"} 4x100
+	@cluster_outages_total{instance="a"} 2x100
 	@work_read_timestamp_seconds{instance="a"} 0+15x100
 	@processor_lag_seconds{processor="p",instance="a"} 30x100
 	@processor_held_events{processor="p",instance="a"} 0x100
@@ -132,6 +133,7 @@ var situations = map[string]situation{
 	"a node died":           {but(`@cluster_nodes{status="dead",instance="a"} 4x20 5x80`), []string{"TenureNodeDied"}},
 	"a node was forgotten":  {but(`@cluster_nodes{status="dead",instance="a"} 4x20 3x80`), nil},
 	"one node is left":      {but(`@cluster_nodes{status="active",instance="a"} 1x100`), []string{"TenureNoStandby"}},
+	"an outage ended":       {but(`@cluster_outages_total{instance="a"} 2x20 3x80`), []string{"TenureDatabaseOutage"}},
 	"a callback hangs":      {but(`@leader_callback_oldest_seconds{instance="a"} 0+15x100`), []string{"TenureCallbackHangs"}},
 	"a processor lags":      {but(`@processor_lag_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorLags"}},
 	"the horizon stalls":    {but(`@processor_held_events{processor="p",instance="a"} 7x100`), []string{"TenureHorizonStalled"}},

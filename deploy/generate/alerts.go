@@ -66,7 +66,7 @@ var alerts = []rule{
 		alert: "TenureDatabaseOutage", severity: warning,
 		expression: `max(increase(@cluster_outages_total[10m])) > 0`,
 		summary:    "No node reached the database for a time",
-		advice:     "All roles stood still in it. See when, for how long, and which roles: tenure history --outages.",
+		advice:     "See when, for how long, and which roles: tenure history --outages.",
 	},
 	{
 		alert: "TenureCallbackHangs", lasting: "1m", severity: warning,

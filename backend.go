@@ -36,10 +36,14 @@ type Backend interface {
 
 	// Request records a request for the leader of a role, or for a node, and
 	// wakes the node. It returns ErrNoLeader if the role has no leader,
-	// ErrUnknownNode if the node or the target is not a live node, ErrNotActive
-	// if the target of a hand-over does not campaign, ErrLastNode if a drain would
-	// leave no active node, and ErrUnsupported for a drain without a registry of
-	// nodes.
+	// ErrUnknownNode if the node or the target is not a live node, ErrLastNode if a
+	// drain would leave no active node, and ErrUnsupported for a drain without a
+	// registry of nodes.
+	//
+	// Before it records a hand-over, and for RequestOffer, it asks the session of
+	// the target, which answers with SessionOptions.Campaigns. It returns
+	// ErrNotActive if the target does not campaign for the role, or sends no answer
+	// within a few seconds. The leader keeps the role then.
 	Request(ctx context.Context, request Request) error
 }
 
@@ -71,6 +75,11 @@ type SessionOptions struct {
 	// Extend, if set, gives Open time d from now, or the usual time if d is 0, for
 	// a long step such as a migration.
 	Extend func(d time.Duration)
+
+	// Campaigns, if set, reports whether the node campaigns for a role now. A session
+	// calls it to answer offers of roles, from the goroutine that calls Requests or
+	// while Request runs; it does not block. A session without it accepts each offer.
+	Campaigns func(role string) bool
 
 	// NodesChanged, if set, must be called when the registry of nodes may have
 	// changed without making a role vacant; otherwise Wait returns. It does not

@@ -318,17 +318,40 @@ func (e *Election) StepDown(ctx context.Context) error {
 	return e.stepDown(ctx, termEnd{reason: endreason.Resigned, cause: ErrSteppedDown})
 }
 
-// HandOver steps down and reserves the role for the node target for one
-// CheckInterval. If the target does not acquire the role in that time, any
-// candidate can. If the target is this node or uuid.Nil, or leads GroupLimit roles
-// of the election's group, the error matches ErrInvalidConfig and the term continues.
+// HandOver asks the node target whether it campaigns for the role, steps down, and
+// reserves the role for the target for one CheckInterval. If the target does not
+// acquire the role in that time, any candidate can. The term continues if the target
+// does not campaign or does not answer (ErrNotActive), is not a live node
+// (ErrUnknownNode), is this node or uuid.Nil, or leads GroupLimit roles of the
+// election's group (ErrInvalidConfig).
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
+	if err := e.offer(ctx, target); err != nil {
+		return fmt.Errorf("hand over %s: %w", e.role, err)
+	}
 	return e.stepDown(ctx, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
 }
 
+// offer asks the target of a hand-over whether it campaigns for the role: otherwise the
+// role would have no leader until the reservation ends. The stop of the node ends it.
+func (e *Election) offer(ctx context.Context, target uuid.UUID) error {
+	n := e.node
+	if err := n.validateTarget(target); err != nil {
+		return err
+	}
+	if e.current.Load() == nil {
+		return nil // stepDown returns ErrNotLeader
+	}
+	err := n.backend.Request(ctx, Request{Kind: RequestOffer, Role: e.role.Name(), Target: target, By: n.cfg.Name})
+	if errors.Is(err, ErrNoLeader) {
+		return nil // stepDown finds out whether this node still leads
+	}
+	return err
+}
+
 // HandleRequest steps down or hands over as request says, and records
-// request.By as the requester. request.Role may be empty. A request of another
-// kind, or for another role, matches ErrInvalidConfig.
+// request.By as the requester. request.Role may be empty. It does not ask the target
+// of a hand-over whether it campaigns: [Backend].Request does, before it records the
+// request. A request of another kind, or for another role, matches ErrInvalidConfig.
 func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	if request.Role != "" && request.Role != e.role.Name() {
 		return fmt.Errorf("%w: the election for %[3]q cannot handle a request for %[2]q", ErrInvalidConfig, request.Role, e.role.Name())

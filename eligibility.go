@@ -69,3 +69,23 @@ func (n *Node) applyRequirementsLocked() {
 		}
 	}
 }
+
+// campaigns reports whether the node would try the role as soon as it is reserved for
+// the node, or leads it already.
+func (n *Node) campaigns(role string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.elections[role]
+	if e == nil || e.stopping || !e.mayCampaignLocked() {
+		return false
+	}
+	switch e.State() {
+	case Leading:
+		return true
+	case Follower, Acquiring, Reconnecting:
+		// Invariant 4: work of the last term that still runs keeps the role from the node.
+		return e.term == nil && e.attempt.notBefore <= n.clock.Now().Mono
+	default:
+		return false
+	}
+}

@@ -98,6 +98,14 @@ func (d *database) Leaders(_ context.Context, roles ...string) ([]tenure.Leader,
 func (d *database) Request(_ context.Context, request tenure.Request) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if request.Kind == tenure.RequestOffer {
+		for _, c := range slices.Backward(d.sessions) {
+			if c.options.Node.ID == request.Target && c.options.Campaigns(request.Role) {
+				return nil
+			}
+		}
+		return tenure.ErrNotActive
+	}
 	d.requests = append(d.requests, request)
 	d.notifyLocked()
 	return nil

@@ -377,6 +377,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		PreviousIncarnation: last,
 		MaySend:             s.trust.maySend,
 		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
+		Campaigns:           n.campaigns,
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -26,7 +26,7 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 		standby, _ := elect(t, other, tenure.ElectionConfig{})
 		wantError(t, "Start", standby.Start(context.Background()), nil)
 		synctest.Wait()
-		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil) // the target does not campaign yet
+		wantError(t, "HandOver", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Target: target.ID()}), nil) // the target does not campaign yet
 		handedOver := time.Now()
 		synctest.Wait()
 		if standby.IsLeader() {
@@ -131,7 +131,7 @@ func TestReservationExpires(t *testing.T) {
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		lead(t, e)
-		wantError(t, "HandOver", e.HandOver(t.Context(), uuid.New()), nil)
+		wantError(t, "HandleRequest", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Target: uuid.New()}), nil)
 		handedOver := time.Now()
 		if _, err := e.WaitForLeadership(t.Context()); err != nil {
 			t.Fatal(err)

@@ -110,7 +110,8 @@ func (c *candidacy) handOver(ctx context.Context, target uuid.UUID) error {
 	case target != uuid.Nil && asked:
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target, By: d.StatusBy})
 	case target != uuid.Nil:
-		err = c.election.HandOver(ctx, target)
+		// Not HandOver: a planned target that joins may begin to campaign a moment later.
+		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target})
 	case asked:
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestStepDown, By: d.StatusBy})
 	default:

@@ -127,6 +127,11 @@ func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
+	if request.Kind == tenure.RequestHandOver || request.Kind == tenure.RequestOffer {
+		if err := b.offer(ctx, request); err != nil || request.Kind == tenure.RequestOffer {
+			return err
+		}
+	}
 	return b.db.InTx(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
 		var term, holder int64
 		err := sqldb.ForEach(ctx, on, b.queries.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
@@ -137,16 +142,8 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
 		}
 		target := ""
-		if request.Target != uuid.Nil {
+		if request.Target != uuid.Nil { // offer has found it alive
 			target = request.Target.String()
-			living := 0
-			err := sqldb.ForEach(ctx, on, b.queries.countLiveNode, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
-			if err != nil {
-				return err
-			}
-			if living == 0 {
-				return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, target)
-			}
 		}
 		err = sqldb.Exec(ctx, on, b.queries.request, string(request.Kind), request.Role, term, holder, target, request.By)
 		if err != nil {
@@ -157,8 +154,8 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 }
 
 // readRequests reads the requests for a session, without those for terms that have
-// ended, and the number of the last request.
-func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, last int64, err error) {
+// ended, the offers that it must answer, and the number of the last of both.
+func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, offered []offer, last int64, err error) {
 	err = sqldb.ForEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
 		var (
 			r       tenure.Request
@@ -173,11 +170,15 @@ func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnatio
 		if target != "" {
 			r.Target, _ = uuid.Parse(target) // the zero value means no target
 		}
+		if r.Kind == tenure.RequestOffer {
+			offered = append(offered, offer{r.Role, asked})
+			return nil
+		}
 		r.At = time.UnixMicro(at)
 		if present.Valid && present.Int64 == asked {
 			requests = append(requests, r)
 		}
 		return nil
 	}, incarnation)
-	return requests, last, err
+	return requests, offered, last, err
 }

@@ -30,9 +30,10 @@ type queries struct {
 	releaseUnconfirmed, announceVacancy, announceTerm   string
 	leaders, roles, nodes, history                      string
 	oldTerms, pruneTerm                                 string
-	holder, countLiveNode, namesakes, request           string
+	holder, liveNode, namesakes, request                string
 	lockKey, rekey                                      string
 	takeRequests, dropRequests, fence                   string
+	readAnswer, dropOffer, pruneAnswers                 string
 	lockSessions, liveNodes                             string
 }
 
@@ -318,10 +319,15 @@ FROM {seats} t
 LEFT JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.role = ?`),
 		rekey: sql(`UPDATE {seats} SET lock_key = ? WHERE role = ?`),
-		countLiveNode: sql(`
-SELECT count(*)
+		liveNode: sql(`
+SELECT incarnation
 FROM {sessions}
-WHERE node_id = ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}`),
+WHERE node_id = ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}
+ORDER BY incarnation`),
+		readAnswer: sql(`SELECT kind FROM {requests} WHERE holder = 0 AND role = ? AND term = ?`),
+		dropOffer:  sql(`DELETE FROM {requests} WHERE role = ? AND term = ?`),
+		// A requester that gave up leaves the answer behind.
+		pruneAnswers: sql(`DELETE FROM {requests} WHERE holder = 0 AND requested_at < {now} - 60000000`),
 		namesakes: sql(`
 SELECT node_id, node_name, host, expires_at - {now}
 FROM {sessions}

@@ -318,7 +318,7 @@ func (s *session) pollOnce(w *watch) (changed bool, err error) {
 }
 
 // Requests implements [tenure.Session]. It also removes requests for terms that have
-// ended, and does not return them.
+// ended, and does not return them. It answers offers of roles.
 func (s *session) Requests() ([]tenure.Request, error) {
 	if err := s.checkSendable(); err != nil {
 		return nil, err
@@ -327,11 +327,14 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	defer cancel()
 	var requests []tenure.Request
 	err := s.backend.db.InTx(ctx, "read requests", func(ctx context.Context, on sqldb.Querier) error {
-		found, last, err := s.backend.readRequests(ctx, on, s.incarnation)
+		found, offered, last, err := s.backend.readRequests(ctx, on, s.incarnation)
 		if err != nil || last == 0 {
 			return err
 		}
 		requests = found
+		if err := s.answer(ctx, on, offered); err != nil {
+			return err
+		}
 		return sqldb.Exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
 	})
 	return requests, s.callError(err)

@@ -32,6 +32,7 @@ const (
 	stmtLedBy       statement = "led_by"
 	stmtHeartbeat   statement = "heartbeat"
 	stmtRequests    statement = "take_requests"
+	stmtAnswer      statement = "answer_offers"
 	stmtNotify      statement = "notify"
 	stmtLeave       statement = "leave"
 	stmtMoved       statement = "moved"
@@ -281,6 +282,11 @@ WITH taken AS (
     WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')
 )
 SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
+
+	stmtAnswer: `
+INSERT INTO {requests} (kind, role, term, node_id)
+SELECT a.kind, a.role, a.offer, $4
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS a(kind, role, offer)`,
 
 	// A notification need not be durable.
 	stmtNotify: `

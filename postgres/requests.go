@@ -80,17 +80,15 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	var target *uuid.UUID
 	switch request.Kind {
 	case tenure.RequestStepDown:
-	case tenure.RequestHandOver:
+	case tenure.RequestHandOver, tenure.RequestOffer:
 		target = &request.Target
+		if err := b.offer(ctx, request); err != nil || request.Kind == tenure.RequestOffer {
+			return err
+		}
 	default:
 		return invalid("the request %q is unknown", request.Kind)
 	}
 	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
-		if target != nil {
-			if err := b.checkActive(ctx, conn, *target); err != nil {
-				return err
-			}
-		}
 		err := conn.QueryRow(ctx, b.names.sql(insertRequest),
 			request.Role, string(request.Kind), target, request.By, b.names.channel()).Scan(nil)
 		if errors.Is(err, pgx.ErrNoRows) {

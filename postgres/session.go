@@ -254,7 +254,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 }
 
 // Requests implements [tenure.Session]. Requests for terms that are over are also
-// removed, and dropped.
+// removed, and dropped. It answers offers of roles.
 func (s *session) Requests() ([]tenure.Request, error) {
 	type row struct {
 		id, term int64
@@ -277,6 +277,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 		return nil, err
 	}
 	var requests []tenure.Request
+	var offered offers
 	slices.SortFunc(found, func(a, b row) int { return cmp.Compare(a.id, b.id) })
 	for _, r := range found {
 		if r.request.Role == "" { // for the node
@@ -284,11 +285,15 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			requests = append(requests, r.request)
 			continue
 		}
+		if r.request.Kind == tenure.RequestOffer {
+			offered.add(s, r.id, r.request.Role)
+			continue
+		}
 		if held := s.heldRoles[r.request.Role]; held != nil && held.term == r.term {
 			requests = append(requests, r.request)
 		}
 	}
-	return requests, nil
+	return requests, s.answer(offered)
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are

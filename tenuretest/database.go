@@ -136,6 +136,12 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 		if request.Target != uuid.Nil && !d.isActiveLocked(request.Target) {
 			return fmt.Errorf("%w: %s", tenure.ErrNotActive, request.Target)
 		}
+		if target := d.nodes[request.Target]; target != nil && target.opening.Campaigns != nil && !target.opening.Campaigns(request.Role) {
+			return fmt.Errorf("%w: %s does not campaign for %q", tenure.ErrNotActive, request.Target, request.Role)
+		}
+		if request.Kind == tenure.RequestOffer {
+			return nil
+		}
 		request.At = d.clock.Now().Wall
 		r.requests = append(r.requests, request)
 		r.leader.wakeLocked()

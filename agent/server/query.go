@@ -81,6 +81,9 @@ func (h *host) requestHere(r *tenure.Request) (done bool, err error) {
 		return false, nil
 	}
 	local := h.clients[r.Target] != nil
+	if r.Kind == tenure.RequestOffer && local {
+		return true, nil // its nodes do not tell the agent which roles they campaign for
+	}
 	if local || r.Target == uuid.Nil {
 		here := *r
 		here.At = time.Now()

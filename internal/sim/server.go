@@ -287,11 +287,14 @@ func (s *server) request(r tenure.Request) error {
 	if row == nil || row.ended || row.term == 0 || row.holder.ended {
 		return tenure.ErrNoLeader
 	}
-	if r.Kind == tenure.RequestHandOver && !s.isAlive(r.Target) {
+	if r.Target != uuid.Nil && !s.isAlive(r.Target) {
 		return tenure.ErrUnknownNode
 	}
-	if r.Kind == tenure.RequestHandOver && !s.isActive(r.Target) {
+	if r.Target != uuid.Nil && !s.isActive(r.Target) {
 		return tenure.ErrNotActive
+	}
+	if r.Kind == tenure.RequestOffer { // the simulator does not model the answer of the target
+		return nil
 	}
 	s.enqueue(r)
 	return nil

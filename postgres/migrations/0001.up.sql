@@ -286,7 +286,8 @@ FOR EACH ROW WHEN ((OLD.status, OLD.incarnation) IS DISTINCT FROM (NEW.status, N
 EXECUTE FUNCTION {record_node}();
 
 -- What the leader of a role, or a node, is asked to do. Requests to a node have no
--- role.
+-- role. An offer asks a node whether it campaigns for a role; the row of the answer
+-- has the nil UUID as node_id and the id of the offer as term.
 CREATE TABLE {requests} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL,

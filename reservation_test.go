@@ -80,7 +80,7 @@ func TestReservationEndsWithTargetsTerm(t *testing.T) {
 		standby, _ := elect(t, other, tenure.ElectionConfig{})
 		wantError(t, "Start", standby.Start(context.Background()), nil)
 		next, _ := elect(t, target, tenure.ElectionConfig{NoReacquire: true})
-		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil)
+		wantError(t, "HandleRequest", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Target: target.ID()}), nil)
 		handedOver := time.Now()
 		synctest.Wait()
 		lead(t, next)
@@ -160,5 +160,36 @@ func TestHandOverNeedsAnotherNode(t *testing.T) {
 		if !term.Valid() || e.Term() != term {
 			t.Error("the leader gave up its term")
 		}
+	})
+}
+
+// A hand-over to a node that does not campaign for the role is refused, and the leader
+// keeps its term. A node that campaigns leads at once.
+func TestHandOverToNodeThatDoesNotCampaignIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		leader, target := open(t, db), open(t, db)
+		defer closeNode(t, leader)
+		defer closeNode(t, target)
+		e, _ := elect(t, leader, tenure.ElectionConfig{})
+		term := lead(t, e)
+		next, _ := elect(t, target, tenure.ElectionConfig{})
+		refused := func(what string) {
+			t.Helper()
+			wantError(t, what, e.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
+			time.Sleep(time.Minute)
+			want(t, what+": the leader keeps its term", term.Valid() && e.Term() == term, true)
+		}
+		refused("a target whose election has not started")
+		wantError(t, "Start", next.Start(context.Background()), nil)
+		synctest.Wait()
+		wantError(t, "Drain", target.Drain(t.Context(), nil), nil)
+		refused("a target that is drained")
+		wantError(t, "Undrain", target.Undrain(t.Context()), nil)
+		began := time.Now()
+		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil)
+		synctest.Wait()
+		want(t, "the target leads", next.IsLeader(), true)
+		want(t, "vacant for", time.Since(began), time.Duration(0))
 	})
 }

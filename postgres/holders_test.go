@@ -119,7 +119,15 @@ func TestRequestsReachLeaderAndNode(t *testing.T) {
 	}
 	first.drain()
 	second.drain()
-	if err := ask(tenure.RequestHandOver, second.id); err != nil {
+	asked := make(chan error, 1)
+	go func() { asked <- ask(tenure.RequestHandOver, second.id) }()
+	if !second.wait(patience) {
+		t.Error("the offer did not wake the target")
+	}
+	if requests, err := second.Requests(); err != nil || len(requests) > 0 {
+		t.Errorf("the target took %v, %v", requests, err)
+	}
+	if err := <-asked; err != nil {
 		t.Fatal(err)
 	}
 	if !first.wait(patience) {

@@ -11,7 +11,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
-	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames}
+	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers}
 	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase, features...) })
 	t.Run("in real time", func(t *testing.T) { sessiontest.Run(t, newDatabase, features...) })
 }

@@ -122,23 +122,23 @@ func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 // Request implements [tenure.Backend]. A stranger that leads a role ignores
 // requests.
 func (d *Database) Request(ctx context.Context, request tenure.Request) error {
+	// The node's mutex is taken without that of the database.
+	if campaigns := d.campaigns(request.Target); request.Role != "" && campaigns != nil && !campaigns(request.Role) {
+		return d.ask(ctx, "request", func() error {
+			if err := d.checkRequestLocked(request); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: %s does not campaign for %q", tenure.ErrNotActive, request.Target, request.Role)
+		})
+	}
 	return d.ask(ctx, "request", func() error {
 		if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
 			return d.requestNodeLocked(request)
 		}
+		if err := d.checkRequestLocked(request); err != nil {
+			return err
+		}
 		r := d.roles[request.Role]
-		if r == nil || r.leader == nil {
-			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
-		}
-		if request.Target != uuid.Nil && d.nodes[request.Target] == nil {
-			return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
-		}
-		if request.Target != uuid.Nil && !d.isActiveLocked(request.Target) {
-			return fmt.Errorf("%w: %s", tenure.ErrNotActive, request.Target)
-		}
-		if target := d.nodes[request.Target]; target != nil && target.opening.Campaigns != nil && !target.opening.Campaigns(request.Role) {
-			return fmt.Errorf("%w: %s does not campaign for %q", tenure.ErrNotActive, request.Target, request.Role)
-		}
 		if request.Kind == tenure.RequestOffer {
 			return nil
 		}
@@ -147,6 +147,30 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 		r.leader.wakeLocked()
 		return nil
 	})
+}
+
+// campaigns returns how to ask a live node which roles it campaigns for.
+func (d *Database) campaigns(node uuid.UUID) func(role string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.nodes[node]; s != nil {
+		return s.opening.Campaigns
+	}
+	return nil
+}
+
+// checkRequestLocked checks a request for the leader of a role.
+func (d *Database) checkRequestLocked(request tenure.Request) error {
+	r := d.roles[request.Role]
+	switch {
+	case r == nil || r.leader == nil:
+		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
+	case request.Target != uuid.Nil && d.nodes[request.Target] == nil:
+		return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
+	case request.Target != uuid.Nil && !d.isActiveLocked(request.Target):
+		return fmt.Errorf("%w: %s", tenure.ErrNotActive, request.Target)
+	}
+	return nil
 }
 
 // ask runs a query without a session.

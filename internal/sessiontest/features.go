@@ -13,6 +13,8 @@ const (
 	Registry Feature = 1 << iota
 	// UniqueNames: the backend enforces SessionOptions.UniqueName.
 	UniqueNames
+	// Offers: the backend asks the target of a hand-over whether it campaigns.
+	Offers
 )
 
 // featured checks that the backend has a registry if and only if that is declared.

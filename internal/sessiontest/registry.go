@@ -320,7 +320,7 @@ func activeTarget(s *suite) {
 		if err := b.registrar().WriteDescription(tenure.Description{Status: status}); err != nil {
 			s.Fatalf("WriteDescription: %v", err)
 		}
-		if err := s.request(handOver); !errors.Is(err, want) {
+		if err := s.handOver(handOver, b); !errors.Is(err, want) {
 			s.Errorf("a target that is %s: %v, want %v", status, err, want)
 		}
 	}

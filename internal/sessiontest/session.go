@@ -263,10 +263,51 @@ func requestsRejected(s *suite) {
 	}
 }
 
+// handOver makes a request whose target, if it has one, answers the offer of the role.
+func (s *suite) handOver(request tenure.Request, target *node) error {
+	s.Helper()
+	done := make(chan error, 1)
+	go func() { done <- s.request(request) }()
+	for request.Target != uuid.Nil {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(2 * time.Millisecond):
+		}
+		if got, err := target.Requests(); err != nil || len(got) > 0 {
+			s.Errorf("the target of an offer got requests %+v, error %v", got, err)
+		}
+	}
+	return <-done
+}
+
+// handOverDeclined hands a role over to a node that does not campaign for it.
+func handOverDeclined(s *suite) {
+	a, b := s.open("a", timing()), s.open("b", timing())
+	a.lead(tenure.NamedRole("r"))
+	for _, kind := range []tenure.RequestKind{tenure.RequestHandOver, tenure.RequestOffer} {
+		request := tenure.Request{Kind: kind, Role: "r", Target: b.id}
+		b.declines.Store(true)
+		if err := s.handOver(request, b); !errors.Is(err, tenure.ErrNotActive) {
+			s.Errorf("%s to a node that does not campaign: got error %v, want ErrNotActive", kind, err)
+		}
+		b.declines.Store(false)
+		if got, err := a.Requests(); err != nil || len(got) != 0 {
+			s.Errorf("the leader got the declined %s: %+v, error %v", kind, got, err)
+		}
+	}
+	if err := s.handOver(tenure.Request{Kind: tenure.RequestOffer, Role: "r", Target: b.id}, b); err != nil {
+		s.Errorf("an offer to a node that campaigns: %v", err)
+	}
+	if got, err := a.Requests(); err != nil || len(got) != 0 {
+		s.Errorf("the leader got an offer: %+v, error %v", got, err)
+	}
+}
+
 // delivers makes a request of a node, which gets it once and alone.
 func (s *suite) delivers(request tenure.Request, a, b *node) {
 	s.Helper()
-	if err := s.request(request); err != nil {
+	if err := s.handOver(request, b); err != nil {
 		s.Fatalf("%s: %v", request.Kind, err)
 	}
 	a.woken("a request")

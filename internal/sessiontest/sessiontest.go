@@ -85,6 +85,7 @@ var tests = []test{
 	{"leaders are listed", leaders, 0},
 	{"a request reaches the leader once", requests, 0},
 	{"a request needs a leader and a live target", requestsRejected, 0},
+	{"a target that does not campaign declines a role", handOverDeclined, Offers},
 }
 
 // suite is a test with its backend.
@@ -120,6 +121,7 @@ type node struct {
 	id           uuid.UUID
 	trustEnded   atomic.Bool // MaySend returns false
 	nodesChanged atomic.Bool // NodesChanged was called
+	declines     atomic.Bool // Campaigns returns false
 }
 
 // open opens a session for a new node. The session is aborted when the test ends, or
@@ -153,6 +155,7 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 		Logger:      slog.New(slog.DiscardHandler),
 		MaySend:     func() bool { return !n.trustEnded.Load() },
 
+		Campaigns:    func(string) bool { return !n.declines.Load() },
 		NodesChanged: func() { n.nodesChanged.Store(true) },
 	}
 	for _, change := range changes {

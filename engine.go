@@ -65,6 +65,16 @@
 //     Session.Close; every goroutine ends; the log is flushed. If Close's context ends
 //     first, abandonWork is closed and the connection is cut under running work.
 //
+// # Hand-overs
+//
+// While a role is reserved, only its target tries it, so a target that does not
+// campaign would leave it vacant. Therefore the target is asked before the term ends:
+// Backend.Request delivers an offer to the target's session, which answers with
+// Node.campaigns in the call that reads its requests. Without an answer in a bounded
+// time the hand-over is refused. A stored list of the roles of each node would be
+// stale after each start, drain, failed work and loss of a session, and 10,000 roles
+// would rewrite it again and again; an offer costs statements only when it is made.
+//
 // # Invariants
 //
 //   - Trust counts from before a heartbeat is sent and is never revived (Invariant 1).

@@ -31,6 +31,7 @@ const (
 	codeMediaType    = "unsupported_media_type"
 	codeNotLeader    = "not_leader"
 	codeUnknownNode  = "unknown_node"
+	codeNotCandidate = "not_candidate"
 	codeAmbiguous    = "ambiguous_node"
 	codeDeadNode     = "dead_node"
 	codeLastNode     = "last_node"

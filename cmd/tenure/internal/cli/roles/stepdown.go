@@ -23,7 +23,8 @@ const stepDownLong = `Ask the leader of a role to step down, and wait until the 
 
 The leader first finishes its work in flight. Then a standby takes over; if none does,
 the old leader can acquire the role again a second later. With --to the role is reserved
-for that node for a short time; if another node then leads, the exit code is 1.
+for that node for a short time; if another node then leads, the exit code is 1. If that
+node does not campaign for the role, the request is refused and the leader keeps the role.
 
 With --own, the leader steps down only if it is the node that TENURE_NODE_NAME names;
 otherwise nothing happens, and the exit code is 0. Use it in the stop hook of a

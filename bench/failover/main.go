@@ -76,7 +76,13 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return writePlot(o.plot, r)
+		if o.plot != "" {
+			err = writePlot(o.plot, r)
+		}
+		if o.check {
+			err = errors.Join(err, r.check(w))
+		}
+		return err
 	}
 	b := bench{options: o}
 	r, err := b.measure(ctx, w)
@@ -88,6 +94,9 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 	}
 	if o.plot != "" && err == nil {
 		err = writePlot(o.plot, r)
+	}
+	if o.check && err == nil {
+		err = r.check(w)
 	}
 	return err
 }

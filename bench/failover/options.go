@@ -15,7 +15,7 @@ type options struct {
 	rounds, slowRounds int
 	lease, slow        time.Duration
 	roles              int
-	verbose            bool
+	verbose, check     bool
 	json, plot, from   string
 	commands           commandList // of other systems
 }
@@ -44,6 +44,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	flags.DurationVar(&o.lease, "lease", 3*time.Second, "the lease in the scenarios that take one")
 	flags.DurationVar(&o.slow, "slow", 15*time.Millisecond, "name the cause of each round that takes longer, or longer than this after the lease")
 	flags.IntVar(&o.roles, "roles", 1000, "roles in the scenario with many")
+	flags.BoolVar(&o.check, "check", false, "judge the bounds of README.md: print a line for each that is missed, and exit with 1")
 	flags.BoolVar(&o.verbose, "v", false, "print each round")
 	flags.StringVar(&o.version, "pg", "", "major version of PostgreSQL; default the newest found")
 	flags.StringVar(&o.json, "json", "", "`file` to write all rounds and their facts to")
@@ -68,8 +69,8 @@ func (o options) validate(rest []string) error {
 		return errors.New("-rounds, -slow-rounds and -roles must be at least 1")
 	case o.slow <= 0:
 		return errors.New("-slow must be positive")
-	case o.from != "" && o.plot == "":
-		return errors.New("-from needs -plot")
+	case o.from != "" && o.plot == "" && !o.check:
+		return errors.New("-from needs -plot or -check")
 	case o.from != "" && (o.json != "" || len(o.commands) > 0):
 		return errors.New("-from makes no run: leave out -json and -beside")
 	case len(o.commands) > 0 && !besideSupported:

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// limits are the bounds that -check judges for one fault. A zero bound is not judged.
+type limits struct {
+	fault string
+	ratio float64 // of the median to that of the bare waiter
+	p99   float64 // in ms
+	max   float64 // in ms, of the slowest round
+	lease float64 // in ms, after the lease, of the slowest round
+	alone bool    // no two nodes may trust their terms at the same time
+	roles int     // judged only in a run with so many roles
+}
+
+// bounds must hold on a quiet machine.
+var bounds = []limits{
+	{fault: "sigkill", ratio: 1.5, p99: 10, alone: true},
+	{fault: "step-down", ratio: 2, p99: 10, alone: true},
+	{fault: "shutdown", ratio: 2, p99: 10, alone: true},
+	{fault: "sigkill-many-roles", max: 15, roles: 1000},
+	{fault: "sigkill-many-roles", max: 60, roles: 10000},
+	{fault: "sigstop", lease: 100, alone: true},
+	{fault: "network-cut", lease: 100, alone: true},
+}
+
+var errMissed = errors.New("bounds were missed")
+
+// check writes one line to w for each bound that the run missed or did not measure.
+func (r record) check(w io.Writer) error {
+	missed := false
+	for _, l := range bounds {
+		if l.roles != 0 && l.roles != r.Run.Roles {
+			continue
+		}
+		for _, miss := range l.judge(r) {
+			missed = true
+			fmt.Fprintf(w, "missed: %s: %s\n", l.fault, miss)
+		}
+	}
+	if missed {
+		return errMissed
+	}
+	return nil
+}
+
+// judge returns what the run missed. A fault that the run was not asked for is not
+// judged.
+func (l limits) judge(r record) (missed []string) {
+	for _, f := range r.Faults {
+		switch {
+		case f.Fault != l.fault:
+		case f.NotMeasured != "":
+			missed = append(missed, "not measured: "+f.NotMeasured)
+		case f.Summary == nil:
+			missed = append(missed, "no round was measured")
+		default:
+			missed = append(missed, l.judgeSummary(*f.Summary, r.Run.Lease)...)
+		}
+	}
+	return missed
+}
+
+func (l limits) judgeSummary(s summary, lease float64) (missed []string) {
+	above := func(what string, got, bound float64) {
+		if got > bound {
+			missed = append(missed, fmt.Sprintf("%s is %.2f, want at most %.2f", what, got, bound))
+		}
+	}
+	switch {
+	case l.ratio > 0 && s.Ratio == nil:
+		missed = append(missed, "the bare waiter was not measured")
+	case l.ratio > 0:
+		above("the ratio of the medians", *s.Ratio, l.ratio)
+	}
+	if l.p99 > 0 {
+		above("p99 in ms", s.P99, l.p99)
+	}
+	if l.max > 0 {
+		above("the slowest round in ms", s.Max, l.max)
+	}
+	if l.lease > 0 {
+		above("the slowest round in ms", s.Max, lease+l.lease)
+	}
+	if l.alone {
+		above("the overlap of two terms in ms", s.BothTrusting, 0)
+	}
+	return missed
+}

@@ -40,7 +40,7 @@ type Backend interface {
 	// drain would leave no active node, and ErrUnsupported for a drain without a
 	// registry of nodes.
 	//
-	// Before it records a hand-over, and for RequestOffer, it asks the session of
+	// Before it records a hand-over, and for a request with Offer, it asks the session of
 	// the target, which answers with SessionOptions.Campaigns. It returns
 	// ErrNotActive if the target does not campaign for the role, or sends no answer
 	// within a few seconds. The leader keeps the role then.

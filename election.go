@@ -341,7 +341,7 @@ func (e *Election) offer(ctx context.Context, target uuid.UUID) error {
 	if e.current.Load() == nil {
 		return nil // stepDown returns ErrNotLeader
 	}
-	err := n.backend.Request(ctx, Request{Kind: RequestOffer, Role: e.role.Name(), Target: target, By: n.cfg.Name})
+	err := n.backend.Request(ctx, Request{Kind: RequestHandOver, Offer: true, Role: e.role.Name(), Target: target, By: n.cfg.Name})
 	if errors.Is(err, ErrNoLeader) {
 		return nil // stepDown finds out whether this node still leads
 	}

@@ -70,8 +70,8 @@ func (n *Node) applyRequirementsLocked() {
 	}
 }
 
-// campaigns reports whether the node would try the role as soon as it is reserved for
-// the node, or leads it already.
+// campaigns reports whether the node would try the role when it becomes reserved for the
+// node, or leads it already.
 func (n *Node) campaigns(role string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -98,7 +98,7 @@ func (d *database) Leaders(_ context.Context, roles ...string) ([]tenure.Leader,
 func (d *database) Request(_ context.Context, request tenure.Request) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if request.Kind == tenure.RequestOffer {
+	if request.Offer {
 		for _, c := range slices.Backward(d.sessions) {
 			if c.options.Node.ID == request.Target && c.options.Campaigns(request.Role) {
 				return nil

@@ -19,10 +19,6 @@ const (
 	RequestHandOver RequestKind = "hand_over"
 	RequestDrain    RequestKind = "drain"
 	RequestUndrain  RequestKind = "undrain"
-
-	// RequestOffer asks whether Target campaigns for Role, and changes nothing. A
-	// backend answers it: it is not delivered to a node.
-	RequestOffer RequestKind = "offer"
 )
 
 // Request is a request for the leader of a role or for a node.
@@ -30,8 +26,9 @@ type Request struct {
 	Kind   RequestKind
 	Role   string    // of a step-down or hand-over
 	Node   uuid.UUID // of a drain or undrain
-	Target uuid.UUID // of a hand-over, an offer and, optionally, a drain: the next leader
+	Target uuid.UUID // of a hand-over and, optionally, of a drain: the next leader
 	Force  bool      // of a drain: also if no other node is active then
+	Offer  bool      // of a hand-over: only ask Target whether it campaigns for Role
 	By     string    // the requester, for the record
 	At     time.Time // by the database's clock; set by the Backend
 }

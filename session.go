@@ -144,7 +144,7 @@ func (s *session) nextJob() (job, time.Duration) {
 	if s.beatSoon {
 		return jobHeartbeat, 0
 	}
-	if s.requestsPending && (len(s.terms) > 0 || s.registry != nil) {
+	if s.requestsPending {
 		return jobRequests, 0
 	}
 	if s.describesLocked() {

@@ -127,8 +127,8 @@ func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
-	if request.Kind == tenure.RequestHandOver || request.Kind == tenure.RequestOffer {
-		if err := b.offer(ctx, request); err != nil || request.Kind == tenure.RequestOffer {
+	if request.Kind == tenure.RequestHandOver {
+		if err := b.offer(ctx, request); err != nil || request.Offer {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnatio
 		if target != "" {
 			r.Target, _ = uuid.Parse(target) // the zero value means no target
 		}
-		if r.Kind == tenure.RequestOffer {
+		if r.Kind == kindOffer {
 			offered = append(offered, offer{r.Role, asked})
 			return nil
 		}

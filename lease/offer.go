@@ -11,9 +11,10 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// The kinds of the rows that answer an offer. Their column term has the number of the
+// The kinds of the row of an offer and of those that answer an offer. Their column term has the number of the
 // offer, and their column holder is 0: they are for the requester, which removes them.
 const (
+	kindOffer     = "offer"
 	answerAccept  = "accept"
 	answerDecline = "decline"
 )
@@ -78,7 +79,7 @@ func (b *Backend) makeOffer(ctx context.Context, o offer, request tenure.Request
 		if err := sqldb.Exec(ctx, on, q.pruneAnswers); err != nil {
 			return err
 		}
-		err = sqldb.Exec(ctx, on, q.request, string(tenure.RequestOffer), o.role, o.number, target, request.Target.String(), request.By)
+		err = sqldb.Exec(ctx, on, q.request, kindOffer, o.role, o.number, target, request.Target.String(), request.By)
 		if err != nil {
 			return err
 		}

@@ -325,8 +325,16 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	}
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
+	// Every wake-up leads here, and a transaction that may write costs more than a read.
+	waiting := 0
+	err := s.backend.db.Read(ctx, "check for requests", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+	})
+	if err != nil || waiting == 0 {
+		return nil, s.callError(err)
+	}
 	var requests []tenure.Request
-	err := s.backend.db.InTx(ctx, "read requests", func(ctx context.Context, on sqldb.Querier) error {
+	err = s.backend.db.InTx(ctx, "read requests", func(ctx context.Context, on sqldb.Querier) error {
 		found, offered, last, err := s.backend.readRequests(ctx, on, s.incarnation)
 		if err != nil || last == 0 {
 			return err

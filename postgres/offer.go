@@ -12,10 +12,11 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// The kinds of the rows that answer an offer. Their column term has the id of the
+// The kinds of the row of an offer and of those that answer an offer. Their column term has the id of the
 // offer, and their column node_id the nil UUID: they are for the requester, which
 // removes them.
 const (
+	kindOffer     = "offer"
 	answerAccept  = "accept"
 	answerDecline = "decline"
 )

@@ -80,9 +80,9 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	var target *uuid.UUID
 	switch request.Kind {
 	case tenure.RequestStepDown:
-	case tenure.RequestHandOver, tenure.RequestOffer:
+	case tenure.RequestHandOver:
 		target = &request.Target
-		if err := b.offer(ctx, request); err != nil || request.Kind == tenure.RequestOffer {
+		if err := b.offer(ctx, request); err != nil || request.Offer {
 			return err
 		}
 	default:

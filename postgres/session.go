@@ -285,7 +285,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			requests = append(requests, r.request)
 			continue
 		}
-		if r.request.Kind == tenure.RequestOffer {
+		if r.request.Kind == kindOffer {
 			offered.add(s, r.id, r.request.Role)
 			continue
 		}

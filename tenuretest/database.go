@@ -139,7 +139,7 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 			return err
 		}
 		r := d.roles[request.Role]
-		if request.Kind == tenure.RequestOffer {
+		if request.Offer {
 			return nil
 		}
 		request.At = d.clock.Now().Wall

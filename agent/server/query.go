@@ -81,8 +81,8 @@ func (h *host) requestHere(r *tenure.Request) (done bool, err error) {
 		return false, nil
 	}
 	local := h.clients[r.Target] != nil
-	if r.Kind == tenure.RequestOffer && local {
-		return true, nil // its nodes do not tell the agent which roles they campaign for
+	if r.Offer && local {
+		return true, nil // the agent does not know which roles its nodes campaign for
 	}
 	if local || r.Target == uuid.Nil {
 		here := *r

@@ -21,6 +21,7 @@ type limits struct {
 var bounds = []limits{
 	{fault: "sigkill", ratio: 1.5, p99: 10, alone: true},
 	{fault: "step-down", ratio: 2, p99: 10, alone: true},
+	{fault: "hand-over", ratio: 2, p99: 10, alone: true},
 	{fault: "shutdown", ratio: 2, p99: 10, alone: true},
 	{fault: "sigkill-many-roles", max: 15, roles: 1000},
 	{fault: "sigkill-many-roles", max: 60, roles: 10000},

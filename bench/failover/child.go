@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
@@ -130,8 +132,16 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 			}
 			continue
 		}
+		var handOver tenure.Request
+		if command == "handover" {
+			if handOver, err = offer(ctx, db, node.ID(), first.Role().Name()); err != nil {
+				return err
+			}
+		}
 		children.Send(children.Report{Kind: "fault"})
 		switch command {
+		case "handover":
+			err = first.HandleRequest(ctx, handOver)
 		case "stepdown":
 			err = first.StepDown(ctx)
 		case "close":
@@ -146,6 +156,27 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 		}
 	}
 	return nil
+}
+
+// offer returns the request to hand a role over to another node, which has accepted it:
+// the leader still leads until then.
+func offer(ctx context.Context, db *postgres.Backend, own uuid.UUID, role string) (tenure.Request, error) {
+	all, err := db.Nodes(ctx)
+	if err != nil {
+		return tenure.Request{}, err
+	}
+	for _, other := range all {
+		if other.ID == own {
+			continue
+		}
+		request := tenure.Request{Kind: tenure.RequestHandOver, Offer: true, Role: role, Target: other.ID}
+		if err := db.Request(ctx, request); err != nil {
+			return tenure.Request{}, err
+		}
+		request.Offer = false
+		return request, nil
+	}
+	return tenure.Request{}, errors.New("there is no other node")
 }
 
 // counter reports when the process holds all its roles.

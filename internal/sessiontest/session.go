@@ -285,18 +285,18 @@ func (s *suite) handOver(request tenure.Request, target *node) error {
 func handOverDeclined(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	a.lead(tenure.NamedRole("r"))
-	for _, kind := range []tenure.RequestKind{tenure.RequestHandOver, tenure.RequestOffer} {
-		request := tenure.Request{Kind: kind, Role: "r", Target: b.id}
+	for _, only := range []bool{false, true} {
+		request := tenure.Request{Kind: tenure.RequestHandOver, Offer: only, Role: "r", Target: b.id}
 		b.declines.Store(true)
 		if err := s.handOver(request, b); !errors.Is(err, tenure.ErrNotActive) {
-			s.Errorf("%s to a node that does not campaign: got error %v, want ErrNotActive", kind, err)
+			s.Errorf("a hand-over (offer %t) to a node that does not campaign: got error %v, want ErrNotActive", only, err)
 		}
 		b.declines.Store(false)
 		if got, err := a.Requests(); err != nil || len(got) != 0 {
-			s.Errorf("the leader got the declined %s: %+v, error %v", kind, got, err)
+			s.Errorf("the leader got a declined request (offer %t): %+v, error %v", only, got, err)
 		}
 	}
-	if err := s.handOver(tenure.Request{Kind: tenure.RequestOffer, Role: "r", Target: b.id}, b); err != nil {
+	if err := s.handOver(tenure.Request{Kind: tenure.RequestHandOver, Offer: true, Role: "r", Target: b.id}, b); err != nil {
 		s.Errorf("an offer to a node that campaigns: %v", err)
 	}
 	if got, err := a.Requests(); err != nil || len(got) != 0 {

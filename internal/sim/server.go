@@ -293,7 +293,7 @@ func (s *server) request(r tenure.Request) error {
 	if r.Target != uuid.Nil && !s.isActive(r.Target) {
 		return tenure.ErrNotActive
 	}
-	if r.Kind == tenure.RequestOffer { // the simulator does not model the answer of the target
+	if r.Offer { // the simulator does not model the answer of the target
 		return nil
 	}
 	s.enqueue(r)

@@ -67,7 +67,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	request := tenure.Request{Kind: tenure.RequestStepDown, By: whoAsks(r)}
 	if target != nil {
 		request.Kind, request.Target = tenure.RequestHandOver, *target
-		offer := tenure.Request{Kind: tenure.RequestOffer, Role: election.Role().Name(), Target: *target, By: request.By}
+		offer := tenure.Request{Kind: tenure.RequestHandOver, Offer: true, Role: election.Role().Name(), Target: *target, By: request.By}
 		if err := m.node.Backend().Request(ctx, offer); errors.Is(err, tenure.ErrNotActive) {
 			refuse(w, http.StatusConflict, codeNotCandidate, fmt.Sprintf("%s does not campaign for %q; %s still leads", body.To, election.Role(), m.node.Name()))
 			return

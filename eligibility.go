@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/exactly-one/tenure/internal/endreason"
@@ -74,9 +75,22 @@ func (n *Node) applyRequirementsLocked() {
 // node, or leads it already.
 func (n *Node) campaigns(role string) bool {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	e := n.elections[role]
-	if e == nil || e.stopping || !e.mayCampaignLocked() {
+	if !n.mayCampaignLocked() {
+		n.mu.Unlock()
+		return false
+	}
+	if e := n.elections[role]; e != nil && !e.stopping && e.State() != Stopped {
+		defer n.mu.Unlock()
+		return e.acceptsOfferLocked()
+	}
+	deciders := slices.Collect(maps.Keys(n.offerDeciders))
+	n.mu.Unlock()
+	return slices.ContainsFunc(deciders, func(accept *func(role string) bool) bool { return (*accept)(role) })
+}
+
+// acceptsOfferLocked reports whether the election leads the role or would try it soon.
+func (e *Election) acceptsOfferLocked() bool {
+	if !e.mayCampaignLocked() {
 		return false
 	}
 	switch e.State() {
@@ -84,8 +98,27 @@ func (n *Node) campaigns(role string) bool {
 		return true
 	case Follower, Acquiring, Reconnecting:
 		// Invariant 4: work of the last term that still runs keeps the role from the node.
-		return e.term == nil && e.attempt.notBefore <= n.clock.Now().Mono
+		return e.term == nil && e.attempt.notBefore <= e.node.clock.Now().Mono
 	default:
 		return false
+	}
+}
+
+// OnOffer registers accept to decide about offers of roles for which the node has no
+// started election: it reports whether the node begins to campaign for the role as soon
+// as the role is reserved for it. Otherwise the node declines such offers. stop removes
+// accept. The goroutine of the session calls accept, which must not block.
+func (n *Node) OnOffer(accept func(role string) bool) (stop func()) {
+	key := &accept
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.offerDeciders == nil {
+		n.offerDeciders = map[*func(role string) bool]struct{}{}
+	}
+	n.offerDeciders[key] = struct{}{}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.offerDeciders, key)
 	}
 }

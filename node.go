@@ -62,6 +62,7 @@ type Node struct {
 	description        Description
 	descriptionVersion uint64 // the number of the description
 	onDrain            func(context.Context, Request) error
+	offerDeciders      map[*func(role string) bool]struct{}
 	nodeRequest        *nodeRequest // the latest request for the node
 	counters           counters
 }

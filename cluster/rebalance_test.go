@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
@@ -68,6 +69,37 @@ func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 	})
 	if plan, err = cluster.PlanRebalance(ctx, store); err != nil || len(plan.Moves) != 0 {
 		t.Errorf("once more: %+v, %v", plan, err)
+	}
+}
+
+// TestHandOversInSpreadLeaveNoVacancy: a member campaigns for a role before the leader
+// steps down, also for a role that it has just handed over itself.
+func TestHandOversInSpreadLeaveNoVacancy(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 2)}
+	a := site.join("a", cluster.Config{}).share(config, idle)
+	b := site.join("b", cluster.Config{}).share(config, idle)
+	sharers := []*sharer{a, b}
+	held := until(t, "shared", sharers, all(2, 1, 1))
+	store, role := site.store(), held["a"][0]
+	for i, name := range []string{"b", "a", "b"} {
+		target := []*sharer{b, a}[i%2]
+		request := tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: target.ID(), By: "test"}
+		if err := store.Request(within(t), request); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "handed over", sharers, func(held map[string][]string) bool {
+			return slices.Contains(held[name], role)
+		})
+	}
+	// Other roles have moved to keep the shares equal. The check interval is 5 s, and the
+	// pause after a step-down as long.
+	until(t, "shared again", sharers, all(2, 1, 1))
+	for _, node := range sharers {
+		if vacancies := node.Node().Stats().Vacancies; vacancies.Count != vacancies.Buckets[2500*time.Millisecond] {
+			t.Errorf("of %d vacancies, some were longer than half a check interval: %v", vacancies.Count, vacancies.Buckets)
+		}
 	}
 }
 

@@ -85,14 +85,15 @@ func (a *assumption) checkWindow() time.Duration {
 // nodes: a role may be vacant or reserved for this member. While a plan takes
 // effect, it causes most of these notifications, so the read can wait; so it can
 // where reads are slow. But a reservation lasts for one interval, in which this
-// member must see it and acquire the role.
-func (a *assumption) scheduleRead(now, interval time.Duration) {
+// member must see it and acquire the role; with pausing, because this member has
+// just given up a role and would otherwise leave it to others, it must see it soon.
+func (a *assumption) scheduleRead(now, interval time.Duration, pausing bool) {
 	const (
 		grace = 50 * time.Millisecond // it may be the first notification of a death
 		busy  = 20                    // spend at most 1/busy of the time on reads
 	)
 	at := a.readAt + busy*a.cost
-	if !a.confirmed {
+	if !a.confirmed && !pausing {
 		at = max(at, a.readAt+interval/4, a.changedAt+a.checkWindow())
 	}
 	a.readBy(max(now+grace, min(at, now+interval/2)))

@@ -21,7 +21,7 @@ func TestReservationsAreSeenInTime(t *testing.T) {
 			b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
 			b.confirmed, b.readAt, b.cost = settled, time.Second, cost
 			heard := time.Second + 10*time.Millisecond
-			b.scheduleRead(heard, interval)
+			b.scheduleRead(heard, interval, false)
 			if b.nextRead > heard+interval/2 {
 				t.Errorf("settled %t, reads take %v: heard at %v, looks at %v", settled, cost, heard, b.nextRead)
 			}

@@ -26,6 +26,7 @@ type cooldown struct {
 	until time.Duration // on the monotonic clock
 	times int           // how often in a row work returned early
 	done  bool          // work returned tenure.Done: never campaign again
+	asked bool          // this member was asked to give the role up, so that others lead it
 }
 
 // startCampaignLocked starts a campaign that waits until gate is closed.
@@ -78,7 +79,7 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		delay, _ := pause.NextDelay(retry.Failure{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
 	case asked: // let others campaign first; a reservation lasts as long
-		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
+		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval, asked: true}
 		s.unplannedMove = true
 	case err != nil:
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}

@@ -29,15 +29,16 @@ type spreadRun struct {
 
 	// Guarded by Spread.mu.
 	cooldowns        map[string]cooldown
-	unplannedMove    bool          // a role moved to another node without a plan
-	transferring     bool          // a handover of roles is in progress
-	campaignsWaiting bool          // campaigns wait until earlier roles have been taken over
-	planVersion      int           // counts the plans
-	nextApply        time.Duration // when to apply the plan again without a change
+	offered          map[string]bool // roles that other members are about to hand over to this one
+	unplannedMove    bool            // a role moved to another node without a plan
+	transferring     bool            // a handover of roles is in progress
+	campaignsWaiting bool            // campaigns wait until earlier roles have been taken over
+	planVersion      int             // counts the plans
+	nextApply        time.Duration   // when to apply the plan again without a change
 }
 
 func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
-	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}}
+	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.assumption = assumption{
 		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{},
@@ -50,6 +51,7 @@ func (s *spreadRun) run(ctx context.Context) error {
 	defer s.group.Wait()
 	defer s.cancel()
 	defer s.member.beforeRelease(s.handOverAll)()
+	defer s.member.node.OnOffer(s.acceptsOffer)()
 	if err := s.publishMembership(ctx, true); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (s *spreadRun) loop(ctx context.Context) error {
 			}
 		case s.takeUnplannedMove(), notified && changed != last: // the notification was not about nodes
 			notified = false
-			a.scheduleRead(now, node.Timing().CheckInterval)
+			a.scheduleRead(now, node.Timing().CheckInterval, s.pausing(now))
 		}
 		last = changed
 		if a.leaders == nil || now >= a.nextRead {
@@ -135,6 +137,7 @@ func (s *spreadRun) loop(ctx context.Context) error {
 			}
 			now = clock.Now().Mono
 		}
+		s.adoptOffered(now, node.Timing().CheckInterval)
 		next, err := s.apply(now)
 		if err != nil {
 			return err
@@ -227,6 +230,7 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 		}
 		if h.Reserved && h.Node == a.self && !a.leaving() {
 			a.adopt(h.Role, now, interval)
+			s.endCourtesy(h.Role)
 		}
 	}
 	s.compareWithPlan(holders, now)

@@ -104,8 +104,11 @@ func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
 // campaignWhenDueLocked starts a campaign for a role that belongs here, unless
 // it has to wait.
 func (s *spreadRun) campaignWhenDueLocked(name string, ahead bool, now time.Duration, gate <-chan struct{}) error {
-	switch pause := s.cooldowns[name]; {
-	case pause.until > now:
+	pause := s.cooldowns[name]
+	// A role that this member gave up is left to others until one of them leads.
+	left := pause.asked && s.assumption.previousLeader(name) != uuid.Nil
+	switch {
+	case pause.until > now && !left:
 		s.applyByLocked(pause.until)
 	case ahead:
 		s.campaignsWaiting = true

@@ -132,28 +132,34 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 			}
 			continue
 		}
-		var handOver tenure.Request
-		if command == "handover" {
-			if handOver, err = offer(ctx, db, node.ID(), first.Role().Name()); err != nil {
-				return err
-			}
-		}
-		children.Send(children.Report{Kind: "fault"})
-		switch command {
-		case "handover":
-			err = first.HandleRequest(ctx, handOver)
-		case "stepdown":
-			err = first.StepDown(ctx)
-		case "close":
-			err = node.Close(ctx)
-		}
-		if err != nil {
+		if err := injectFault(ctx, db, first, command); err != nil {
 			return err
 		}
 		children.Send(children.Report{Kind: "done"})
 		if command == "close" {
 			return nil
 		}
+	}
+	return nil
+}
+
+// injectFault ends the term of an election as the command says, and reports when it begins.
+func injectFault(ctx context.Context, db *postgres.Backend, e *tenure.Election, command string) error {
+	var handOver tenure.Request
+	if command == "handover" { // the target accepts before the fault begins
+		var err error
+		if handOver, err = offer(ctx, db, e.Node().ID(), e.Role().Name()); err != nil {
+			return err
+		}
+	}
+	children.Send(children.Report{Kind: "fault"})
+	switch command {
+	case "handover":
+		return e.HandleRequest(ctx, handOver)
+	case "stepdown":
+		return e.StepDown(ctx)
+	case "close":
+		return e.Node().Close(ctx)
 	}
 	return nil
 }

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"maps"
+	"time"
+)
+
+// acceptsOffer reports whether this member campaigns for a role as soon as it is
+// reserved for it. The loop then begins to campaign before the leader steps down.
+func (s *spreadRun) acceptsOffer(role string) bool {
+	if _, shared := s.roles[role]; !shared {
+		return false
+	}
+	now := s.member.node.Clock().Now().Mono
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := s.cooldowns[role]
+	if failed := !pause.asked && pause.until > now; s.leaving || pause.done || failed {
+		return false
+	}
+	delete(s.cooldowns, role) // the leader gives the role to this member: others need not come first
+	s.offered[role] = true
+	s.dirty = true
+	s.wakeLoop()
+	return true
+}
+
+// adoptOffered adopts the roles that were offered to this member.
+func (s *spreadRun) adoptOffered(now, interval time.Duration) {
+	s.mu.Lock()
+	offered := maps.Clone(s.offered)
+	clear(s.offered)
+	s.mu.Unlock()
+	for role := range offered {
+		s.assumption.adopt(role, now, interval)
+	}
+}
+
+// pausing reports whether this member leaves a role to others because it was asked to
+// give it up.
+func (s *spreadRun) pausing(now time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, pause := range s.cooldowns {
+		if pause.asked && pause.until > now {
+			return true
+		}
+	}
+	return false
+}
+
+// endCourtesy ends the pause after this member gave a role up: the role is reserved for
+// this member now.
+func (s *spreadRun) endCourtesy(role string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cooldowns[role].asked {
+		delete(s.cooldowns, role)
+		s.dirty = true
+	}
+}

@@ -88,6 +88,7 @@ var withoutKey = map[string]string{
 	"count":           "how many rows a command prints, at each call",
 	"all":             "which dead letters or silences a command is about, at each call",
 	"by":              "who makes a change, at each call",
+	"access":          "what a new user may do, at each call",
 	"state":           "which alerts are listed, at each call",
 	"limit":           "as count",
 	"since":           "which part of the history is shown, at each call",

@@ -44,6 +44,7 @@ type Election struct {
 	detachContext  func() bool // from the context given to Start
 	attempt        attempt
 	takeOver       takeOver
+	polledUntil    time.Duration // when a reservation that began at the last TryAcquire ends
 	counters       electionCounters
 
 	callbacks       []func(Event)
@@ -274,6 +275,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	n.mu.Lock()
 	failures := e.attempt.totalFailures
 	e.attempt.nextAt, e.attempt.notBefore, e.attempt.yieldUntil = 0, 0, 0
+	e.polledUntil = n.clock.Now().Mono + n.cfg.CheckInterval
 	n.wakeSessionLocked()
 	n.mu.Unlock()
 	var (

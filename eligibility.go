@@ -79,7 +79,7 @@ func (n *Node) campaigns(role string) bool {
 		n.mu.Unlock()
 		return false
 	}
-	if e := n.elections[role]; e != nil && !e.stopping && e.State() != Stopped {
+	if e := n.elections[role]; e != nil && (e.isPolledLocked() || !e.stopping && e.State() != Stopped) {
 		defer n.mu.Unlock()
 		return e.acceptsOfferLocked()
 	}
@@ -94,6 +94,8 @@ func (e *Election) acceptsOfferLocked() bool {
 		return false
 	}
 	switch e.State() {
+	case Stopped:
+		return e.isPolledLocked()
 	case Leading:
 		return true
 	case Follower, Acquiring, Reconnecting:
@@ -102,6 +104,12 @@ func (e *Election) acceptsOfferLocked() bool {
 	default:
 		return false
 	}
+}
+
+// isPolledLocked reports whether the user of the election calls TryAcquire again and
+// again, as often as a reservation lasts at least.
+func (e *Election) isPolledLocked() bool {
+	return e.node.clock.Now().Mono < e.polledUntil
 }
 
 // OnOffer registers accept to decide about offers of roles for which the node has no

@@ -181,6 +181,10 @@ func TestHandOverToNodeThatDoesNotCampaignIsRefused(t *testing.T) {
 			want(t, what+": the leader keeps its term", term.Valid() && e.Term() == term, true)
 		}
 		refused("a target whose election has not started")
+		_, err := next.TryAcquire(t.Context())
+		wantError(t, "TryAcquire", err, tenure.ErrHeld)
+		time.Sleep(time.Minute)
+		refused("a target that tried long ago")
 		wantError(t, "Start", next.Start(context.Background()), nil)
 		synctest.Wait()
 		wantError(t, "Drain", target.Drain(t.Context(), nil), nil)
@@ -191,5 +195,25 @@ func TestHandOverToNodeThatDoesNotCampaignIsRefused(t *testing.T) {
 		synctest.Wait()
 		want(t, "the target leads", next.IsLeader(), true)
 		want(t, "vacant for", time.Since(began), time.Duration(0))
+	})
+}
+
+// A node that calls TryAcquire again and again takes a role that is handed over to it.
+func TestHandOverToNodeThatPollsIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		leader, target := open(t, db), open(t, db)
+		defer closeNode(t, leader)
+		defer closeNode(t, target)
+		e, _ := elect(t, leader, tenure.ElectionConfig{})
+		lead(t, e)
+		next, _ := elect(t, target, tenure.ElectionConfig{})
+		_, err := next.TryAcquire(t.Context())
+		wantError(t, "TryAcquire", err, tenure.ErrHeld)
+		time.Sleep(time.Second)
+		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil)
+		_, err = next.TryAcquire(t.Context())
+		wantError(t, "TryAcquire", err, nil)
+		want(t, "the target leads", next.IsLeader(), true)
 	})
 }

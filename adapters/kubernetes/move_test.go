@@ -97,7 +97,7 @@ func (m *move) work(ctx context.Context, name string) {
 }
 
 // release is a version of the program. It returns when the context and its work have ended.
-type release func(m *move, ctx context.Context, name string) error
+type release func(ctx context.Context, m *move, name string) error
 
 // elect leads by client-go.
 func (m *move) elect(ctx context.Context, name string, lead func(context.Context) error) error {
@@ -126,7 +126,7 @@ func (m *move) elect(ctx context.Context, name string, lead func(context.Context
 	return <-ended
 }
 
-func oldRelease(m *move, ctx context.Context, name string) error {
+func oldRelease(ctx context.Context, m *move, name string) error {
 	return m.elect(ctx, name, func(ctx context.Context) error {
 		m.work(ctx, name)
 		return nil
@@ -134,11 +134,11 @@ func oldRelease(m *move, ctx context.Context, name string) error {
 }
 
 // firstRelease campaigns in Tenure while it holds the Lease, as the page shows.
-func firstRelease(m *move, ctx context.Context, name string) error {
-	return m.elect(ctx, name, func(ctx context.Context) error { return secondRelease(m, ctx, name) })
+func firstRelease(ctx context.Context, m *move, name string) error {
+	return m.elect(ctx, name, func(ctx context.Context) error { return secondRelease(ctx, m, name) })
 }
 
-func secondRelease(m *move, ctx context.Context, name string) error {
+func secondRelease(ctx context.Context, m *move, name string) error {
 	config := postgres.RunConfig{Node: tenure.Config{StopTimeout: 100 * time.Millisecond}}
 	return postgres.RunWith(ctx, m.dsn, tenure.NamedRole(role), config, func(ctx context.Context, _ *tenure.Term) error {
 		m.work(ctx, name)
@@ -149,7 +149,7 @@ func secondRelease(m *move, ctx context.Context, name string) error {
 // start runs an instance until stop is called, or the test ends.
 func (m *move) start(name string, version release) (stop func()) {
 	m.Helper()
-	return postgrestest.Run(m, func(ctx context.Context) error { return version(m, ctx, name) })
+	return postgrestest.Run(m, func(ctx context.Context) error { return version(ctx, m, name) })
 }
 
 func (m *move) await(name string) {

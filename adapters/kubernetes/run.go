@@ -46,6 +46,10 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	r := &run{lock: l}
 	ctx, cancel := context.WithCancelCause(parent)
 	r.ctx, r.cancel = context.WithValue(ctx, runKey{l}, r), cancel
+	// The node campaigns only while the role is vacant, but takes it when it is given it.
+	context.AfterFunc(r.ctx, l.node.OnOffer(func(role string) bool {
+		return role == l.election.Role().Name() && r.ctx.Err() == nil
+	}))
 	return r.ctx
 }
 

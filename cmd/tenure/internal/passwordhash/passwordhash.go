@@ -3,6 +3,7 @@
 package passwordhash
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -65,16 +66,20 @@ var errForm = errors.New("the hash is not of the form $argon2id$v=19$m=19456,t=2
 
 // Parse reads a hash. Errors contain nothing of it.
 func Parse(text string) (*Hash, error) {
-	if !strings.HasPrefix(text, "$argon2") {
-		cost, err := bcrypt.Cost([]byte(text))
-		switch {
-		case err != nil:
-			return nil, errForm
-		case cost > maxCost:
-			return nil, fmt.Errorf("the bcrypt hash has the cost %d; it must be at most %d", cost, maxCost)
-		}
-		return &Hash{bcrypt: []byte(text)}, nil
+	if strings.HasPrefix(text, "$argon2") {
+		return parseArgon2(text)
 	}
+	cost, err := bcrypt.Cost([]byte(text))
+	switch {
+	case err != nil:
+		return nil, errForm
+	case cost > maxCost:
+		return nil, fmt.Errorf("the bcrypt hash has the cost %d; it must be at most %d", cost, maxCost)
+	}
+	return &Hash{bcrypt: []byte(text)}, nil
+}
+
+func parseArgon2(text string) (*Hash, error) {
 	parts := strings.Split(text, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return nil, errForm
@@ -86,14 +91,16 @@ func Parse(text string) (*Hash, error) {
 	var errSalt, errSum error
 	h.salt, errSalt = base64.RawStdEncoding.Strict().DecodeString(parts[4])
 	h.sum, errSum = base64.RawStdEncoding.Strict().DecodeString(parts[5])
-	switch {
-	case errSalt != nil || errSum != nil || len(h.salt) < 8 || len(h.salt) > 64 || len(h.sum) < 16 || len(h.sum) > 64:
+	if errSalt != nil || errSum != nil || !within(len(h.salt), 8, 64) || !within(len(h.sum), 16, 64) {
 		return nil, errForm
-	case h.memory < 8 || h.memory > maxMemory || h.time < 1 || h.time > maxTime || h.threads < 1 || h.threads > maxThreads:
+	}
+	if !within(h.memory, 8, maxMemory) || !within(h.time, 1, maxTime) || !within(h.threads, 1, maxThreads) {
 		return nil, fmt.Errorf("the argon2id hash has m=%d,t=%d,p=%d; these must be at most m=%d,t=%d,p=%d", h.memory, h.time, h.threads, maxMemory, maxTime, maxThreads)
 	}
 	return h, nil
 }
+
+func within[T cmp.Ordered](n, least, most T) bool { return n >= least && n <= most }
 
 // matches reports whether a password has the hash.
 func (h *Hash) matches(password string) bool {

@@ -116,7 +116,7 @@ func (c *serveCommand) check() error {
 		return console.Usage("--listen is empty; it must be an address, such as :8080")
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; it must be at least 1h", c.keep.Value)
-	case c.login && c.Listen.Token == "" && c.Listen.Viewers == "" && c.passwords == "" && c.header == "" && len(c.users) == 0 && !c.oidc:
+	case c.login && !c.hasLogins():
 		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file, --user-header, [[dashboard.users]] or [dashboard.oidc]")
 	case c.oidc && c.external == "":
 		return console.Usage("[dashboard.oidc] needs --external-url: the provider sends browsers back to it")
@@ -131,6 +131,11 @@ func (c *serveCommand) check() error {
 		}
 	}
 	return nil
+}
+
+// hasLogins reports whether there is a way to log in.
+func (c *serveCommand) hasLogins() bool {
+	return c.Listen.Token != "" || c.Listen.Viewers != "" || c.passwords != "" || c.header != "" || len(c.users) > 0 || c.oidc
 }
 
 // clusterName is the name of the cluster in notifications, if it has one.

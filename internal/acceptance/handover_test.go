@@ -152,7 +152,8 @@ func TestEndOfTermIsRecordedBeforeUnlock(t *testing.T) {
 	const rounds = 10
 	for range rounds {
 		owner, done := pid(from), make(chan error, 1)
-		go func() { done <- from.election.HandOver(t.Context(), to.ID()) }()
+		handOver := tenure.Request{Kind: tenure.RequestHandOver, Target: to.ID()} // no offer, so that the first notification is of the end
+		go func() { done <- from.election.HandleRequest(t.Context(), handOver) }()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := listener.WaitForNotification(ctx) // nothing else happens here
 		cancel()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// acceptsOffer reports whether this member campaigns for a role as soon as it is
+// acceptsOffer reports whether this member campaigns for a role when it becomes
 // reserved for it. The loop then begins to campaign before the leader steps down.
 func (s *spreadRun) acceptsOffer(role string) bool {
 	if _, shared := s.roles[role]; !shared {

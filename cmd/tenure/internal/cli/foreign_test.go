@@ -145,7 +145,7 @@ func printingRuns(p place) []printingRun {
 	try := func(args ...string) printingRun { return printingRun{args: p.with(args...)} }
 	return []printingRun{
 		show("status"), show("cluster", "status"), show("node", "list"), show("node", "show", id),
-		show("history"), show("history", "--nodes"), show("history", "--days", "roles"), show("history", "--days", "schedules"),
+		show("history"), show("history", "--nodes"), show("history", "--days", "roles"), show("history", "--days", "schedules"), show("audit"),
 		show("cron", "list"), show("cron", "history", evil), {args: p.with("cron", "history", "--run", "1000"), shows: true, lines: true}, show("cron", "changes"), try("cron", "next", evil),
 		show("processor", "list"), show("processor", "show", evil), try("processor", "lag"),
 		show("processor", "dead-letters", evil), show("processor", "changes"),
@@ -204,6 +204,7 @@ var printsNothingForeign = map[string]string{
 	"tenure demo":                  "has a database of its own",
 	"tenure demo-node":             "prints for tenure demo",
 	"tenure serve":                 "prints its address; what it serves is tested in internal/sidecar and dashboard",
+	"tenure serve password":        "prints the name that it was given, quoted",
 	"tenure migrate":               "prints versions",
 	"tenure migrate print":         "a script of its own",
 	"tenure migrate grants":        "a script of its own",

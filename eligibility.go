@@ -85,7 +85,17 @@ func (n *Node) campaigns(role string) bool {
 	}
 	deciders := slices.Collect(maps.Keys(n.offerDeciders))
 	n.mu.Unlock()
-	return slices.ContainsFunc(deciders, func(accept *func(role string) bool) bool { return (*accept)(role) })
+	return slices.ContainsFunc(deciders, func(accept *func(role string) bool) bool { return n.callOnOffer(*accept, role) })
+}
+
+// callOnOffer calls a function of OnOffer, without n.mu because it is user code. If it
+// panics, the node declines.
+func (n *Node) callOnOffer(accept func(role string) bool, role string) (accepted bool) {
+	if err := catchPanic("the function of OnOffer", func() { accepted = accept(role) }); err != nil {
+		n.log.Error("deciding about an offer failed", "role", role, "error", err)
+		return false
+	}
+	return accepted
 }
 
 // acceptsOfferLocked reports whether the election leads the role or would try it soon.

@@ -74,6 +74,8 @@
 // time the hand-over is refused. A stored list of the roles of each node would be
 // stale after each start, drain, failed work and loss of a session, and 10,000 roles
 // would rewrite it again and again; an offer costs statements only when it is made.
+// Drain and the planned moves of a cluster.Spread make no offer: their targets may
+// begin to campaign a moment later, and the reservation bounds the vacancy.
 //
 // # Invariants
 //

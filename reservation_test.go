@@ -217,3 +217,24 @@ func TestHandOverToNodeThatPollsIsAccepted(t *testing.T) {
 		want(t, "the target leads", next.IsLeader(), true)
 	})
 }
+
+// OnOffer decides about roles that the node does not campaign for yet. A function that
+// panics declines.
+func TestOnOfferDecidesAboutRolesWithoutElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		leader, target := open(t, db), open(t, db)
+		defer closeNode(t, leader)
+		defer closeNode(t, target)
+		e, _ := elect(t, leader, tenure.ElectionConfig{})
+		lead(t, e)
+		remove := target.OnOffer(func(string) bool { panic("a fault") })
+		wantError(t, "HandOver to a node whose function panics", e.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
+		remove()
+		remove = target.OnOffer(func(string) bool { return true })
+		remove()
+		wantError(t, "HandOver after the function was removed", e.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
+		defer target.OnOffer(func(role string) bool { return role == e.Role().Name() })()
+		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil)
+	})
+}

@@ -72,9 +72,9 @@ func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 	}
 }
 
-// TestHandOversInSpreadLeaveNoVacancy: a member campaigns for a role before the leader
+// TestHandOversInSpreadWaitForNoPause: a member campaigns for a role before the leader
 // steps down, also for a role that it has just handed over itself.
-func TestHandOversInSpreadLeaveNoVacancy(t *testing.T) {
+func TestHandOversInSpreadWaitForNoPause(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 2)}

@@ -36,11 +36,12 @@ func (f *File) SignOn() (signon.Config, bool) {
 	}, true
 }
 
-// checkSignOn checks the keys of OpenID Connect against each other.
+// checkSignOn checks the keys of OpenID Connect against each other. A table that says no
+// more than the defaults, as "tenure config show" prints it, is no provider.
 func (r *reader) checkSignOn() {
 	table := strings.TrimSuffix(oidcTable, ".")
 	at, has := r.file.tables[table]
-	if !has {
+	if !has || !slices.ContainsFunc(oidcKeys, func(k key) bool { return r.file.set(k.path) && r.file.lookup(k.path).value != k.fallback }) {
 		return
 	}
 	for _, name := range []string{"issuer", "client_id"} {

@@ -165,7 +165,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	}
 	own, err := s.renewLease(load)
 	if err != nil {
-		return false, s.callError(tablesGone(err))
+		return false, s.callError(s.tablesGone(err))
 	}
 	if own == 0 {
 		return false, errSessionEnded()
@@ -194,11 +194,15 @@ func errSessionEnded() error {
 
 // tablesGone adds tenure.ErrSuperseded to an error that reports missing tables:
 // the next node creates new ones, in which this session has no row, and leads.
-func tablesGone(err error) error {
-	if errors.Is(err, dberr.ErrSchema) {
-		return fmt.Errorf("%w: the tables were removed while the node was running: %w", tenure.ErrSuperseded, err)
+// If the file at the path is another one, it says that instead.
+func (s *session) tablesGone(err error) error {
+	if !errors.Is(err, dberr.ErrSchema) {
+		return err
 	}
-	return err
+	if replaced := s.file.Check(); replaced != nil {
+		return fmt.Errorf("%w: %w", replaced, err)
+	}
+	return fmt.Errorf("%w: the tables were removed while the node was running: %w", tenure.ErrSuperseded, err)
 }
 
 // renewLease renews the lease and returns how many sessions were renewed: 1, or 0 if
@@ -303,7 +307,7 @@ func (s *session) pollOnce(w *watch) (changed bool, err error) {
 		}
 	}
 	if errors.Is(err, dberr.ErrSchema) {
-		return false, tablesGone(err)
+		return false, s.tablesGone(err)
 	}
 	if err != nil {
 		if s.ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
@@ -26,5 +27,25 @@ func TestReservationsAreSeenInTime(t *testing.T) {
 				t.Errorf("settled %t, reads take %v: heard at %v, looks at %v", settled, cost, heard, b.nextRead)
 			}
 		}
+	}
+}
+
+// A member adopts a role that is reserved for it only if the plan places the role
+// elsewhere: an adopted role stays for a while, so the spread would stay unequal if a
+// role that came by the plan had to leave again.
+func TestMemberAdoptsReservedRolesAgainstThePlan(t *testing.T) {
+	t.Parallel()
+	self, other := uuid.New(), uuid.New()
+	s := &spreadRun{Spread: &Spread{}, assumption: assumption{self: self, adopted: map[string]time.Duration{}}}
+	s.assumption.updateMembers([]placement.Node{{ID: self}, {ID: other}}, time.Second)
+	s.plan.Placed = map[string]uuid.UUID{"planned": self, "handed over": other, "led": other, "of the other": other}
+	s.adoptReserved([]tenure.RoleHolder{
+		{Role: "planned", Node: self, Reserved: true},
+		{Role: "handed over", Node: self, Reserved: true},
+		{Role: "led", Node: self},
+		{Role: "of the other", Node: other, Reserved: true},
+	}, time.Second, time.Second)
+	if _, adopted := s.assumption.adopted["handed over"]; !adopted || len(s.assumption.adopted) != 1 {
+		t.Errorf("adopted %v; want the role that was handed over", s.assumption.adopted)
 	}
 }

@@ -228,12 +228,9 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 		if live[h.Node] {
 			holders[h.Role] = h.Node
 		}
-		if h.Reserved && h.Node == a.self && !a.leaving() {
-			a.adopt(h.Role, now, interval)
-			s.endCourtesy(h.Role)
-		}
 	}
 	s.compareWithPlan(holders, now)
+	s.adoptReserved(found, now, interval)
 	a.nextRead = now + interval + a.checkWindow()/4
 	if a.confirmed {
 		const intervals = 12

@@ -3,6 +3,8 @@ package cluster
 import (
 	"maps"
 	"time"
+
+	"github.com/exactly-one/tenure"
 )
 
 // acceptsOffer reports whether this member campaigns for a role when it becomes
@@ -36,6 +38,27 @@ func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	}
 }
 
+// adoptReserved adopts the roles that are reserved for this member against the plan. Those
+// that the plan places here are its own: if it adopted them, a later plan could not
+// move them for a while.
+func (s *spreadRun) adoptReserved(found []tenure.RoleHolder, now, interval time.Duration) {
+	a := &s.assumption
+	if a.leaving() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range found {
+		if !h.Reserved || h.Node != a.self {
+			continue
+		}
+		if s.plan.Placed[h.Role] != a.self {
+			a.adopt(h.Role, now, interval)
+		}
+		s.endCourtesyLocked(h.Role)
+	}
+}
+
 // pausing reports whether this member leaves a role to others because it was asked to
 // give it up.
 func (s *spreadRun) pausing(now time.Duration) bool {
@@ -49,11 +72,9 @@ func (s *spreadRun) pausing(now time.Duration) bool {
 	return false
 }
 
-// endCourtesy ends the pause after this member gave a role up: the role is reserved for
-// this member now.
-func (s *spreadRun) endCourtesy(role string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// endCourtesyLocked ends the pause after this member gave a role up: the role is reserved
+// for this member now.
+func (s *spreadRun) endCourtesyLocked(role string) {
 	if s.cooldowns[role].asked {
 		delete(s.cooldowns, role)
 		s.dirty = true

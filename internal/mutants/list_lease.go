@@ -155,13 +155,13 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: a heartbeat ignores that the tables are missing",
-		file: "lease/session.go", from: "		return false, s.callError(tablesGone(err))\n", to: "		return false, s.callError(err)\n",
+		file: "lease/session.go", from: "		return false, s.callError(s.tablesGone(err))\n", to: "		return false, s.callError(err)\n",
 		promise: "1 One leader: a session whose tables were dropped ends at its next heartbeat",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendDroppedTablesEndTheSession$/^noticed_by_a_heartbeat$/^SQLite$")},
 	},
 	{
 		name: "lease: a poll ignores that the tables are missing",
-		file: "lease/session.go", from: "		return false, tablesGone(err)\n", to: "		return false, nil\n",
+		file: "lease/session.go", from: "		return false, s.tablesGone(err)\n", to: "		return false, nil\n",
 		promise: "1 One leader: a session whose tables were dropped ends at its next poll",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendDroppedTablesEndTheSession$/^noticed_by_a_poll$/^SQLite$")},
 	},

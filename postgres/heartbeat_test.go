@@ -136,8 +136,8 @@ func TestServerEndsSilentSession(t *testing.T) {
 	other := open(t, b)
 	silent := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
 	silent.take("scheduler")
+	quiet := time.Now() // the server counts from the end of the statement, the client from its begin
 	silent.beat()
-	quiet := time.Now()
 	other.refused("scheduler")
 	other.drain()
 	other.win("scheduler")
@@ -165,8 +165,8 @@ func TestReaperEndsStuckSession(t *testing.T) {
 	stuck := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
 	other := open(t, b, func(o *peerOptions) { o.timing.Margin = 100 * time.Millisecond })
 	stuck.take("scheduler")
-	stuck.beat()
 	quiet := time.Now()
+	stuck.beat()
 	// A message without Sync: the server waits for the rest of the message and does
 	// not count the client as idle.
 	stuck.interfere("SET statement_timeout = 0")

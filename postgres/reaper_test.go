@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
@@ -153,17 +154,18 @@ const watchPeriodOfTest = 3 * time.Second
 // time that a session that joins may take.
 func TestSessionWithoutRowIsSparedForLongestLease(t *testing.T) {
 	t.Parallel()
-	p := open(t, newBackend(t)) // its lease is 10 s, its margin 1 s
-	now := time.Now()
+	watchOf := func(lease, margin time.Duration) *watch { // it does not run
+		return &watch{session: &session{opening: tenure.SessionOptions{Timing: tenure.Timing{Lease: lease, Margin: margin}}}}
+	}
+	node, now := watchOf(10*time.Second, time.Second), time.Now()
 	for lease, want := range map[time.Duration]time.Duration{
 		0: strangerGrace, 5 * time.Second: strangerGrace, 20 * time.Second: 21 * time.Second, time.Hour: time.Hour + time.Second,
 	} {
-		if got := p.watch.strangerDue(1000, lease, now).Sub(now); got != want {
+		if got := node.strangerDue(1000, lease, now).Sub(now); got != want {
 			t.Errorf("with a lease of %v, it is spared for %v; want %v", lease, got, want)
 		}
 	}
-	long := open(t, newBackend(t), func(o *peerOptions) { o.timing.Lease, o.timing.Margin = time.Minute, 6*time.Second })
-	if got := long.watch.strangerDue(1000, time.Second, now).Sub(now); got != 66*time.Second {
+	if got := watchOf(time.Minute, 6*time.Second).strangerDue(1000, time.Second, now).Sub(now); got != 66*time.Second {
 		t.Errorf("a node with a lease of 1m spares it for %v; want 1m6s", got)
 	}
 }

@@ -1,14 +1,14 @@
 // Requests to a leader, a node, a processor or a schedule: a dialog asks for
 // confirmation and then shows the result.
 
-import { announce, h, named } from "./dom.js";
+import { announce, h, visibleName } from "./dom.js";
 import { get, post, session } from "./api.js";
 
 export const mayAct = () => session.current.may_act;
 
-// refused returns why an action failed, or that its outcome is unknown: the request
+// failureText returns why an action failed, or that its outcome is unknown: the request
 // may have arrived although the response did not.
-function refused(error) {
+function failureText(error) {
   if (error.status === 0) return "Connection lost. The action may or may not have taken effect; check the current state.";
   if (error.status === 504) return `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
   const log = error.status === 401 ? " Log in again." : "";
@@ -16,14 +16,14 @@ function refused(error) {
 }
 
 // confirm opens the dialog, one at a time. extra are further fields, whose values
-// read() returns; forced(error, form) may add one after a refusal.
-function confirm({ title, text, verb, extra, read, forced, action }) {
+// read() returns; onRefusal(error, answer) may add one after a refusal.
+function confirm({ title, text, verb, extra, read, onRefusal, action }) {
   if (document.querySelector("dialog")) return;
   const answer = h("p", { class: "answer", role: "status" });
-  const go = h("button", { type: "submit", class: "primary" }, verb);
+  const submit = h("button", { type: "submit", class: "primary" }, verb);
   const cancel = h("button", { type: "button" }, "Cancel");
   const heading = h("h2", { id: "dialog-title" }, title);
-  const form = h("form", {}, heading, h("p", { id: "dialog-text" }, text), extra, answer, h("div", { class: "buttons" }, cancel, go));
+  const form = h("form", {}, heading, h("p", { id: "dialog-text" }, text), extra, answer, h("div", { class: "buttons" }, cancel, submit));
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", "aria-describedby": "dialog-text" }, form);
   const opener = document.activeElement;
   const openerLabel = opener?.getAttribute?.("data-action");
@@ -31,13 +31,13 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
   dialog.addEventListener("close", () => {
     dialog.remove();
     // The element that opened it may have been redrawn.
-    const back = opener?.isConnected ? opener : openerLabel && document.querySelector(`[data-action="${CSS.escape(openerLabel)}"]`);
-    (back || document.getElementById("main")).focus();
+    const focusTarget = opener?.isConnected ? opener : openerLabel && document.querySelector(`[data-action="${CSS.escape(openerLabel)}"]`);
+    (focusTarget || document.getElementById("main")).focus();
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (go.disabled) return;
-    go.disabled = true;
+    if (submit.disabled) return;
+    submit.disabled = true;
     cancel.textContent = "Close";
     answer.className = "answer";
     answer.textContent = "Asking…";
@@ -46,68 +46,68 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
       answer.classList.add(result.failed ? "is-critical" : result.done ? "is-good" : "is-warning");
       answer.textContent = result.message;
       announce(result.message);
-      go.remove();
+      submit.remove();
       cancel.focus();
     } catch (error) {
       answer.classList.add("is-critical");
-      answer.textContent = refused(error);
+      answer.textContent = failureText(error);
       cancel.textContent = "Cancel";
-      go.disabled = false;
-      forced?.(error, answer);
+      submit.disabled = false;
+      onRefusal?.(error, answer);
       if (!dialog.isConnected) announce(answer.textContent);
     }
   });
   document.body.append(dialog);
   dialog.showModal();
-  // Not the button that acts: the key that opened the dialog may still be down.
+  // Not the button that sends the request: the key that opened the dialog may still be down.
   (form.querySelector("select") ?? cancel).focus();
 }
 
-let pressed = 0; // how often buttons were: one that has to prepare its dialog may come too late
+let presses = 0; // of buttons: a dialog that takes time to prepare opens only if no other button was pressed
 
 function button(label, open, key, props = {}) {
-  return h("button", { type: "button", "data-action": key, onclick: () => open(++pressed), ...props }, label);
+  return h("button", { type: "button", "data-action": key, onclick: () => open(++presses), ...props }, label);
 }
 
-// called shortens a name for a sentence, as the server does.
-const called = (text) => "\u2068" + named([...text].slice(0, 60).join("")) + "\u2069";
+// quoted shortens a name for a sentence, as the server does.
+const quoted = (text) => "\u2068" + visibleName([...text].slice(0, 60).join("")) + "\u2069";
 
 export function stepDown(role) {
   return button("Step down", () => confirm({
     title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name },
-    text: `${called(role.node_name)} steps down from ${called(role.name)} when its in-flight work has ended, and another node takes over.`,
+    text: `${quoted(role.node_name)} steps down from ${quoted(role.name)} when its in-flight work has ended, and another node takes over.`,
   }), `step_down ${role.name}`);
 }
 
-// fit nodes are in service; those with few roles and little load come first.
-const fit = (node) => node.state === "active";
-const byFitness = (a, b) => fit(b) - fit(a) || a.leads - b.leads || a.load - b.load || a.name.localeCompare(b.name);
+// eligible nodes are active; nodes that lead few roles and have little load come first.
+const eligible = (node) => node.state === "active";
+const byEligibility = (a, b) => eligible(b) - eligible(a) || a.leads - b.leads || a.load - b.load || a.name.localeCompare(b.name);
 
 export function handOver(role) {
   return button("Hand over…", async (press) => {
-    const here = location.hash, wanted = () => press === pressed && here === location.hash;
+    const address = location.hash, stillShown = () => press === presses && address === location.hash;
     let nodes = [];
     try {
-      nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state !== "dead").sort(byFitness);
+      nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state !== "dead").sort(byEligibility);
     } catch (error) {
-      if (!wanted()) return;
+      if (!stillShown()) return;
       return confirm({
         title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name },
-        text: `The nodes cannot be listed: ${error.message}. ${called(role.node_name)} can step down, and any other node takes over.`,
+        text: `The nodes cannot be listed: ${error.message}. ${quoted(role.node_name)} can step down, and any other node takes over.`,
       });
     }
-    if (!wanted()) return;
-    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !fit(node) },
-      `${called(node.name)}: ${node.state}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${called(node.host)})`)));
-    if (!nodes.some(fit)) {
+    if (!stillShown()) return;
+    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !eligible(node) },
+      `${quoted(node.name)}: ${node.state}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${quoted(node.host)})`)));
+    if (!nodes.some(eligible)) {
       return confirm({
         title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
-        text: `No other node is active. ${called(role.node_name)} can step down; it will lead again if no other node does.`,
+        text: `No other node is active. ${quoted(role.node_name)} can step down; it will lead again if no other node does.`,
       });
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
-      text: `${called(role.node_name)} hands ${called(role.name)} over to the node that you choose, which must campaign for the role. The first one leads least.`,
+      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The first one leads least.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);
@@ -119,15 +119,15 @@ export function drain(node) {
   if (drained) {
     return button("End drain", () => confirm({
       title: "End the drain?", verb: "End drain", action: { action: "undrain", node: node.id },
-      text: `${called(node.name)} becomes active again: it accepts work and campaigns for its roles.`,
+      text: `${quoted(node.name)} becomes active again: it accepts work and campaigns for its roles.`,
     }), `drain ${node.id}`, { class: "compact", "aria-label": `End drain: ${node.name}` });
   }
   return button("Drain", () => {
     const force = h("input", { type: "checkbox", id: "force" });
     confirm({
       title: "Drain?", verb: "Drain", action: { action: "drain", node: node.id }, read: () => ({ force: force.checked }),
-      text: `${called(node.name)} stops accepting work, finishes what it has, and hands its roles over.`,
-      forced: (error, answer) => { // offered when it is needed, in a separate step
+      text: `${quoted(node.name)} stops accepting work, finishes what it has, and hands its roles over.`,
+      onRefusal: (error, answer) => { // offered when it is needed, in a separate step
         if (!error.body.forcible || force.isConnected) return;
         answer.after(h("label", { class: "check", for: "force" }, force, "Drain anyway (its roles will have no leader)"));
         force.focus();
@@ -141,14 +141,14 @@ export function processorAction(processor) {
   return button(paused ? "Resume" : "Pause", () => confirm({
     title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
     action: { action: paused ? "resume_processor" : "pause_processor", name: processor.name },
-    text: paused ? `${called(processor.name)} continues where it stopped.` : `${called(processor.name)} starts no further batch until it is resumed. The batch in flight ends.`,
+    text: paused ? `${quoted(processor.name)} continues where it stopped.` : `${quoted(processor.name)} starts no further batch until it is resumed. The batch in flight ends.`,
   }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.name}` });
 }
 
 export function retryAction(processor) {
   return button("Retry", () => confirm({
     title: "Retry now?", verb: "Retry", action: { action: "retry_processor", name: processor.name },
-    text: `${called(processor.name)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
+    text: `${quoted(processor.name)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
   }), `retry ${processor.name}`);
 }
 
@@ -157,7 +157,7 @@ export function replayAction(processor, letter) {
   const what = letter ? `event ${letter.event}` : "all dead letters";
   return button(letter ? "Replay" : "Replay all", () => confirm({
     title: "Replay?", verb: "Replay", action: { action: "replay_dead_letters", name: processor, letters: letter ? [letter.id] : [] },
-    text: `The leader of ${called(processor)} handles ${what} again. An event that fails again stays a dead letter.`,
+    text: `The leader of ${quoted(processor)} handles ${what} again. An event that fails again stays a dead letter.`,
   }), `replay ${letter?.id ?? "all"}`, { class: "compact", "aria-label": `Replay ${what}` });
 }
 
@@ -166,35 +166,35 @@ export function scheduleActions(schedule) {
   return [
     button("Run now", () => confirm({
       title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.name },
-      text: `The leader starts ${called(schedule.name)} once, in addition to its schedule.`,
+      text: `The leader starts ${quoted(schedule.name)} once, in addition to its schedule.`,
     }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run now: ${schedule.name}` }), " ",
     button(paused ? "Resume" : "Pause", () => confirm({
       title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
       action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.name },
-      text: paused ? `${called(schedule.name)} resumes its schedule.` : `${called(schedule.name)} does not run until it is resumed. Running jobs continue.`,
+      text: paused ? `${quoted(schedule.name)} resumes its schedule.` : `${quoted(schedule.name)} does not run until it is resumed. Running jobs continue.`,
     }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
   ];
 }
 
-// lengths are how long an alert can be silenced or acknowledged.
-const lengths = [["30 min", 1800], ["1 h", 3600], ["2 h", 7200], ["8 h", 28800], ["1 d", 86400], ["7 d", 604800]];
+// durations are how long an alert can be silenced or acknowledged.
+const durations = [["30 min", 1800], ["1 h", 3600], ["2 h", 7200], ["8 h", 28800], ["1 d", 86400], ["7 d", 604800]];
 
 export function alertActions(alert) {
   const { alertname, severity, ...labels } = alert.labels ?? {};
   const key = `${alert.name} ${JSON.stringify(labels)}`;
-  const ask = (title, verb, action, text) => () => {
-    const length = h("select", { name: "length" }, lengths.map(([label, seconds]) => h("option", { value: seconds }, label)));
+  const dialog = (title, verb, action, text) => () => {
+    const length = h("select", { name: "length" }, durations.map(([label, seconds]) => h("option", { value: seconds }, label)));
     length.value = "3600";
     confirm({
       title, verb, action: { action, name: alert.name, labels }, read: () => ({ seconds: Number(length.value) }),
-      text: `${called(alert.name)} ${text}`, extra: h("label", {}, "For", length),
+      text: `${quoted(alert.name)} ${text}`, extra: h("label", {}, "For", length),
     });
   };
   return [
-    alert.state === "firing" ? button("Acknowledge", ask("Acknowledge?", "Acknowledge", "acknowledge_alert",
+    alert.state === "firing" ? button("Acknowledge", dialog("Acknowledge?", "Acknowledge", "acknowledge_alert",
       "shows that you handle it. If it still fires when the time is over, it is sent again."),
     `acknowledge ${key}`, { class: "compact", "aria-label": `Acknowledge: ${alert.name}` }) : null, " ",
-    button("Silence", ask("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time is over."),
+    button("Silence", dialog("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time is over."),
       `silence ${key}`, { class: "compact", "aria-label": `Silence: ${alert.name}` }),
   ];
 }

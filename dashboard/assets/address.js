@@ -1,21 +1,21 @@
-// The address of the page after "#": its path, and what it searches, sorts and shows.
+// The address of the page after "#": its path and its parameters.
 
-// path is the parts of the address before "?".
+// path returns the parts of the address before "?".
 export const path = () => location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
 
-const text = () => location.hash.slice(location.hash.indexOf("?") + 1 || location.hash.length);
+const query = () => location.hash.slice(location.hash.indexOf("?") + 1 || location.hash.length);
 
-// wanted returns a value of the address, or another one if it is not there or not one of
-// the known.
-export function wanted(key, otherwise = "", known = null) {
-  const value = new URLSearchParams(text()).get(key);
-  return value === null || (known && !known.includes(value)) ? otherwise : value;
+// parameter returns the value of a parameter, or fallback if the address has none or if it
+// is not one of the known values.
+export function parameter(key, fallback = "", known = null) {
+  const value = new URLSearchParams(query()).get(key);
+  return value === null || (known && !known.includes(value)) ? fallback : value;
 }
 
-// keep puts values into the address, so that it can be sent to another person. Empty ones
-// are removed. The page is not drawn again.
-export function keep(values) {
-  const pairs = new URLSearchParams(text());
+// setParameters writes parameters to the address, so that a link shows the same view, and
+// removes empty ones. It does not draw the page again.
+export function setParameters(values) {
+  const pairs = new URLSearchParams(query());
   for (const [key, value] of Object.entries(values)) {
     if (value === "" || value === false || value === null) pairs.delete(key);
     else pairs.set(key, value);
@@ -24,5 +24,5 @@ export function keep(values) {
   history.replaceState(null, "", pairs.size ? `${before}?${pairs}` : before);
 }
 
-// linked makes the link of a page with values.
-export const linked = (...parts) => "#/" + parts.map(encodeURIComponent).join("/");
+// pageLink returns the link to a page.
+export const pageLink = (...parts) => "#/" + parts.map(encodeURIComponent).join("/");

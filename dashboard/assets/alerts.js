@@ -1,9 +1,9 @@
-// Alerts: those that fire or are about to, the worst first, and then the others.
+// Alerts: firing and pending ones first, by severity, and then the others.
 
 import { alertActions, mayAct } from "./actions.js";
 import { h, name, panel, prose } from "./dom.js";
 import { ago, moment, statusOf, whole } from "./format.js";
-import { aged, asOf } from "./fresh.js";
+import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
 
 const severities = { critical: 0, error: 1, warning: 2, info: 3 };
@@ -15,13 +15,13 @@ function byUrgency(a, b) {
     (urgency[a.state] ?? 3) - (urgency[b.state] ?? 3) || a.name.localeCompare(b.name);
 }
 
-// link is a link to a runbook, if its address is one of the web.
+// link returns a link to a runbook, or its text if that is not a web address.
 function link(address) {
   const web = URL.canParse(address) && ["https:", "http:"].includes(new URL(address).protocol);
   return web ? h("a", { href: address, rel: "noreferrer" }, "Runbook") : prose(address);
 }
 
-// remarks are who handles or has silenced an alert.
+// remarks states who acknowledged or silenced an alert.
 function remarks(alert) {
   const by = (what, who, time) => (who ? h("div", { class: "small" }, h("b", {}, what), " by ", name(who), ` until ${moment(time)}`) : null);
   return [by("Acknowledged", alert.acknowledged_by, alert.acknowledged_until), by("Silenced", alert.silenced_by, alert.silenced_until)];
@@ -40,10 +40,10 @@ function row(alert) {
   const [level, word, shape] = statusOf(alert.state);
   const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
   return h("tr", {},
-    h("td", {}, name(alert.name), h("div", { class: "narrow" }, aged(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
+    h("td", {}, name(alert.name), h("div", { class: "narrow" }, statusWithAge(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
       h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", details(alert)),
       mayAct() && alert.state !== "inactive" && state.alertActions ? h("div", {}, alertActions(alert)) : null),
-    h("td", { class: "wide" }, aged(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
+    h("td", { class: "wide" }, statusWithAge(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
     h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"),
     h("td", { class: "wide" }, details(alert)));
 }
@@ -53,7 +53,7 @@ export default function alerts(page) {
   let drawn = "";
   function draw() {
     const all = [...(state.alerts ?? [])].sort(byUrgency);
-    const text = asOf() + JSON.stringify(all);
+    const text = ageText() + JSON.stringify(all);
     if (text === drawn) return;
     drawn = text;
     if (!all.length) {
@@ -67,7 +67,7 @@ export default function alerts(page) {
   page.replaceChildren(h("h1", { class: "unseen" }, "Alerts"), panel("Alerts", null, body));
   draw();
   const tick = setInterval(() => {
-    if (asOf()) draw();
+    if (ageText()) draw();
     page.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 5000);
   return { title: "Alerts", on: { alerts: draw, stale: draw }, close: () => clearInterval(tick) };

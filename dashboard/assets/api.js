@@ -1,6 +1,6 @@
 // Requests to the server.
 
-export class Refused extends Error {
+class RequestError extends Error {
   constructor(status, message, body = {}) {
     super(message);
     this.status = status;
@@ -12,30 +12,30 @@ export const session = { current: { title: "Tenure", user: "", may_look: true, m
 
 // In milliseconds: an action and its outcome take up to half a minute, and to read a
 // long history up to 20 s.
-const patience = 40_000;
+const requestTimeout = 40_000;
 
-async function ask(path, options) {
+async function request(path, options) {
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(patience), ...options });
+    response = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(requestTimeout), ...options });
   } catch {
-    throw new Refused(0, "the dashboard does not answer");
+    throw new RequestError(0, "the dashboard does not answer");
   }
   let body = {};
   try {
     body = await response.json();
   } catch { /* the response may be that of a proxy in front of the dashboard */ }
-  if (!response.ok) throw new Refused(response.status, body.error ?? `the dashboard answered ${response.status}`, body);
+  if (!response.ok) throw new RequestError(response.status, body.error ?? `the dashboard answered ${response.status}`, body);
   return body;
 }
 
 export function get(path, query = {}) {
-  const wanted = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null));
-  return ask(`api/${path}${wanted.size ? "?" + wanted : ""}`);
+  const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null));
+  return request(`api/${path}${parameters.size ? "?" + parameters : ""}`);
 }
 
 function send(path, body) {
-  return ask(`api/${path}`, {
+  return request(`api/${path}`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-CSRF-Token": session.current.csrf_token },
     body: JSON.stringify(body),
@@ -51,7 +51,7 @@ export async function post(path, body) {
     return await send(path, body);
   } catch (error) {
     if (!error.body.forged) throw error;
-    const now = await ask("api/session").catch(() => before);
+    const now = await request("api/session").catch(() => before);
     if (now.user !== before.user || now.csrf_token === sent) throw error;
     session.current.csrf_token = now.csrf_token;
     return send(path, body);
@@ -59,6 +59,6 @@ export async function post(path, body) {
 }
 
 export async function readSession(login = false) {
-  session.current = await ask(`api/session${login ? "?login" : ""}`);
+  session.current = await request(`api/session${login ? "?login" : ""}`);
   return session.current;
 }

@@ -1,17 +1,17 @@
-// The page as a whole: which part is shown, the visitor, light or dark.
+// The page as a whole: the route, the session, and the connection.
 
 import { h } from "./dom.js";
 import { get, readSession, session } from "./api.js";
 import { setClock } from "./format.js";
 import { path } from "./address.js";
-import { setTitle } from "./signal.js";
+import { setTitle } from "./window-title.js";
 import { drawTimes } from "./times.js";
 import "./printing.js";
-import { unknown } from "./unknown.js";
-import { end, live, open, state } from "./live.js";
+import { notFound } from "./not-found.js";
+import { connect, disconnect, live, state } from "./live.js";
 import { drawConnection, drawHealth } from "./health.js";
 import { drawIncident } from "./incident-bar.js";
-import { drawWho } from "./who.js";
+import { drawUser } from "./user.js";
 import { drawTheme, onTheme } from "./theme.js";
 import overview from "./overview.js";
 import role from "./role.js";
@@ -31,7 +31,7 @@ import login from "./login.js";
 const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts], ["audit", "Audit", audit]];
 // details are the pages of one thing, whose name or id is in the address.
 const details = { role, node, schedule, processor, incident };
-const further = [["timeline", "Timeline", clusterTimeline]]; // a phone has no room for their links
+const unlisted = [["timeline", "Timeline", clusterTimeline]]; // a phone has no room for their links
 const main = document.getElementById("main");
 let current = null, first = true, ended = false;
 
@@ -42,20 +42,20 @@ function route() {
     current = login(main, async () => {
       await readAll().catch(() => {});
       if (location.hash === "#/login") history.replaceState(null, "", "#/");
-      drawWho(drawAnew);
+      drawUser(redrawAll);
       start();
       route();
     }, ended);
     ended = false;
   } else if (Object.hasOwn(details, shown) && rest.length) {
-    let called = rest.join("/");
+    let key = rest.join("/");
     try {
-      called = decodeURIComponent(called);
-    } catch { /* an invalid address is that of nothing */ }
-    current = details[shown](main, called);
+      key = decodeURIComponent(key);
+    } catch { /* the page shows that nothing has this name */ }
+    current = details[shown](main, key);
   } else {
-    const found = rest.length ? null : [...pages, ...further].find(([known]) => known === shown);
-    current = found ? found[2](main) : unknown(main);
+    const found = rest.length ? null : [...pages, ...unlisted].find(([known]) => known === shown);
+    current = found ? found[2](main) : notFound(main);
   }
   setTitle(current.title);
   drawPages(shown);
@@ -74,14 +74,14 @@ function drawPages(shown) {
       known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "unseen" }, " firing")) : null))));
 }
 
-function drawAnew() {
-  drawWho(drawAnew);
+function redrawAll() {
+  drawUser(redrawAll);
   route();
 }
 
 onTheme(() => current?.on.theme?.());
 
-function pass(kind) {
+function forward(kind) {
   live.addEventListener(kind, (event) => current?.on[kind]?.(event.detail));
 }
 
@@ -98,7 +98,7 @@ live.addEventListener("connection", (event) => {
   if (event.detail) check(); // it may be another process, or another version
 });
 live.addEventListener("retry", (event) => { if (event.detail % 3 === 1) check(); }); // the session may have ended
-["now", "work", "alerts", "change", "refresh", "stale", "incidents"].forEach(pass);
+["now", "work", "alerts", "change", "refresh", "stale", "incidents"].forEach(forward);
 
 // check finds out whether this page is still valid: whether its user may view it, and
 // whether another version is served.
@@ -110,23 +110,23 @@ async function check() {
   try {
     await readSession();
     if (session.current.version !== before.version) return location.reload();
-    if (session.current.user !== before.user || session.current.may_look !== before.may_look || session.current.may_act !== before.may_act) outdated(before);
+    if (session.current.user !== before.user || session.current.may_look !== before.may_look || session.current.may_act !== before.may_act) sessionChanged(before);
   } catch (error) {
-    if (error.status === 401) outdated(before, { ...before, user: "", may_look: false, may_act: false });
+    if (error.status === 401) sessionChanged(before, { ...before, user: "", may_look: false, may_act: false });
   } finally {
     checking = false;
   }
 }
 
-function outdated(before, after = session.current) {
+function sessionChanged(before, after = session.current) {
   session.current = after;
   ended = before.user !== "" && after.user === "";
   if (!after.may_look) {
     started = false;
-    end();
+    disconnect();
   }
   document.querySelector("dialog")?.close();
-  drawAnew();
+  redrawAll();
 }
 
 let started = false;
@@ -134,19 +134,19 @@ function start() {
   if (started || !session.current.may_look) return;
   started = true;
   drawConnection();
-  open();
+  connect();
 }
 
 // readAll reads the data of every page; changes arrive over the stream.
 async function readAll() {
-  const seen = await get("now");
-  state.heard = Date.now();
-  state.alertsShown = seen.alerts_shown;
-  state.alertActions = seen.alert_actions;
-  state.work = seen.work;
-  state.alerts = seen.alerts;
-  state.incidents = seen.incidents;
-  live.dispatchEvent(new CustomEvent("now", { detail: (state.now = seen.now) }));
+  const data = await get("now");
+  state.lastMessageAt = Date.now();
+  state.alertsShown = data.alerts_shown;
+  state.alertActions = data.alert_actions;
+  state.work = data.work;
+  state.alerts = data.alerts;
+  state.incidents = data.incidents;
+  live.dispatchEvent(new CustomEvent("now", { detail: (state.now = data.now) }));
 }
 
 async function begin() {
@@ -156,7 +156,7 @@ async function begin() {
     await readSession();
     if (session.current.may_look) await readAll();
   } catch (error) {
-    if (error.status === 401) { // the browser has asked for a password, and should not ask again and again
+    if (error.status === 401) { // the browser has asked for a password, and must not ask again and again
       main.replaceChildren(h("p", { class: "loading" }, "You are not logged in. ", h("button", { type: "button", onclick: begin }, "Log in")));
       return;
     }
@@ -164,7 +164,7 @@ async function begin() {
     setTimeout(begin, error.status === 429 ? 60_000 : 2000);
     return;
   }
-  drawWho(drawAnew);
+  drawUser(redrawAll);
   route();
   start();
   addEventListener("hashchange", route);

@@ -1,10 +1,10 @@
-// What the timelines share: colors, sizes, cut names and the tip under the pointer.
+// Shared by the timelines: colors, sizes, truncated names and the tip under the pointer.
 
 const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
 const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
-const forced = matchMedia("(forced-colors: active)"); // the system has a few colors, and all bars the same
+const forced = matchMedia("(forced-colors: active)"); // the system limits the colors, so all bars have the same
 
-// prepare makes a canvas empty and of a size, and returns what draws on it.
+// prepare clears a canvas, sets its size, and returns its context and colors.
 export function prepare(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -22,8 +22,8 @@ export function prepare(canvas, width, height) {
   return { c, color, palette };
 }
 
-// fit cuts a text to a width.
-export function fit(c, text, width) {
+// truncate shortens a text to a width.
+export function truncate(c, text, width) {
   if (c.measureText(text).width <= width) return text;
   const letters = [...text].slice(0, 40);
   while (letters.length && c.measureText(letters.join("") + "…").width > width) letters.pop();

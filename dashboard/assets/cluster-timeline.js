@@ -1,7 +1,7 @@
 // A timeline over the roles of the cluster, in a range of time.
 
 import { h, panel } from "./dom.js";
-import { keep, wanted } from "./address.js";
+import { parameter, setParameters } from "./address.js";
 import { now } from "./format.js";
 import { lanes } from "./lanes.js";
 
@@ -9,23 +9,23 @@ const ranges = [["600", "10 min"], ["3600", "1 h"], ["21600", "6 h"], ["86400", 
 
 export default function clusterTimeline(page) {
   const range = h("select", { "aria-label": "Range" }, ranges.map(([value, text]) => h("option", { value }, text)));
-  range.value = wanted("range", "3600", ranges.map(([value]) => value));
-  let line = null, later;
+  range.value = parameter("range", "3600", ranges.map(([value]) => value));
+  let line = null, timer;
   function draw() {
     line?.close();
     line = lanes("", new Date(now() - Number(range.value) * 1000), new Date(now()), "Range");
     page.replaceChildren(h("h1", { class: "unseen" }, "Timeline"), panel("Who led which role", [range, line.tools], line.element));
   }
   range.addEventListener("change", () => {
-    keep({ range: range.value });
+    setParameters({ range: range.value });
     draw();
     range.focus();
   });
   draw();
-  const again = () => { clearTimeout(later); later = setTimeout(() => line.reload(), 300); };
+  const reloadSoon = () => { clearTimeout(timer); timer = setTimeout(() => line.reload(), 300); };
   return {
     title: "Timeline",
-    on: { theme: () => line.redraw(), refresh: again, change: (change) => { if (change.events.length) again(); } },
-    close: () => { clearTimeout(later); line.close(); },
+    on: { theme: () => line.redraw(), refresh: reloadSoon, change: (change) => { if (change.events.length) reloadSoon(); } },
+    close: () => { clearTimeout(timer); line.close(); },
   };
 }

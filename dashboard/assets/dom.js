@@ -1,18 +1,18 @@
-// Building elements. Text is only ever set as text, so nothing that a node or a
-// role has in its name can become markup.
+// Builds elements. Text is only ever set as text, so the name of a node or a role
+// cannot become markup.
 
 // Invisible characters, and characters that change the text direction, can make a name
-// look like another one. Sentences contain isolates, so those are replaced in names only.
-const unseen = /[\p{Cc}\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+// appearance like another one. Sentences contain isolates, so those are replaced in names only.
+const invisible = /[\p{Cc}\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 const isolates = /[\u2066-\u2069]/g;
-const number = (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+const codePoint = (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-// visible shows such characters of a sentence as code points.
-export const visible = (text) => String(text).replace(unseen, number);
+// visible replaces invisible characters of a sentence with their code points.
+const visible = (text) => String(text).replace(invisible, codePoint);
 
-// named is visible for a name.
-export const named = (text) => visible(text).replace(isolates, number);
+// visibleName does the same for a name, in which it replaces isolates too.
+export const visibleName = (text) => visible(text).replace(isolates, codePoint);
 
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
@@ -32,7 +32,7 @@ export function h(tag, props = {}, ...children) {
 // name shows a name in its own text direction, cut if there is no room, with the whole
 // name as a title.
 export function name(text, href) {
-  const shown = named(text || "(no name)");
+  const shown = visibleName(text || "(no name)");
   return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
 }
 
@@ -51,7 +51,7 @@ const shapes = {
   action: ["M7 1.200 8.700 5l4.100.4-3.100 2.700 1 4L7 10l-3.700 2.100 1-4L1.200 5.400 5.300 5z"],
 };
 
-// sign is a small shape; there is always a word beside it.
+// sign returns a small shape, which always stands beside a word.
 export function sign(kind) {
   const namespace = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(namespace, "svg");
@@ -79,7 +79,7 @@ export function panel(title, tools, ...body) {
   return h("section", { class: "panel" }, h("header", {}, h("h2", {}, title), tools), body);
 }
 
-// figures shows values with their names; age states how old they are, if that matters.
+// figures shows values with their names, and their age if one is given.
 export function figures(pairs, age) {
   return h("dl", { class: "figures" }, pairs.map(([term, value, note]) => h("div", {}, h("dt", {}, age ? `${term}, ${age}` : term), h("dd", {}, value, note ? h("small", {}, " " + note) : null))));
 }
@@ -90,33 +90,33 @@ export function meter(share, low) {
   return h("span", { class: low ? "meter low" : "meter", "aria-hidden": "true" }, bar);
 }
 
-// become makes an element equal to another one, and replaces only the parts that have
-// changed: a button that the user is about to press stays.
-export function become(old, next) {
+// updateElement makes an element equal to another one. It replaces only the parts that
+// differ, so that a button that the user is about to press stays.
+export function updateElement(old, next) {
   if (old.isEqualNode(next)) return;
   const plain = [...old.childNodes].every((child) => child.nodeType === Node.ELEMENT_NODE);
   if (plain && old.childElementCount && old.childNodes.length === next.childNodes.length && old.cloneNode(false).isEqualNode(next.cloneNode(false))) {
     const parts = [...next.children];
     if (parts.length === old.childElementCount) {
-      [...old.children].forEach((child, i) => become(child, parts[i]));
+      [...old.children].forEach((child, i) => updateElement(child, parts[i]));
       return;
     }
   }
-  const within = (element) => [element, ...element.querySelectorAll("a, button")];
-  const focused = within(old).indexOf(document.activeElement);
+  const focusable = (element) => [element, ...element.querySelectorAll("a, button")];
+  const focused = focusable(old).indexOf(document.activeElement);
   old.replaceWith(next);
-  if (focused >= 0) within(next)[focused]?.focus();
+  if (focused >= 0) focusable(next)[focused]?.focus();
 }
 
-// arrange makes the parts of an element those that are wanted, in their order. The
-// one that has the focus is not moved, which would take it away.
-export function arrange(parent, wanted) {
-  const kept = new Set(wanted);
-  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+// reorder gives an element the wanted children in their order. It does not move the
+// child that has the focus, which would lose the focus.
+export function reorder(parent, children) {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
   let at = parent.firstElementChild;
-  for (const child of wanted) {
+  for (const child of children) {
     if (child !== at && child.contains(document.activeElement)) {
-      while (at !== child) { // those come later
+      while (at !== child) { // those children are inserted after it
         const next = at.nextElementSibling;
         at.remove();
         at = next;
@@ -128,7 +128,7 @@ export function arrange(parent, wanted) {
 }
 
 let announcement;
-// announce makes a screen reader say what the page shows.
+// announce makes a screen reader read a text.
 export function announce(text) {
   clearTimeout(announcement);
   const region = document.getElementById("announcements");

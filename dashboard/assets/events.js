@@ -2,20 +2,20 @@
 
 import { announce, h, panel, sign } from "./dom.js";
 import { get } from "./api.js";
-import { keep, wanted } from "./address.js";
+import { parameter, setParameters } from "./address.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
-import { incidentLink, look, sentence } from "./sentences.js";
+import { appearance, incidentLink, sentence } from "./sentences.js";
 
 export default function events(page) {
-  const filter = { search: wanted("search"), kind: wanted("kind", "fold", ["fold", "incident", "all", "began", "ended", "node", "action"]) };
+  const filter = { search: parameter("search"), kind: parameter("kind", "fold", ["fold", "incident", "all", "began", "ended", "node", "action"]) };
   if (filter.kind === "all") filter.kind = "";
-  let paused = false, waiting = 0, unsaid = [], saying;
+  let paused = false, held = 0, unannounced = [], announceTimer;
   const table = list({
     label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "Nothing of this kind has happened.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
-      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = look(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e), e.incident && e.kind !== "incident" ? [" ", h("a", { href: incidentLink(e.incident), class: "small" }, "Incident")] : ""); } },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = appearance(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e), e.incident && e.kind !== "incident" ? [" ", h("a", { href: incidentLink(e.incident), class: "small" }, "Incident")] : ""); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
     fetch: async (offset, limit) => {
@@ -26,24 +26,24 @@ export default function events(page) {
     },
   });
   const find = h("input", { type: "search", placeholder: "Find a role, node or user", value: filter.search, "aria-label": "Find a role, node or user" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); keep({ search: filter.search }); table.later(); });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); table.refreshSoon(); });
   const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents, and the rest"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
   kinds.value = filter.kind;
-  kinds.addEventListener("change", () => { filter.kind = kinds.value; keep({ kind: filter.kind === "fold" ? "" : filter.kind || "all" }); table.refresh(); });
+  kinds.addEventListener("change", () => { filter.kind = kinds.value; setParameters({ kind: filter.kind === "fold" ? "" : filter.kind || "all" }); table.refresh(); });
   const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");
   hold.addEventListener("click", () => {
     paused = !paused;
-    waiting = 0;
+    held = 0;
     hold.setAttribute("aria-pressed", String(paused));
     hold.textContent = "Hold";
     if (!paused) table.refresh();
   });
-  // say announces new events to a screen reader, at most every few seconds.
-  function say() {
-    if (saying || !unsaid.length) return;
-    announce(unsaid.length === 1 ? h("p", {}, sentence(unsaid[0])).textContent : `${unsaid.length} events`);
-    unsaid = [];
-    saying = setTimeout(() => { saying = undefined; say(); }, 5000);
+  // announceNew makes a screen reader read new events, at most every few seconds.
+  function announceNew() {
+    if (announceTimer || !unannounced.length) return;
+    announce(unannounced.length === 1 ? h("p", {}, sentence(unannounced[0])).textContent : `${unannounced.length} events`);
+    unannounced = [];
+    announceTimer = setTimeout(() => { announceTimer = undefined; announceNew(); }, 5000);
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold, h("a", { href: "#/timeline" }, "Timeline")], table.element));
   const tick = setInterval(table.redraw, 1000);
@@ -55,15 +55,15 @@ export default function events(page) {
       change: (change) => {
         if (!change.events.length) return;
         if (paused) {
-          waiting += change.events.length;
-          hold.textContent = `Hold (${waiting} new)`;
+          held += change.events.length;
+          hold.textContent = `Hold (${held} new)`;
           return;
         }
         table.changed();
-        unsaid.push(...change.events);
-        say();
+        unannounced.push(...change.events);
+        announceNew();
       },
     },
-    close: () => { clearInterval(tick); clearTimeout(saying); },
+    close: () => { clearInterval(tick); clearTimeout(announceTimer); },
   };
 }

@@ -1,6 +1,6 @@
-// How long roles were without a leader: each failover is a point.
+// How long roles were vacant. Each failover is a point.
 
-import { figures, h, name, named, panel, status } from "./dom.js";
+import { figures, h, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
 import { count, duration, grouped, minute, moment, reason, unclean, whole } from "./format.js";
 import { list } from "./table.js";
@@ -43,10 +43,10 @@ function plot(canvas, data) {
     c.fillText(label(at), x(at), height - bottom / 2);
   }
   c.fillStyle = color("--accent");
-  for (const [at, seconds, many] of points) {
-    c.globalAlpha = many > 1 ? 0.75 : 0.55;
+  for (const [at, seconds, failoverCount] of points) {
+    c.globalAlpha = failoverCount > 1 ? 0.75 : 0.55;
     c.beginPath();
-    c.arc(x(at), y(seconds), Math.min(9, 3 + Math.log2(many)), 0, 7);
+    c.arc(x(at), y(seconds), Math.min(9, 3 + Math.log2(failoverCount)), 0, 7);
     c.fill();
   }
   c.globalAlpha = 1;
@@ -69,22 +69,22 @@ function cause(f) {
   const why = unclean(f.reason) ? status("critical", reason(f.reason)) : f.reason ? reason(f.reason) : "–";
   return f.incident ? h("a", { href: incidentLink(f.incident) }, why) : why;
 }
-const stopped = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database, ${count(f.roles, "role")} stood still`));
-// both shows how long the lock was free, and how long no leader gave a sign of life.
-const both = (free, silent) => [duration(free), silent === null ? "" : h("span", { class: "under" }, `silent ${duration(silent)}`)];
-const path = (f) => [f.previous ? [h("bdi", {}, named(f.previous)), " → "] : "", h("bdi", {}, named(f.node_name))];
+const outageLink = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database, ${count(f.roles, "role")} stood still`));
+// vacancyAndSilence shows how long the lock was free, and how long no leader sent a heartbeat.
+const vacancyAndSilence = (free, silent) => [duration(free), silent === null ? "" : h("span", { class: "under" }, `silent ${duration(silent)}`)];
+const path = (f) => [f.previous ? [h("bdi", {}, visibleName(f.previous)), " → "] : "", h("bdi", {}, visibleName(f.node_name))];
 
 export default function failovers(page) {
-  const strip = h("div", {});
+  const summary = h("div", {});
   const canvas = h("canvas", { class: "chart", role: "img", "aria-label": "Failovers" });
-  const none = h("p", { class: "empty" }, "No role has changed its leader yet.");
+  const emptyText = h("p", { class: "empty" }, "No role has changed its leader yet.");
   const period = h("span", { class: "faint small" });
   let data = null;
   const table = list({
     label: "Failovers, the newest first", lines: 3, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.at}`, empty: "No role has changed its leader yet.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
-      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => f.kind ? h("span", { class: "lines" }, stopped(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => f.kind ? h("span", { class: "lines" }, outageLink(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
       { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
       { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.kind ? "–" : name(f.node_name)) },
       { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => h("span", { class: "lines" }, f.kind ? "no node reached the database" : cause(f)) },
@@ -102,20 +102,20 @@ export default function failovers(page) {
   });
   function draw() {
     if (!data) return;
-    strip.replaceChildren(figures([
+    summary.replaceChildren(figures([
       ["Failovers", grouped(data.total)], ["Last 24 h", grouped(data.day)],
       ...[["Median", "median_seconds"], ["95 % within", "p95_seconds"], ["99 % within", "p99_seconds"], ["Longest", "max_seconds"]]
-        .map(([title, key]) => [title, data.total ? both(data[key], data.silent[key]) : "–"]),
+        .map(([title, key]) => [title, data.total ? vacancyAndSilence(data[key], data.silent[key]) : "–"]),
     ]));
     period.textContent = data.since ? `since ${moment(data.since)}; each point is a change of leader` : "";
     canvas.hidden = !data.total;
-    none.hidden = Boolean(data.total);
+    emptyText.hidden = Boolean(data.total);
     canvas.setAttribute("aria-label", data.total
       ? `${grouped(data.total)} failovers over time: half took at most ${duration(data.median_seconds)}, the longest ${duration(data.max_seconds)}. The table below lists them.` : "No failovers");
     if (canvas.parentElement?.clientWidth) plot(canvas, data);
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), strip,
-    panel("Time without a leader", [period, h("a", { href: "#/timeline" }, "Timeline")], h("div", { class: "body" }, h("div", {}, canvas), none)),
+  page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), summary,
+    panel("Time without a leader", [period, h("a", { href: "#/timeline" }, "Timeline")], h("div", { class: "body" }, h("div", {}, canvas), emptyText)),
     panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
   const observer = new ResizeObserver(draw);
   observer.observe(page);

@@ -1,4 +1,4 @@
-// How times, durations and the words of the records read.
+// Times, durations and stored words as text.
 
 let offset = 0; // of the database's clock, in milliseconds
 

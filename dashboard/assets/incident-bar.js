@@ -1,6 +1,6 @@
-// The incident under the banner: its extent, its present state, and the way to its page.
+// The incident under the banner: its extent, its state, and a link to its page.
 
-import { become, h, sign } from "./dom.js";
+import { updateElement, h, sign } from "./dom.js";
 import { count, duration, long, short, since } from "./format.js";
 import { live, state } from "./live.js";
 import { incidentLink, kindOf, timed } from "./sentences.js";
@@ -8,10 +8,10 @@ import { incidentLink, kindOf, timed } from "./sentences.js";
 const bar = document.getElementById("incident");
 const recent = 600; // seconds for which an incident that is over is shown
 
-// present returns the incident to show: open ones first, then faults, then the latest.
-function present() {
-  const worth = (i) => (i.ended ? 0 : 4) + (i.unplanned ? 2 : 0);
-  return (state.incidents ?? []).filter((i) => !i.ended || since(i.ended) < recent).reduce((best, i) => (!best || worth(i) > worth(best) ? i : best), null);
+// shownIncident returns the incident to show: open ones first, then faults, then the latest.
+function shownIncident() {
+  const rank = (i) => (i.ended ? 0 : 4) + (i.unplanned ? 2 : 0);
+  return (state.incidents ?? []).filter((i) => !i.ended || since(i.ended) < recent).reduce((best, i) => (!best || rank(i) > rank(best) ? i : best), null);
 }
 
 // extent states what an incident is about.
@@ -27,19 +27,19 @@ export function outcome(i) {
 }
 
 export function drawIncident() {
-  const i = present();
+  const i = shownIncident();
   if (!i) {
     if (bar.childElementCount) bar.replaceChildren();
     return;
   }
   const level = i.ended ? (i.unplanned ? "warning" : "faint") : i.unplanned || i.vacant ? "critical" : "warning";
-  const said = state.now?.health.incident === i.id; // by the banner
+  const inBanner = state.now?.health.incident === i.id;
   const next = h("div", { class: `is-${level}` }, sign(level === "faint" ? "ended" : level),
-    h("p", {}, h("b", {}, kindOf(i.kind)), said ? "" : [": ", h("span", {}, timed(i.sentence))],
-      h("span", { class: said ? "extent" : "extent below" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
+    h("p", {}, h("b", {}, kindOf(i.kind)), inBanner ? "" : [": ", h("span", {}, timed(i.sentence))],
+      h("span", { class: inBanner ? "extent" : "extent below" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
     h("a", { href: incidentLink(i.id) }, "What happened"));
   if (!bar.childElementCount) bar.append(next);
-  else become(bar.firstElementChild, next);
+  else updateElement(bar.firstElementChild, next);
 }
 
 live.addEventListener("stale", drawIncident);

@@ -1,7 +1,7 @@
-// An incident: what happened, what shows the cause, a timeline over its roles, and every
-// single change.
+// An incident: what happened, the evidence of its cause, a timeline of its roles, and every
+// change.
 
-import { become, figures, h, name, named, panel, status } from "./dom.js";
+import { updateElement, figures, h, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
 import { count, duration, exact, moment, reason, unclean, whole } from "./format.js";
 import { lanes } from "./lanes.js";
@@ -11,8 +11,8 @@ import { kindOf, roleLink, showEntries, timed } from "./sentences.js";
 function moveRow(m) {
   const why = unclean(m.reason) ? status("critical", reason(m.reason)) : reason(m.reason);
   return h("tr", {},
-    h("td", {}, name(m.role, roleLink(m.role)), h("div", { class: "narrow small" }, h("bdi", {}, named(m.from)), " → ", m.to ? h("bdi", {}, named(m.to)) : "no leader")),
-    h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, named(m.by))] : ""),
+    h("td", {}, name(m.role, roleLink(m.role)), h("div", { class: "narrow small" }, h("bdi", {}, visibleName(m.from)), " → ", m.to ? h("bdi", {}, visibleName(m.to)) : "no leader")),
+    h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, visibleName(m.by))] : ""),
     h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended), class: "figure" }, exact(m.ended))),
     h("td", { class: "wide" }, m.to ? name(m.to) : status("critical", "no leader")),
     h("td", { class: "number figure" }, m.to ? duration(m.vacant_seconds) : "–"), h("td", { class: "number figure" }, duration(m.silent_seconds)));
@@ -30,19 +30,19 @@ export default function incident(page, id) {
   const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes and actions" });
   const others = panel("Changes of nodes, and actions", null, events);
   const changes = h("span", { class: "faint small" });
-  let current = null, line = null, later;
+  let current = null, line = null, timer;
 
   function draw() {
     const i = current;
     const level = i.ended ? "faint" : "critical";
-    become(story.firstChild, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, kindOf(i.kind)), status(level, i.ended ? "over" : "continues", i.ended ? "good" : "critical"),
+    updateElement(story.firstChild, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, kindOf(i.kind)), status(level, i.ended ? "over" : "continues", i.ended ? "good" : "critical"),
       h("p", { class: "story" }, timed(i.sentence))));
-    become(facts.firstChild, figures([
-      ["Began", h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.by ? h("bdi", {}, named(i.by)) : "–"],
+    updateElement(facts.firstChild, figures([
+      ["Began", h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.by ? h("bdi", {}, visibleName(i.by)) : "–"],
     ]));
-    become(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text, exact)))));
+    updateElement(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text, exact)))));
     changes.textContent = i.moves.length < i.changes ? `${count(i.moves.length, "change")} of ${i.changes}` : count(i.moves.length, "change");
-    become(moves.firstChild, h("div", {}, i.moves.length ? movesTable(i.moves) : h("p", { class: "empty" }, "No role changed its leader.")));
+    updateElement(moves.firstChild, h("div", {}, i.moves.length ? movesTable(i.moves) : h("p", { class: "empty" }, "No role changed its leader.")));
     others.hidden = !i.events.length;
     showEntries(events, i.events);
   }
@@ -66,10 +66,10 @@ export default function incident(page, id) {
   page.replaceChildren(h("p", { class: "loading" }, "Loading…"));
   read();
   const tick = setInterval(() => { if (current && !current.ended) draw(); }, 1000);
-  const again = () => { clearTimeout(later); later = setTimeout(() => { read(); line?.reload(); }, 300); };
+  const readSoon = () => { clearTimeout(timer); timer = setTimeout(() => { read(); line?.reload(); }, 300); };
   return {
     title: "Incident",
-    on: { incidents: again, refresh: again, theme: () => line?.redraw(), change: (change) => { if (current && !current.ended && change.events.length) again(); } },
-    close: () => { clearInterval(tick); clearTimeout(later); line?.close(); },
+    on: { incidents: readSoon, refresh: readSoon, theme: () => line?.redraw(), change: (change) => { if (current && !current.ended && change.events.length) readSoon(); } },
+    close: () => { clearInterval(tick); clearTimeout(timer); line?.close(); },
   };
 }

@@ -1,4 +1,4 @@
-// How far a processor was behind, over time.
+// The lag of a processor over time.
 
 import { h } from "./dom.js";
 import { prepare } from "./canvas.js";

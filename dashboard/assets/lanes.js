@@ -1,29 +1,29 @@
 // A timeline over several roles: a lane for each role, with a color for each node. It is
-// drawn on a canvas; the tables beside it have the same as text.
+// drawn on a canvas; the tables beside it show the same data as text.
 
-import { h, named } from "./dom.js";
+import { h, visibleName } from "./dom.js";
 import { get } from "./api.js";
-import { fit, prepare, showTip } from "./canvas.js";
+import { truncate, prepare, showTip } from "./canvas.js";
 import { clock, count, duration, long, moment, now, reason, unclean } from "./format.js";
 
-const lane = 18, axis = 24, most = 40; // pixels, and lanes in view
+const lane = 18, axis = 24, maxLanes = 40; // pixels, and lanes in view
 
 // lanes shows the roles of an incident, or all, in a range of time.
-export function lanes(incident, begin, over, whole = "Incident") {
+export function lanes(incident, begin, end, whole = "Incident") {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
   const legend = h("div", { class: "legend" });
   const tip = h("div", { class: "tip" });
   tip.hidden = true;
   const frame = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of the leaders of roles. Left and right move, plus and minus zoom. The tables have the same in words." }, canvas, tip);
   const element = h("div", {}, frame, legend);
-  const first = new Date(begin).getTime(), last = new Date(over).getTime();
-  let from = first, to = last, view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, asked = 0, loading;
+  const first = new Date(begin).getTime(), last = new Date(end).getTime();
+  let from = first, to = last, view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, requests = 0, loading;
 
   async function load() {
-    const mine = ++asked;
+    const request = ++requests;
     try {
       const next = await get("lanes", { incident, from: Math.max(0, Math.floor(from)), to: Math.ceil(to) });
-      if (mine === asked) view = next;
+      if (request === requests) view = next;
     } catch { /* the earlier data stays */ }
     draw();
   }
@@ -40,7 +40,7 @@ export function lanes(incident, begin, over, whole = "Incident") {
 
   function draw() {
     if (!element.isConnected) return;
-    const shown = view.lanes.slice(0, most), width = frame.clientWidth, height = Math.max(1, shown.length) * lane + axis + 8;
+    const shown = view.lanes.slice(0, maxLanes), width = frame.clientWidth, height = Math.max(1, shown.length) * lane + axis + 8;
     const { c, color, palette } = prepare(canvas, width, height);
     gutter = width < 560 ? 96 : 160;
     const x = (time) => gutter + ((time - from) / (to - from)) * (width - gutter - 8);
@@ -50,7 +50,7 @@ export function lanes(incident, begin, over, whole = "Incident") {
       const y = 4 + i * lane;
       c.fillStyle = color("--text");
       c.textAlign = "left";
-      c.fillText(fit(c, named(role.role), gutter - 20), 12, y + lane / 2);
+      c.fillText(truncate(c, visibleName(role.role), gutter - 20), 12, y + lane / 2);
       c.save();
       c.beginPath();
       c.rect(gutter, 0, width - gutter, height);
@@ -59,26 +59,26 @@ export function lanes(incident, begin, over, whole = "Incident") {
       c.restore();
     });
     const more = view.total - shown.length;
-    legend.replaceChildren(...view.nodes.slice(0, 12).map((node, i) => { const mark = h("span", { class: "swatch" }); mark.style.background = palette[i % palette.length]; return h("span", {}, mark, h("bdi", {}, named(node.name))); }),
+    legend.replaceChildren(...view.nodes.slice(0, 12).map((node, i) => { const mark = h("span", { class: "swatch" }); mark.style.background = palette[i % palette.length]; return h("span", {}, mark, h("bdi", {}, visibleName(node.name))); }),
       h("span", {}, "Red: no leader"), more > 0 ? h("span", {}, `${count(more, "more role")} not drawn`) : "");
   }
 
   function drawLane(c, role, x, y, palette, color) {
-    let free = null; // when the role lost its leader
+    let vacantSince = null; // when the role lost its leader
     for (const [began, ended, node, why] of role.spans) {
-      if (free !== null && began > free) gap(c, role, free, began, x, y, color);
+      if (vacantSince !== null && began > vacantSince) gap(c, role, vacantSince, began, x, y, color);
       const left = x(began), right = Math.max(x(ended ?? now()), left + 1);
       c.fillStyle = palette[node % palette.length];
       c.fillRect(left, y + 3, right - left, lane - 6);
       const lasted = long(((ended ?? now()) - began) / 1000);
-      boxes.push({ left, right, top: y, text: `${named(role.role)}: ${named(view.nodes[node].name)}\n${moment(began)}, for ${lasted}${ended === null ? "" : `\n${reason(why)}`}` });
+      boxes.push({ left, right, top: y, text: `${visibleName(role.role)}: ${visibleName(view.nodes[node].name)}\n${moment(began)}, for ${lasted}${ended === null ? "" : `\n${reason(why)}`}` });
       if (ended !== null && unclean(why)) {
         c.fillStyle = color("--critical");
         c.fillRect(right - 2, y + 1, 3, lane - 2);
       }
-      free = ended;
+      vacantSince = ended;
     }
-    if (free !== null && free < now()) gap(c, role, free, now(), x, y, color);
+    if (vacantSince !== null && vacantSince < now()) gap(c, role, vacantSince, now(), x, y, color);
   }
 
   function gap(c, role, began, ended, x, y, color) {
@@ -87,7 +87,7 @@ export function lanes(incident, begin, over, whole = "Incident") {
     c.fillRect(left, y + 2, width, lane - 4);
     c.strokeStyle = color("--critical");
     c.strokeRect(left, y + 2.5, width, lane - 5);
-    boxes.push({ left: left - 2, right: left + width + 2, top: y, text: `${named(role.role)}: no leader for ${duration((ended - began) / 1000)}\nsince ${moment(began)}` });
+    boxes.push({ left: left - 2, right: left + width + 2, top: y, text: `${visibleName(role.role)}: no leader for ${duration((ended - began) / 1000)}\nsince ${moment(began)}` });
   }
 
   function drawAxis(c, x, width, height, color) {

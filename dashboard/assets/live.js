@@ -1,38 +1,38 @@
 // The live connection: one stream of events for the page. It resumes after the last
 // received change, and is closed while the page is hidden.
 
-export const patience = 12_000; // the server sends something at least every 10 s
-const rest = 15_000; // before a hidden page closes its connection
+export const silenceLimit = 12_000; // the server sends something at least every 10 s
+const hiddenDelay = 15_000; // before a hidden page closes its connection
 
 export const live = new EventTarget();
-export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false, incidents: [] };
+export const state = { connected: false, lostAt: 0, lastMessageAt: 0, now: null, work: null, alerts: null, alertsShown: false, incidents: [] };
 
-let wanted = false, source, last = "", watchdog, retry, hidden, failures = 0;
+let enabled = false, source, lastEventId = "", watchdog, retry, hidden, failures = 0;
 
-function tell(kind, detail) {
+function emit(kind, detail) {
   live.dispatchEvent(new CustomEvent(kind, { detail }));
 }
 
 function setConnected(connected) {
   if (state.connected === connected) return;
   state.connected = connected;
-  if (!connected) state.lost = Date.now();
-  tell("connection", connected);
+  if (!connected) state.lostAt = Date.now();
+  emit("connection", connected);
 }
 
-// expect reopens the connection if nothing arrives.
-function expect() {
+// restartWatchdog reconnects if nothing arrives before silenceLimit.
+function restartWatchdog() {
   clearTimeout(watchdog);
-  watchdog = setTimeout(reopen, patience);
+  watchdog = setTimeout(reconnect, silenceLimit);
 }
 
-function reopen() {
+function reconnect() {
   close();
   setConnected(false);
   failures++;
-  tell("retry", failures);
+  emit("retry", failures);
   clearTimeout(retry);
-  retry = setTimeout(open, Math.min(5000, 300 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2));
+  retry = setTimeout(connect, Math.min(5000, 300 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2));
 }
 
 function close() {
@@ -41,11 +41,11 @@ function close() {
   clearTimeout(watchdog);
 }
 
-function on(kind, receive) {
+function listen(kind, receive) {
   source.addEventListener(kind, (event) => {
-    state.heard = Date.now();
-    expect();
-    if (event.lastEventId) last = event.lastEventId;
+    state.lastMessageAt = Date.now();
+    restartWatchdog();
+    if (event.lastEventId) lastEventId = event.lastEventId;
     receive(JSON.parse(event.data));
   });
 }
@@ -57,49 +57,49 @@ function stop() {
   setConnected(false);
 }
 
-// end is for a page whose user may no longer view it.
-export function end() {
-  wanted = false;
+// disconnect closes the connection for good, because the user may no longer view the page.
+export function disconnect() {
+  enabled = false;
   stop();
 }
 
-export function open() {
-  wanted = true;
+export function connect() {
+  enabled = true;
   close();
   clearTimeout(retry);
-  const resumed = last !== "";
-  source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(last) : ""}`);
-  expect();
-  on("hello", () => {
+  const resumed = lastEventId !== "";
+  source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(lastEventId) : ""}`);
+  restartWatchdog();
+  listen("hello", () => {
     const again = !resumed || failures > 0; // requests in the meantime may have got no response
     failures = 0;
     setConnected(true);
-    if (again) tell("refresh");
+    if (again) emit("refresh");
   });
-  on("resync", () => tell("refresh"));
-  on("change", (change) => {
-    tell("change", change);
-    if (change.more) tell("refresh");
+  listen("resync", () => emit("refresh"));
+  listen("change", (change) => {
+    emit("change", change);
+    if (change.more) emit("refresh");
   });
-  on("now", (now) => {
+  listen("now", (now) => {
     state.now = now;
-    tell("now", now);
+    emit("now", now);
   });
-  on("work", (work) => {
+  listen("work", (work) => {
     state.work = work;
-    tell("work", work);
+    emit("work", work);
   });
-  on("alerts", (alerts) => {
+  listen("alerts", (alerts) => {
     state.alerts = alerts;
-    tell("alerts", alerts);
+    emit("alerts", alerts);
   });
-  on("incidents", (incidents) => {
+  listen("incidents", (incidents) => {
     state.incidents = incidents;
-    tell("incidents", incidents);
+    emit("incidents", incidents);
   });
-  on("pulse", () => {});
-  on("end", reopen);
-  source.onerror = reopen;
+  listen("pulse", () => {});
+  listen("end", reconnect);
+  source.onerror = reconnect;
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -107,11 +107,11 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
     hidden = setTimeout(() => {
       stop();
-      state.lost = 0; // it was closed on purpose
-    }, rest);
-  } else if (!source && wanted) {
-    state.lost = Date.now();
-    open();
+      state.lostAt = 0; // it was closed on purpose
+    }, hiddenDelay);
+  } else if (!source && enabled) {
+    state.lostAt = Date.now();
+    connect();
   }
 });
-window.addEventListener("online", () => { if (!state.connected && wanted) open(); });
+window.addEventListener("online", () => { if (!state.connected && enabled) connect(); });

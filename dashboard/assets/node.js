@@ -1,18 +1,18 @@
 // A node: what it is, the roles that it leads, its incidents, and its history.
 
-import { announce, become, figures, h, name, named, panel } from "./dom.js";
+import { announce, updateElement, figures, h, name, visibleName, panel } from "./dom.js";
 import { get } from "./api.js";
 import { drain, mayAct } from "./actions.js";
 import { ago, grouped, long, moment, since, statusOf, whole } from "./format.js";
-import { aged, asOf, staleFor } from "./fresh.js";
+import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
-import { roleStatus, tenureOf } from "./overview.js";
+import { roleStatus, timeInState } from "./overview.js";
 import { incidentLink, kindOf, roleLink, showEntries, timed } from "./sentences.js";
 import { list } from "./table.js";
-import { unknown } from "./unknown.js";
+import { notFound } from "./not-found.js";
 
-// copied is a button that copies a text.
-function copied(text, what) {
+// copyButton is a button that copies a text.
+function copyButton(text, what) {
   return h("button", { type: "button", class: "compact", "aria-label": `Copy the ${what}`, onclick: async (event) => {
     const button = event.currentTarget;
     let done = true;
@@ -31,19 +31,19 @@ function copied(text, what) {
   } }, "Copy");
 }
 
-const known = (pairs) => pairs.filter(([, value]) => value);
+const nonEmpty = (pairs) => pairs.filter(([, value]) => value);
 
 export default function node(page, id) {
   const status = h("span", {}, h("span")), title = h("h1", { tabindex: "-1" }), buttons = h("div", {}), facts = h("div", {}, h("div")), details = h("div", { class: "body" }, h("div"));
   const incidents = h("div", {}, h("div")), events = h("ul", { class: "entries", tabindex: "0", "aria-label": "History of the node" });
-  let current = null, arrived = performance.now(), buttonsFor = "", later;
+  let current = null, arrived = performance.now(), buttonsFor = "", timer;
   const roles = list({
     label: "Roles that it leads", hold: "used", key: (r) => r.name, empty: "It leads no role.", order: { sort: "name" },
     columns: [
       { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
       { title: "State", width: "7rem", narrow: "6.4rem", cell: roleStatus },
       { title: "Term", sort: "term", width: "10rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, String(r.term)) },
-      { title: "For", sort: "began", width: "7rem", narrow: "6rem", cell: (r) => tenureOf(r) },
+      { title: "For", sort: "began", width: "7rem", narrow: "6rem", cell: (r) => timeInState(r) },
     ],
     fetch: (offset, limit, order) => get("roles", { offset, limit, node: id, sort: order.sort, down: order.down ? "1" : "" }),
   });
@@ -51,30 +51,30 @@ export default function node(page, id) {
   function draw() {
     if (!current) return;
     const n = current.node;
-    title.replaceChildren(h("bdi", {}, named(current.name)));
+    title.replaceChildren(h("bdi", {}, visibleName(current.name)));
     const [level, text, shape] = statusOf(n ? (n.drained && n.state === "draining" ? "drained" : n.state) : "left");
-    become(status.firstChild, aged(level, text, shape));
-    const silent = n && n.silent_seconds + (n.state === "dead" ? 0 : staleFor() || (performance.now() - arrived) / 1000);
-    become(facts.firstChild, figures(n ? [
+    updateElement(status.firstChild, statusWithAge(level, text, shape));
+    const silent = n && n.silent_seconds + (n.state === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
+    updateElement(facts.firstChild, figures(n ? [
       ["Leads", grouped(n.leads), n.leads === 1 ? "role" : "roles"],
       [n.state === "dead" ? "Started" : "Up for", n.state === "dead" ? ago(n.started_at) : long(since(n.started_at))],
       ["Last heartbeat", `${n.state === "dead" ? long(silent) : `${Math.max(0, silent).toFixed(0)} s`} ago`, `lease ${long(n.lease_seconds)}`],
       ["Load", n.state === "dead" ? "–" : `${Math.round(100 * n.load)} %`],
       ["In flight", grouped(n.in_flight)], ["Connections", grouped(n.connections)], ["Jobs", grouped(n.jobs)],
-    ] : [["Leads", "0", "roles"]], asOf()));
+    ] : [["Leads", "0", "roles"]], ageText()));
     const pairs = [
-      ["Id", h("span", {}, h("code", { class: "figure" }, id), " ", copied(id, "id"))],
-      ...known(n ? [
-        ["Address", n.address && h("span", {}, h("code", { class: "figure" }, named(n.address)), " ", copied(n.address, "address"))], ["Host", n.host && h("bdi", {}, named(n.host))],
-        ["Version", n.version && h("bdi", {}, named(n.version))], ["Started", h("time", { datetime: n.started_at }, whole(n.started_at))],
-        ["Node roles", (n.roles ?? []).map(named).join(", ")], ["Labels", Object.entries(n.labels ?? {}).map(([key, value]) => `${named(key)}=${named(value)}`).join(", ")],
+      ["Id", h("span", {}, h("code", { class: "figure" }, id), " ", copyButton(id, "id"))],
+      ...nonEmpty(n ? [
+        ["Address", n.address && h("span", {}, h("code", { class: "figure" }, visibleName(n.address)), " ", copyButton(n.address, "address"))], ["Host", n.host && h("bdi", {}, visibleName(n.host))],
+        ["Version", n.version && h("bdi", {}, visibleName(n.version))], ["Started", h("time", { datetime: n.started_at }, whole(n.started_at))],
+        ["Node roles", (n.roles ?? []).map(visibleName).join(", ")], ["Labels", Object.entries(n.labels ?? {}).map(([key, value]) => `${visibleName(key)}=${visibleName(value)}`).join(", ")],
       ] : [["Registry", "The node is no longer in the registry: it left, or its row was removed."]]),
     ];
     if (!details.firstChild.children.length || details.dataset.of !== JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels])) {
       details.dataset.of = JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels]);
       details.replaceChildren(h("dl", { class: "details" }, pairs.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)])));
     }
-    become(incidents.firstChild, h("div", {}, current.incidents.length ? h("ul", { class: "entries", tabindex: "0", "aria-label": "Incidents of the node" }, current.incidents.map((i) => h("li", {},
+    updateElement(incidents.firstChild, h("div", {}, current.incidents.length ? h("ul", { class: "entries", tabindex: "0", "aria-label": "Incidents of the node" }, current.incidents.map((i) => h("li", {},
       h("span"), h("span", { class: "what" }, h("b", {}, kindOf(i.kind)), ": ", timed(i.sentence), " ", h("a", { href: incidentLink(i.id) }, "Details")), h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began)))))
       : h("p", { class: "empty" }, "No incident of this node is known.")));
     const key = n ? `${n.state} ${n.drained}` : "";
@@ -92,10 +92,10 @@ export default function node(page, id) {
       draw();
       showEntries(events, some.rows);
     } catch (error) {
-      if (error.status === 404 && !current) unknown(page, "No node with this id is known.", ["#/nodes", "All nodes"]);
+      if (error.status === 404 && !current) notFound(page, "No node with this id is known.", ["#/nodes", "All nodes"]);
     }
   }
-  const again = () => { clearTimeout(later); later = setTimeout(read, 300); };
+  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 300); };
 
   page.replaceChildren(h("div", { class: "head" }, title, status, buttons), facts, panel("Description", null, details),
     panel("Roles that it leads", null, roles.element), panel("Incidents", null, incidents), panel("History", null, events));
@@ -110,13 +110,13 @@ export default function node(page, id) {
         draw();
       },
       refresh: () => { read(); roles.changed(); },
-      incidents: again,
+      incidents: readSoon,
       change: (change) => {
         if (!change.events.some((e) => e.node === id)) return;
-        again();
+        readSoon();
         roles.changed();
       },
     },
-    close: () => { clearInterval(tick); clearTimeout(later); },
+    close: () => { clearInterval(tick); clearTimeout(timer); },
   };
 }

@@ -2,9 +2,9 @@
 
 import { h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
-import { keep, linked, wanted as asked } from "./address.js";
+import { pageLink, parameter, setParameters } from "./address.js";
 import { ago, grouped, long, since, statusOf } from "./format.js";
-import { aged, staleFor } from "./fresh.js";
+import { statusWithAge, staleSeconds } from "./staleness.js";
 import { list } from "./table.js";
 import { drain, mayAct } from "./actions.js";
 import { showEntries } from "./sentences.js";
@@ -12,20 +12,20 @@ import { showEntries } from "./sentences.js";
 const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
 
 export default function nodes(page) {
-  let wanted = asked("search"), told = "", arrived = performance.now();
-  const heard = (node) => {
-    const silent = node.silent_seconds + (node.state === "dead" ? 0 : staleFor() || (performance.now() - arrived) / 1000);
+  let search = parameter("search"), knownIds = "", arrived = performance.now();
+  const heartbeatAge = (node) => {
+    const silent = node.silent_seconds + (node.state === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
     return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
   };
   const table = list({
     label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
     columns: [
-      { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name, linked("node", n.id)) },
-      { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return aged(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
+      { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name, pageLink("node", n.id)) },
+      { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return statusWithAge(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
       { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
       { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
       { title: "In flight", width: "5rem", number: true, wide: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },
-      { title: "Heard of", width: "6.5rem", wide: true, cell: (n) => heard(n) },
+      { title: "Heard of", width: "6.5rem", wide: true, cell: (n) => heartbeatAge(n) },
       { title: "Up for", width: "7rem", wide: true, cell: (n) => long(since(n.started_at)) },
       { title: "Host", width: "minmax(6rem, 1fr)", wide: true, pale: true, cell: (n) => name(n.address ? `${n.host} (${n.address})` : n.host) },
       { title: "Version", width: "minmax(4rem, 0.6fr)", wide: true, pale: true, cell: (n) => name(n.version || "–") },
@@ -33,13 +33,13 @@ export default function nodes(page) {
       ...(mayAct() ? [{ title: "", width: "6.5rem", narrow: "5.6rem", number: true, cell: (n) => drain(n) ?? "" }] : []),
     ],
     fetch: async (offset, limit) => {
-      const some = await get("nodes", { offset, limit, search: wanted });
+      const some = await get("nodes", { offset, limit, search });
       arrived = performance.now();
       return some;
     },
   });
-  const find = h("input", { type: "search", placeholder: "Find a node or host", value: wanted, "aria-label": "Find a node or host" });
-  find.addEventListener("input", () => { wanted = find.value.trim(); keep({ search: wanted }); table.later(); });
+  const find = h("input", { type: "search", placeholder: "Find a node or host", value: search, "aria-label": "Find a node or host" });
+  find.addEventListener("input", () => { search = find.value.trim(); setParameters({ search }); table.refreshSoon(); });
   const changes = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes" });
   async function readChanges() {
     const { rows } = await get("events", { kind: "node", limit: 60 });
@@ -58,8 +58,8 @@ export default function nodes(page) {
         arrived = now.at;
         table.patch(now.nodes);
         const all = now.nodes.map((node) => node.id).join();
-        if (all !== told || now.all_nodes > now.nodes.length) table.changed(); // there are other nodes, or not all are published
-        told = all;
+        if (all !== knownIds || now.all_nodes > now.nodes.length) table.changed(); // nodes came or left, or the stream does not have all of them
+        knownIds = all;
       },
       refresh: () => { table.changed(); readChanges().catch(() => {}); },
       change: (change) => { if (change.events.some((e) => e.kind === "node")) readChanges().catch(() => {}); },

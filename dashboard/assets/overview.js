@@ -1,63 +1,63 @@
-// The first page: the leaders, the state of the nodes, the last events.
+// The first page: the leaders, the nodes, and the latest events.
 
-import { become, figures, h, meter, name, panel } from "./dom.js";
+import { updateElement, figures, h, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
-import { keep, linked, wanted } from "./address.js";
+import { pageLink, parameter, setParameters } from "./address.js";
 import { ago, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
-import { aged, asOf, staleFor } from "./fresh.js";
+import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
-import { roleLink, showEntries, why } from "./sentences.js";
+import { roleLink, showEntries, lastChange } from "./sentences.js";
 
-// trustOf returns for how long a role stays reserved if its leader becomes silent now.
-export function trustOf(role) {
+// leaseLeft returns for how long a role stays reserved if its leader becomes silent now.
+function leaseLeft(role) {
   const node = state.now?.nodes.find((n) => n.id === role.node);
-  if (!node || role.state === "vacant" || staleFor()) return null;
+  if (!node || role.state === "vacant" || staleSeconds()) return null;
   const age = node.silent_seconds + (state.connected ? (performance.now() - state.now.at) / 1000 : 0);
-  return { left: Math.max(0, node.lease_seconds - age), lease: node.lease_seconds };
+  return { left: Math.max(0, node.lease_seconds - age), length: node.lease_seconds };
 }
 
-export function trustCell(role) {
-  const trust = trustOf(role);
-  if (!trust) return h("span", { class: "faint" }, "–");
-  const share = trust.left / trust.lease;
-  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, trust.left < 100 ? `${trust.left.toFixed(1)} s` : long(trust.left)));
+export function leaseCell(role) {
+  const lease = leaseLeft(role);
+  if (!lease) return h("span", { class: "faint" }, "–");
+  const share = lease.left / lease.length;
+  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, lease.left < 100 ? `${lease.left.toFixed(1)} s` : long(lease.left)));
 }
 
-// sinceWhen is the time since which a role has been in its state.
-const sinceWhen = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
+// inStateSince returns the time since which a role has been in its state.
+const inStateSince = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
 
-// tenureOf is for how long a role has been in its state, as far as that is known.
-export const tenureOf = (role) => (sinceWhen(role) ? long(since(sinceWhen(role)) - staleFor()) : "–");
+// timeInState returns for how long a role has been in its state, as far as that is known.
+export const timeInState = (role) => (inStateSince(role) ? long(since(inStateSince(role)) - staleSeconds()) : "–");
 
 export function roleStatus(role) {
   const [level, text, shape] = statusOf(role.state);
-  return aged(level, text, shape);
+  return statusWithAge(level, text, shape);
 }
 
 export default function overview(page) {
-  const filter = { search: wanted("search"), state: wanted("state", "", ["led", "silent", "vacant"]) };
+  const filter = { search: parameter("search"), state: parameter("state", "", ["led", "silent", "vacant"]) };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name, linked("node", r.node)), h("span", { class: "narrow small faint" }, "for ", tenureOf(r))] },
-    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, why(r)) },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
+    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
-    { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
-    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => trustCell(r) },
+    { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: inStateSince(r) ? `since ${whole(inStateSince(r))}` : null }, timeInState(r)) },
+    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => leaseCell(r) },
   ];
   const roles = list({
-    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: wanted("sort", "state", ["name", "state", "leader", "term", "began"]), down: wanted("down") === "1" },
-    ordered: (order) => keep({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
+    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: parameter("sort", "state", ["name", "state", "leader", "term", "began"]), down: parameter("down") === "1" },
+    ordered: (order) => setParameters({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
     fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, sort: order.sort, down: order.down ? "1" : "" }),
   });
   const find = h("input", { type: "search", placeholder: "Find a role or leader", value: filter.search, "aria-label": "Find a role or leader" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); keep({ search: filter.search }); roles.later(); });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); roles.refreshSoon(); });
   const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
   states.value = filter.state;
-  states.addEventListener("change", () => { filter.state = states.value; keep({ state: filter.state }); roles.refresh(); });
+  states.addEventListener("change", () => { filter.state = states.value; setParameters({ state: filter.state }); roles.refresh(); });
 
-  const strip = h("div", {}, h("div"));
+  const summary = h("div", {}, h("div"));
   const nodes = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Nodes and their load" }, h("div"));
   const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Latest events" });
   let failovers = null, recent = [];
@@ -65,20 +65,20 @@ export default function overview(page) {
   function drawNow() {
     const n = state.now;
     if (!n) return;
-    become(strip.firstChild, figures([
+    updateElement(summary.firstChild, figures([
       ["Roles led", grouped(n.led + n.silent), `of ${grouped(n.roles)}`],
       ["Vacant", grouped(n.vacant)],
       ["Living nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
       ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
       ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],
-    ], asOf()));
+    ], ageText()));
     const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
-    become(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },
+    updateElement(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
         const [level, text, shape] = statusOf(node.state);
-        return h("tr", {}, h("td", {}, name(node.name, linked("node", node.id))), h("td", {}, aged(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
+        return h("tr", {}, h("td", {}, name(node.name, pageLink("node", node.id))), h("td", {}, statusWithAge(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
           h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
       }))) : h("p", { class: "empty" }, "No node has joined yet."));
   }
@@ -87,19 +87,19 @@ export default function overview(page) {
     showEntries(events, recent);
   }
 
-  // newest are the last events, which arrive in two ways.
-  const newest = (...lists) => [...new Map(lists.flat().map((event) => [event.number, event])).values()].sort((a, b) => b.number - a.number).slice(0, 30);
+  // mergeNewest returns the newest of several lists of events, each event once.
+  const mergeNewest = (...lists) => [...new Map(lists.flat().map((event) => [event.number, event])).values()].sort((a, b) => b.number - a.number).slice(0, 30);
 
   async function readRest() {
     const [some, all] = await Promise.all([get("events", { limit: 30, fold: 1 }), get("failovers", { limit: 1 })]);
-    recent = newest(some.rows, recent.filter((event) => event.number > (some.rows[0]?.number ?? 0)));
+    recent = mergeNewest(some.rows, recent.filter((event) => event.number > (some.rows[0]?.number ?? 0)));
     failovers = all;
     drawNow();
     drawEvents();
   }
 
   page.replaceChildren(
-    h("h1", { class: "unseen" }, "Overview"), strip,
+    h("h1", { class: "unseen" }, "Overview"), summary,
     h("div", { class: "split" },
       panel("Roles", [find, states], roles.element),
       h("div", { class: "column" },
@@ -110,10 +110,10 @@ export default function overview(page) {
 
   const tick = setInterval(() => {
     roles.redraw();
-    if (staleFor()) drawNow();
+    if (staleSeconds()) drawNow();
     events.querySelectorAll("li > time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 1000);
-  let later;
+  let timer;
   return {
     title: "Overview",
     on: {
@@ -122,17 +122,17 @@ export default function overview(page) {
       change: (change) => {
         if (change.roles.length) {
           roles.patch(change.roles); // immediately
-          roles.changed(); // their order and number may be others
+          roles.changed(); // their order and number may have changed
         }
-        recent = newest(recent, change.events);
+        recent = mergeNewest(recent, change.events);
         drawEvents();
-        clearTimeout(later);
-        later = setTimeout(() => readRest().catch(() => {}), 1500);
+        clearTimeout(timer);
+        timer = setTimeout(() => readRest().catch(() => {}), 1500);
       },
       alerts: drawNow,
       stale: drawNow,
-      incidents: () => { clearTimeout(later); later = setTimeout(() => readRest().catch(() => {}), 300); },
+      incidents: () => { clearTimeout(timer); timer = setTimeout(() => readRest().catch(() => {}), 300); },
     },
-    close: () => { clearInterval(tick); clearTimeout(later); },
+    close: () => { clearInterval(tick); clearTimeout(timer); },
   };
 }

@@ -1,16 +1,16 @@
 // Printing: tables are printed as a whole, with the cluster and the time.
 
 import { session } from "./api.js";
-import { named } from "./dom.js";
-import { asOf } from "./fresh.js";
+import { visibleName } from "./dom.js";
+import { ageText } from "./staleness.js";
 import { now, whole } from "./format.js";
 import { lists } from "./table.js";
 
 const heading = document.getElementById("printed");
-const state = () => (asOf() ? `, state ${asOf()}` : "");
+const state = () => (ageText() ? `, state ${ageText()}` : "");
 
 function drawHeading() {
-  heading.textContent = named(`${document.title} · ${whole(now())}${state()} · ${location.origin}${location.pathname}`);
+  heading.textContent = visibleName(`${document.title} · ${whole(now())}${state()} · ${location.origin}${location.pathname}`);
 }
 
 // print reads the rows that are not in view, and prints.

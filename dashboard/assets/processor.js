@@ -1,41 +1,41 @@
 // A processor or outbox: its lag over time, its errors, and its dead letters.
 
-import { become, figures, h, name, named, panel, prose, status } from "./dom.js";
+import { updateElement, figures, h, name, visibleName, panel, prose, status } from "./dom.js";
 import { get } from "./api.js";
 import { mayAct, processorAction, replayAction, retryAction } from "./actions.js";
 import { ago, duration, grouped, long, since, until } from "./format.js";
-import { asOf } from "./fresh.js";
+import { ageText } from "./staleness.js";
 import { lagChart } from "./lag-chart.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
-import { unknown } from "./unknown.js";
+import { notFound } from "./not-found.js";
 import { changesTable, table, time } from "./work-parts.js";
 import { processorState } from "./work.js";
 
-function letterRow(called, letter) {
+function letterRow(processorName, letter) {
   return h("tr", {},
     h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "is replayed", "began")) : null),
     h("td", {}, letter.error ? prose(letter.error) : letter.skipped_by ? ["skipped by ", name(letter.skipped_by)] : "–"),
     h("td", { class: "wide number figure" }, grouped(letter.attempts)), h("td", { class: "wide" }, time(letter.failed_at)),
-    mayAct() ? h("td", { class: "actions" }, letter.replay ? "" : replayAction(called, letter)) : null);
+    mayAct() ? h("td", { class: "actions" }, letter.replay ? "" : replayAction(processorName, letter)) : null);
 }
 
-export default function processor(page, called) {
-  const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), trouble = h("div", {}, h("div"));
+export default function processor(page, processorName) {
+  const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const letters = h("div", {}), all = h("span"), changes = h("div", {}), chart = lagChart(), lagText = h("p", { class: "small faint" });
-  let detail = null, drawn = "", buttonsFor = "", later, expected = "";
-  const mine = () => state.work?.processors.find((p) => p.name === called);
+  let detail = null, drawn = "", buttonsFor = "", timer, lastState = "";
+  const current = () => state.work?.processors.find((p) => p.name === processorName);
 
   function draw() {
-    const p = mine();
+    const p = current();
     if (!p) return;
-    become(sign.firstChild, processorState(p));
-    become(facts.firstChild, figures([
+    updateElement(sign.firstChild, processorState(p));
+    updateElement(facts.firstChild, figures([
       ["Behind", grouped(p.behind), p.behind === 1 ? "event" : "events"], ["Oldest waits", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
-      ["Failed attempts", grouped(p.errors)], ["Dead letters", grouped(p.dead_letters)], ["Runs on", p.led ? name(p.node_name) : "–"], ["Kind", named(p.kind)], ["Role", name(p.role, roleLink(p.role))],
-    ], asOf()));
+      ["Failed attempts", grouped(p.errors)], ["Dead letters", grouped(p.dead_letters)], ["Runs on", p.led ? name(p.node_name) : "–"], ["Kind", visibleName(p.kind)], ["Role", name(p.role, roleLink(p.role))],
+    ], ageText()));
     const failing = p.last_error && (p.errors || p.status === "failed");
-    become(trouble.firstChild, h("div", {}, failing ? h("p", { class: "panel body is-critical" }, prose(p.last_error), p.next_attempt_at && p.status !== "failed" ? ` Next attempt ${until(p.next_attempt_at)}.` : "") : null));
+    updateElement(errorPanel.firstChild, h("div", {}, failing ? h("p", { class: "panel body is-critical" }, prose(p.last_error), p.next_attempt_at && p.status !== "failed" ? ` Next attempt ${until(p.next_attempt_at)}.` : "") : null));
     const key = `${p.status} ${p.errors > 0}`;
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
@@ -52,8 +52,8 @@ export default function processor(page, called) {
     if (text === drawn) return;
     drawn = text;
     const focused = document.activeElement?.getAttribute?.("data-action");
-    all.replaceChildren(mayAct() && detail.dead_letters.some((l) => !l.replay) ? replayAction(called) : "");
-    letters.replaceChildren(detail.dead_letters.length ? table("Dead letters", [["Event"], ["Error"], ["Attempts", "wide number"], ["Failed", "wide"], ...(mayAct() ? [["", "actions"]] : [])], detail.dead_letters.map((l) => letterRow(called, l)))
+    all.replaceChildren(mayAct() && detail.dead_letters.some((l) => !l.replay) ? replayAction(processorName) : "");
+    letters.replaceChildren(detail.dead_letters.length ? table("Dead letters", [["Event"], ["Error"], ["Attempts", "wide number"], ["Failed", "wide"], ...(mayAct() ? [["", "actions"]] : [])], detail.dead_letters.map((l) => letterRow(processorName, l)))
       : h("p", { class: "empty" }, "There is no dead letter."));
     changes.replaceChildren(changesTable(detail.changes));
     if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
@@ -61,32 +61,32 @@ export default function processor(page, called) {
 
   async function read() {
     try {
-      detail = await get("processor", { name: called });
+      detail = await get("processor", { name: processorName });
       drawDetail();
       draw();
     } catch (error) {
-      if (error.status === 404 && !detail) unknown(page, "No processor of this name is known.", ["#/work", "All processors"]);
+      if (error.status === 404 && !detail) notFound(page, "No processor of this name is known.", ["#/work", "All processors"]);
     }
   }
-  const again = () => { clearTimeout(later); later = setTimeout(read, 1200); }; // an earlier result is used for a second
+  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 1200); }; // an earlier result is used for a second
 
-  page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), sign, buttons), facts, trouble,
+  page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(processorName))), sign, buttons), facts, errorPanel,
     panel("Events that wait", h("span", { class: "faint small" }, "at most the last 6 hours, since the dashboard started"), h("div", { class: "body" }, chart.element, lagText)),
     panel("Dead letters", all, letters), panel("Changes by operators", null, changes));
   draw();
   read();
-  const tick = setInterval(draw, 1000), slow = setInterval(again, 15_000);
+  const tick = setInterval(draw, 1000), slow = setInterval(readSoon, 15_000);
   return {
-    title: called,
+    title: processorName,
     on: {
       work: () => {
         draw();
-        const now = JSON.stringify(mine());
-        if (now !== expected) again();
-        expected = now;
+        const now = JSON.stringify(current());
+        if (now !== lastState) readSoon();
+        lastState = now;
       },
-      refresh: again, stale: draw, theme: () => chart.redraw(),
+      refresh: readSoon, stale: draw, theme: () => chart.redraw(),
     },
-    close: () => { clearInterval(tick); clearInterval(slow); clearTimeout(later); chart.close(); },
+    close: () => { clearInterval(tick); clearInterval(slow); clearTimeout(timer); chart.close(); },
   };
 }

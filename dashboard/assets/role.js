@@ -1,21 +1,21 @@
 // A role: its current leader, its earlier leaders, and every term.
 
-import { become, figures, h, name, named, panel, status } from "./dom.js";
+import { updateElement, figures, h, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { linked } from "./address.js";
+import { pageLink } from "./address.js";
 import { duration, grouped, moment, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
-import { aged, asOf, staleFor } from "./fresh.js";
+import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { list } from "./table.js";
-import { why } from "./sentences.js";
+import { lastChange } from "./sentences.js";
 import { timeline } from "./timeline.js";
-import { tenureOf, trustCell } from "./overview.js";
+import { timeInState, leaseCell } from "./overview.js";
 import { handOver, mayAct, stepDown } from "./actions.js";
 
-export default function role(page, called) {
+export default function role(page, roleName) {
   const facts = h("div", {}, h("div"));
   const buttons = h("div", {});
   const state = h("span", {}, h("span")), story = h("p", { class: "story" }, h("span"));
-  const line = timeline(called);
+  const line = timeline(roleName);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
   const terms = list({
     label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "No node has led this role yet.",
@@ -28,38 +28,38 @@ export default function role(page, called) {
       { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
       { title: "Silent before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(t.silent_seconds)) },
     ],
-    fetch: (offset, limit) => get("terms", { role: called, offset, limit }),
+    fetch: (offset, limit) => get("terms", { role: roleName, offset, limit }),
   });
 
-  // summary is a sentence that states since when the role is in its state, and why.
+  // summary returns a sentence that states since when the role is in its state, and why.
   function summary(now) {
     const began = now.ended ?? (now.state === "vacant" ? null : now.began);
     const known = now.state === "vacant" || now.previous;
-    return [asOf() ? `As of ${short(staleFor())} ago: ` : "", now.state === "vacant" ? "No node leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
-      known ? [": ", why(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, no node led for ${duration(now.vacant_seconds)}` : "", "."];
+    return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", now.state === "vacant" ? "No node leads" : [h("bdi", {}, visibleName(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+      known ? [": ", lastChange(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, no node led for ${duration(now.vacant_seconds)}` : "", "."];
   }
 
   function ending(term) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
-    if (!term.ended && current.term === term.term) return current.state === "vacant" ? aged("critical", "its node is gone") : aged("good", "continues");
+    if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node is gone") : statusWithAge("good", "continues");
     const text = reason(term.reason);
-    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
+    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, visibleName(term.by))) : ""];
   }
 
   function draw() {
     if (!current) return;
     const [level, text, shape] = statusOf(current.state);
-    become(state.firstChild, aged(level, text, shape));
+    updateElement(state.firstChild, statusWithAge(level, text, shape));
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
-    become(story.firstChild, h("span", {}, summary(current)));
-    become(facts.firstChild, figures([
-      ["Leader", current.state === "vacant" ? "none" : name(current.node_name, linked("node", current.node)), current.state === "vacant" ? "" : undefined],
+    updateElement(story.firstChild, h("span", {}, summary(current)));
+    updateElement(facts.firstChild, figures([
+      ["Leader", current.state === "vacant" ? "none" : name(current.node_name, pageLink("node", current.node)), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
-      [current.state === "vacant" ? "Vacant for" : "Tenure", tenureOf(current)],
-      ["Trust", trustCell(current)],
+      [current.state === "vacant" ? "Vacant for" : "Tenure", timeInState(current)],
+      ["Trust", leaseCell(current)],
       ["Failovers seen", failovers ? grouped(failovers.total) : "–"],
       ["Median without leader", failovers?.total ? duration(failovers.median_seconds) : "–"],
-    ], asOf()));
+    ], ageText()));
     terms.redraw();
     const key = `${current.state !== "vacant"} ${current.term}`;
     if (mayAct() && key !== buttonsFor) {
@@ -70,41 +70,41 @@ export default function role(page, called) {
 
   async function read() {
     try {
-      ({ role: current, failovers } = await get("role", { name: called }));
+      ({ role: current, failovers } = await get("role", { name: roleName }));
       draw();
     } catch (error) {
       if (error.status !== 404) return;
       unknown = true;
-      page.replaceChildren(h("h1", {}, h("bdi", {}, named(called))), h("p", { class: "panel empty" }, "No role of this name is known: none has been led, or its row was removed."));
+      page.replaceChildren(h("h1", {}, h("bdi", {}, visibleName(roleName))), h("p", { class: "panel empty" }, "No role of this name is known: none has been led, or its row was removed."));
     }
   }
 
   page.replaceChildren(
-    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), state, buttons, story), facts,
+    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story), facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
       h("span", {}, "Bars: terms"), h("span", {}, "Notch: unplanned end"), h("span", {}, "Hatched: no leader"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
   read();
   const tick = setInterval(draw, 1000);
-  let later;
+  let timer;
   return {
-    title: called,
+    title: roleName,
     on: {
       now: draw,
       theme: () => line.redraw(),
-      refresh: () => { read(); line.reload(); terms.later(); },
+      refresh: () => { read(); line.reload(); terms.refreshSoon(); },
       change: (change) => {
-        const mine = change.roles.find((r) => r.name === called);
-        if (!mine && !change.events.some((e) => e.role === called)) return;
+        const changed = change.roles.find((r) => r.name === roleName);
+        if (!changed && !change.events.some((e) => e.role === roleName)) return;
         if (unknown) return dispatchEvent(new HashChangeEvent("hashchange")); // it is led for the first time
-        if (mine) current = mine;
+        if (changed) current = changed;
         draw();
-        terms.later();
+        terms.refreshSoon();
         line.reload(50);
-        clearTimeout(later);
-        later = setTimeout(read, 300);
+        clearTimeout(timer);
+        timer = setTimeout(read, 300);
       },
     },
-    close: () => { clearInterval(tick); clearTimeout(later); line.close(); },
+    close: () => { clearInterval(tick); clearTimeout(timer); line.close(); },
   };
 }

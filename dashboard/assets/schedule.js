@@ -1,13 +1,13 @@
 // A schedule: its next ticks, its runs with their output and errors, and its changes.
 
-import { become, figures, h, name, named, panel, prose, status } from "./dom.js";
+import { updateElement, figures, h, name, visibleName, panel, prose, status } from "./dom.js";
 import { get } from "./api.js";
 import { mayAct, scheduleActions } from "./actions.js";
 import { ago, count, duration, grouped, statusOf, until, whole } from "./format.js";
-import { asOf } from "./fresh.js";
+import { ageText } from "./staleness.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
-import { unknown } from "./unknown.js";
+import { notFound } from "./not-found.js";
 import { changesTable, table, time } from "./work-parts.js";
 import { scheduleState } from "./work.js";
 
@@ -34,7 +34,7 @@ function output(run) {
 
 function runRow(run) {
   const [level, text, shape] = statusOf(run.state);
-  const why = run.manual ? `asked by ${named(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
+  const why = run.manual ? `asked by ${visibleName(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
   return h("tr", { "data-run": run.id },
     h("td", {}, time(run.scheduled_for), why ? h("div", { class: "small faint" }, why) : null),
     h("td", {}, status(level, text, shape), run.attempt > 1 ? h("div", { class: "small faint" }, `attempt ${run.attempt}`) : null, run.retry_at ? h("div", { class: "small faint" }, "retry ", time(run.retry_at)) : null),
@@ -42,22 +42,22 @@ function runRow(run) {
     h("td", {}, run.error ? h("div", { class: "is-critical" }, prose(run.error)) : null, output(run), !run.error && !run.output_bytes ? "–" : null));
 }
 
-export default function schedule(page, called) {
-  const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), trouble = h("div", {}, h("div"));
+export default function schedule(page, scheduleName) {
+  const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const next = h("div", { class: "body" }), runs = h("div", {}), changes = h("div", {});
-  let detail = null, drawn = "", buttonsFor = "", later, expected = "";
-  const mine = () => state.work?.schedules.find((s) => s.name === called);
+  let detail = null, drawn = "", buttonsFor = "", timer, lastState = "";
+  const current = () => state.work?.schedules.find((s) => s.name === scheduleName);
 
   function draw() {
-    const s = mine();
+    const s = current();
     if (!s) return;
-    become(sign.firstChild, scheduleState(s));
-    become(facts.firstChild, figures([
-      ["When", h("code", { class: "figure" }, named(s.expression)), named(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
+    updateElement(sign.firstChild, scheduleState(s));
+    updateElement(facts.firstChild, figures([
+      ["When", h("code", { class: "figure" }, visibleName(s.expression)), visibleName(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
       ["Running", grouped(s.running)], ["Waiting", grouped(s.waiting)], ["Failures", grouped(s.failures)], ["Role", name(s.role, roleLink(s.role))],
-    ], asOf()));
+    ], ageText()));
     const text = s.problem || (s.failed_in_row ? s.last?.error : "");
-    become(trouble.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
+    updateElement(errorPanel.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
     if (mayAct() && buttonsFor !== String(s.paused)) {
       buttonsFor = String(s.paused);
       buttons.replaceChildren(...scheduleActions(s));
@@ -78,31 +78,31 @@ export default function schedule(page, called) {
 
   async function read() {
     try {
-      detail = await get("schedule", { name: called });
+      detail = await get("schedule", { name: scheduleName });
       drawDetail();
       draw();
     } catch (error) {
-      if (error.status === 404 && !detail) unknown(page, "No schedule of this name is known.", ["#/work", "All schedules"]);
+      if (error.status === 404 && !detail) notFound(page, "No schedule of this name is known.", ["#/work", "All schedules"]);
     }
   }
-  const again = () => { clearTimeout(later); later = setTimeout(read, 1200); }; // an earlier result is used for a second
+  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 1200); }; // an earlier result is used for a second
 
-  page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), sign, buttons), facts, trouble,
+  page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(scheduleName))), sign, buttons), facts, errorPanel,
     panel("Next ticks", null, next), panel("Runs", h("span", { class: "faint small" }, "the latest first"), runs), panel("Changes by operators", null, changes));
   draw();
   read();
   const tick = setInterval(draw, 1000);
   return {
-    title: called,
+    title: scheduleName,
     on: {
       work: () => {
         draw();
-        const now = JSON.stringify(mine());
-        if (now !== expected) again();
-        expected = now;
+        const now = JSON.stringify(current());
+        if (now !== lastState) readSoon();
+        lastState = now;
       },
-      refresh: again, stale: draw,
+      refresh: readSoon, stale: draw,
     },
-    close: () => { clearInterval(tick); clearTimeout(later); },
+    close: () => { clearInterval(tick); clearTimeout(timer); },
   };
 }

@@ -1,6 +1,6 @@
 // An event as a sentence, and as an entry of a list.
 
-import { arrange, h, named, sign } from "./dom.js";
+import { reorder, h, visibleName, sign } from "./dom.js";
 import { action, ago, duration, lately, reason, shortTerm, unclean, whole } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
@@ -13,8 +13,8 @@ const kinds = {
 };
 export const kindOf = (kind) => kinds[kind] ?? kind;
 
-function called(text, href) {
-  const shown = h("bdi", {}, named(text || "(no name)"));
+function nameLink(text, href) {
+  const shown = h("bdi", {}, visibleName(text || "(no name)"));
   return href ? h("a", { href, dir: "auto" }, shown) : shown;
 }
 
@@ -22,33 +22,33 @@ const term = (number) => h("span", { class: "whole" }, shortTerm(number));
 
 // sentence describes an event, as parts of an element.
 export function sentence(event) {
-  const who = h("b", {}, called(event.node_name));
-  const role = event.role && called(event.role, roleLink(event.role));
-  const asked = event.by ? [", asked by ", called(event.by)] : [];
+  const who = h("b", {}, nameLink(event.node_name));
+  const role = event.role && nameLink(event.role, roleLink(event.role));
+  const requested = event.by ? [", asked by ", nameLink(event.by)] : [];
   switch (event.kind) {
     case "began":
       return [who, " leads ", role, " in term ", term(event.term), event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
     case "ended":
-      return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
+      return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...requested].flat();
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];
       if (event.status === "dead") return [who, " was marked dead"];
-      return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...asked];
+      return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...requested];
     case "incident":
       return [h("b", {}, kindOf(event.status)), ": ", timed(event.detail), " ", h("a", { href: incidentLink(event.incident) }, "Details")].flat();
     default: {
-      const about = role ?? (event.node_name ? called(event.node_name) : event.detail ? called(event.detail) : "");
-      return [h("b", {}, called(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
+      const about = role ?? (event.node_name ? nameLink(event.node_name) : event.detail ? nameLink(event.detail) : "");
+      return [h("b", {}, nameLink(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
     }
   }
 }
 
-// timed is a sentence of the server, whose times are between marks.
+// timed returns a sentence of the server with its marked times formatted.
 export const timed = (text, show = lately) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, show(part)) : part));
 
-// look is the shape and the color of an event.
-export function look(event) {
+// appearance returns the shape and the color of an event.
+export function appearance(event) {
   if (event.kind === "incident") return event.unplanned ? ["critical", "is-critical"] : ["ended", "is-faint"];
   if (event.kind === "began") return ["began", "is-good"];
   if (event.kind === "action") return ["action", "is-faint"];
@@ -61,25 +61,25 @@ export function look(event) {
 const keyOf = (event) => [event.number, event.at, ...(event.kind === "incident" ? [event.incident, event.detail] : [])].join(" ");
 
 function entry(event) {
-  const [shape, color] = look(event);
+  const [shape, color] = appearance(event);
   return h("li", { "data-key": keyOf(event) }, h("span", { class: color }, sign(shape)), h("span", { class: "what" }, sentence(event)),
     h("time", { datetime: event.at, title: whole(event.at) }, ago(event.at)));
 }
 
-// showEntries makes a list show events. Those that it already shows stay unchanged: the
-// user may be reading them.
+// showEntries shows events in a list. It does not touch entries that the list already has,
+// because the user may be reading them.
 export function showEntries(list, events) {
   const known = new Map([...list.children].map((item) => [item.dataset.key, item]));
-  arrange(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, h("span"), h("span", {}, "Nothing has happened yet."))]);
+  reorder(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, h("span"), h("span", {}, "Nothing has happened yet."))]);
 }
 
-// why states the reason for the last change of a role's leader.
-export function why(role) {
+// lastChange states the reason for the last change of a role's leader.
+export function lastChange(role) {
   const vacant = role.state === "vacant";
   if (vacant && !role.ended) return h("span", {}, "its node is gone");
   const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
   if (!who) return h("span", { class: "faint" }, "–");
-  const text = reason(what), asked = by ? [", asked by ", called(by)] : "";
-  return h("span", { class: unclean(what) ? "is-critical" : "", title: `${named(who)} ${text}${by ? `, asked by ${named(by)}` : ""}` },
-    unclean(what) ? [sign("critical"), " "] : "", called(who), " ", text, asked);
+  const text = reason(what), requested = by ? [", asked by ", nameLink(by)] : "";
+  return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, asked by ${visibleName(by)}` : ""}` },
+    unclean(what) ? [sign("critical"), " "] : "", nameLink(who), " ", text, requested);
 }

@@ -1,30 +1,30 @@
-// A list of any length, of which only the rows in view exist. Rows come from the
-// server, some at a time.
+// A list of any length that creates elements only for the rows in view. It reads rows from
+// the server in parts.
 
-import { announce, arrange, become, h } from "./dom.js";
+import { announce, reorder, updateElement, h } from "./dom.js";
 
 const chunk = 100; // rows per request
 const spare = 6; // rows beyond the edges
 const tallest = 8_000_000; // pixels: browsers draw nothing beyond some height
-const soon = 120; // milliseconds in which changes are combined
+const refreshDelay = 120; // milliseconds in which changes are combined
 
-// lists are those of the shown page, for printing.
+// lists holds the lists of the shown page, for printing.
 export const lists = new Set();
 
 const small = matchMedia("(max-width: 760px)"), coarse = matchMedia("(pointer: coarse)");
 
-// heightOf is the height of a row, which grows with the type.
+// heightOf returns the height of a row, which grows with the font size.
 function heightOf(lines) {
   const type = parseFloat(getComputedStyle(document.documentElement).fontSize);
   return Math.round(type * (small.matches ? Math.max(3.15, 1.3 * lines + 0.8) : coarse.matches ? 3.15 : 2.58));
 }
 
-// list makes one. columns are [{title, width, number, wide, sort, cell(row)}];
-// fetch(offset, limit, order) returns {total, rows}; a row whose notable(row)
-// changes is shown as fresh. ordered(order) is called when the user sorts. On a phone its rows have room for some lines. With hold,
-// rows stay in their places while the list is "scrolled" or, with "used", while it has
-// the pointer or the focus too: they are brought up to date, and a button shows the new
-// order.
+// list creates a list. columns are [{title, width, number, wide, sort, cell(row)}].
+// fetch(offset, limit, order) returns {total, rows}. A row whose notable(row) changes is
+// highlighted. ordered(order) is called when the user sorts. On a phone, a row has room for
+// the given number of lines. With hold, rows keep their places while the list is "scrolled"
+// or, with "used", also while it has the pointer or the focus: their content is updated, and
+// a button shows the new order.
 export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, ordered, hold = "", notable = JSON.stringify }) {
   const element = h("div", { class: lines > 1 ? "list tall" : "list", role: "table", "aria-label": label, tabindex: "0" });
   const titles = h("div", { class: "cells titles", role: "row" });
@@ -37,8 +37,8 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   const wrapper = h("div", { class: "held" }, element, show, nothing);
 
   // Rows from before the last refresh are shown until new ones arrive.
-  let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
-  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, complete = false, rowHeight = 0;
+  let rows = new Map(), old = new Map(), requested = new Set(), shown = new Map();
+  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, refreshAgain = false, complete = false, rowHeight = 0;
 
   function layout() {
     rowHeight = heightOf(lines);
@@ -72,18 +72,18 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   const cells = (row) => columns.map((column) => h("div", { class: classes(column), role: "cell" }, row ? column.cell(row) : column === columns[0] ? "…" : ""));
 
-  const update = (element, row) => cells(row).forEach((next, i) => become(element.children[i], next));
+  const update = (element, row) => cells(row).forEach((next, i) => updateElement(element.children[i], next));
 
-  // drawn is the element of a row: the one that it had, wherever that was, so that
-  // it keeps the focus.
-  function drawn(row, before) {
+  // rowElement returns the element of a row. A row that had one keeps it, and thereby the
+  // focus.
+  function rowElement(row, before) {
     const text = row ? JSON.stringify(row) : "";
     if (!before) return { element: h("div", { class: "cells row", role: "row" }, cells(row)), text, row };
     if (before.text !== text) {
       update(before.element, row);
       if (notable(row) !== notable(before.row)) {
         before.element.classList.remove("fresh");
-        void before.element.offsetWidth; // so that it begins again
+        void before.element.offsetWidth; // restarts the animation
         before.element.classList.add("fresh");
       }
     }
@@ -103,14 +103,14 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
         ask(index);
         row = old.get(index);
       }
-      const one = drawn(row, row && byKey.get(key(row)));
-      if (row) byKey.delete(key(row)); // it can be there twice while some rows are older
+      const one = rowElement(row, row && byKey.get(key(row)));
+      if (row) byKey.delete(key(row)); // a key can occur twice while some rows are older
       one.element.setAttribute("aria-rowindex", index + 2);
       one.element.style.transform = `translateY(${index * rowHeight}px)`;
       shown.set(index, one);
     }
     const held = body.contains(document.activeElement);
-    arrange(body, [...shown.values()].map((one) => one.element));
+    reorder(body, [...shown.values()].map((one) => one.element));
     if (held && !body.contains(document.activeElement)) element.focus({ preventScroll: true }); // its row went out of view
   }
 
@@ -122,15 +122,15 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   async function ask(index) {
     const offset = Math.floor(index / chunk) * chunk;
-    if (asked.has(offset)) return;
-    asked.add(offset);
+    if (requested.has(offset)) return;
+    requested.add(offset);
     const mine = generation;
     try {
       const page = await fetch(offset, chunk, order);
       if (mine !== generation) return;
       put(offset, page);
     } catch {
-      if (mine === generation) setTimeout(() => { asked.delete(offset); schedule(); }, 2000);
+      if (mine === generation) setTimeout(() => { requested.delete(offset); schedule(); }, 2000);
     }
   }
 
@@ -146,7 +146,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   const held = () => total > 0 && Boolean(hold) && (element.scrollTop > 0 || (hold === "used" && (element.matches(":hover") || element.contains(document.activeElement))));
 
-  // moves reports whether rows in view would go elsewhere.
+  // moves reports whether rows in view would change their places.
   function moves(offset, page) {
     const first = Math.floor(element.scrollTop / rowHeight), last = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight));
     for (let index = first; index < last; index++) {
@@ -156,12 +156,12 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     return false;
   }
 
-  // refresh reads the rows in view again; the shown rows stay until then. A quiet one
-  // does not move rows that the user may be reading.
+  // refresh reads the rows in view again; the shown rows stay until then. A quiet
+  // refresh does not move rows that the user may be reading.
   async function refresh(quiet = false) {
     const mine = ++generation;
     const offset = Math.floor(Math.max(0, element.scrollTop / rowHeight) / chunk) * chunk;
-    asked = new Set([offset]);
+    requested = new Set([offset]);
     reading++;
     began = performance.now();
     try {
@@ -177,28 +177,28 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
       [old, rows] = [rows, new Map()];
       put(offset, page);
     } catch {
-      loud ||= !quiet;
+      byUser ||= !quiet;
       if (mine === generation) setTimeout(() => { if (element.isConnected && mine === generation) refresh(quiet); }, 2000);
     } finally {
       reading--;
-      if (again && !reading) {
-        again = false;
-        later(true); // what came during the read: loud if the user asked for it
+      if (refreshAgain && !reading) {
+        refreshAgain = false;
+        refreshSoon(true); // for the changes during the read, byUser if the user requested one of them
       }
     }
   }
 
-  // later refreshes after a short delay, for changes in quick succession. A read in
+  // refreshSoon refreshes after a short delay, for changes in quick succession. A read in
   // progress is not interrupted: otherwise none would end while there are many changes. A
   // read that takes long may belong to a lost connection.
-  let timer, loud = false;
-  const later = (quiet = false) => {
-    loud ||= !quiet;
-    if (reading && performance.now() - began < 3000) again = true;
-    else timer ??= setTimeout(() => { timer = undefined; const silent = !loud; loud = false; refresh(silent); }, soon);
+  let timer, byUser = false;
+  const refreshSoon = (quiet = false) => {
+    byUser ||= !quiet;
+    if (reading && performance.now() - began < 3000) refreshAgain = true;
+    else timer ??= setTimeout(() => { timer = undefined; const silent = !byUser; byUser = false; refresh(silent); }, refreshDelay);
   };
-  // changed is for changes that the user did not ask for.
-  const changed = () => later(true);
+  // changed refreshes after a change that the user did not request.
+  const changed = () => refreshSoon(true);
   element.addEventListener("pointerleave", () => { if (!show.hidden && !held()) refresh(); });
 
   // patch replaces known rows and reports whether all were known.
@@ -215,7 +215,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     return byKey.size === 0;
   }
 
-  // redraw updates ages, and everything that depends on more than the rows.
+  // redraw updates ages and everything else that depends on more than the rows.
   const redraw = () => shown.forEach(({ element: made, row }) => { if (row) update(made, row); });
 
   // drawAll draws every row, for printing, until drawPart.
@@ -251,5 +251,5 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   refresh();
   for (const one of lists) if (!one.element.isConnected) lists.delete(one);
   lists.add({ element: wrapper, drawAll, drawPart });
-  return { element: wrapper, refresh: () => refresh(), later: () => later(), changed, patch, redraw };
+  return { element: wrapper, refresh: () => refresh(), refreshSoon: () => refreshSoon(), changed, patch, redraw };
 }

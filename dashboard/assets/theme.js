@@ -1,4 +1,4 @@
-// Light, dark, or as the system is.
+// The color theme: light, dark, or the system's.
 
 import { h, sign } from "./dom.js";
 
@@ -6,7 +6,7 @@ const themes = ["auto", "light", "dark"];
 const names = { auto: "Auto", light: "Light", dark: "Dark" };
 const preferred = matchMedia("(prefers-color-scheme: dark)"), forced = matchMedia("(forced-colors: active)");
 const key = "tenure-theme";
-const told = [];
+const listeners = [];
 
 // A browser may be configured to store nothing.
 function kept() {
@@ -26,7 +26,7 @@ function keep(theme) {
 let theme = kept();
 if (!themes.includes(theme)) theme = "auto";
 
-export const onTheme = (changed) => told.push(changed);
+export const onTheme = (changed) => listeners.push(changed);
 
 export function drawTheme() {
   const dark = theme === "dark" || (theme === "auto" && preferred.matches);
@@ -35,7 +35,7 @@ export function drawTheme() {
   button.replaceChildren(sign("theme"), h("span", { class: "roomy" }, ` ${names[theme]}`));
   button.setAttribute("aria-label", `Colors: ${names[theme]}. Change`);
   button.title = "Light, dark, or as the system is";
-  told.forEach((changed) => changed());
+  listeners.forEach((changed) => changed());
 }
 
 document.getElementById("theme").addEventListener("click", () => {

@@ -1,13 +1,13 @@
 // The leaders of a role over time: a lane for each node, and one for the time without a
-// leader. It is drawn on a canvas; the table beside it has the same content as text.
+// leader. It is drawn on a canvas; the table beside it shows the same data as text.
 
-import { h, named } from "./dom.js";
+import { h, visibleName } from "./dom.js";
 import { get } from "./api.js";
-import { fit, prepare, showTip } from "./canvas.js";
+import { truncate, prepare, showTip } from "./canvas.js";
 import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
 
-const lane = 26, axis = 24, most = 14; // pixels, and lanes
-const least = 2_000; // milliseconds in view
+const lane = 26, axis = 24, maxLanes = 14; // pixels, and lanes
+const minSpan = 2_000; // milliseconds in view
 
 export function timeline(role) {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
@@ -15,17 +15,17 @@ export function timeline(role) {
   tip.hidden = true;
   const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below has the same in words." }, canvas, tip);
   let span = 3_600_000, end = null; // end null: now
-  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], asked = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
   const to = () => end ?? now() + span * 0.02;
   const from = () => to() - span;
   const everything = () => (view.first ? Math.max(60_000, (now() - view.first) * 1.04) : 3_600_000);
 
   async function load() {
-    const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5, mine = ++asked;
+    const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5, request = ++requests;
     try {
       const next = await get("timeline", { role, from: Math.max(0, Math.floor(wantedFrom)), to: Math.ceil(wantedTo), spans: 1600 });
-      if (mine !== asked) return; // the user has moved to another part
+      if (request !== requests) return; // the user has moved to another part
       view = next;
       loadedTo = wantedTo;
     } catch { /* the earlier data stays */ }
@@ -39,7 +39,7 @@ export function timeline(role) {
 
   function move(nextSpan, nextEnd) {
     moved = true;
-    span = Math.min(Math.max(nextSpan, least), Math.max(everything(), 3_600_000) * 1.2);
+    span = Math.min(Math.max(nextSpan, minSpan), Math.max(everything(), 3_600_000) * 1.2);
     end = nextEnd === null || nextEnd >= now() ? null : nextEnd;
     schedule();
     reload();
@@ -47,7 +47,7 @@ export function timeline(role) {
 
   function zoom(factor, at = 0.5) {
     const fixed = from() + span * at;
-    const next = Math.min(Math.max(span * factor, least), Math.max(everything(), 3_600_000) * 1.2);
+    const next = Math.min(Math.max(span * factor, minSpan), Math.max(everything(), 3_600_000) * 1.2);
     move(next, end === null && at > 0.9 ? null : fixed + next * (1 - at));
   }
 
@@ -61,12 +61,12 @@ export function timeline(role) {
     const seen = new Map();
     for (const [began, ended, node] of view.spans) {
       if (node < 0) continue;
-      const called = view.nodes[node].name;
+      const nodeName = view.nodes[node].name;
       const visible = Math.min(ended ?? now(), to()) - Math.max(began, from());
-      seen.set(called, (seen.get(called) ?? 0) + Math.max(0, visible) + 1e-3);
+      seen.set(nodeName, (seen.get(nodeName) ?? 0) + Math.max(0, visible) + 1e-3);
     }
     const order = [...new Set(view.nodes.map((n) => n.name))].filter((n) => seen.has(n));
-    const chosen = new Set([...seen].sort((a, b) => b[1] - a[1]).slice(0, most).map(([n]) => n));
+    const chosen = new Set([...seen].sort((a, b) => b[1] - a[1]).slice(0, maxLanes).map(([n]) => n));
     lanes = order.filter((n) => chosen.has(n));
     return order.length > lanes.length;
   }
@@ -82,12 +82,12 @@ export function timeline(role) {
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
     drawAxis(c, x, width, height, color);
     const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "no leader"]; // a node may have the same name
-    names.forEach((called, i) => {
+    names.forEach((nodeName, i) => {
       const y = 4 + i * lane;
       c.fillStyle = color("--line");
       c.fillRect(0, y + lane - 1, width, 1);
       c.fillStyle = i >= lanes.length ? color("--faint") : color("--text");
-      c.fillText(fit(c, named(called), gutter - 22), 12, y + lane / 2);
+      c.fillText(truncate(c, visibleName(nodeName), gutter - 22), 12, y + lane / 2);
     });
     boxes = [];
     c.save();
@@ -113,9 +113,9 @@ export function timeline(role) {
       boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `No node led for ${duration(vacant)}\nuntil ${moment(began)}` });
     }
     if (last < from() || began > to()) return;
-    const own = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = own < 0 ? lanes.length : own;
+    const laneOfNode = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = laneOfNode < 0 ? lanes.length : laneOfNode;
     const y = 4 + row * lane, left = x(began), right = Math.max(x(last), left + 1.5);
-    c.fillStyle = own < 0 ? color("--strong-line") : palette[row % palette.length];
+    c.fillStyle = laneOfNode < 0 ? color("--strong-line") : palette[row % palette.length];
     c.beginPath();
     c.roundRect(left, y + 5, right - left, lane - 11, Math.min(3, (right - left) / 2));
     c.fill();
@@ -150,7 +150,7 @@ export function timeline(role) {
     const when = `${moment(began)} to ${ended === null ? "now" : moment(ended)}`;
     const length = long(((ended ?? now()) - began) / 1000);
     if (count > 1) return `${count} terms from ${shortTerm(term)} on, too short to be shown separately\n${when}`;
-    return `${named(view.nodes[node].name)}, term ${shortTerm(term)}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
+    return `${visibleName(view.nodes[node].name)}, term ${shortTerm(term)}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
   }
 
   function drawAxis(c, x, width, height, color) {

@@ -1,4 +1,4 @@
-// Whether times are local or in UTC.
+// The time zone of shown times: local or UTC.
 
 import { h } from "./dom.js";
 import { setUTC } from "./format.js";

@@ -1,18 +1,18 @@
-// What the pages of processors and schedules share.
+// Shared by the pages of processors and schedules.
 
 import { h, name } from "./dom.js";
 import { action, moment, whole } from "./format.js";
 
 export const region = (label, content) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
 
-// table makes a table of columns [title, class] and rows.
+// table returns a table with columns [title, class] and rows.
 export const table = (label, columns, rows) => region(label, h("table", { class: "table" },
   h("thead", {}, h("tr", {}, columns.map(([title, className]) => h("th", { scope: "col", class: className }, title || h("span", { class: "unseen" }, "Actions"))))),
   h("tbody", {}, rows)));
 
 export const time = (at) => (at ? h("time", { datetime: at, title: whole(at) }, moment(at)) : "–");
 
-// changesTable shows who changed what.
+// changesTable returns a table of who changed what.
 export const changesTable = (changes) => (changes.length ? table("Changes by operators", [["When"], ["Who"], ["What"], ["Detail", "wide"]], changes.map((c) => h("tr", {},
   h("td", {}, time(c.at)), h("td", {}, name(c.by)), h("td", {}, action(c.action)), h("td", { class: "wide" }, c.detail || "–"))))
   : h("p", { class: "empty" }, "No operator has changed it."));

@@ -1,11 +1,11 @@
 // Processors and schedules.
 
-import { become, h, name, panel, prose, status } from "./dom.js";
+import { updateElement, h, name, panel, prose, status } from "./dom.js";
 import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
-import { aged, asOf } from "./fresh.js";
+import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
-import { linked } from "./address.js";
+import { pageLink } from "./address.js";
 import { region } from "./work-parts.js";
 import { mayAct, processorAction, scheduleActions } from "./actions.js";
 
@@ -14,21 +14,21 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 
 export function processorState(p) {
   const [level, text, shape] = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
-  return p.led || text !== "active" ? aged(p.level === "good" ? level : p.level, text, shape) : aged("faint", "no node leads");
+  return p.led || text !== "active" ? statusWithAge(p.level === "good" ? level : p.level, text, shape) : statusWithAge("faint", "no node leads");
 }
 
 export function scheduleState(s) {
-  if (s.paused) return aged("warning", "paused", "paused");
-  if (s.problem) return aged("critical", "cannot run");
-  if (s.failed_in_row) return aged(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
-  return s.loaded ? aged("good", s.running ? "running" : "on time", s.running ? "began" : "good") : aged("faint", "not loaded");
+  if (s.paused) return statusWithAge("warning", "paused", "paused");
+  if (s.problem) return statusWithAge("critical", "cannot run");
+  if (s.failed_in_row) return statusWithAge(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
+  return s.loaded ? statusWithAge("good", s.running ? "running" : "on time", s.running ? "began" : "good") : statusWithAge("faint", "not loaded");
 }
 
 function processorRow(p) {
-  const trouble = p.last_error && (p.errors || p.status === "failed") ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
+  const errorText = p.last_error && (p.errors || p.status === "failed") ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
   const state = () => processorState(p);
   return h("tr", {},
-    cell("", name(p.name, linked("processor", p.name)), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
+    cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),
@@ -38,9 +38,9 @@ function processorRow(p) {
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
   const state = () => scheduleState(s);
-  const trouble = s.problem || (s.failed_in_row ? s.last?.error : "");
+  const errorText = s.problem || (s.failed_in_row ? s.last?.error : "");
   return h("tr", {},
-    cell("", name(s.name, linked("schedule", s.name)), h("div", { class: "narrow" }, state()), trouble ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(trouble)) : null),
+    cell("", name(s.name, pageLink("schedule", s.name)), h("div", { class: "narrow" }, state()), errorText ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(errorText)) : null),
     cell("wide", state()),
     cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
     cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
@@ -50,25 +50,25 @@ function scheduleRow(s) {
 }
 
 export default function work(page) {
-  const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // what is in them is replaced
+  const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // their content is replaced
   let drawn = "";
   function draw() {
     const w = state.work;
-    const text = asOf() + JSON.stringify(w);
+    const text = ageText() + JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
-    const unknown = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
-    become(processors.firstChild, h("div", {}, !w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
+    const notAvailable = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
+    updateElement(processors.firstChild, h("div", {}, !w.shown ? notAvailable : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.processors.map(processorRow))))));
-    become(schedules.firstChild, h("div", {}, !w.shown ? unknown.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
+    updateElement(schedules.firstChild, h("div", {}, !w.shown ? notAvailable.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
       h("thead", {}, h("tr", {}, column("Schedule"), column("State", "wide"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.schedules.map(scheduleRow))))));
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
   draw();
   const tick = setInterval(() => {
-    if (asOf()) draw();
+    if (ageText()) draw();
     page.querySelectorAll("[data-until]").forEach((time) => { time.textContent = until(time.dataset.until); });
   }, 1000);
   return { title: "Work", on: { work: draw, stale: draw }, close: () => clearInterval(tick) };

@@ -1,6 +1,7 @@
 // The color theme: light, dark, or the system's.
 
 import { h, sign } from "./dom.js";
+import { store, stored } from "./storage.js";
 
 const themes = ["auto", "light", "dark"];
 const names = { auto: "Auto", light: "Light", dark: "Dark" };
@@ -8,22 +9,7 @@ const preferred = matchMedia("(prefers-color-scheme: dark)"), forced = matchMedi
 const key = "tenure-theme";
 const listeners = [];
 
-// A browser may be configured to store nothing.
-function kept() {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function keep(theme) {
-  try {
-    localStorage.setItem(key, theme);
-  } catch { /* until the page is loaded again */ }
-}
-
-let theme = kept();
+let theme = stored(key);
 if (!themes.includes(theme)) theme = "auto";
 
 export const onTheme = (changed) => listeners.push(changed);
@@ -40,7 +26,7 @@ export function drawTheme() {
 
 document.getElementById("theme").addEventListener("click", () => {
   theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-  keep(theme);
+  store(key, theme);
   drawTheme();
 });
 [preferred, forced].forEach((query) => query.addEventListener("change", drawTheme));

@@ -2,19 +2,11 @@
 
 import { h } from "./dom.js";
 import { setUTC } from "./format.js";
+import { store, stored } from "./storage.js";
 
 const key = "tenure-times";
 
-// A browser may be configured to store nothing.
-function kept() {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-let utc = kept() === "utc";
+let utc = stored(key) === "utc";
 setUTC(utc);
 
 // drawTimes shows the button; changed is called after a change.
@@ -22,9 +14,7 @@ export function drawTimes(changed) {
   const button = h("button", { type: "button", class: "quiet", onclick: () => {
     utc = !utc;
     setUTC(utc);
-    try {
-      localStorage.setItem(key, utc ? "utc" : "local");
-    } catch { /* until the page is loaded again */ }
+    store(key, utc ? "utc" : "local");
     drawTimes(changed);
     changed();
     document.querySelector("#times button").focus();

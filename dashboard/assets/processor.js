@@ -9,7 +9,7 @@ import { lagChart } from "./lag-chart.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
 import { notFound } from "./not-found.js";
-import { changesTable, table, time } from "./work-parts.js";
+import { changesTable, keepCurrent, table, time } from "./work-parts.js";
 import { processorState } from "./work.js";
 
 function letterRow(processorName, letter) {
@@ -23,7 +23,7 @@ function letterRow(processorName, letter) {
 export default function processor(page, processorName) {
   const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const letters = h("div", {}), all = h("span"), changes = h("div", {}), chart = lagChart(), lagText = h("p", { class: "small faint" });
-  let detail = null, drawn = "", buttonsFor = "", timer, lastState = "";
+  let detail = null, drawn = "", buttonsFor = "";
   const current = () => state.work?.processors.find((p) => p.name === processorName);
 
   function draw() {
@@ -68,25 +68,10 @@ export default function processor(page, processorName) {
       if (error.status === 404 && !detail) notFound(page, "No processor of this name is known.", ["#/work", "All processors"]);
     }
   }
-  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 1200); }; // an earlier result is used for a second
 
   page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(processorName))), sign, buttons), facts, errorPanel,
     panel("Events that wait", h("span", { class: "faint small" }, "at most the last 6 hours, since the dashboard started"), h("div", { class: "body" }, chart.element, lagText)),
     panel("Dead letters", all, letters), panel("Changes by operators", null, changes));
-  draw();
-  read();
-  const tick = setInterval(draw, 1000), slow = setInterval(readSoon, 15_000);
-  return {
-    title: processorName,
-    on: {
-      work: () => {
-        draw();
-        const now = JSON.stringify(current());
-        if (now !== lastState) readSoon();
-        lastState = now;
-      },
-      refresh: readSoon, stale: draw, theme: () => chart.redraw(),
-    },
-    close: () => { clearInterval(tick); clearInterval(slow); clearTimeout(timer); chart.close(); },
-  };
+  const { on, close } = keepCurrent(current, draw, read), slow = setInterval(on.refresh, 15_000);
+  return { title: processorName, on: { ...on, theme: () => chart.redraw() }, close: () => { close(); clearInterval(slow); chart.close(); } };
 }

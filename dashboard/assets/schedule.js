@@ -8,7 +8,7 @@ import { ageText } from "./staleness.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
 import { notFound } from "./not-found.js";
-import { changesTable, table, time } from "./work-parts.js";
+import { changesTable, keepCurrent, table, time } from "./work-parts.js";
 import { scheduleState } from "./work.js";
 
 const lasted = (run) => (run.started_at && run.ended_at ? duration((Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1000) : "–");
@@ -45,7 +45,7 @@ function runRow(run) {
 export default function schedule(page, scheduleName) {
   const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const next = h("div", { class: "body" }), runs = h("div", {}), changes = h("div", {});
-  let detail = null, drawn = "", buttonsFor = "", timer, lastState = "";
+  let detail = null, drawn = "", buttonsFor = "";
   const current = () => state.work?.schedules.find((s) => s.name === scheduleName);
 
   function draw() {
@@ -85,24 +85,8 @@ export default function schedule(page, scheduleName) {
       if (error.status === 404 && !detail) notFound(page, "No schedule of this name is known.", ["#/work", "All schedules"]);
     }
   }
-  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 1200); }; // an earlier result is used for a second
 
   page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(scheduleName))), sign, buttons), facts, errorPanel,
     panel("Next ticks", null, next), panel("Runs", h("span", { class: "faint small" }, "the latest first"), runs), panel("Changes by operators", null, changes));
-  draw();
-  read();
-  const tick = setInterval(draw, 1000);
-  return {
-    title: scheduleName,
-    on: {
-      work: () => {
-        draw();
-        const now = JSON.stringify(current());
-        if (now !== lastState) readSoon();
-        lastState = now;
-      },
-      refresh: readSoon, stale: draw,
-    },
-    close: () => { clearInterval(tick); clearTimeout(timer); },
-  };
+  return { title: scheduleName, ...keepCurrent(current, draw, read) };
 }

@@ -16,3 +16,25 @@ export const time = (at) => (at ? h("time", { datetime: at, title: whole(at) }, 
 export const changesTable = (changes) => (changes.length ? table("Changes by operators", [["When"], ["Who"], ["What"], ["Detail", "wide"]], changes.map((c) => h("tr", {},
   h("td", {}, time(c.at)), h("td", {}, name(c.by)), h("td", {}, action(c.action)), h("td", { class: "wide" }, c.detail || "–"))))
   : h("p", { class: "empty" }, "No operator has changed it."));
+
+// keepCurrent draws and reads a page, draws it every second, and reads it again when the
+// state that the stream sends has changed.
+export function keepCurrent(current, draw, read) {
+  let timer, lastState = "";
+  const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 1200); }; // an earlier result is used for a second
+  draw();
+  read();
+  const tick = setInterval(draw, 1000);
+  return {
+    on: {
+      work: () => {
+        draw();
+        const state = JSON.stringify(current());
+        if (state !== lastState) readSoon();
+        lastState = state;
+      },
+      refresh: readSoon, stale: draw,
+    },
+    close: () => { clearInterval(tick); clearTimeout(timer); },
+  };
+}

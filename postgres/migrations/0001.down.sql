@@ -18,8 +18,8 @@ DROP SEQUENCE {membership};
 DROP SEQUENCE {incarnations};
 DROP TABLE {server};
 
--- What leases have recorded is theirs. The id goes in any case: lock keys of a
--- later installation must not be those of this one.
+-- Leases keep their records. The id is removed in any case: the lock keys of a
+-- later installation must differ from those of this one.
 DELETE FROM {installation} WHERE mode = 'sessions';
 UPDATE {installation} SET id = gen_random_uuid();
 

@@ -1,6 +1,7 @@
--- Who this installation is: lock keys are derived from its id, so that two
--- installations in one database never meet. And how it elects, by sessions or by
--- leases: whichever elects first decides. Leases may have made the table.
+-- The identity of this installation. Lock keys are derived from its id, so that two
+-- installations in one database have different keys. The first election decides
+-- whether the installation elects by sessions or by leases. Leases may have created
+-- the table before.
 CREATE TABLE IF NOT EXISTS {installation} (
     mode text NOT NULL CHECK (mode IN ('sessions', 'leases')),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -12,9 +13,9 @@ COMMENT ON COLUMN {installation}.mode IS 'How the installation elects. Change it
 
 INSERT INTO {installation} (mode) VALUES ('sessions') ON CONFLICT DO NOTHING;
 
--- A crash of the server empties this table, and a promoted replica finds it
--- empty: either way all locks were lost. The row of a fresh installation is not
--- the successor of another, so no process has to wait.
+-- A crash of the server empties this table, and it is empty on a promoted replica:
+-- in both cases all locks were lost. The row of a new installation replaces no
+-- other, so no process has to wait.
 CREATE UNLOGGED TABLE {server} (
     id uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -38,8 +39,8 @@ CREATE SEQUENCE {releases};
 
 SELECT setval({releases:regclass}, 1);
 
--- The only row that a heartbeat writes: there is no index on what changes, and
--- room in each page, so that the updates stay within it.
+-- A heartbeat writes only this row. No index covers the columns that it changes,
+-- and each page has free space, so that the updates stay within the page.
 CREATE TABLE {nodes} (
     id uuid PRIMARY KEY,
     incarnation integer NOT NULL,
@@ -173,8 +174,8 @@ CREATE TRIGGER "{prefix}keep_terms_table"
 BEFORE TRUNCATE ON {terms}
 FOR EACH STATEMENT EXECUTE FUNCTION {keep_terms}();
 
--- When the term of a node that did not end it was over: when the node was found
--- dead, or else when that is noticed, but at the latest two leases after its last
+-- Returns when a term ended that its node did not end: when the node was found
+-- dead, or else when the end is noticed, but at the latest two leases after its last
 -- heartbeat. The last statement of its session came within one lease, and the
 -- server has not kept the session for longer than one more.
 CREATE FUNCTION {term_end}(last_heartbeat timestamptz, lease_ms integer, died_at timestamptz, noticed_at timestamptz)
@@ -182,8 +183,9 @@ RETURNS timestamptz
 LANGUAGE sql STABLE
 RETURN least(coalesce(died_at, noticed_at), last_heartbeat + lease_ms * interval '2 milliseconds');
 
--- The last sign of life of a leader in its term: its last heartbeat, or the begin of
--- the term if that was later. Null if the heartbeat is not known.
+-- Returns the last time at which a leader is known to have lived in its term: its last
+-- heartbeat, or the begin of the term if that was later. Null if the heartbeat is not
+-- known.
 CREATE FUNCTION {last_sign}(last_heartbeat timestamptz, acquired_at timestamptz)
 RETURNS timestamptz
 LANGUAGE sql IMMUTABLE
@@ -208,8 +210,8 @@ CREATE INDEX "{prefix}history_ended_at" ON {history} (ended_at);
 
 COMMENT ON TABLE {history} IS 'Terms that have ended, written when the next one begins.';
 
--- What became of the nodes. Triggers write it, so that it cannot disagree with
--- the registry.
+-- The history of the nodes. Triggers write it, so that it always agrees with the
+-- registry.
 CREATE TABLE {node_history} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL,
@@ -229,13 +231,13 @@ COMMENT ON COLUMN {node_history}.changed_by IS 'The requester of the change; emp
 
 COMMENT ON COLUMN {node_history}.outage_since IS 'The last heartbeat of any node before this session, if no node reached the database from then on until this session opened.';
 
--- Under its owner's rights: a user that may write a node's row need not be able to
--- write its history. A death and another session have no requester: the row then
+-- Runs with the rights of its owner: a user that may write a node's row need not be
+-- able to write its history. A death and another session have no requester: the row then
 -- still has the requester of the previous status.
 --
 -- A session ends an outage if it is the first one on a server that has lost its locks,
--- or if its node comes back to a server that has heard of no node for longer than their
--- leases.
+-- or if its node returns to a server that has received no heartbeat of any node for
+-- longer than their leases.
 CREATE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -285,7 +287,7 @@ CREATE TRIGGER "{prefix}record_status" AFTER UPDATE OF status, incarnation ON {n
 FOR EACH ROW WHEN ((OLD.status, OLD.incarnation) IS DISTINCT FROM (NEW.status, NEW.incarnation))
 EXECUTE FUNCTION {record_node}();
 
--- What the leader of a role, or a node, is asked to do. Requests to a node have no
+-- Requests to the leader of a role or to a node. Requests to a node have no
 -- role. An offer asks a node whether it campaigns for a role; the row of the answer
 -- has the nil UUID as node_id and the id of the offer as term.
 CREATE TABLE {requests} (
@@ -327,8 +329,8 @@ FROM {terms} t
 JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
 WHERE t.ended_at IS NULL AND n.status <> 'dead';
 
--- One row: how much there is to do, for autoscalers. Nodes of the last moment
--- only: one that died, or is silent for longer than its lease, does nothing.
+-- One row for autoscalers: the amount of work. Only nodes that do work count: a node
+-- that died, or is silent for longer than its lease, does none.
 CREATE VIEW {autoscaling} AS
 SELECT
     count(*) FILTER (WHERE status = 'active') AS active_nodes,

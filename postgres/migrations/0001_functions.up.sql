@@ -1,11 +1,11 @@
 -- Acquires the locks of roles whose terms may begin, and begins their terms: a row
 -- for each role that is locked, and for each that is left to other nodes. A reserved
--- role is tried by its target alone. A node that gave up a role leaves it to others
--- for a time, until another term has begun. A term begins unless a fenced transaction holds the
--- role's row right now; the rows are locked in a fixed order, so that nothing
--- deadlocks. If the rows were not examined, it also does not begin where it may have
--- to wait: on another server, after the time to settle, for another node. The lock
--- function is called in a loop, once for each key: in a query, the planner may call it
+-- role is tried by its target alone. A node that gave up a role leaves it to other
+-- nodes for a time, until another term has begun. A term begins unless a fenced
+-- transaction holds the role's row at that moment. The rows are locked in a fixed
+-- order, so that there are no deadlocks. If the rows were not examined, a term also
+-- does not begin where it may have to wait: on another server, after the time to
+-- settle, for another node. The lock function is called in a loop, once for each key: in a query, the planner may call it
 -- more or fewer times than it returns rows. A term begins only if the role still has
 -- the key that was locked: the key may have changed since the session read it.
 --

@@ -1,4 +1,4 @@
--- Who changed what by hand, of processors and schedules.
+-- The changes that operators made to processors and schedules.
 CREATE TABLE {changes} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),

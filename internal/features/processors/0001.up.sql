@@ -1,4 +1,4 @@
--- What works off a log, or a table, under a role.
+-- Processors. Each one reads a log or a table under a role.
 CREATE TABLE {processors} (
     name text PRIMARY KEY,
     kind text NOT NULL,
@@ -54,7 +54,7 @@ COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
 COMMENT ON COLUMN {processors}.epoch IS 'Grows whenever transaction ids may be lower than before: with the lineage, and with a repair. Positions are compared by the epoch first.';
 COMMENT ON COLUMN {processors}.lineage IS 'The server on which the processor ran last: its system, timeline and life.';
 
--- Events that were given up, to be looked at and replayed.
+-- Dead letters: events that could not be handled. An operator can replay them.
 CREATE TABLE {dead_letters} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     processor text NOT NULL,

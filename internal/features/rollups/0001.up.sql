@@ -1,4 +1,4 @@
--- What is left of rows that were kept for long enough: sums of days, in UTC.
+-- Daily totals, in UTC, of rows that retention has rolled up.
 CREATE TABLE {term_days} (
     day date NOT NULL,
     role text NOT NULL,

@@ -1,6 +1,6 @@
--- Recent measurements of the nodes, for programs that aggregate them. Unlogged: it costs
--- half as much, and is written also while synchronous standbys hang. After a
--- crash of the server, nodes fill it again.
+-- Recent measurements of the nodes, for programs that aggregate them. An unlogged table
+-- costs half as much and accepts writes while synchronous standbys hang. After a crash of
+-- the server, nodes fill it again.
 CREATE UNLOGGED TABLE {samples} (
     transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
     node_id uuid NOT NULL,
@@ -14,10 +14,10 @@ CREATE UNLOGGED TABLE {samples} (
     PRIMARY KEY (transaction_id, node_id)
 );
 
--- It is compressed already.
+-- The samples are compressed before they are written.
 ALTER TABLE {samples} ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- Few samples are kept for longer than the others, and summed up by days then.
+-- A few samples are kept for longer than the others, and are then rolled up.
 CREATE INDEX "{prefix}samples_keep_until" ON {samples} (keep_until);
 CREATE INDEX "{prefix}samples_lasting" ON {samples} (node_id, at) WHERE lasting;
 

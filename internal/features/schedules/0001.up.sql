@@ -1,4 +1,4 @@
--- What is to run when. The ticks up to handled_until are settled.
+-- Schedules. The ticks up to handled_until are handled.
 CREATE TABLE {schedules} (
     name text PRIMARY KEY,
     role text NOT NULL,

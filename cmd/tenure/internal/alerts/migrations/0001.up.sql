@@ -1,4 +1,4 @@
--- What is watched, as the configuration that was read last has it.
+-- The alert rules of the configuration that was read last.
 CREATE TABLE {alert_rules} (
     name text PRIMARY KEY,
     position integer NOT NULL,
@@ -17,8 +17,7 @@ CREATE TABLE {alert_rules} (
 
 COMMENT ON COLUMN {alert_rules}.last_error IS 'Why the condition could not be evaluated; empty if it could.';
 
--- The alerts that are pending or firing: one row for each series that a
--- condition has.
+-- The pending and firing alerts: one row for each series of a condition.
 CREATE TABLE {alert_states} (
     rule text NOT NULL,
     fingerprint text NOT NULL,
@@ -77,7 +76,7 @@ COMMENT ON COLUMN {alert_notifications}.ended_at IS 'Null where the alert began 
 COMMENT ON COLUMN {alert_notifications}.since IS 'Since when the role was vacant or the condition held, before the alert fired.';
 COMMENT ON COLUMN {alert_notifications}.status IS 'failed: given up, after many attempts. silenced: not to be sent, unless the alert still fires when the silence ends.';
 
--- No notification is sent twice.
+-- The table has each notification once.
 CREATE UNIQUE INDEX "{prefix}alert_notifications_once"
     ON {alert_notifications} (rule, fingerprint, address, started_at, (ended_at IS NULL));
 

@@ -12,7 +12,7 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 # Run a command in every module.
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
-# Run the tests of every module, and say at the end in which modules some failed.
+# Run the tests of every module, and list at the end the modules with failures.
 test-modules = failed=; for module in $(MODULES); do \
 		case $$module in .) first='$(LONGEST)' ;; cmd/tenure) first='$(LONGEST_OF_PROGRAM)' ;; *) first= ;; esac; \
 		echo "[$$module] go test $(1) $$first ./..."; \
@@ -25,18 +25,18 @@ ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
-# The packages whose tests take longest begin first, so that no processor is idle while the last ones run.
+# The packages with the longest tests begin first, so that no processor is idle at the end.
 LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./internal/pgdial ./cluster
 LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
 
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
-# Most tests wait for a server, not for a processor: more packages, and more tests of one, than there are processors.
+# Most tests wait for a server and not for a processor, so more packages and tests run at once than there are processors.
 PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 PARALLEL ?= 8
 
-# Runs tests with their temporary files in memory, if there is room; what the compiler writes stays on the disk.
+# Runs tests with their temporary files in memory, if there is room. The compiler writes to the disk.
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
@@ -133,21 +133,21 @@ sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1;
 	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts
 	exec $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
 
-mutants: prerequisites ## break the code line by line and see that tests fail; by hand or weekly (ARGS='-j 2 postgres:')
+mutants: prerequisites ## break the code line by line and see that tests fail; run it weekly (ARGS='-j 2 postgres:')
 	$(GO) run ./internal/mutants $(ARGS)
 
 release-check: ## install the program and build a user's program from this folder, as if VERSION were published
 	@cd internal/release && $(GO) run . check -version=$(VERSION)
 
-release: ## the files of a release of VERSION=v0.1.0 in dist/, and what else it would do; ARGS=-commit does it
+release: ## the files of a release of VERSION=v0.1.0 in dist/, and a list of its other steps; ARGS=-commit runs them
 	@cd internal/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
 
 clean: ## remove what was built
 	rm -rf $(BIN) dist
 
-# Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
-# with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
-# is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
+# The tests of releases need git, and the test of the unit file needs systemd's checker of units. MariaDB's packages
+# contain only programs. The packages of Alertmanager, PgBouncer, Pgpool-II, Patroni and etcd also install services
+# where systemd runs; the tests use none of them.
 PROXIES := pgbouncer pgpool:pgpool2 haproxy
 SERVERS := $(PROXIES) mariadbd:mariadb-server-core mariadb:mariadb-client-core curl python3 psql:postgresql-client
 CHAOS := ip:iproute2 faketime

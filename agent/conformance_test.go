@@ -23,7 +23,7 @@ import (
 
 // The features of the registry do not apply: nodes of an agent have no rows in
 // the registry, since each would need a heartbeat to the database.
-func TestConformance(t *testing.T) {
+func TestAgentConformsToBackend(t *testing.T) {
 	t.Parallel()
 	t.Run("in memory", func(t *testing.T) {
 		sessiontest.Run(t, func(t *testing.T) tenure.Backend {

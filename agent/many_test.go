@@ -39,7 +39,7 @@ func TestManyProcessesShareFourConnections(t *testing.T) {
 
 // The leader and all other nodes of its host are killed, so that the next leader is
 // on the other host; beside it, two plain nodes with their own connections.
-func TestFailoverBetweenHosts(t *testing.T) {
+func TestFailoverReachesOtherHost(t *testing.T) {
 	pgtest.Long(t)
 	const rounds = 30
 	t.Run("agents", func(t *testing.T) {

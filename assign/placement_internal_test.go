@@ -55,7 +55,7 @@ func TestCandidatesAcceptRows(t *testing.T) {
 
 // Each row goes to the least busy node that has its capability and capacity,
 // and waits only if there is none.
-func TestPlacementProperties(t *testing.T) {
+func TestPlacementChoosesLeastBusyNode(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		config := Config{MaxPerNode: rapid.IntRange(1, 8).Draw(t, "places")}.withDefaults()

@@ -172,7 +172,7 @@ func TestPassLocksOnlyABatch(t *testing.T) {
 
 // A dead node gets no rows, even if the leader has not been notified of the
 // death.
-func TestUnannouncedDeath(t *testing.T) {
+func TestUnannouncedDeadNodeGetsNoRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	slow := tenure.Config{Name: "a", Lease: time.Minute, CheckInterval: 20 * time.Second}

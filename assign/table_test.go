@@ -125,7 +125,7 @@ func TestRunRejectsUnusableTables(t *testing.T) {
 }
 
 // The documented privileges suffice, and no others are used.
-func TestGrantsSuffice(t *testing.T) {
+func TestPrintedGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	user := w.schema

@@ -15,7 +15,7 @@ import (
 // However drains and undrains by the node and by others coincide with work: when all
 // have ended and the last one was an undrain, the node is active, and the registry
 // shows that.
-func TestConcurrentDrainsAndUndrains(t *testing.T) {
+func TestConcurrentUndrainLeavesNodeActive(t *testing.T) {
 	t.Parallel()
 	db := tenuretest.NewDatabase()
 	join := func(name string) *cluster.Member {

@@ -92,7 +92,7 @@ func patientDrain(limit time.Duration) cluster.Config {
 	return cluster.Config{Shutdown: cluster.ShutdownConfig{DrainTimeout: limit}}
 }
 
-func TestDrainAndUndrain(t *testing.T) {
+func TestDrainIsUndoneByUndrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -152,7 +152,7 @@ func TestUndrainCancelsDrain(t *testing.T) {
 	}
 }
 
-func TestDrainWithWorkThatNeverEnds(t *testing.T) {
+func TestDrainAbandonsWorkThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -191,7 +191,7 @@ func TestDrainContinuesWithoutCaller(t *testing.T) {
 
 // A node that waits for the minimum of nodes waits on when it was drained and
 // taken back.
-func TestDrainWhileJoining(t *testing.T) {
+func TestDrainedJoiningNodeKeepsWaiting(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -207,7 +207,7 @@ func TestDrainWhileJoining(t *testing.T) {
 }
 
 // The session ends in the middle: the drain ends in the next one.
-func TestDrainDuringAFailover(t *testing.T) {
+func TestDrainEndsInTheNextSession(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})

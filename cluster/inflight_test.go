@@ -91,7 +91,7 @@ func TestCopiedGuardPanics(t *testing.T) {
 
 // However entering, ending, draining and reopening meet: when a drain is idle,
 // nothing is in flight, and nothing enters until the drain is over.
-func TestInFlightUnderRaces(t *testing.T) {
+func TestInFlightIsEmptyWhenIdle(t *testing.T) {
 	var (
 		f      InFlight
 		active atomic.Int64

@@ -13,7 +13,7 @@ func files(contents map[string]string) fstest.MapFS {
 	return root
 }
 
-func TestLimitsOfControlGroups(t *testing.T) {
+func TestLimitsAreReadFromControlGroups(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-func TestNodeIDs(t *testing.T) {
+func TestNodeIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	a, b := cluster.NewNodeID(), cluster.NewNodeID()
 	if a == b || a == uuid.Nil {
@@ -27,7 +27,7 @@ func TestNodeIDs(t *testing.T) {
 	}
 }
 
-func TestStatuses(t *testing.T) {
+func TestStatusesParseTheirText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]cluster.NodeStatus{
 		"joining": cluster.Joining, "active": cluster.Active, "draining": cluster.Draining, "dead": cluster.Dead,
@@ -77,7 +77,7 @@ func TestLoadIsTheMeanOfProcessorsAndMemory(t *testing.T) {
 	}
 }
 
-func TestLeaderRoles(t *testing.T) {
+func TestLeaderRoleHasItsName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"scheduler", "metrics-aggregator", "log-compactor"} {
 		if role, ok := cluster.LeaderRole(name); !ok || role != tenure.NamedRole(name) {
@@ -93,7 +93,7 @@ func TestLeaderRoles(t *testing.T) {
 	}
 }
 
-func TestLocalNode(t *testing.T) {
+func TestLocalNodeDescribesProcess(t *testing.T) {
 	t.Parallel()
 	node := cluster.LocalNode(cluster.Config{})
 	if node.Hostname == "" || node.Status != cluster.Joining || node.ID != uuid.Nil || !slices.Equal(node.Roles, cluster.NodeRoles()) {

@@ -91,7 +91,7 @@ func TestJoiningNodeDoesNotCampaign(t *testing.T) {
 	}
 }
 
-func TestStartupTimeout(t *testing.T) {
+func TestStartupTimeoutEndsJoin(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.Config{MinNodes: 2, StartupTimeout: 50 * time.Millisecond}

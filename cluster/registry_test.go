@@ -106,7 +106,7 @@ func TestRegistryReadsNodes(t *testing.T) {
 	}
 }
 
-func TestRegistryWithoutMember(t *testing.T) {
+func TestRegistryNeedsNoMember(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	registry := cluster.NewRegistry(site.store())

@@ -25,7 +25,7 @@ func (s site) lastReason(role string) (reason string) {
 	return reason
 }
 
-func TestShutdownSequence(t *testing.T) {
+func TestShutdownFollowsItsSequence(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -74,7 +74,7 @@ func TestShutdownSequence(t *testing.T) {
 }
 
 // Work that does not end in time is abandoned; the other steps continue gracefully.
-func TestShutdownWithWorkThatNeverEnds(t *testing.T) {
+func TestShutdownAbandonsWorkThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -116,7 +116,7 @@ func TestShutdownIsForced(t *testing.T) {
 
 // The configuration for leaving can be changed while a member runs, and an invalid
 // one changes nothing.
-func TestSetShutdown(t *testing.T) {
+func TestSetShutdownAppliesWhileRunning(t *testing.T) {
 	t.Parallel()
 	b := newSite(t).join("b", patientDrain(time.Hour))
 	err := b.SetShutdown(cluster.ShutdownConfig{DrainTimeout: time.Millisecond, ForceAfter: -1})
@@ -133,7 +133,7 @@ func TestSetShutdown(t *testing.T) {
 }
 
 // All calls return at the same end, which any caller's context brings about.
-func TestConcurrentShutdowns(t *testing.T) {
+func TestConcurrentShutdownsEndTogether(t *testing.T) {
 	t.Parallel()
 	b := newSite(t).join("b", cluster.Config{})
 	b.works()
@@ -159,7 +159,7 @@ func TestConcurrentShutdowns(t *testing.T) {
 }
 
 // A drain in progress becomes part of the shutdown.
-func TestShutdownDuringADrain(t *testing.T) {
+func TestShutdownContinuesADrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -187,7 +187,7 @@ func TestShutdownDuringADrain(t *testing.T) {
 	a.seesGone(b.ID())
 }
 
-func TestShutdownOfADrainedNode(t *testing.T) {
+func TestDrainedNodeShutsDown(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -202,7 +202,7 @@ func TestShutdownOfADrainedNode(t *testing.T) {
 }
 
 // Close cuts everything short.
-func TestCloseDuringADrain(t *testing.T) {
+func TestCloseEndsADrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -227,7 +227,7 @@ func TestCloseDuringADrain(t *testing.T) {
 
 // Without a database there is no node to hand over to, and nothing to wait for except
 // work in flight.
-func TestShutdownWithoutADatabase(t *testing.T) {
+func TestShutdownWithoutADatabaseWaitsForWork(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-func TestWatchWithoutMember(t *testing.T) {
+func TestWatchNeedsNoMember(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(site) cluster.Store{
 		"listening": func(s site) cluster.Store { return s.store() },
@@ -116,7 +116,7 @@ func ends(t *testing.T, changes <-chan cluster.Change) {
 	}
 }
 
-func TestMembersConverge(t *testing.T) {
+func TestMembersSeeTheSameNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	var nodes []node

@@ -265,7 +265,7 @@ func TestWatcherReportsWhyANodeLeft(t *testing.T) {
 	}
 }
 
-func TestFilterMatches(t *testing.T) {
+func TestFilterMatchesEachField(t *testing.T) {
 	t.Parallel()
 	node := NodeInfo{
 		Roles: []NodeRole{Gateway, Worker}, Capabilities: []string{"gpu"},

@@ -13,7 +13,7 @@ import (
 
 // The leader switches to the new schedules: unchanged ones continue, others
 // change, start and stop, and no run is lost or doubled.
-func TestReplaceWhileLeading(t *testing.T) {
+func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: time.Hour})

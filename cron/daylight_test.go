@@ -36,7 +36,7 @@ func (w *world) setClock(start time.Time) (set func(time.Time)) {
 
 // On the days of 2026 on which New York changes its clocks, fixed local times
 // run once each, and hourly schedules run every hour.
-func TestScheduleAcrossClockChanges(t *testing.T) {
+func TestScheduleRunsOnceAcrossClockChanges(t *testing.T) {
 	t.Parallel()
 	newYork, err := time.LoadLocation("America/New_York")
 	if err != nil {

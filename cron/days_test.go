@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestDayRules(t *testing.T) {
+func TestDayRulesSelectTheirDays(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, expression, from, want string }{
 		{"the last day", "0 9 L * *", "2026-01-31T10:00:00Z", "2026-02-28 2026-03-31 2026-04-30"},

@@ -91,7 +91,7 @@ func TestRetryRunsAgain(t *testing.T) {
 
 // A run fails if its error does not ask for a retry, if none is left, or if the
 // backoff gives up or panics.
-func TestRetryEnds(t *testing.T) {
+func TestRetryEndsWithFailure(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err     error
@@ -153,7 +153,7 @@ func TestRetryOutlivesTerm(t *testing.T) {
 }
 
 // Later runs wait for a run that waits for its retry, unless overlaps are allowed.
-func TestRetryAndOverlap(t *testing.T) {
+func TestRetryDelaysLaterRuns(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[cron.Overlap]map[cron.State]int{
 		cron.OverlapSkip:  {cron.Waiting: 2},

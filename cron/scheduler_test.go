@@ -14,7 +14,7 @@ func nothing(context.Context, cron.Run) error { return nil }
 
 // Every tick runs when it is due, and not because the scheduler polls. On a busy
 // machine a run can be late, so later ones are queued.
-func TestDueTicksRun(t *testing.T) {
+func TestTicksRunWhenDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
@@ -43,7 +43,7 @@ func TestDueTicksRun(t *testing.T) {
 	}
 }
 
-func TestCatchUpOfMissedTicks(t *testing.T) {
+func TestCatchUpDecidesAboutMissedTicks(t *testing.T) {
 	t.Parallel()
 	const missed = 10
 	for catchUp, want := range map[cron.CatchUp]map[cron.State]int{
@@ -98,7 +98,7 @@ func TestManyMissedTicksShareARow(t *testing.T) {
 	}
 }
 
-func TestOverlapSettings(t *testing.T) {
+func TestOverlapDecidesAboutLaterTicks(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[cron.Overlap]map[cron.State]int{
 		cron.OverlapSkip:  {cron.Running: 1, cron.Skipped: 2},

@@ -77,7 +77,7 @@ func build(t *testing.T, example string) string {
 	return program
 }
 
-func TestLeader(t *testing.T) {
+func TestLeaderExampleLeads(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Shared(t).Database(t)
 	program := build(t, "leader")
@@ -94,7 +94,7 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-func TestBilling(t *testing.T) {
+func TestBillingExampleWritesInvoices(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Shared(t).Database(t)
 	program := build(t, "billing")
@@ -160,7 +160,7 @@ func TestBillingStartsThreeCopiesAtOnce(t *testing.T) {
 }
 
 // The service of the new user's day stays short.
-func TestServiceHasUnder60Lines(t *testing.T) {
+func TestServiceStaysUnder60Lines(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile("service/main.go")
 	if err != nil {
@@ -193,9 +193,9 @@ func TestNewUsersDay(t *testing.T) {
 	t.Logf("%s", output)
 }
 
-// TestFirstUse runs the script of the first use: a clone that shows a failover, and an
+// TestFirstUseReachesFencedWrite runs the script of the first use: a clone that shows a failover, and an
 // empty module that becomes a leader with a fenced write. It reports the times of the steps.
-func TestFirstUse(t *testing.T) {
+func TestFirstUseReachesFencedWrite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds the program in a clone")

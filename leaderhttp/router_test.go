@@ -302,7 +302,7 @@ func TestStepDownWaitsForRequests(t *testing.T) {
 	}
 }
 
-func TestHealthHandlers(t *testing.T) {
+func TestHealthHandlersReportTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.serve("a", leaderhttp.Config{}, nil), w.serve("b", leaderhttp.Config{}, nil)

@@ -63,7 +63,7 @@ func TestClusterCollectsNodes(t *testing.T) {
 	got.want(t, 4, "tenure_node_in_flight")
 }
 
-func TestClusterBeforeFirstRead(t *testing.T) {
+func TestClusterIsEmptyBeforeFirstRead(t *testing.T) {
 	got := scrape(t, metrics.NewCluster(&fixed{id: cluster.NewNodeID()}, metrics.Config{}))
 	got.want(t, 0, "tenure_cluster_nodes", "status", "active")
 	got.want(t, 0, "tenure_cluster_mean_load")
@@ -123,7 +123,7 @@ func TestClusterFollowsNamingConventions(t *testing.T) {
 
 // On a real server, a scrape of either node shows what the heartbeats of both
 // nodes report.
-func TestClusterOnPostgres(t *testing.T) {
+func TestClusterReportsLoadsOnPostgres(t *testing.T) {
 	pgtest.Long(t)
 	i := postgrestest.Unmigrated(t)
 	join := func(name string, jobs int) *cluster.Member {

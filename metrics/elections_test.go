@@ -19,7 +19,7 @@ import (
 )
 
 // The four metrics of the source document, with the labels that its alerts use.
-func TestMetricsOfTheSourceDocument(t *testing.T) {
+func TestMetricsOfTheSourceExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -123,7 +123,7 @@ func TestFailoverIsCounted(t *testing.T) {
 }
 
 // Scrapes are answered while the database does not respond.
-func TestScrapeWithoutDatabase(t *testing.T) {
+func TestScrapeNeedsNoDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		node := open(t, db, "a")
@@ -224,7 +224,7 @@ func TestRoleNamesSurviveScrape(t *testing.T) {
 	})
 }
 
-func TestDefaultMaxRoles(t *testing.T) {
+func TestDefaultMaxRolesLimitsSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -289,7 +289,7 @@ func TestValidateRejectsPrefix(t *testing.T) {
 }
 
 // Run with -race: elections start and stop during concurrent scrapes.
-func TestScrapesDuringElections(t *testing.T) {
+func TestScrapesDoNotRaceWithElections(t *testing.T) {
 	db := tenuretest.NewDatabase()
 	node := open(t, db, "a")
 	defer closeNode(t, node)

@@ -36,7 +36,7 @@ func TestKeepingBoundsSpace(t *testing.T) {
 }
 
 // Samples of varying size are not kept more often.
-func TestKeepingOfVaryingSizes(t *testing.T) {
+func TestVaryingSizesAreKeptAsRarely(t *testing.T) {
 	var k keeping
 	sparse, lasting := 0, 0
 	for i := range 360 { // an hour
@@ -55,7 +55,7 @@ func TestKeepingOfVaryingSizes(t *testing.T) {
 }
 
 // Samples are kept even if the clock is set back.
-func TestKeepingAfterClockSetBack(t *testing.T) {
+func TestClockSetBackKeepsSamples(t *testing.T) {
 	at := time.Date(2026, 1, 2, 0, 0, 7, 0, time.UTC)
 	_, k := keeping{}.next(at, 1)
 	d, k := k.next(at.Add(-24*time.Hour), 1)

@@ -161,7 +161,7 @@ func TestRollUpCountsEachSampleOnce(t *testing.T) {
 
 // Many samples take several transactions, and large ones more of them.
 // Unreadable samples count for nothing and are deleted too.
-func TestRollUpOfManySamples(t *testing.T) {
+func TestRollUpSplitsManySamples(t *testing.T) {
 	w := newWorld(t)
 	process := w.process(w.node("a"))
 	process.sample("2026-01-01T00:00:00Z", true, 1, 3)

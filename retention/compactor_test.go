@@ -215,7 +215,7 @@ func TestNewChecksConfig(t *testing.T) {
 
 // Without schedules, samples and changes, the compactor creates the tables of daily
 // totals only and rolls up what there is. Readers find the same before and after.
-func TestCompactionOfTheCoreAlone(t *testing.T) {
+func TestCompactionNeedsOnlyTheCore(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t)
 	w := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}

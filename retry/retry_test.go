@@ -33,7 +33,7 @@ func seconds(values ...float64) []time.Duration {
 	return all
 }
 
-func TestRetryDelays(t *testing.T) {
+func TestRetryDelaysGrowWithAttempts(t *testing.T) {
 	t.Parallel()
 	highest := func() float64 { return math.Nextafter(1, 0) }
 	lowest := func() float64 { return 0 }

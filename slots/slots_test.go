@@ -116,7 +116,7 @@ func newBoard(t *testing.T) (*board, *tenuretest.Database) {
 
 // One node has one slot. A standby takes the slot of a node that leaves, drains or is
 // asked to hand over.
-func TestOneSlotPerNode(t *testing.T) {
+func TestNodesHoldOneSlotEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, db := newBoard(t)
 		var nodes []*tenure.Node
@@ -152,7 +152,7 @@ func TestOneSlotPerNode(t *testing.T) {
 	})
 }
 
-func TestSlotsPerNode(t *testing.T) {
+func TestNodesHoldUpToPerNodeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, db := newBoard(t)
 		a, c := open(t, db, "a"), open(t, db, "c")
@@ -167,7 +167,7 @@ func TestSlotsPerNode(t *testing.T) {
 
 // Done for one slot ends Run for all, without an error; so does a retry strategy that
 // gives up, with its error.
-func TestRunEnds(t *testing.T) {
+func TestRunEndsForAllSlots(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		name           string

@@ -63,7 +63,7 @@ func TestClockCannotGoBack(t *testing.T) {
 	tenuretest.NewClock().Advance(-1)
 }
 
-func TestStopAfterTheCall(t *testing.T) {
+func TestStopReportsCallThatWasMade(t *testing.T) {
 	clock := tenuretest.NewClock()
 	stop := clock.AfterFunc(time.Second, func() {})
 	clock.Advance(time.Second)

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-func TestConformance(t *testing.T) {
+func TestDatabaseConformsToBackend(t *testing.T) {
 	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
 	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers}
 	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase, features...) })

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-func TestHandOver(t *testing.T) {
+func TestHandOverReachesItsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -51,7 +51,7 @@ func TestRequestEndsWithTheTerm(t *testing.T) {
 	})
 }
 
-func TestSettle(t *testing.T) {
+func TestSettleDelaysUncleanTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		careful := tenure.Config{Settle: 3 * time.Second}
@@ -76,7 +76,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-func TestObserve(t *testing.T) {
+func TestObserveReportsLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestObserve(t *testing.T) {
 }
 
 // Two names can be given one key: then they are one seat.
-func TestNamesThatShareAKey(t *testing.T) {
+func TestNamesWithOneKeyShareALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		a := campaign(t, db, "a", tenure.KeyRole(7), tenure.Config{})
@@ -157,7 +157,7 @@ func TestSilenceKeepsNewsBack(t *testing.T) {
 	})
 }
 
-func TestSessionOfAStrangeClient(t *testing.T) {
+func TestSessionRejectsRolesItDoesNotHold(t *testing.T) {
 	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 	s := connect(t, db)
 	if err := s.Release([]tenure.ReleaseRequest{{Role: role, Term: 1}}); err == nil {

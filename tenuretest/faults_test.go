@@ -17,7 +17,7 @@ import (
 // passes only while all goroutines wait.
 const atOnce = time.Millisecond
 
-func TestOccupyAndVacate(t *testing.T) {
+func TestOccupiedRoleIsLedAfterVacate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		db.Occupy(role)
@@ -43,7 +43,7 @@ func TestOccupyAndVacate(t *testing.T) {
 	})
 }
 
-func TestOccupyDeposes(t *testing.T) {
+func TestOccupyEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -57,7 +57,7 @@ func TestOccupyDeposes(t *testing.T) {
 	})
 }
 
-func TestRevoke(t *testing.T) {
+func TestRevokeEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role, other := tenuretest.NewDatabase(), tenure.NamedRole("r"), tenure.NamedRole("other")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -82,7 +82,7 @@ func TestRevoke(t *testing.T) {
 
 // A node that is alone leads again, and a role that is revoked again and again
 // changes hands each time.
-func TestRevokeAgain(t *testing.T) {
+func TestRevokedRoleChangesHandsEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -127,7 +127,7 @@ func TestRevokeLeavesNoOverlap(t *testing.T) {
 	})
 }
 
-func TestExpire(t *testing.T) {
+func TestExpireMovesTheRole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a, b := campaign(t, db, "a", role, tenure.Config{}), campaign(t, db, "b", role, tenure.Config{})
@@ -151,7 +151,7 @@ func TestExpire(t *testing.T) {
 	})
 }
 
-func TestSilence(t *testing.T) {
+func TestSilenceMovesTheRole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a, b := campaign(t, db, "a", role, tenure.Config{}), campaign(t, db, "b", role, tenure.Config{})
@@ -175,7 +175,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-func TestSilenceThatEndsInTime(t *testing.T) {
+func TestShortSilenceKeepsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -193,7 +193,7 @@ func TestSilenceThatEndsInTime(t *testing.T) {
 }
 
 // A node whose answers come after its trust has ended does not believe them.
-func TestSilenceThatEndsLate(t *testing.T) {
+func TestLateAnswersDoNotReviveTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -213,7 +213,7 @@ func TestSilenceThatEndsLate(t *testing.T) {
 	})
 }
 
-func TestFail(t *testing.T) {
+func TestFailReturnsItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role, broken := tenuretest.NewDatabase(), tenure.NamedRole("r"), errors.New("broken")
 		a := campaign(t, db, "a", role, tenure.Config{})
@@ -273,7 +273,7 @@ func TestFailAndRevoke(t *testing.T) {
 }
 
 // A knob that needs a leader says so, instead of doing nothing.
-func TestNobodyLeads(t *testing.T) {
+func TestKnobsNeedALeader(t *testing.T) {
 	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 	for name, knob := range map[string]func(tenure.Role){
 		"Revoke": db.Revoke, "Expire": db.Expire, "Silence": func(r tenure.Role) { db.Silence(r) },

@@ -25,7 +25,7 @@ func statuses(t *testing.T, db *tenuretest.Database) (all []tenure.NodeStatus) {
 	return all
 }
 
-func TestRegistry(t *testing.T) {
+func TestRegistryListsNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{}).Node()
@@ -68,7 +68,7 @@ func TestRegistry(t *testing.T) {
 }
 
 // A session that ends is that of a dead node until the node is forgotten.
-func TestDeadNodes(t *testing.T) {
+func TestEndedSessionIsDeadUntilForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		dead, living := connect(t, db), connect(t, db)
@@ -102,7 +102,7 @@ func TestDeadNodes(t *testing.T) {
 
 // A node without a heartbeat for longer than the threshold is dead, but not
 // before its lease is over.
-func TestMarkDead(t *testing.T) {
+func TestMarkDeadWaitsForTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		s := connect(t, db)

@@ -88,7 +88,7 @@ func TestOnlyTheLeaderRunsTheJob(t *testing.T) {
 	})
 }
 
-func TestStandbyWaits(t *testing.T) {
+func TestStandbyDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		db.Occupy(billing) // a stranger leads
@@ -177,7 +177,7 @@ func TestPausedJobCannotWrite(t *testing.T) {
 	})
 }
 
-func TestOutage(t *testing.T) {
+func TestOutageEndsLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		election := startScheduler(t, db, "a", func(context.Context, *tenure.Term) error { return nil })

@@ -100,7 +100,7 @@ func TestShutdownIsFinal(t *testing.T) {
 	}
 }
 
-func TestOtherServices(t *testing.T) {
+func TestOtherServicesKeepTheirStatus(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, postgrestest.New(t), "a", patient)
 	r.health.SetServingStatus("billing.v1.Ledger", serving)

@@ -161,9 +161,9 @@ func (m *move) await(name string) {
 	})
 }
 
-// TestMoveInTwoReleases replaces two instances of a program one by one, first by release
+// TestMoveInTwoReleasesNeverOverlaps replaces two instances of a program one by one, first by release
 // 1 and then by release 2, and no two of them ever work at the same time.
-func TestMoveInTwoReleases(t *testing.T) {
+func TestMoveInTwoReleasesNeverOverlaps(t *testing.T) {
 	t.Parallel()
 	m := newMove(t)
 	stopFirst := m.start("old 1", oldRelease)

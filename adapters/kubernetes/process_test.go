@@ -62,9 +62,9 @@ func electChild(ctx context.Context, dsn string, leads *atomic.Bool) error {
 	return nil
 }
 
-// TestKilledProcesses: when the leader's process is killed, an elector of another
+// TestKilledElectorIsReplaced: when the leader's process is killed, an elector of another
 // process leads.
-func TestKilledProcesses(t *testing.T) {
+func TestKilledElectorIsReplaced(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Shared(t).Database(t)
 	var all []*children.Child

@@ -27,7 +27,7 @@ type bunAccount struct {
 	Name string
 }
 
-func TestBun(t *testing.T) {
+func TestBunTransactionIsFenced(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	db := bun.NewDB(i.db, pgdialect.New())

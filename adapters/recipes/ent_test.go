@@ -25,7 +25,7 @@ func inEntTx(ctx context.Context, db *sql.DB, term *tenure.Term, fn func(driver 
 	})
 }
 
-func TestEnt(t *testing.T) {
+func TestEntTransactionIsFenced(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {

@@ -42,7 +42,7 @@ func (gormAccount) TableName() string { return "accounts" }
 // GORM starts a goroutine that never ends.
 const neverEvicted = 10 * 365 * 24 * time.Hour
 
-func TestGORM(t *testing.T) {
+func TestGORMTransactionIsFenced(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]*gorm.Config{"plain": {}, "prepared": {PrepareStmt: true, PrepareStmtTTL: neverEvicted}} {
 		t.Run(name, func(t *testing.T) {

@@ -60,9 +60,9 @@ func scheduleRiver(ctx context.Context, dsn string) error {
 	return errors.Join(scheduler.Run(ctx), errors.New("the scheduler has ended"))
 }
 
-// TestRiverJobsAfterKilledLeader: the process that leads is killed between two ticks,
+// TestRiverJobsSurviveKilledLeaders: the process that leads is killed between two ticks,
 // three times. Each period has one job, and none is left out.
-func TestRiverJobsAfterKilledLeader(t *testing.T) {
+func TestRiverJobsSurviveKilledLeaders(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	newRiver(i)

@@ -50,7 +50,7 @@ func newRiver(i *installation) *river.Client[pgx.Tx] {
 	return client
 }
 
-func TestRiverInserts(t *testing.T) {
+func TestRiverInsertIsFenced(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	client := newRiver(i)
@@ -83,9 +83,9 @@ func newPeriodic(node *tenure.Node, pool *pgxpool.Pool, client *river.Client[pgx
 	return scheduler, err
 }
 
-// TestRiverPeriodicJobs: of two nodes, the leader alone inserts, and each tick has one
+// TestRiverPeriodicJobsRunOncePerTick: of two nodes, the leader alone inserts, and each tick has one
 // job, also while the sessions of the leaders are terminated.
-func TestRiverPeriodicJobs(t *testing.T) {
+func TestRiverPeriodicJobsRunOncePerTick(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	client := newRiver(i)

@@ -25,7 +25,7 @@ func inSQLxTx(ctx context.Context, db *sqlx.DB, term *tenure.Term, fn func(tx *s
 	return tx.Commit()
 }
 
-func TestSQLx(t *testing.T) {
+func TestSQLxTransactionIsFenced(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	db := sqlx.NewDb(i.db, "pgx")

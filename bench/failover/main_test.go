@@ -62,7 +62,7 @@ func campaignForLock() error {
 	}
 }
 
-func TestExitCodes(t *testing.T) {
+func TestErrorsHaveExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want int

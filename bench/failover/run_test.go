@@ -12,7 +12,7 @@ import (
 
 // A run of two rounds prints, records and draws what it measured, with another system in
 // the same rounds.
-func TestRunOfTwoRounds(t *testing.T) {
+func TestRunRecordsItsRounds(t *testing.T) {
 	pgtest.Long(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -66,9 +66,9 @@ var triggerKeys = map[string]struct{ required, optional []string }{
 	"prometheus": {required: []string{"serverAddress", "query", "threshold"}, optional: []string{"ignoreNullValues"}},
 }
 
-// TestAutoscalers: each keeps a leader and a standby, asks for what exists, and
+// TestAutoscalersKeepAStandby: each keeps a leader and a standby, asks for what exists, and
 // removes pods slowly.
-func TestAutoscalers(t *testing.T) {
+func TestAutoscalersKeepAStandby(t *testing.T) {
 	checked := 0
 	for file, objects := range readManifests(t) {
 		for _, object := range objects {

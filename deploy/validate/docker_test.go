@@ -62,7 +62,7 @@ func last(recipe []instruction, word string) string {
 	return found
 }
 
-func TestRecipe(t *testing.T) {
+func TestImageRunsWithoutRoot(t *testing.T) {
 	recipe := readRecipe(t)
 	if got := last(recipe, "FROM"); got != "scratch" {
 		t.Errorf("the image is made from %s", got)
@@ -89,9 +89,9 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestWhatTheRecipeCopies: sources are there and not ignored, and what a later
+// TestCopiedSourcesExist: sources are there and not ignored, and what a later
 // stage copies an earlier one has made.
-func TestWhatTheRecipeCopies(t *testing.T) {
+func TestCopiedSourcesExist(t *testing.T) {
 	ignored := ignoredPatterns(t)
 	for _, i := range readRecipe(t) {
 		if i.word != "COPY" {
@@ -174,9 +174,9 @@ func means(pattern, path string) bool {
 	return false
 }
 
-// TestWorkspaceOfTheRecipe: the builder has the workspace that the recipe names,
+// TestRecipeHasTheWorkspace: the builder has the workspace that the recipe names,
 // and so the library of this repository.
-func TestWorkspaceOfTheRecipe(t *testing.T) {
+func TestRecipeHasTheWorkspace(t *testing.T) {
 	ignored := ignoredPatterns(t)
 	recipe, err := os.ReadFile(recipePath)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestConfigurationInTheDocs: the program accepts the files that the page shows,
+// TestDocumentedConfigurationIsAccepted: the program accepts the files that the page shows,
 // and uses every key in them.
-func TestConfigurationInTheDocs(t *testing.T) {
+func TestDocumentedConfigurationIsAccepted(t *testing.T) {
 	page, err := os.ReadFile(root + "/docs/howto/deploy.md")
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func TestConfigurationInTheDocs(t *testing.T) {
 	}
 }
 
-// TestCommandsInTheDocs: the program has the commands and the flags that the page
+// TestDocumentedCommandsExist: the program has the commands and the flags that the page
 // shows.
-func TestCommandsInTheDocs(t *testing.T) {
+func TestDocumentedCommandsExist(t *testing.T) {
 	page, err := os.ReadFile(root + "/docs/howto/deploy.md")
 	if err != nil {
 		t.Fatal(err)

@@ -79,8 +79,8 @@ func readManifests(t *testing.T) map[string][]meta.Object {
 	return all
 }
 
-// TestManifests: each is what its kind may be, and holds to the rules of the house.
-func TestManifests(t *testing.T) {
+// TestManifestsAreValid: each is what its kind may be, and holds to the rules of the house.
+func TestManifestsAreValid(t *testing.T) {
 	for file, objects := range readManifests(t) {
 		t.Run(file, func(t *testing.T) {
 			var pods []map[string]string // labels

@@ -60,7 +60,7 @@ func requireChecker(t *testing.T) {
 	}
 }
 
-func TestUnit(t *testing.T) {
+func TestUnitIsValid(t *testing.T) {
 	requireChecker(t)
 	same := func(unit string) string { return unit }
 	out, err := analyze(t, "--man=no", "verify", installUnit(t, same)+"/tenure@billing.service")
@@ -91,8 +91,8 @@ func TestCheckerFindsFaults(t *testing.T) {
 	}
 }
 
-// TestCommandsOfTheUnit: the program has them.
-func TestCommandsOfTheUnit(t *testing.T) {
+// TestCommandsOfTheUnitExist: the program has them.
+func TestCommandsOfTheUnitExist(t *testing.T) {
 	text, err := os.ReadFile(unitPath)
 	if err != nil {
 		t.Fatal(err)

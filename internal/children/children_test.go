@@ -82,7 +82,7 @@ func TestReportsThatNoteTakesAreNotKept(t *testing.T) {
 	}
 }
 
-func TestOverlaps(t *testing.T) {
+func TestOverlapsFindsEveryPair(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(from, to time.Duration) Interval { return Interval{start.Add(from), start.Add(to)} }
 	got := Overlaps([]Interval{at(0, 10), at(20, 30)}, []Interval{at(10, 21), at(29, 40)})

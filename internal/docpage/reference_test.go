@@ -50,7 +50,7 @@ func TestCheckReferenceWritesOnRequest(t *testing.T) {
 	}
 }
 
-func TestTables(t *testing.T) {
+func TestTablesEscapeTheirCells(t *testing.T) {
 	got := Head("flag", "default") + Row(Code("--a", "", "b|c"), "")
 	want := "| flag | default |\n|---|---|\n| `--a`, `b\\|c` | |\n"
 	if got != want {

@@ -97,7 +97,7 @@ func expectSilence(t *testing.T, conn net.Conn) {
 	}
 }
 
-func TestForwards(t *testing.T) {
+func TestWireForwardsBothWays(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	send(t, w.client, "question")
@@ -114,7 +114,7 @@ func TestForwards(t *testing.T) {
 	<-w.conn.Done()
 }
 
-func TestForwardsAnRST(t *testing.T) {
+func TestResetIsForwarded(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	_ = w.client.SetLinger(0)
@@ -122,7 +122,7 @@ func TestForwardsAnRST(t *testing.T) {
 	expectEnd(t, w.server, syscall.ECONNRESET)
 }
 
-func TestStall(t *testing.T) {
+func TestStallHoldsData(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.conn.Stall(faultwire.ToServer)
@@ -148,7 +148,7 @@ func TestStallHoldsTheEndBack(t *testing.T) {
 	expectEnd(t, w.server, io.EOF)
 }
 
-func TestDelay(t *testing.T) {
+func TestDelayHoldsDataForItsTime(t *testing.T) {
 	t.Parallel()
 	const delay = 100 * time.Millisecond
 	w := newWire(t)
@@ -165,7 +165,7 @@ func TestDelay(t *testing.T) {
 	expect(t, w.server, "three")
 }
 
-func TestDropAfter(t *testing.T) {
+func TestDropAfterLosesLaterBytes(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.conn.DropAfter(6, faultwire.ToServer)
@@ -177,7 +177,7 @@ func TestDropAfter(t *testing.T) {
 	expectSilence(t, w.server)
 }
 
-func TestEnds(t *testing.T) {
+func TestEndsReachBothSides(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		end  func(*faultwire.Conn, ...faultwire.Direction)

@@ -52,7 +52,7 @@ func query(t *testing.T, conn *pgx.Conn, sql string) (answer string) {
 	return answer
 }
 
-func TestKnowsTheSession(t *testing.T) {
+func TestConnHasNameOfItsSession(t *testing.T) {
 	t.Parallel()
 	for name, parameters := range map[string]string{
 		"plain":       "&application_name=first",
@@ -73,7 +73,7 @@ func TestKnowsTheSession(t *testing.T) {
 	}
 }
 
-func TestInject(t *testing.T) {
+func TestInjectRunsAStatement(t *testing.T) {
 	t.Parallel()
 	conn, proxy := connect(t, "&application_name=victim")
 	victim := awaitNamed(t, proxy, "victim")

@@ -188,7 +188,7 @@ func TestRowsExcludeEachOther(t *testing.T) {
 // Invariant 5, seen from here: an election that holds a role does not try to
 // take it. And callbacks can be paired: after on_acquired comes an end of that
 // holding before the next on_acquired.
-func TestWalks(t *testing.T) {
+func TestHoldingElectionNeverAcquires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{AutoReacquire: rapid.Bool().Draw(t, "reacquire"), Grace: rapid.Bool().Draw(t, "grace")}
 		state, holding := Stopped, false
@@ -232,7 +232,7 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
+func TestStatesHaveNames(t *testing.T) {
 	want := []string{"stopped", "follower", "acquiring", "leader", "reconnecting", "releasing"}
 	for i, state := range States() {
 		text, err := state.MarshalText()

@@ -63,7 +63,7 @@ func commandFaults(s source) []string {
 	return found
 }
 
-func TestCommandLayout(t *testing.T) {
+func TestCommandsKeepTheirLayers(t *testing.T) {
 	checked := 0
 	for _, s := range readSources(t) {
 		if within(s.folder, commands) {

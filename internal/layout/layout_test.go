@@ -63,7 +63,7 @@ type source struct {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-func TestLayout(t *testing.T) {
+func TestPackagesKeepTheirLayers(t *testing.T) {
 	sources := readSources(t)
 	if len(sources) < 20 {
 		t.Fatalf("only %d Go files were found: the test looks in the wrong place", len(sources))

@@ -9,7 +9,7 @@ import (
 
 // The service restarts the server again and again. Each time the nodes return by
 // themselves, and the next leader begins within the documented wait.
-func TestMaintenanceRestarts(t *testing.T) {
+func TestNodesReturnAfterMaintenance(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, pgtest.Options{Durable: true})
 	_, term, nodes := s.exercise()

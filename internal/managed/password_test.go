@@ -45,7 +45,7 @@ func TestServerRequiresTLSAndSCRAM(t *testing.T) {
 
 // The password changes while nodes live. Their sessions last, and a new session
 // uses the new password, wherever it comes from.
-func TestPasswordRotates(t *testing.T) {
+func TestSessionsSurvivePasswordRotation(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]func(s *site) (rotate func(to string)){
 		"connect function": func(s *site) func(string) {

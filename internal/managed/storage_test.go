@@ -17,7 +17,7 @@ import (
 
 // The disk fills up. At no time do two nodes lead, and when there is room again one
 // leads without help.
-func TestFullDisk(t *testing.T) {
+func TestFullDiskHasAtMostOneLeader(t *testing.T) {
 	pgtest.Long(t)
 	const insert = "INSERT INTO big SELECT repeat('x', 1000) FROM generate_series(1, 10000)"
 	t.Run("leader keeps its term while only tables cannot grow", func(t *testing.T) {

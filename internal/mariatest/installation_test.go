@@ -55,7 +55,7 @@ func TestMissingServerSaysWhatToInstall(t *testing.T) {
 // absentVariable makes this test binary one on a machine without MariaDB.
 const absentVariable = "MARIATEST_ABSENT"
 
-func TestOnAMachineWithoutIt(t *testing.T) {
+func TestMissingServerIsReported(t *testing.T) {
 	if os.Getenv(absentVariable) != "" {
 		usualPlaces = nil
 		Shared(t)
@@ -66,9 +66,9 @@ func TestOnAMachineWithoutIt(t *testing.T) {
 		says string
 	}{
 		"":     {0, "WARNING: 1 TESTS WERE SKIPPED: MariaDB is missing"},
-		"true": {1, "FAIL: TestOnAMachineWithoutIt"},
+		"true": {1, "FAIL: TestMissingServerIsReported"},
 	} {
-		command := exec.Command(os.Args[0], "-test.run", "^TestOnAMachineWithoutIt$")
+		command := exec.Command(os.Args[0], "-test.run", "^TestMissingServerIsReported$")
 		command.Env = []string{"PATH=" + t.TempDir(), absentVariable + "=1", "CI=" + ci}
 		output, _ := command.CombinedOutput() // its exit code says more
 		if command.ProcessState.ExitCode() != want.code || !strings.Contains(string(output), want.says) {

@@ -75,7 +75,7 @@ func TestRestartKeepsPortAndData(t *testing.T) {
 	server.Start(t)
 }
 
-func TestSettings(t *testing.T) {
+func TestSettingsReachTheServer(t *testing.T) {
 	t.Parallel()
 	server := Start(t, Options{Settings: map[string]string{"innodb_lock_wait_timeout": "7", "innodb_flush_log_at_trx_commit": "1"}})
 	assert(t, server, "@@global.innodb_lock_wait_timeout = 7 AND @@global.innodb_flush_log_at_trx_commit = 1")
@@ -94,7 +94,7 @@ func TestFailedStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestPause(t *testing.T) {
+func TestPauseStopsAnswers(t *testing.T) {
 	t.Parallel()
 	server := Start(t, Options{})
 	server.Pause(t)
@@ -128,7 +128,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func TestConnectionStrings(t *testing.T) {
+func TestConnectionStringsNameTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := &Server{Host: "127.0.0.1", Port: 15001}
 	if got, want := server.DSN("one"), "root@tcp(127.0.0.1:15001)/one"; got != want {

@@ -141,9 +141,9 @@ func TestRed(t *testing.T) { t.Error("always") }
 	return folder
 }
 
-// TestVerdicts: each thing that can become of a mutant is told from the others,
+// TestVerdictsAreDistinct: each thing that can become of a mutant is told from the others,
 // and the source stays as it was.
-func TestVerdicts(t *testing.T) {
+func TestVerdictsAreDistinct(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	folder := module(t)
 	r, err := newRunner(folder)
@@ -181,7 +181,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // The exit code is 0 only if all is caught, and the table has every mutant.
-func TestCommandLine(t *testing.T) {
+func TestCommandLineReportsEachMutant(t *testing.T) {
 	var out strings.Builder
 	if code, err := command(t.Context(), []string{"-list", "guardian:"}, &out); code != 0 || err != nil {
 		t.Errorf("-list: %d, %v", code, err)

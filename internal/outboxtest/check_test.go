@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckFindsLostAndReorderedEntries(t *testing.T) {
 	t.Parallel()
 	at := func(position int64) processor.Cursor { return processor.Cursor{Transaction: 7, Position: position} }
 	log := []Entry{{at(1), ""}, {at(2), ""}, {at(3), ""}}

@@ -50,7 +50,7 @@ func TestHungHostIsPassed(t *testing.T) {
 }
 
 // One that hangs and has nobody beside it is given up at the bound.
-func TestHungHostAlone(t *testing.T) {
+func TestHungHostAloneIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, hung := range hungHosts() {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestAvoidedHostIsTriedLast(t *testing.T) {
 }
 
 // All addresses of one name are tried, the next one beside one that hangs.
-func TestAddressesOfOneName(t *testing.T) {
+func TestAllAddressesOfANameAreTried(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	const name = "database.invalid"
@@ -302,7 +302,7 @@ func TestAddressesOfOneName(t *testing.T) {
 
 // Without connect_timeout an attempt has the bound of its kind, and none has more
 // than the connection string allows.
-func TestBoundOfAnAttempt(t *testing.T) {
+func TestAttemptIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		hosts      int
@@ -343,7 +343,7 @@ func TestBoundOfAnAttempt(t *testing.T) {
 }
 
 // An error is a decision only if every host has been reached and refused.
-func TestDecided(t *testing.T) {
+func TestDecidedNeedsRefusalsOfAllHosts(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})

@@ -180,7 +180,7 @@ func withOption(dsn, name, value string) string {
 }
 
 // What only a superuser may set is refused with the statement that takes it back.
-func TestSettingThatCannotBeChanged(t *testing.T) {
+func TestFixedSettingIsRefused(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	run(t, server, "CREATE ROLE app LOGIN", "CREATE DATABASE app")
@@ -211,7 +211,7 @@ func TestSettingThatCannotBeChanged(t *testing.T) {
 }
 
 // The table says everything once, and why.
-func TestTable(t *testing.T) {
+func TestTableHasEachSettingOnce(t *testing.T) {
 	seen := map[string]Use{}
 	for _, s := range table {
 		if s.why == "" || s.on == 0 || s.on&seen[s.name] != 0 {

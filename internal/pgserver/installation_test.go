@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestParseVersion(t *testing.T) {
+func TestVersionsAreParsed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		output, version string
@@ -66,7 +66,7 @@ func TestNamedDirectoriesComeFirst(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
+func TestQuoteEscapesSettings(t *testing.T) {
 	t.Parallel()
 	if got, want := quote(`it's a \ here`), `'it''s a \\ here'`; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -176,7 +176,7 @@ func TestPortTakenAtFirstStart(t *testing.T) {
 	}
 }
 
-func TestUnknownStopMode(t *testing.T) {
+func TestUnknownStopModeIsRejected(t *testing.T) {
 	t.Parallel()
 	if err := start(t, newSandbox(t), Options{}).Stop(t.Context(), "gentle"); err == nil {
 		t.Error("accepted")

@@ -88,7 +88,7 @@ func TestRestartKeepsPortAndData(t *testing.T) {
 	}
 }
 
-func TestReplica(t *testing.T) {
+func TestReplicaFollowsPrimary(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{Synchronous: true})
@@ -130,7 +130,7 @@ func exists(t *testing.T, conn *pgx.Conn, query, name string) (found bool) {
 	return found
 }
 
-func TestPgBouncer(t *testing.T) {
+func TestPgBouncerForwardsQueries(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	through := server.PgBouncer(t, "transaction").DSN
@@ -156,7 +156,7 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
-func TestPgpool(t *testing.T) {
+func TestPgpoolForwardsQueries(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	conn := pgtest.Conn(t, server.Pgpool(t, pgtest.PgpoolOptions{Mode: "streaming_replication"}).DSN(server.DSN()))

@@ -232,7 +232,7 @@ func TestForeignTemplatesAreRefused(t *testing.T) {
 	}
 }
 
-func TestPorts(t *testing.T) {
+func TestPortsAreFree(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", Host+":0")
 	if err != nil {
@@ -252,7 +252,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-func TestLogTail(t *testing.T) {
+func TestLogTailKeepsTheEnd(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte(strings.Repeat("x", 10000)+"end"), 0o600); err != nil {
@@ -266,7 +266,7 @@ func TestLogTail(t *testing.T) {
 	}
 }
 
-func TestNoAccount(t *testing.T) {
+func TestMissingAccountIsReported(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Log("not root: servers run as the present user")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSQLNamesObjects(t *testing.T) {
+func TestSQLQuotesNames(t *testing.T) {
 	t.Parallel()
 	n := NewNames("s", `o'd "`)
 	for template, want := range map[string]string{

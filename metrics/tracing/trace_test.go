@@ -87,7 +87,7 @@ func attributes(span trace.ReadOnlySpan) map[attribute.Key]any {
 	return all
 }
 
-func TestTraceOfReleasedTerm(t *testing.T) {
+func TestReleasedTermEndsItsSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{})
 		defer w.close()
@@ -131,7 +131,7 @@ func TestTraceOfReleasedTerm(t *testing.T) {
 	})
 }
 
-func TestTraceOfLostTerm(t *testing.T) {
+func TestLostTermEndsItsSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{})
 		defer w.close()
@@ -148,7 +148,7 @@ func TestTraceOfLostTerm(t *testing.T) {
 
 // A role that is recovered within the grace gets another term, and no span is
 // left open.
-func TestTraceOfRecoveredRole(t *testing.T) {
+func TestRecoveredRoleLeavesNoOpenSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{ReconnectGrace: time.Minute})
 		w.lead()

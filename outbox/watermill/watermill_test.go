@@ -67,7 +67,7 @@ func (r *recorder) Publish(topic string, messages ...*message.Message) error {
 
 func (*recorder) Close() error { return nil }
 
-func TestPublishHandsOverParts(t *testing.T) {
+func TestPublishSendsParts(t *testing.T) {
 	t.Parallel()
 	split := func(m outbox.Message) string { return fmt.Sprint("part", m.Event.Position/2) }
 	for name, test := range map[string]struct {

@@ -62,7 +62,7 @@ func fault(h *record.History, kind string, node int, from, to int64) {
 	h.Faults = append(h.Faults, record.Fault{Step: kind, Kind: kind, Node: node, From: from, To: to})
 }
 
-func TestGoodHistories(t *testing.T) {
+func TestGoodHistoriesPass(t *testing.T) {
 	for name, change := range map[string]func(*record.History){
 		"as it is": func(*record.History) {},
 		"a write without an answer is in the ledger": func(h *record.History) {

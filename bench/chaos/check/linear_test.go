@@ -8,7 +8,7 @@ import (
 )
 
 // An hour of writes to one role, some without an answer, is decided.
-func TestLongHistories(t *testing.T) {
+func TestLongHistoriesAreDecided(t *testing.T) {
 	const writes = 18_000
 	long := func() *record.History {
 		h := &record.History{Roles: []string{"role-1"}, Settings: good().Settings, End: writes * second}

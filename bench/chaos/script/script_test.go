@@ -16,7 +16,7 @@ func plan(seed uint64) script.Plan {
 	}
 }
 
-func TestScriptsRepeat(t *testing.T) {
+func TestSeedRepeatsItsScript(t *testing.T) {
 	one, again, other := script.Generate(plan(1)), script.Generate(plan(1)), script.Generate(plan(2))
 	if !slices.Equal(one, again) {
 		t.Error("one seed gave two scripts")
@@ -39,7 +39,7 @@ func TestScriptsCanBeReadAgain(t *testing.T) {
 	}
 }
 
-func TestInvalidLines(t *testing.T) {
+func TestInvalidLinesAreRejected(t *testing.T) {
 	for line, want := range map[string]string{
 		"1s":              "is not TIME KIND",
 		"soon kill":       "invalid duration",
@@ -54,7 +54,7 @@ func TestInvalidLines(t *testing.T) {
 	}
 }
 
-func TestGeneratedScripts(t *testing.T) {
+func TestGeneratedScriptsHaveEveryFault(t *testing.T) {
 	kinds := map[string]int{}
 	met := map[bool]int{} // faults of the server, by whether a node had one
 	for seed := range uint64(50) {
@@ -108,7 +108,7 @@ func checkOverlaps(t *testing.T, p script.Plan, steps []script.Step, i int, k sc
 	}
 }
 
-func TestCompact(t *testing.T) {
+func TestCompactShortensGaps(t *testing.T) {
 	steps := []script.Step{
 		{At: 30 * time.Second, Kind: "server-stop", For: 5 * time.Second}, {At: 32 * time.Second, Kind: "migrate-down"},
 		{At: 39 * time.Second, Kind: "migrate-down"}, {At: 100 * time.Second, Kind: "migrate-down"},

@@ -20,7 +20,7 @@ const archived = `644 NAME/LICENSE
 644 NAME/man/man1/tenure.1
 `
 
-func TestArchives(t *testing.T) {
+func TestArchivesHaveTheirFiles(t *testing.T) {
 	for _, target := range Targets {
 		t.Run(target.OS+"/"+target.Arch, func(t *testing.T) {
 			archive, err := newContents().Archive(target, program, licenses)

@@ -168,7 +168,7 @@ func TestDebIsReadByDpkg(t *testing.T) {
 
 // An upgrade restarts no service; before the program is removed, its services end.
 // A system that is installed in a folder has no systemd that runs.
-func TestScriptsOfDeb(t *testing.T) {
+func TestScriptsOfDebRestartNoService(t *testing.T) {
 	const reload = "--system daemon-reload\n"
 	for name, test := range map[string]struct {
 		script, step string
@@ -208,7 +208,7 @@ func TestScriptsOfDeb(t *testing.T) {
 	}
 }
 
-func TestDebVersions(t *testing.T) {
+func TestDebVersionsSortPrereleases(t *testing.T) {
 	c := newContents()
 	c.Version = "v0.2.0-rc.1"
 	if got, want := newDeb(t, c).Name, "tenure_0.2.0~rc.1_arm64.deb"; got != want {

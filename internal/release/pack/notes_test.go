@@ -2,7 +2,7 @@ package pack
 
 import "testing"
 
-func TestNotes(t *testing.T) {
+func TestNotesHaveTheSection(t *testing.T) {
 	section := `
 ### Added
 
@@ -33,7 +33,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-func TestAbsoluteLinks(t *testing.T) {
+func TestLinksBecomeAbsolute(t *testing.T) {
 	const place = "https://github.com/exactly-one/tenure/"
 	for page, want := range map[string]string{
 		"[a](docs/a.md#b)":                    "[a](" + place + "blob/v0.1.0/docs/a.md#b)",
@@ -51,7 +51,7 @@ func TestAbsoluteLinks(t *testing.T) {
 	}
 }
 
-func TestSums(t *testing.T) {
+func TestSumsAreSortedByName(t *testing.T) {
 	got := Sums([]File{{Name: "b", Content: []byte("b")}, {Name: "a", Content: []byte("a")}})
 	want := "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb  a\n" +
 		"3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d  b\n"

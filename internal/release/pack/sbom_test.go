@@ -23,7 +23,7 @@ func readSBOM(t *testing.T, f File) *cyclonedx.BOM {
 	return &bom
 }
 
-func TestSBOM(t *testing.T) {
+func TestSBOMListsEveryModule(t *testing.T) {
 	f, err := SBOM("tenure_0.1.0_linux_amd64", program, &debug.BuildInfo{
 		GoVersion: "go1.26.8",
 		Main:      debug.Module{Path: "example.com/program", Version: "v0.1.0", Sum: "h1:main="},

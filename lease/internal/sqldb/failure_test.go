@@ -34,7 +34,7 @@ func (e *typedError) Timeout() bool   { return false } // so it looks like an er
 func (e *typedError) Temporary() bool { return e.code == 5 }
 func (e *numberError) Error() string  { return fmt.Sprintf("error %d", e.Number) } // go-sql-driver/mysql
 
-func TestExplain(t *testing.T) {
+func TestExplainNamesTheCause(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		dialect Dialect

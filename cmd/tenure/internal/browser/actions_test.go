@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestStepDownByMouseAndKeyboard: by mouse and by keyboard, asked once, with its outcome.
-func TestStepDownByMouseAndKeyboard(t *testing.T) {
+// TestStepDownWorksByMouseAndKeyboard: by mouse and by keyboard, asked once, with its outcome.
+func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
 	w.campaign(first, "scheduler")

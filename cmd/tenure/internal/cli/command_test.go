@@ -125,7 +125,7 @@ func (p *process) wantMatch(pattern string) {
 
 // The command's environment has its term and its node, and the connection
 // string only if a flag asks for it.
-func TestCommandEnvironment(t *testing.T) {
+func TestCommandEnvironmentHasItsTerm(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	show := `echo $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME ${#TENURE_NODE} ${TENURE_DSN-none}`

@@ -164,7 +164,7 @@ func TestCompletionFailsSilently(t *testing.T) {
 	}
 }
 
-func TestCompletionOfFixedValues(t *testing.T) {
+func TestCompletionOffersFixedValues(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string

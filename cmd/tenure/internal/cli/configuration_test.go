@@ -186,7 +186,7 @@ func TestRunReadsRolesFromFile(t *testing.T) {
 
 // The command can be in the file. Then it does not receive SIGHUP, nor the
 // variables of a service manager.
-func TestCommandInConfigurationFile(t *testing.T) {
+func TestConfigurationFileSetsTheCommand(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`, "[run]",

@@ -17,7 +17,7 @@ import (
 
 // The test goes through the commands on an SQLite file, with nodes as
 // processes.
-func TestCommandsOnLeases(t *testing.T) {
+func TestCommandsWorkOnLeases(t *testing.T) {
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	on := func(args ...string) []string { return append(args, "--dsn", dsn) }
@@ -89,7 +89,7 @@ func TestLocalUsesFileOfUser(t *testing.T) {
 
 // Commands and flags that need sessions name that before they connect, and the
 // page on leases lists those commands.
-func TestCommandsThatNeedSessions(t *testing.T) {
+func TestCommandsThatNeedSessionsSaySo(t *testing.T) {
 	t.Parallel()
 	var refusing []string
 	for _, args := range [][]string{

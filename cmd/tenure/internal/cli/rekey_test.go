@@ -12,7 +12,7 @@ import (
 
 // A role whose candidates give another key than the recorded one leads again once
 // the command in the message has recorded their key, on sessions and on leases.
-func TestRoleRekey(t *testing.T) {
+func TestRekeyedRoleLeadsAgain(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for name, dsn := range map[string][]string{

@@ -52,7 +52,7 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 }
 
 // A pattern retires the vacant roles that match it, after a list and a confirmation.
-func TestRetireByPattern(t *testing.T) {
+func TestRetireSelectsByPattern(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for _, role := range []string{"worker-1", "worker-2", "worker", "other"} {

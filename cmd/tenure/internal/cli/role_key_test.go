@@ -14,7 +14,7 @@ import (
 
 // A role that a program has acquired by its name is the role that the built-in
 // scheduler leads.
-func TestBuiltInRoleByName(t *testing.T) {
+func TestBuiltInRoleHasItsName(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "scheduler")...).want(t, console.ExitDone)

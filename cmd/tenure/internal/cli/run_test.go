@@ -168,7 +168,7 @@ func TestOneProcessLeadsSeveralRoles(t *testing.T) {
 }
 
 // A node with all flags works.
-func TestEveryFlagOfRun(t *testing.T) {
+func TestRunAcceptsEveryFlag(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--name", "one", "--prefix", "other_", "--lease", "5.0", "--health-interval", "1.5",

@@ -25,7 +25,7 @@ func (p place) schemaVersion(t *testing.T) int {
 }
 
 // The command migrates up, down, and up again.
-func TestMigrateUpAndDown(t *testing.T) {
+func TestMigrateMovesUpAndDown(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	if version := place.schemaVersion(t); version != 0 {

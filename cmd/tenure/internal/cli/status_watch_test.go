@@ -10,7 +10,7 @@ import (
 )
 
 // The command prints the roles after every change, and ends gracefully.
-func TestStatusWatch(t *testing.T) {
+func TestStatusWatchPrintsEveryChange(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
@@ -47,7 +47,7 @@ func TestStatusWatch(t *testing.T) {
 }
 
 // Text shows the time of the read.
-func TestStatusWatchText(t *testing.T) {
+func TestStatusWatchTextHasTheTime(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")

@@ -18,7 +18,7 @@ func onScreen(t *testing.T, variables []string, args ...string) string {
 
 // A terminal of 80 columns shows what matters, and colors the states, unless the user
 // wants all or no colors. A pipe shows all without colors.
-func TestTablesOnTerminal(t *testing.T) {
+func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")

@@ -11,7 +11,7 @@ import (
 
 // On a terminal the command shows who leads, a failover, and what an operator changes
 // after a confirmation. It leaves the terminal as it was.
-func TestTopOnTerminal(t *testing.T) {
+func TestTopFollowsChangesOnTerminal(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
@@ -73,7 +73,7 @@ func TestTopNeedsTerminal(t *testing.T) {
 var terminalSequence = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
 // On a terminal, the roles are redrawn in place within its width, until a signal.
-func TestStatusWatchOnTerminal(t *testing.T) {
+func TestStatusWatchRedrawsOnTerminal(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
-// TestAlerts: the rules and the notifiers of a file are as it says, with what it
+// TestAlertsAreReadWithDefaults: the rules and the notifiers of a file are as it says, with what it
 // leaves out.
-func TestAlerts(t *testing.T) {
+func TestAlertsAreReadWithDefaults(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, `
 [[alerts]]
@@ -58,8 +58,8 @@ per_minute = 5
 	}
 }
 
-// TestNoAlerts: to say nothing of alerts is not to say that there are none.
-func TestNoAlerts(t *testing.T) {
+// TestAbsentAlertsDifferFromNone: to say nothing of alerts is not to say that there are none.
+func TestAbsentAlertsDifferFromNone(t *testing.T) {
 	t.Parallel()
 	var absent *File
 	for text, want := range map[string][]alerts.Rule{
@@ -76,9 +76,9 @@ func TestNoAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertErrors: errors of alerts are reported at their place; for a condition,
+// TestAlertErrorsNameTheirPlace: errors of alerts are reported at their place; for a condition,
 // within its text.
-func TestAlertErrors(t *testing.T) {
+func TestAlertErrorsNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	const slack = "[alerts.notifications.slack]\nurl = 'https://h/s'\n"
 	for _, test := range []struct {

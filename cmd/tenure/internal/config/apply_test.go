@@ -67,9 +67,9 @@ refresh_interval = "4s"
 roles = ["a,1", "b"]
 `
 
-// TestPrecedence: the command line, then the environment, then the file, then the
+// TestFlagOverridesVariableFileAndDefault: the command line, then the environment, then the file, then the
 // default; and each value knows its origin.
-func TestPrecedence(t *testing.T) {
+func TestFlagOverridesVariableFileAndDefault(t *testing.T) {
 	t.Parallel()
 	all := []string{"TENURE_DSN", "postgres://variable/db", "TENURE_LEASE", "1m", "TENURE_REFRESH", "3", "TENURE_RUN_ROLES", "c, d", "TENURE_LOG_LEVEL", "debug"}
 	for _, test := range []struct {
@@ -140,9 +140,9 @@ func TestApplyToOthers(t *testing.T) {
 	}
 }
 
-// TestApplyErrors: each error names where the value came from and does not repeat
+// TestApplyErrorsNameTheOrigin: each error names where the value came from and does not repeat
 // it, and all errors are reported.
-func TestApplyErrors(t *testing.T) {
+func TestApplyErrorsNameTheOrigin(t *testing.T) {
 	t.Parallel()
 	c := newTestCommand(t)
 	file := mustParse(t, "[cluster.leader_election]\nlease_duration = '6m'\n", none)
@@ -160,9 +160,9 @@ func TestApplyErrors(t *testing.T) {
 	}
 }
 
-// TestVariables: no two keys take their value from one variable, and none from
+// TestVariablesAreUnique: no two keys take their value from one variable, and none from
 // one that commands run by this program find set.
-func TestVariables(t *testing.T) {
+func TestVariablesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := []string{"TENURE_ROLE", "TENURE_TERM", "TENURE_NODE"}
 	for i := range keys {

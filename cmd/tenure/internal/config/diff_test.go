@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDiff(t *testing.T) {
+func TestDiffListsChangedKeys(t *testing.T) {
 	t.Parallel()
 	before := mustParse(t, `
 [database]

@@ -66,8 +66,8 @@ func TestReferenceListsEveryKey(t *testing.T) {
 	}
 }
 
-// TestPageExample: the example of the page is accepted, and shows every key.
-func TestPageExample(t *testing.T) {
+// TestPageExampleHasEveryKey: the example of the page is accepted, and shows every key.
+func TestPageExampleHasEveryKey(t *testing.T) {
 	t.Parallel()
 	_, rest, found := strings.Cut(readPage(t), "```toml\n# tenure.toml")
 	example, _, closed := strings.Cut(rest, "```")

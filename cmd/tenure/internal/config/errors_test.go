@@ -33,9 +33,9 @@ func mustParse(t *testing.T, text string, env Environment) *File {
 	return file
 }
 
-// TestErrors: errors are reported in whole lines, each with its place and with what
+// TestErrorsNamePlaceAndRemedy: errors are reported in whole lines, each with its place and with what
 // to write instead.
-func TestErrors(t *testing.T) {
+func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 	t.Parallel()
 	const election = "[cluster.leader_election]\n"
 	for _, test := range []struct {
@@ -209,8 +209,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestManyErrors: a file of another kind is refused soon and in few lines.
-func TestManyErrors(t *testing.T) {
+// TestManyErrorsAreShortened: a file of another kind is refused soon and in few lines.
+func TestManyErrorsAreShortened(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for i := range 50_000 {

@@ -11,8 +11,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// TestValues: each kind of value, in each form in which it can be written.
-func TestValues(t *testing.T) {
+// TestValuesAreReadInEveryForm: each kind of value, in each form in which it can be written.
+func TestValuesAreReadInEveryForm(t *testing.T) {
 	t.Parallel()
 	env := variables("NAME", "n1", "COUNT", "3", "YES", "true", "EMPTY", "", "INJECTION", "x\"\n[run]\nonce = true")
 	file := mustParse(t, "\ufeff"+`
@@ -85,9 +85,9 @@ labels.team = "dev"
 	}
 }
 
-// TestNoticesDefault: times that the default lease is too short for are not an
+// TestDefaultLeaseGivesNoticesOnly: times that the default lease is too short for are not an
 // error, since a flag may set the lease.
-func TestNoticesDefault(t *testing.T) {
+func TestDefaultLeaseGivesNoticesOnly(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, "[cluster.leader_election]\nrefresh_interval = '20s'", none)
 	notices := file.Notices(func(string) bool { return true })
@@ -98,7 +98,7 @@ func TestNoticesDefault(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadReadsTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tenure.toml")
 	if err := os.WriteFile(path, []byte("[node]\nname = 'a'\n"), 0o600); err != nil {

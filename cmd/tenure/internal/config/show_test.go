@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// TestShow: every value with its origin, and no secret.
-func TestShow(t *testing.T) {
+// TestShowHidesSecrets: every value with its origin, and no secret.
+func TestShowHidesSecrets(t *testing.T) {
 	t.Parallel()
 	env := variables("PASSWORD", "secret1", "WEBHOOK", "https://hooks.example/secret2", "TENURE_LEASE", "20")
 	file := mustParse(t, `
@@ -65,9 +65,9 @@ secret = "whsec_c2VjcmV0NXNlY3JldDVzZWNyZXQ1c2VjcmV0NQ=="
 	}
 }
 
-// TestShowRivals: a value that something else outranks is not shown as if it took
+// TestShowMarksOverriddenValues: a value that something else outranks is not shown as if it took
 // effect.
-func TestShowRivals(t *testing.T) {
+func TestShowMarksOverriddenValues(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -93,7 +93,7 @@ func TestShowRivals(t *testing.T) {
 	}
 }
 
-func TestShowErrors(t *testing.T) {
+func TestShowReportsInvalidVariables(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	err := Show(&out, nil, nil, variables("TENURE_LEASE", "soon", "TENURE_LOCAL", "perhaps"))
@@ -107,8 +107,8 @@ func TestShowErrors(t *testing.T) {
 	}
 }
 
-// TestMask: what is known to be no secret is shown, and nothing else.
-func TestMask(t *testing.T) {
+// TestMaskHidesUnknownParts: what is known to be no secret is shown, and nothing else.
+func TestMaskHidesUnknownParts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ dsn, want string }{
 		{"postgres://app@db/app", "postgres://app@db/app"},

@@ -16,7 +16,7 @@ import (
 
 // Every kind of database elects, as it is opened here: one node leads, keeps its
 // seat for longer than a lease, and is followed when it resigns.
-func TestElections(t *testing.T) {
+func TestEveryDatabaseElects(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range map[string]func(t *testing.T) string{
 		"SQLite": func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "x.db") },

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-func TestLocal(t *testing.T) {
+func TestLocalPathIsInStateDirectory(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_STATE_HOME", state)
@@ -37,7 +37,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-func TestLocalWithoutAPlace(t *testing.T) {
+func TestLocalNeedsADirectory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	if _, err := Local(); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "HOME") {
@@ -58,7 +58,7 @@ func TestLocalWithoutAPlace(t *testing.T) {
 	}
 }
 
-func TestStateDirectory(t *testing.T) {
+func TestStateDirectoryFollowsXDG(t *testing.T) {
 	t.Setenv("HOME", "/home/user")
 	for xdg, want := range map[string]string{
 		"":         "/home/user/.local/state",

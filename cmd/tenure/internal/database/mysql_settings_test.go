@@ -9,7 +9,7 @@ import (
 )
 
 // Nodes elect whatever a server of MariaDB sets for its connections.
-func TestMySQLServerSettings(t *testing.T) {
+func TestMySQLSettingsDoNotPreventElections(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]string{
 		"autocommit":    "SET GLOBAL autocommit = 0",

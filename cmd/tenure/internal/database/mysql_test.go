@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/internal/mariatest"
 )
 
-func TestMySQLConnection(t *testing.T) {
+func TestMySQLStringsConnect(t *testing.T) {
 	t.Parallel()
 	server := mariatest.Shared(t)
 	database := server.Database(t)
@@ -86,7 +86,7 @@ func checkTime(t *testing.T, conn *sql.Conn) {
 	}
 }
 
-func TestMySQLPassword(t *testing.T) {
+func TestMySQLPasswordIsUnescaped(t *testing.T) {
 	t.Parallel()
 	server := mariatest.Shared(t)
 	database := server.Database(t)
@@ -110,7 +110,7 @@ func TestMySQLPassword(t *testing.T) {
 
 // A server that says nothing does not hold up who set a deadline, or who wants to
 // connect.
-func TestMySQLPausedServer(t *testing.T) {
+func TestMySQLPausedServerIsGivenUp(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := mariatest.Start(t, mariatest.Options{})

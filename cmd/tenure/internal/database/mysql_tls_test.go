@@ -80,7 +80,7 @@ func (a *authority) issue(t *testing.T, name string) {
 
 func (a *authority) path(name string) string { return filepath.Join(a.directory, name) }
 
-func TestMySQLEncryption(t *testing.T) {
+func TestMySQLVerifiesTheServer(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	trusted, other := newAuthority(t), newAuthority(t)
@@ -122,7 +122,7 @@ func TestMySQLEncryption(t *testing.T) {
 	}
 }
 
-func TestMySQLBadCertificates(t *testing.T) {
+func TestMySQLRejectsBadCertificates(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestTakeFromPairs(t *testing.T) {
+func TestTakeFromPairsRemovesOwnPairs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		dsn, rest string

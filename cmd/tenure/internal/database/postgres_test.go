@@ -18,7 +18,7 @@ import (
 // Through a pooler in transaction mode each transaction may have another session
 // of the server. Statements that one session prepared would be missing in the
 // next.
-func TestPostgresBehindAPooler(t *testing.T) {
+func TestPostgresWorksBehindAPooler(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	through := server.PgBouncer(t, "transaction").DSN
@@ -82,7 +82,7 @@ func TestPostgresNamesItself(t *testing.T) {
 	}
 }
 
-func TestPostgresByPairs(t *testing.T) {
+func TestPostgresPairsConnect(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	dsn := fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres tenure_mode = 'lease' sslmode=disable", server.Host, server.Port)
@@ -94,7 +94,7 @@ func TestPostgresByPairs(t *testing.T) {
 }
 
 // Sessions get a connection string in which nothing of the program's own is left.
-func TestPostgresForSessions(t *testing.T) {
+func TestSessionStringHasNoOwnParameters(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	target := parse(t, server.DSN()+"&tenure_mode=session")
@@ -105,7 +105,7 @@ func TestPostgresForSessions(t *testing.T) {
 	}
 }
 
-func TestPostgresConnectTimeout(t *testing.T) {
+func TestPostgresConnectTimeoutHasADefault(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]time.Duration{
 		"postgres://u@h/d":                   connectTimeout,
@@ -161,7 +161,7 @@ func TestPostgresPassesHungHost(t *testing.T) {
 }
 
 // A pool's connections work whatever the role has set.
-func TestPoolSettings(t *testing.T) {
+func TestPoolIgnoresSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	conn := server.Conn(t)

@@ -69,7 +69,7 @@ func TestSQLiteSettingsOfEveryConnection(t *testing.T) {
 	}
 }
 
-func TestSQLitePaths(t *testing.T) {
+func TestSQLitePathsAreResolved(t *testing.T) {
 	directory := t.TempDir()
 	t.Chdir(directory)
 	for dsn, name := range map[string]string{
@@ -202,7 +202,7 @@ func insertOne(ctx context.Context, target *Target) error {
 }
 
 // A file that another program keeps locked is given up after a while.
-func TestSQLiteLockedFile(t *testing.T) {
+func TestSQLiteLockedFileIsGivenUp(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	holder, err := sql.Open("sqlite", path) // not in WAL mode

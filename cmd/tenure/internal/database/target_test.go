@@ -23,7 +23,7 @@ func parse(t *testing.T, dsn string) *Target {
 	return target
 }
 
-func TestParse(t *testing.T) {
+func TestConnectionStringsAreParsed(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]struct {
 		dialect lease.Dialect
@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 }
 
 // A place names the servers and the database, and no password.
-func TestPlace(t *testing.T) {
+func TestPlaceHidesThePassword(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
 		"postgres://u:secret@h/d":                   "d on h:5432",
@@ -72,7 +72,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestParseRefusesUnknownStrings(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
 		"redis://h":     `unknown scheme "redis": known are postgres://, postgresql://, mysql://, mariadb://, sqlite:`,

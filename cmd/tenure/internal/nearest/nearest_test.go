@@ -2,7 +2,7 @@ package nearest
 
 import "testing"
 
-func TestOf(t *testing.T) {
+func TestOfFindsTheClosestWord(t *testing.T) {
 	t.Parallel()
 	candidates := []string{"postgres", "postgresql", "mysql", "sqlite", "tls"}
 	for word, want := range map[string]string{
@@ -15,7 +15,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestDistanceCountsEdits(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		a, b string

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-func TestParse(t *testing.T) {
+func TestParseAcceptsEveryForm(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]tenure.Role{
 		"billing":                     tenure.NamedRole("billing"),

@@ -39,8 +39,8 @@ func example() *Roster {
 	}, []tenure.Leader{{Role: "a", NodeID: uuid.MustParse(idB)}, {Role: "b", NodeID: uuid.MustParse(idB)}})
 }
 
-// TestFind: by id, name and the beginning of an id; the fitting before the others.
-func TestFind(t *testing.T) {
+// TestFindPrefersFittingNodes: by id, name and the beginning of an id; the fitting before the others.
+func TestFindPrefersFittingNodes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text string
@@ -80,8 +80,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestRoster: a node that was silent for longer than its lease is dead.
-func TestRoster(t *testing.T) {
+// TestSilentNodeCountsAsDead: a node that was silent for longer than its lease is dead.
+func TestSilentNodeCountsAsDead(t *testing.T) {
 	t.Parallel()
 	seen := example().Record("shop")
 	if c := seen.Counts; c.Active != 1 || c.Draining != 1 || c.Dead != 2 || c.Joining != 0 || c.Total != 4 {
@@ -95,8 +95,8 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// TestShortIDs: as much as tells them apart, and never less than a person can see.
-func TestShortIDs(t *testing.T) {
+// TestShortIDsAreDistinct: as much as tells them apart, and never less than a person can see.
+func TestShortIDsAreDistinct(t *testing.T) {
 	t.Parallel()
 	if got := example().ShortIDs()(uuid.MustParse(idB)); got != idB {
 		t.Errorf("%q", got)
@@ -136,9 +136,9 @@ func (s *source) Listen(ctx context.Context, wake func()) error {
 	return nil
 }
 
-// TestFollow reads at first, at news and at every interval, survives failures,
-// and ends with the context.
-func TestFollow(t *testing.T) {
+// TestFollowSurvivesFailures: Follow reads at first, at notifications and at every interval,
+// survives failures, and ends with the context.
+func TestFollowSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -170,8 +170,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestFollowEnds with the first failure, and as its function says.
-func TestFollowEnds(t *testing.T) {
+// TestFollowEndsWithFirstFailure: it also ends when its function says so.
+func TestFollowEndsWithFirstFailure(t *testing.T) {
 	t.Parallel()
 	down, enough := errors.New("down"), errors.New("enough")
 	follow := func(fail error, more bool, err error) error {

@@ -148,7 +148,7 @@ var situations = map[string]situation{
 
 // In every situation the alerts that should fire do, and no others, by
 // Prometheus's own engine; and every alert fires in one of them.
-func TestAlertsFire(t *testing.T) {
+func TestAlertsFireInTheirSituation(t *testing.T) {
 	fired := map[string]bool{}
 	for name, s := range situations {
 		t.Run(name, func(t *testing.T) { check(t, "tenure", s) })
@@ -179,7 +179,7 @@ func check(t *testing.T, prefix string, s situation) {
 
 // The rules that the source document gives work as their author meant them,
 // given that a candidate is scraped.
-func TestRulesOfTheSource(t *testing.T) {
+func TestRulesOfTheSourceFire(t *testing.T) {
 	file := t.TempDir() + "/source.yaml"
 	text := `
 groups:

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestModes: a secret that others can read, or replace, is refused with the command
+// TestModesOpenToOthersAreRefused: a secret that others can read, or replace, is refused with the command
 // that closes it.
-func TestModes(t *testing.T) {
+func TestModesOpenToOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {

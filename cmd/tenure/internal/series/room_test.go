@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// TestLimit: series beyond the limit are left out and reported; series that are too
+// TestLimitDropsSeriesAboveIt: series beyond the limit are left out and reported; series that are too
 // old make room.
-func TestLimit(t *testing.T) {
+func TestLimitDropsSeriesAboveIt(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{MaxSeries: 2}), uuid.New()
 	s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: begin, Series: []metrics.Series{gauge("a", 1), gauge("b", 1), gauge("c", 1)}})
@@ -97,10 +97,10 @@ func wantSound(t *testing.T, s *Store) {
 	}
 }
 
-// TestMakeRoom: a process that is started again and again fills no store: what it
+// TestEndedProcessesMakeRoom: a process that is started again and again fills no store: what it
 // left behind makes room, the oldest first, and the cluster's counters stay right,
 // also when one comes back whose series made room.
-func TestMakeRoom(t *testing.T) {
+func TestEndedProcessesMakeRoom(t *testing.T) {
 	t.Parallel()
 	const most = 60
 	s, c := New(Config{MaxSeries: most}), &crashes{steady: uuid.New()}
@@ -131,9 +131,9 @@ func TestMakeRoom(t *testing.T) {
 	wantSound(t, s)
 }
 
-// TestRoomOfADay: a leader that reads the samples of a whole day in one round keeps
+// TestWholeDayFitsWithinTheLimit: a leader that reads the samples of a whole day in one round keeps
 // those of the living nodes.
-func TestRoomOfADay(t *testing.T) {
+func TestWholeDayFitsWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	s, c := New(Config{MaxSeries: 200}), &crashes{steady: uuid.New()}
 	const minutes = 24 * 60
@@ -152,9 +152,9 @@ func TestRoomOfADay(t *testing.T) {
 	wantAnswer(t, s, "sum(tenure_leader_terms_total)", at, fmt.Sprintf("{} => %d", minutes+1))
 }
 
-// TestComesBack: a node was silent so long that its series made room; it continues
+// TestReturningNodeContinuesToCount: a node was silent so long that its series made room; it continues
 // to count where it stopped, however often its samples are read.
-func TestComesBack(t *testing.T) {
+func TestReturningNodeContinuesToCount(t *testing.T) {
 	t.Parallel()
 	s, c := New(Config{MaxSeries: 20}), &crashes{steady: uuid.New()}
 	for i := range 30 {
@@ -173,9 +173,9 @@ func TestComesBack(t *testing.T) {
 	wantSound(t, s)
 }
 
-// TestOldestFirst: of nodes that are found silent in one round, the one with the
+// TestOldestSilentNodeMakesRoom: of nodes that are found silent in one round, the one with the
 // newest sample keeps its series for longest.
-func TestOldestFirst(t *testing.T) {
+func TestOldestSilentNodeMakesRoom(t *testing.T) {
 	t.Parallel()
 	const count = 20
 	s, c := New(Config{MaxSeries: 2 * count}), &crashes{}

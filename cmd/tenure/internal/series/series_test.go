@@ -69,9 +69,9 @@ func wantAnswer(t *testing.T, s *Store, query string, at time.Time, want ...stri
 	}
 }
 
-// TestNobodyLeads: the sum over the leaders is 0, not nothing, when a role has no
+// TestVacantRoleSumsToZero: the sum over the leaders is 0, not nothing, when a role has no
 // candidate, when its leader is dead, and when its leader is silent.
-func TestNobodyLeads(t *testing.T) {
+func TestVacantRoleSumsToZero(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
 	const condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
@@ -123,9 +123,9 @@ func TestNobodyLeads(t *testing.T) {
 	wantAnswer(t, s, "tenure_node_up", later)
 }
 
-// TestLeadersByTheDatabase: a role that is led by the database is led, also where
+// TestLeadersFollowTheDatabase: a role that is led by the database is led, also where
 // its node says nothing, or said otherwise in its last sample.
-func TestLeadersByTheDatabase(t *testing.T) {
+func TestLeadersFollowTheDatabase(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
 	const condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
@@ -160,9 +160,9 @@ func TestLeadersByTheDatabase(t *testing.T) {
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader{role='scheduler'})", at, `{node_name="a"} => 0`, `{} => 0`)
 }
 
-// TestSummedRoles: the value of a node that sends the sum over many roles, without
+// TestSummedRolesKeepTheirValue: the value of a node that sends the sum over many roles, without
 // their names, is not set to 0.
-func TestSummedRoles(t *testing.T) {
+func TestSummedRolesKeepTheirValue(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
 	s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: begin, Series: []metrics.Series{gauge("tenure_leader_is_leader", 7, "role", "")}})
@@ -173,9 +173,9 @@ func TestSummedRoles(t *testing.T) {
 	}
 }
 
-// TestPrefixes: a metric answers to every prefix, and is called as it was asked
+// TestMetricsAnswerToEveryPrefix: a metric answers to every prefix, and is called as it was asked
 // for.
-func TestPrefixes(t *testing.T) {
+func TestMetricsAnswerToEveryPrefix(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{Prefix: "shop"}), uuid.New()
 	s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: begin, Series: []metrics.Series{
@@ -191,9 +191,9 @@ func TestPrefixes(t *testing.T) {
 	wantAnswer(t, s, `sum by (exported_node) (go_goroutines)`, begin, `{exported_node="x"} => 9`)
 }
 
-// TestRates: the counts of a node that kept running are seen, and a series that a
+// TestRatesCountOnlyLiveSeries: the counts of a node that kept running are seen, and a series that a
 // node stops measuring ends immediately.
-func TestRates(t *testing.T) {
+func TestRatesCountOnlyLiveSeries(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
 	var at time.Time
@@ -210,9 +210,9 @@ func TestRates(t *testing.T) {
 	wantAnswer(t, s, "tenure_leader_term", at)
 }
 
-// TestResolutions: a day is kept, the older the coarser, without gaps and without
+// TestOldSamplesAreCoarser: a day is kept, the older the coarser, without gaps and without
 // overlaps, within a bounded number of samples.
-func TestResolutions(t *testing.T) {
+func TestOldSamplesAreCoarser(t *testing.T) {
 	t.Parallel()
 	var line timeline
 	const step = 10_000
@@ -256,9 +256,9 @@ func TestResolutions(t *testing.T) {
 	}
 }
 
-// TestGather: the cluster's counters do not fall when a node goes, nor do they
+// TestGatherKeepsCountersOfEndedNodes: the cluster's counters do not fall when a node goes, nor do they
 // rise when it comes back; its gauges go with it.
-func TestGather(t *testing.T) {
+func TestGatherKeepsCountersOfEndedNodes(t *testing.T) {
 	t.Parallel()
 	s, a, b := New(Config{Prefix: "forge"}), uuid.New(), uuid.New()
 	round := func(seconds int, aliveB bool, snapshots ...metrics.Snapshot) string {

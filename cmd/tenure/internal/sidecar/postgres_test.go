@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
-// TestHandOverByNameOnPostgreSQL: two real nodes on a real database, asked over the wire: who
+// TestHandOverByNameWorksOnPostgreSQL: two real nodes on a real database, asked over the wire: who
 // leads, a hand-over by name, and the events of it.
-func TestHandOverByNameOnPostgreSQL(t *testing.T) {
+func TestHandOverByNameWorksOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Unmigrated(t).Backend
 	token := newToken(t)

@@ -58,9 +58,9 @@ func failsWhile(broken *atomic.Bool) func() error {
 	}
 }
 
-// TestProcessorsOverHTTP: a failing processor is shown and repaired with every request
+// TestProcessorsAreRepairedOverHTTP: a failing processor is shown and repaired with every request
 // that there is, and each change has the address that asked for it.
-func TestProcessorsOverHTTP(t *testing.T) {
+func TestProcessorsAreRepairedOverHTTP(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.Unmigrated(t)
 	var broken atomic.Bool

@@ -63,9 +63,9 @@ func awaitSchedule(t *testing.T, runs <-chan string, name string) {
 	}
 }
 
-// TestSchedulesOverHTTP: a schedule is listed, triggered, paused, changed, reset and
+// TestSchedulesAreChangedOverHTTP: a schedule is listed, triggered, paused, changed, reset and
 // removed, one is added, and each change has the address that asked for it.
-func TestSchedulesOverHTTP(t *testing.T) {
+func TestSchedulesAreChangedOverHTTP(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.Unmigrated(t)
 	runs := runSchedules(t, i, "back up/all", "other")

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTail: everything is handed on, and the last whole lines are kept.
-func TestTail(t *testing.T) {
+// TestTailKeepsLastWholeLines: everything is handed on, and the last whole lines are kept.
+func TestTailKeepsLastWholeLines(t *testing.T) {
 	t.Parallel()
 	var long strings.Builder
 	for i := range 5000 {
@@ -50,8 +50,8 @@ type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("deaf") }
 
-// TestNobodyListens: whoever writes is not bothered by that.
-func TestNobodyListens(t *testing.T) {
+// TestFailingReceiverDoesNotStopWriter: whoever writes is not bothered by that.
+func TestFailingReceiverDoesNotStopWriter(t *testing.T) {
 	t.Parallel()
 	tail, err := Start(deaf{}, 20)
 	if err != nil {

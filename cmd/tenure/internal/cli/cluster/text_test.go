@@ -2,7 +2,7 @@ package cluster
 
 import "testing"
 
-func TestRolesColumn(t *testing.T) {
+func TestRolesColumnMarksLeaders(t *testing.T) {
 	for want, test := range map[string][2][]string{
 		"":                           {nil, nil},
 		"gateway, scheduler*":        {{"gateway", "scheduler"}, {"scheduler"}},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestSpellDuration(t *testing.T) {
+func TestSpellDurationUsesTwoUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than 1 s", 41 * time.Second: "41 s", 123 * time.Second: "2 min 3 s", 26 * time.Hour: "1 d 2 h", 90 * time.Minute: "1 h 30 min",
 	} {
@@ -15,7 +15,7 @@ func TestSpellDuration(t *testing.T) {
 	}
 }
 
-func TestShortDuration(t *testing.T) {
+func TestShortDurationUsesTwoUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 59*time.Second + 999*time.Millisecond: "59s", 62 * time.Second: "1m2s",
 		time.Hour + 59*time.Second: "1h0m", 76 * time.Hour: "3d4h",

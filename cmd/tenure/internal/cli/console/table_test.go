@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestTable(t *testing.T) {
+func TestTableAlignsColumns(t *testing.T) {
 	rows := [][]string{
 		{"ROLE", "STATE", "APPLICATION"},
 		{"billing", "leads", "tenure api-1 session"},
@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
+func TestWrapBreaksLongCells(t *testing.T) {
 	rows := [][]string{{"ok", "clock", "within a second of this machine's"}, {"", "", "-> nothing to do"}, {"ok", "x", ""}}
 	want := "ok  clock  within a second of\n           this machine's\n           -> nothing to do\nok  x\n"
 	if got := Table(wrap(rows, 31), 31); got != want {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestRestartPolicies(t *testing.T) {
+func TestRestartPoliciesDecideByExitCode(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		policy RestartPolicy

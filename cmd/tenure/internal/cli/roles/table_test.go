@@ -27,7 +27,7 @@ func render(t *testing.T, width int, fill func(*console.Page)) string {
 }
 
 // At 80 columns the table of roles shows the role, its state, its leader and since when.
-func TestStatusTableAtWidths(t *testing.T) {
+func TestStatusTableFitsItsWidth(t *testing.T) {
 	t.Parallel()
 	s := status{rows: [][]string{
 		{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"},
@@ -54,7 +54,7 @@ reports           vacant  -              -              -                       
 
 // At 80 columns the history shows the role, the leader, the time and the reason, after
 // the outages of the database.
-func TestHistoryTableAtWidths(t *testing.T) {
+func TestHistoryTableFitsItsWidth(t *testing.T) {
 	t.Parallel()
 	terms := []history.Term{
 		{Role: "billing-invoices", Term: 1795426915928, NodeName: "api-2.example", Began: noon, PrecedingVacancy: 6700 * time.Microsecond, PrecedingSilence: 9400 * time.Millisecond},

@@ -48,7 +48,7 @@ func texts(events []event) (all []string) {
 
 // A failover, the loss of a leader and what becomes of nodes are changes; a new
 // heartbeat is none.
-func TestChanges(t *testing.T) {
+func TestChangesOmitHeartbeats(t *testing.T) {
 	t.Parallel()
 	before := snapshot{
 		roles:   []role{led("a", "one", 1), led("b", "one", 2), led("c", "one", 3)},
@@ -146,7 +146,7 @@ func TestSelectionFollowsRole(t *testing.T) {
 
 // The screen fits its size, prints nothing that a terminal would obey, and has colors
 // only if they are wanted.
-func TestRender(t *testing.T) {
+func TestRenderFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	m := &model{}
 	s := snapshot{members: []tenure.Member{member("one", tenure.StatusActive), member("\x1b[31mevil", tenure.StatusDead)}}
@@ -187,7 +187,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestParseKeys(t *testing.T) {
+func TestKeysAreParsed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]key{
 		"s":               {'s'},

@@ -40,7 +40,7 @@ function confirm({ title, text, verb, extra, read, onRefusal, action }) {
     submit.disabled = true;
     cancel.textContent = "Close";
     answer.className = "answer";
-    answer.textContent = "Asking…";
+    answer.textContent = "Sending…";
     try {
       const result = await post("actions", { ...action, ...(read?.() ?? {}) });
       answer.classList.add(result.failed ? "is-critical" : result.done ? "is-good" : "is-warning");
@@ -107,7 +107,7 @@ export function handOver(role) {
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
-      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The first one leads least.`,
+      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The list begins with the nodes that lead the fewest roles.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);
@@ -192,9 +192,9 @@ export function alertActions(alert) {
   };
   return [
     alert.state === "firing" ? button("Acknowledge", dialog("Acknowledge?", "Acknowledge", "acknowledge_alert",
-      "shows that you handle it. If it still fires when the time is over, it is sent again."),
+      "shows that you handle it. If it still fires when the time ends, it is sent again."),
     `acknowledge ${key}`, { class: "compact", "aria-label": `Acknowledge: ${alert.name}` }) : null, " ",
-    button("Silence", dialog("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time is over."),
+    button("Silence", dialog("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time ends."),
       `silence ${key}`, { class: "compact", "aria-label": `Silence: ${alert.name}` }),
   ];
 }

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
 
-const result = (e) => (e.done ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Asked; no effect on record"));
+const result = (e) => (e.done ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Requested; no effect recorded"));
 
 function what(e) {
   return h("span", { class: "lines" }, h("b", {}, e.action.replaceAll("_", " ")), ` ${e.kind} `, name(e.name),

@@ -12,7 +12,7 @@ export default function events(page) {
   if (filter.kind === "all") filter.kind = "";
   let paused = false, held = 0, unannounced = [], announceTimer;
   const table = list({
-    label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "Nothing of this kind has happened.",
+    label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "No event matches.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
       { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = appearance(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e), e.incident && e.kind !== "incident" ? [" ", h("a", { href: incidentLink(e.incident), class: "small" }, "Incident")] : ""); } },
@@ -27,7 +27,7 @@ export default function events(page) {
   });
   const find = h("input", { type: "search", placeholder: "Find a role, node or user", value: filter.search, "aria-label": "Find a role, node or user" });
   find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); table.refreshSoon(); });
-  const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents, and the rest"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
+  const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents and other events"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
   kinds.value = filter.kind;
   kinds.addEventListener("change", () => { filter.kind = kinds.value; setParameters({ kind: filter.kind === "fold" ? "" : filter.kind || "all" }); table.refresh(); });
   const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");

@@ -69,7 +69,7 @@ function cause(f) {
   const why = unclean(f.reason) ? status("critical", reason(f.reason)) : f.reason ? reason(f.reason) : "–";
   return f.incident ? h("a", { href: incidentLink(f.incident) }, why) : why;
 }
-const outageLink = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database, ${count(f.roles, "role")} stood still`));
+const outageLink = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database: ${count(f.roles, "role")} stood still`));
 // vacancyAndSilence shows how long the lock was free, and how long no leader sent a heartbeat.
 const vacancyAndSilence = (free, silent) => [duration(free), silent === null ? "" : h("span", { class: "under" }, `silent ${duration(silent)}`)];
 const path = (f) => [f.previous ? [h("bdi", {}, visibleName(f.previous)), " → "] : "", h("bdi", {}, visibleName(f.node_name))];

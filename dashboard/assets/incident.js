@@ -57,7 +57,7 @@ export default function incident(page, id) {
     }
     if (!line) {
       line = lanes(current.kind === "outage" || !current.roles ? "" : current.id, current.from, current.to);
-      page.replaceChildren(story, facts, panel("What shows the cause", null, evidence), panel("Who led which role", line.tools, line.element),
+      page.replaceChildren(story, facts, panel("Evidence", null, evidence), panel("Who led which role", line.tools, line.element),
         panel("Single changes", changes, moves), others);
     }
     draw();

@@ -14,7 +14,7 @@ export function lanes(incident, begin, end, whole = "Incident") {
   const legend = h("div", { class: "legend" });
   const tip = h("div", { class: "tip" });
   tip.hidden = true;
-  const frame = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of the leaders of roles. Left and right move, plus and minus zoom. The tables have the same in words." }, canvas, tip);
+  const frame = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of the leaders of roles. Left and right move, plus and minus zoom. The tables show the same data." }, canvas, tip);
   const element = h("div", {}, frame, legend);
   const first = new Date(begin).getTime(), last = new Date(end).getTime();
   let from = first, to = last, view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, requests = 0, loading;
@@ -115,7 +115,7 @@ export function lanes(incident, begin, end, whole = "Incident") {
   const observer = new ResizeObserver(draw);
   observer.observe(frame);
   load();
-  const tools = h("div", { role: "group", "aria-label": "What the timeline shows" },
+  const tools = h("div", { role: "group", "aria-label": "Range of the timeline" },
     h("button", { type: "button", class: "quiet compact", onclick: () => move(first, last) }, whole),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"));

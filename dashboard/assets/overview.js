@@ -44,7 +44,7 @@ export default function overview(page) {
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: inStateSince(r) ? `since ${whole(inStateSince(r))}` : null }, timeInState(r)) },
-    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => leaseCell(r) },
+    { title: "Lease left", width: "7.5rem", wide: true, cell: (r) => leaseCell(r) },
   ];
   const roles = list({
     label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: parameter("sort", "state", ["name", "state", "leader", "term", "began"]), down: parameter("down") === "1" },
@@ -68,7 +68,7 @@ export default function overview(page) {
     updateElement(summary.firstChild, figures([
       ["Roles led", grouped(n.led + n.silent), `of ${grouped(n.roles)}`],
       ["Vacant", grouped(n.vacant)],
-      ["Living nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
+      ["Live nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
       ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
       ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],

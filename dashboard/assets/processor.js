@@ -14,7 +14,7 @@ import { processorState } from "./work.js";
 
 function letterRow(processorName, letter) {
   return h("tr", {},
-    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "is replayed", "began")) : null),
+    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "replay requested", "began")) : null),
     h("td", {}, letter.error ? prose(letter.error) : letter.skipped_by ? ["skipped by ", name(letter.skipped_by)] : "–"),
     h("td", { class: "wide number figure" }, grouped(letter.attempts)), h("td", { class: "wide" }, time(letter.failed_at)),
     mayAct() ? h("td", { class: "actions" }, letter.replay ? "" : replayAction(processorName, letter)) : null);
@@ -31,7 +31,7 @@ export default function processor(page, processorName) {
     if (!p) return;
     updateElement(sign.firstChild, processorState(p));
     updateElement(facts.firstChild, figures([
-      ["Behind", grouped(p.behind), p.behind === 1 ? "event" : "events"], ["Oldest waits", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
+      ["Behind", grouped(p.behind), p.behind === 1 ? "event" : "events"], ["Oldest wait", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
       ["Failed attempts", grouped(p.errors)], ["Dead letters", grouped(p.dead_letters)], ["Runs on", p.led ? name(p.node_name) : "–"], ["Kind", visibleName(p.kind)], ["Role", name(p.role, roleLink(p.role))],
     ], ageText()));
     const failing = p.last_error && (p.errors || p.status === "failed");
@@ -65,12 +65,12 @@ export default function processor(page, processorName) {
       drawDetail();
       draw();
     } catch (error) {
-      if (error.status === 404 && !detail) notFound(page, "No processor of this name is known.", ["#/work", "All processors"]);
+      if (error.status === 404 && !detail) notFound(page, "No processor with this name is known.", ["#/work", "All processors"]);
     }
   }
 
   page.replaceChildren(h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(processorName))), sign, buttons), facts, errorPanel,
-    panel("Events that wait", h("span", { class: "faint small" }, "at most the last 6 hours, since the dashboard started"), h("div", { class: "body" }, chart.element, lagText)),
+    panel("Waiting events", h("span", { class: "faint small" }, "at most the last 6 hours, since the dashboard started"), h("div", { class: "body" }, chart.element, lagText)),
     panel("Dead letters", all, letters), panel("Changes by operators", null, changes));
   const { on, close } = keepCurrent(current, draw, read), slow = setInterval(on.refresh, 15_000);
   return { title: processorName, on: { ...on, theme: () => chart.redraw() }, close: () => { close(); clearInterval(slow); chart.close(); } };

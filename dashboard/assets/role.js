@@ -41,7 +41,7 @@ export default function role(page, roleName) {
 
   function ending(term) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
-    if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node is gone") : statusWithAge("good", "continues");
+    if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node died or left") : statusWithAge("good", "continues");
     const text = reason(term.reason);
     return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, visibleName(term.by))) : ""];
   }
@@ -55,10 +55,10 @@ export default function role(page, roleName) {
     updateElement(facts.firstChild, figures([
       ["Leader", current.state === "vacant" ? "none" : name(current.node_name, pageLink("node", current.node)), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
-      [current.state === "vacant" ? "Vacant for" : "Tenure", timeInState(current)],
-      ["Trust", leaseCell(current)],
-      ["Failovers seen", failovers ? grouped(failovers.total) : "–"],
-      ["Median without leader", failovers?.total ? duration(failovers.median_seconds) : "–"],
+      [current.state === "vacant" ? "Vacant for" : "Leading for", timeInState(current)],
+      ["Lease left", leaseCell(current)],
+      ["Failovers", failovers ? grouped(failovers.total) : "–"],
+      ["Median vacancy", failovers?.total ? duration(failovers.median_seconds) : "–"],
     ], ageText()));
     terms.redraw();
     const key = `${current.state !== "vacant"} ${current.term}`;
@@ -75,7 +75,7 @@ export default function role(page, roleName) {
     } catch (error) {
       if (error.status !== 404) return;
       unknown = true;
-      page.replaceChildren(h("h1", {}, h("bdi", {}, visibleName(roleName))), h("p", { class: "panel empty" }, "No role of this name is known: none has been led, or its row was removed."));
+      page.replaceChildren(h("h1", {}, h("bdi", {}, visibleName(roleName))), h("p", { class: "panel empty" }, "No role with this name is known: no node has led it, or its row was removed."));
     }
   }
 

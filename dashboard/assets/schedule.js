@@ -34,7 +34,7 @@ function output(run) {
 
 function runRow(run) {
   const [level, text, shape] = statusOf(run.state);
-  const why = run.manual ? `asked by ${visibleName(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
+  const why = run.manual ? `requested by ${visibleName(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
   return h("tr", { "data-run": run.id },
     h("td", {}, time(run.scheduled_for), why ? h("div", { class: "small faint" }, why) : null),
     h("td", {}, status(level, text, shape), run.attempt > 1 ? h("div", { class: "small faint" }, `attempt ${run.attempt}`) : null, run.retry_at ? h("div", { class: "small faint" }, "retry ", time(run.retry_at)) : null),
@@ -82,7 +82,7 @@ export default function schedule(page, scheduleName) {
       drawDetail();
       draw();
     } catch (error) {
-      if (error.status === 404 && !detail) notFound(page, "No schedule of this name is known.", ["#/work", "All schedules"]);
+      if (error.status === 404 && !detail) notFound(page, "No schedule with this name is known.", ["#/work", "All schedules"]);
     }
   }
 

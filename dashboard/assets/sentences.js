@@ -24,7 +24,7 @@ const term = (number) => h("span", { class: "whole" }, shortTerm(number));
 export function sentence(event) {
   const who = h("b", {}, nameLink(event.node_name));
   const role = event.role && nameLink(event.role, roleLink(event.role));
-  const requested = event.by ? [", asked by ", nameLink(event.by)] : [];
+  const requested = event.by ? [", requested by ", nameLink(event.by)] : [];
   switch (event.kind) {
     case "began":
       return [who, " leads ", role, " in term ", term(event.term), event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
@@ -76,10 +76,10 @@ export function showEntries(list, events) {
 // lastChange states the reason for the last change of a role's leader.
 export function lastChange(role) {
   const vacant = role.state === "vacant";
-  if (vacant && !role.ended) return h("span", {}, "its node is gone");
+  if (vacant && !role.ended) return h("span", {}, "its node died or left");
   const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
   if (!who) return h("span", { class: "faint" }, "–");
-  const text = reason(what), requested = by ? [", asked by ", nameLink(by)] : "";
-  return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, asked by ${visibleName(by)}` : ""}` },
+  const text = reason(what), requested = by ? [", requested by ", nameLink(by)] : "";
+  return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, requested by ${visibleName(by)}` : ""}` },
     unclean(what) ? [sign("critical"), " "] : "", nameLink(who), " ", text, requested);
 }

@@ -20,7 +20,7 @@ export function drawTheme() {
   const button = document.getElementById("theme");
   button.replaceChildren(sign("theme"), h("span", { class: "roomy" }, ` ${names[theme]}`));
   button.setAttribute("aria-label", `Colors: ${names[theme]}. Change`);
-  button.title = "Light, dark, or as the system is";
+  button.title = "Light, dark, or the setting of the system";
   listeners.forEach((changed) => changed());
 }
 

@@ -13,7 +13,7 @@ export function timeline(role) {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
   const tip = h("div", { class: "tip" });
   tip.hidden = true;
-  const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below has the same in words." }, canvas, tip);
+  const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below shows the same data." }, canvas, tip);
   let span = 3_600_000, end = null; // end null: now
   let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
@@ -208,7 +208,7 @@ export function timeline(role) {
   load().then(() => { if (view.first && !moved) move(Math.min(everything(), 86_400_000), null); });
 
   const preset = (text, milliseconds) => h("button", { type: "button", class: "quiet compact", onclick: () => move(milliseconds ?? everything(), null) }, text);
-  const tools = h("div", { role: "group", "aria-label": "What the timeline shows" },
+  const tools = h("div", { role: "group", "aria-label": "Range of the timeline" },
     preset("1 h", 3_600_000), preset("24 h", 86_400_000), preset("7 d", 604_800_000), preset("All"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5, 0.95) }, "+"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2, 0.95) }, "−"));

@@ -21,6 +21,6 @@ export function drawTimes(changed) {
   } });
   button.textContent = utc ? "UTC" : "Local";
   button.setAttribute("aria-label", `Times: ${utc ? "UTC" : "local"}. Change`);
-  button.title = "Times of this computer, or in UTC";
+  button.title = "Local times, or UTC";
   document.getElementById("times").replaceChildren(button);
 }

@@ -96,7 +96,7 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			s.became("api-1", "draining", "active", "alice", when-time.Second)
 			s.moves(3, "api-1", when, when+5*time.Millisecond, history.EndHandedOver, "api-2")
 			s.became("api-1", "left", "draining", "", when+time.Second)
-		}, []string{"drain: api-1 was drained at 03:12:07, asked by alice. Its 3 roles moved to api-2 within 5 ms."}},
+		}, []string{"drain: api-1 was drained at 03:12:07, requested by alice. Its 3 roles moved to api-2 within 5 ms."}},
 		"a rebalance": {func(s *story) {
 			s.moves(2, "api-1", when, when+time.Millisecond, history.EndHandedOver, "api-3")
 			s.moves(2, "api-2", when+time.Second, when+time.Second+time.Millisecond, history.EndHandedOver, "api-3")
@@ -112,7 +112,7 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 		"a step-down": {func(s *story) {
 			s.led("billing", "api-1", 0, when, history.EndSteppedDown, "bob")
 			s.led("billing", "api-2", when+2*time.Millisecond, open, "", "")
-		}, []string{"change: api-1 stepped down from billing at 03:12:07, asked by bob. It moved to api-2 within 2 ms."}},
+		}, []string{"change: api-1 stepped down from billing at 03:12:07, requested by bob. It moved to api-2 within 2 ms."}},
 		"two crashes": {func(s *story) {
 			s.moves(1, "api-1", when, when+time.Millisecond, history.EndCrashed, "api-2")
 			s.moves(1, "api-3", when+time.Hour, when+time.Hour+time.Millisecond, history.EndCrashed, "api-2")
@@ -208,7 +208,7 @@ func TestStyleShowsTimesAndNames(t *testing.T) {
 	s.led("billing", "api-1", 0, time.Hour, history.EndSteppedDown, "bob")
 	s.led("billing", "api-2", time.Hour+2*time.Millisecond, open, "", "")
 	style := Style{Time: func(time.Time) string { return "<time>" }, Name: func(name string) string { return "<" + name + ">" }}
-	want := "<api-1> stepped down from <billing> at <time>, asked by <bob>. It moved to <api-2> within 2 ms."
+	want := "<api-1> stepped down from <billing> at <time>, requested by <bob>. It moved to <api-2> within 2 ms."
 	if got := Group(s.changes)[0].Describe(style); got != want {
 		t.Errorf("%q; want %q", got, want)
 	}

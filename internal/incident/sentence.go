@@ -86,7 +86,7 @@ func (i teller) requester() string {
 	if i.By == "" {
 		return ""
 	}
-	return ", asked by " + i.Name(i.By)
+	return ", requested by " + i.Name(i.By)
 }
 
 // names lists up to three nodes.

@@ -34,7 +34,7 @@ func TestDrainAndUndrainAreShown(t *testing.T) {
 	w.leads(second, "scheduler")
 	ask("is active again")
 	p.await("api-1 is back", row("api-1")+`?.includes("active")`)
-	p.shows("api-1 is draining, was active, asked by anna")
+	p.shows("api-1 is draining, was active, requested by anna")
 	p.visit("#/events")
 	p.shows("anna asked to drain: api-1")
 	p.shows("anna asked to end the drain: api-1")

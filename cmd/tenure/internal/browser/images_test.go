@@ -17,7 +17,7 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"nodes", "#/nodes", "Changes of nodes"},
 	{"node", "#/node/{api-1}", "History"},
 	{"events", "#/events", "leads tenant-"},
-	{"incident", "#/incident/latest", "What shows the cause"},
+	{"incident", "#/incident/latest", "Evidence"},
 	{"failovers", "#/failovers", "Time without a leader"},
 	{"work", "#/work", "Processors"},
 	{"schedule", "#/schedule/nightly-report", "exit status 3"},

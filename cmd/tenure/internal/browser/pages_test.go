@@ -89,5 +89,5 @@ func TestSchedulePageShowsOutput(t *testing.T) {
 	p.do("replay", chromedp.Click(`[data-action="replay all"]`), chromedp.WaitVisible("dialog"), chromedp.Click("dialog .primary"))
 	p.shows("handles 3 dead letters again")
 	p.do("close", chromedp.Click("dialog .buttons button"))
-	p.await("they are marked", `document.body.innerText.match(/is replayed/g)?.length === 3`)
+	p.await("they are marked", `document.body.innerText.match(/replay requested/g)?.length === 3`)
 }

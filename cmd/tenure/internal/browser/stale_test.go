@@ -38,7 +38,7 @@ func TestSinceStaysWhilePageReconnects(t *testing.T) {
 }
 
 // TestUnreadableDatabaseLeavesNothingGreen: while the database does not answer, every state on the
-// page has its age, and the page shows no trust.
+// page has its age, and the page does not show how much of a lease is left.
 func TestUnreadableDatabaseLeavesNothingGreen(t *testing.T) {
 	var stall, resume func(...faultwire.Direction)
 	w := newWorld(t, dashboard.Config{Alerts: someAlerts}, func(w *world) {
@@ -52,13 +52,13 @@ func TestUnreadableDatabaseLeavesNothingGreen(t *testing.T) {
 	p.await("a node leads", row("scheduler")+`?.includes("led")`)
 	p.await("it is live", isLive)
 	const greens = `[...document.querySelectorAll("main .is-good, #connection .is-good, #health.good")].filter((e) => e.checkVisibility() && !e.closest(".entries")).map((e) => e.innerText)`
-	p.await("trust is shown", row("scheduler")+`?.match(/\d\.\d s/)`)
+	p.await("the rest of the lease is shown", row("scheduler")+`?.match(/\d\.\d s/)`)
 	stall()
 	p.await("the database is reported", `document.getElementById("connection").innerText.match(/Database down\s+\d+ s/)`)
 	p.shows("The database cannot be read since")
 	p.shows("1 role stands still if its node cannot reach it either.")
 	p.await("the role's state has its age", row("scheduler")+`?.match(/led\s*as of \d+ s ago/)`)
-	p.await("no trust is shown", row("scheduler")+`?.match(/–\s*$/)`)
+	p.await("no rest of a lease is shown", row("scheduler")+`?.match(/–\s*$/)`)
 	p.await("figures have their age", `document.querySelector(".figures dt").innerText.match(/^Roles led, as of \d+ s ago/)`)
 	p.picture("database-down")
 	for _, hash := range []string{"#/", "#/nodes", "#/work", "#/alerts", "#/role/scheduler"} {

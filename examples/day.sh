@@ -11,21 +11,8 @@ set -eu
 [ $# -eq 1 ] || { echo "usage: $0 DSN" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 port=${PORT:-18080}
-work=$(mktemp -d)
-children=
-
-finish() {
-	code=$?
-	trap - EXIT INT TERM
-	for child in $children; do kill -9 "$child" 2>/dev/null || true; done
-	wait
-	[ "$code" -eq 0 ] || tail -n 20 "$work"/*.log >&2
-	rm -rf "$work"
-	exit "$code"
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+SIGNAL=KILL
+. "$here/cleanup.sh"
 
 say() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }

@@ -9,21 +9,8 @@ set -eu
 
 [ $# -eq 1 ] || { echo "usage: $0 DSN" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-child=
-
-finish() {
-	code=$?
-	trap - EXIT INT TERM
-	[ -z "$child" ] || kill "$child" 2>/dev/null || true
-	wait
-	[ "$code" -eq 0 ] || tail -n 20 "$work"/*.log >&2
-	rm -rf "$work"
-	exit "$code"
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+SIGNAL=TERM
+. "$root/examples/cleanup.sh"
 
 # step NAME reports the time since the last step.
 last=$(date +%s)
@@ -36,15 +23,15 @@ step() {
 # await LOG TEXT waits for a text in the log of the child.
 await() {
 	until grep -q "$2" "$work/$1.log"; do
-		if ! kill -0 "$child" 2>/dev/null && ! grep -q "$2" "$work/$1.log"; then
+		if ! kill -0 "$children" 2>/dev/null && ! grep -q "$2" "$work/$1.log"; then
 			echo "FAILED: $1 ended before it printed \"$2\"" >&2
 			exit 1
 		fi
 		sleep 0.1
 	done
-	kill "$child" 2>/dev/null || true
-	wait "$child" || true # it was ended
-	child=
+	kill "$children" 2>/dev/null || true
+	wait "$children" || true # it was ended
+	children=
 }
 
 git clone --quiet "$root" "$work/tenure"
@@ -52,7 +39,7 @@ make -s -C "$work/tenure" build
 step "cloned and built"
 
 "$work/tenure/bin/tenure" demo -o json >"$work/demo.log" 2>&1 &
-child=$!
+children=$!
 await demo '"failover_seconds":'
 step "first failover"
 
@@ -64,7 +51,7 @@ go mod edit -replace "github.com/exactly-one/tenure=$work/tenure"
 GOWORK=off go mod tidy 2>>"$work/module.log"
 GOWORK=off go build -o billing . 2>>"$work/module.log"
 DATABASE_URL=$1 ./billing >"$work/billing.log" 2>&1 &
-child=$!
+children=$!
 await billing 'invoice written in term '
 step "fenced write in a new module"
 echo "== done"

@@ -64,7 +64,7 @@ export default function alerts(page) {
       h("thead", {}, h("tr", {}, ["Alert", "State", "Severity", "Since", "Summary"].map((title) => h("th", { scope: "col", class: ["State", "Severity", "Summary"].includes(title) ? "wide" : "" }, title)))),
       h("tbody", {}, all.map(row)))));
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Alerts"), panel("Alerts", null, body));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Alerts"), panel("Alerts", null, body));
   draw();
   const tick = setInterval(() => {
     if (ageText()) draw();

@@ -71,7 +71,7 @@ function drawPages(shown) {
   pagesDrawn = key;
   document.getElementById("pages").replaceChildren(...pages.map(([known, text]) => h("li", {},
     h("a", { href: `#/${known}`, "aria-current": known === shown ? "page" : undefined }, text,
-      known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "unseen" }, " firing")) : null))));
+      known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "visually-hidden" }, " firing")) : null))));
 }
 
 function redrawAll() {

@@ -27,7 +27,7 @@ export default function audit(page) {
   });
   const find = h("input", { type: "search", placeholder: "Find a user, action or name", "aria-label": "Find a user, action or name" });
   find.addEventListener("input", () => { filter.search = find.value.trim(); table.refreshSoon(); });
-  page.replaceChildren(h("h1", { class: "unseen" }, "Audit"), panel("Audit", [find], table.element));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Audit"), panel("Audit", [find], table.element));
   const tick = setInterval(table.redraw, 1000);
   return {
     title: "Audit",

@@ -14,7 +14,7 @@ export default function clusterTimeline(page) {
   function draw() {
     line?.close();
     line = lanes("", new Date(now() - Number(range.value) * 1000), new Date(now()), "Range");
-    page.replaceChildren(h("h1", { class: "unseen" }, "Timeline"), panel("Who led which role", [range, line.tools], line.element));
+    page.replaceChildren(h("h1", { class: "visually-hidden" }, "Timeline"), panel("Who led which role", [range, line.tools], line.element));
   }
   range.addEventListener("change", () => {
     setParameters({ range: range.value });

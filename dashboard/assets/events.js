@@ -45,7 +45,7 @@ export default function events(page) {
     unannounced = [];
     announceTimer = setTimeout(() => { announceTimer = undefined; announceNew(); }, 5000);
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold, h("a", { href: "#/timeline" }, "Timeline")], table.element));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Events"), panel("Events", [find, kinds, hold, h("a", { href: "#/timeline" }, "Timeline")], table.element));
   const tick = setInterval(table.redraw, 1000);
   return {
     title: "Events",

@@ -114,7 +114,7 @@ export default function failovers(page) {
       ? `${grouped(data.total)} failovers over time: half took at most ${duration(data.median_seconds)}, the longest ${duration(data.max_seconds)}. The table below lists them.` : "No failovers");
     if (canvas.parentElement?.clientWidth) plot(canvas, data);
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), summary,
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Failovers"), summary,
     panel("Time without a leader", [period, h("a", { href: "#/timeline" }, "Timeline")], h("div", { class: "body" }, h("div", {}, canvas), emptyText)),
     panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
   const observer = new ResizeObserver(draw);

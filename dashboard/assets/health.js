@@ -7,7 +7,7 @@ import { live, state } from "./live.js";
 import { timed } from "./sentences.js";
 
 const bar = document.getElementById("health");
-const announced = document.getElementById("health-said"); // for screen readers
+const announced = document.getElementById("health-announcement"); // for screen readers
 const connectionStatus = document.getElementById("connection");
 const announceInterval = 5000; // milliseconds between two sentences
 const reportDelay = 1500; // milliseconds before a lost connection is reported

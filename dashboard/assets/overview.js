@@ -99,7 +99,7 @@ export default function overview(page) {
   }
 
   page.replaceChildren(
-    h("h1", { class: "unseen" }, "Overview"), summary,
+    h("h1", { class: "visually-hidden" }, "Overview"), summary,
     h("div", { class: "split" },
       panel("Roles", [find, states], roles.element),
       h("div", { class: "column" },

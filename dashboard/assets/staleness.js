@@ -21,5 +21,5 @@ export function ageText() {
 // statusWithAge returns a status, in gray and with its age if it may have changed.
 export function statusWithAge(level, text, shape) {
   const age = ageText();
-  return age ? h("span", { class: "aged" }, status("faint", text), h("span", { class: "small" }, age)) : status(level, text, shape);
+  return age ? h("span", { class: "with-age" }, status("faint", text), h("span", { class: "small" }, age)) : status(level, text, shape);
 }

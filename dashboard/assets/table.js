@@ -34,7 +34,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   element.append(h("div", { role: "rowgroup" }, titles), body);
   const show = h("button", { type: "button", class: "primary compact order", onclick: () => { element.scrollTop = 0; refresh(); } }, "Order has changed: show");
   show.hidden = true;
-  const wrapper = h("div", { class: "held" }, element, show, nothing);
+  const wrapper = h("div", { class: "list-frame" }, element, show, nothing);
 
   // Rows from before the last refresh are shown until new ones arrive.
   let rows = new Map(), old = new Map(), requested = new Set(), shown = new Map();
@@ -53,7 +53,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
       const sorted = column.sort && order.sort === column.sort;
       const content = column.sort
         ? h("button", { type: "button", onclick: () => sortBy(column.sort) }, column.title, sorted ? (order.down ? " ↑" : " ↓") : "")
-        : column.title || h("span", { class: "unseen" }, column.name ?? "Actions");
+        : column.title || h("span", { class: "visually-hidden" }, column.name ?? "Actions");
       return h("div", {
         class: classes(column), role: "columnheader", "aria-sort": sorted ? (order.down ? "descending" : "ascending") : undefined,
       }, content);

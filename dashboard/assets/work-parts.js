@@ -7,7 +7,7 @@ export const region = (label, content) => h("div", { class: "scroll", tabindex: 
 
 // table returns a table with columns [title, class] and rows.
 export const table = (label, columns, rows) => region(label, h("table", { class: "table" },
-  h("thead", {}, h("tr", {}, columns.map(([title, className]) => h("th", { scope: "col", class: className }, title || h("span", { class: "unseen" }, "Actions"))))),
+  h("thead", {}, h("tr", {}, columns.map(([title, className]) => h("th", { scope: "col", class: className }, title || h("span", { class: "visually-hidden" }, "Actions"))))),
   h("tbody", {}, rows)));
 
 export const time = (at) => (at ? h("time", { datetime: at, title: whole(at) }, moment(at)) : "–");

@@ -9,7 +9,7 @@ import { pageLink } from "./address.js";
 import { region } from "./work-parts.js";
 import { mayAct, processorAction, scheduleActions } from "./actions.js";
 
-const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "unseen" }, "Actions"));
+const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "visually-hidden" }, "Actions"));
 const cell = (className, ...content) => h("td", { class: className }, content);
 
 export function processorState(p) {
@@ -65,7 +65,7 @@ export default function work(page) {
       h("thead", {}, h("tr", {}, column("Schedule"), column("State", "wide"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.schedules.map(scheduleRow))))));
   }
-  page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
   draw();
   const tick = setInterval(() => {
     if (ageText()) draw();

@@ -61,7 +61,7 @@ func TestFocusStaysWhileRowsMove(t *testing.T) {
 
 	p.visit("#/events")
 	p.shows("leads later")
-	value[bool](p, `(window.health = 0, new MutationObserver(() => window.health++).observe(document.getElementById("health-said"), { childList: true, characterData: true, subtree: true }), true)`)
+	value[bool](p, `(window.health = 0, new MutationObserver(() => window.health++).observe(document.getElementById("health-announcement"), { childList: true, characterData: true, subtree: true }), true)`)
 	value[bool](p, `(window.told = 0, new MutationObserver(() => window.told++).observe(document.getElementById("announcements"), { childList: true, characterData: true, subtree: true }), true)`)
 	focus("a role in an event", `[...document.querySelectorAll(".list a")].find((a) => a.textContent === "middle")`)
 	const many = 6

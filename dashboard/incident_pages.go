@@ -85,10 +85,6 @@ func timeOf(r *http.Request, name string, otherwise time.Time) time.Time {
 
 // getIncident returns one incident with its single changes.
 func (d *Dashboard) getIncident(w http.ResponseWriter, r *http.Request) {
-	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
-		return
-	}
 	detail, ok := d.snapshot.incident(r.URL.Query().Get("id"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such incident is known")

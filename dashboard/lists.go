@@ -131,10 +131,6 @@ func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
 }
 
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
-	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
-		return
-	}
 	role, ok := d.snapshot.role(r.URL.Query().Get("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
@@ -164,10 +160,6 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
-	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
-		return nil, false
-	}
 	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
 	if err == nil {
 		return line, true

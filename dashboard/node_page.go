@@ -16,10 +16,6 @@ type nodeDetail struct {
 }
 
 func (d *Dashboard) getNode(w http.ResponseWriter, r *http.Request) {
-	if !d.snapshot.awaitFirstRead(r.Context()) {
-		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
-		return
-	}
 	id, err := uuid.Parse(r.URL.Query().Get("id"))
 	detail, ok := d.snapshot.nodeDetail(id)
 	if err != nil || !ok {

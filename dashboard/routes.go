@@ -16,6 +16,16 @@ func (d *Dashboard) routes() http.Handler {
 	read := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
 		mux.Handle("GET "+pattern, d.guard.reading(answer))
 	}
+	// readKnown waits for the first read of the database, before which no name is known.
+	readKnown := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
+		read(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if !d.snapshot.awaitFirstRead(r.Context()) {
+				refuse(w, http.StatusServiceUnavailable, "the database is not responding")
+				return
+			}
+			answer(w, r)
+		})
+	}
 	serveAssets(mux)
 	mux.HandleFunc("POST /api/login", d.guard.login)
 	mux.HandleFunc("POST /api/logout", d.guard.logout)
@@ -24,18 +34,18 @@ func (d *Dashboard) routes() http.Handler {
 	mux.HandleFunc("GET /login/callback", d.guard.finishSignOn)
 	read("/api/now", d.getNow)
 	read("/api/roles", d.getRoles)
-	read("/api/role", d.getRole)
-	read("/api/terms", d.getTerms)
-	read("/api/timeline", d.getTimeline)
+	readKnown("/api/role", d.getRole)
+	readKnown("/api/terms", d.getTerms)
+	readKnown("/api/timeline", d.getTimeline)
 	read("/api/nodes", d.getNodes)
-	read("/api/node", d.getNode)
+	readKnown("/api/node", d.getNode)
 	read("/api/schedule", d.getSchedule)
 	read("/api/run", d.getRun)
 	read("/api/processor", d.getProcessor)
 	read("/api/events", d.getEvents)
 	read("/api/failovers", d.getFailovers)
 	read("/api/incidents", d.getIncidents)
-	read("/api/incident", d.getIncident)
+	readKnown("/api/incident", d.getIncident)
 	read("/api/lanes", d.getLanes)
 	read("/api/audit", d.getAudit)
 	read("/api/stream", d.stream)

@@ -87,10 +87,10 @@ func newBed(ctx context.Context, o options) (*bed, error) {
 }
 
 func (b *bed) build(ctx context.Context) (err error) {
-	if b.lines, err = unnamed(); err != nil {
+	if b.lines, err = createUnnamedFile(); err != nil {
 		return err
 	}
-	if b.logs, err = unnamed(); err != nil {
+	if b.logs, err = createUnnamedFile(); err != nil {
 		return err
 	}
 	b.freezers = newFreezers(b.nodes)
@@ -128,8 +128,8 @@ func (b *bed) build(ctx context.Context) (err error) {
 	return b.prepare(ctx)
 }
 
-// unnamed makes a file that is gone with its last user.
-func unnamed() (*os.File, error) {
+// createUnnamedFile creates a file that is removed when its last user closes it.
+func createUnnamedFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "tenure-chaos-")
 	if err != nil {
 		return nil, err
@@ -326,8 +326,8 @@ func (b *bed) closeNetwork() {
 	}
 }
 
-// complain records something that must not happen.
-func (b *bed) complain(format string, args ...any) {
+// recordViolation records something that must not happen.
+func (b *bed) recordViolation(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.history.Complaints = append(b.history.Complaints, fmt.Sprintf(format, args...))

@@ -69,7 +69,7 @@ func TestStateAddsUpRuns(t *testing.T) {
 	}
 	h, v := figuresOfARun()
 	for range 2 {
-		if err := c.remember(h, v); err != nil {
+		if err := c.saveRun(h, v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestStateAddsUpRuns(t *testing.T) {
 	if err := os.WriteFile(c.page, []byte("no marks"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.remember(h, v); err == nil || !strings.Contains(err.Error(), "lacks the lines") {
+	if err := c.saveRun(h, v); err == nil || !strings.Contains(err.Error(), "lacks the lines") {
 		t.Errorf("a page without marks: %v", err)
 	}
 }

@@ -63,19 +63,19 @@ func runChild(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go n.obey()
+	go n.readOrders()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", n.name)
 	if err := n.open(ctx, *dsn, *lease, logger); err != nil {
 		if ctx.Err() != nil {
-			return nil // it was asked to end before it had a session
+			return nil // it was stopped before it had a session
 		}
 		return err
 	}
 	return n.run(ctx)
 }
 
-// obey reads the orders of the parent process: that nothing more may be written.
-func (n *node) obey() {
+// readOrders reads the orders of the parent process, which tell the node to write no more.
+func (n *node) readOrders() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if lines.Text() == "quiet" {
 			close(n.quiet)

@@ -71,7 +71,7 @@ func (n *node) sample(elections []*tenure.Election) {
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
 		s := record.Sample{
-			Process: n.name, At: record.Now(), Heap: memory.HeapAlloc, Resident: resident(),
+			Process: n.name, At: record.Now(), Heap: memory.HeapAlloc, Resident: residentMemory(),
 			Descriptors: descriptors() - int(n.pool.Stat().TotalConns()), Goroutines: runtime.NumGoroutine(),
 		}
 		for _, election := range elections {
@@ -83,7 +83,7 @@ func (n *node) sample(elections []*tenure.Election) {
 	}
 }
 
-func resident() uint64 {
+func residentMemory() uint64 {
 	content, err := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(content))
 	if err != nil || len(fields) < 2 {

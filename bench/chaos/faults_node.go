@@ -26,7 +26,7 @@ func killNode(_ context.Context, _ *bed, m *member, _ script.Step) (func(context
 
 func terminateNode(ctx context.Context, b *bed, m *member, _ script.Step) (func(context.Context) error, string, error) {
 	if err := m.terminate(ctx, shutdownLimit); err != nil && ctx.Err() == nil {
-		b.complain("%v", err)
+		b.recordViolation("%v", err)
 	}
 	return restart(m), "", nil
 }

@@ -118,7 +118,7 @@ func loadServer(ctx context.Context, b *bed, _ *member, s script.Step) (func(con
 				_, err = conn.Exec(loading, "CHECKPOINT")
 			}
 			if err != nil {
-				break // the time is over, or the server is gone
+				break // the time is over, or the server has stopped
 			}
 		}
 		_ = conn.Close(context.Background())

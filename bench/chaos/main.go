@@ -88,7 +88,7 @@ func (c *command) execute(ctx context.Context) error {
 	}
 	v := check.Check(h)
 	fmt.Print(report(h, v))
-	failed := c.remember(h, v)
+	failed := c.saveRun(h, v)
 	if len(v.Violations) == 0 {
 		return failed
 	}

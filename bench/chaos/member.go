@@ -69,7 +69,7 @@ func (m *member) supervise(name string, process *children.Child) {
 	expected := m.ending || m.name != name
 	m.bed.mu.Unlock()
 	if !expected {
-		m.bed.complain("the process %s ended unexpectedly", name)
+		m.bed.recordViolation("the process %s ended unexpectedly", name)
 	}
 }
 
@@ -77,7 +77,7 @@ func (m *member) supervise(name string, process *children.Child) {
 func (m *member) note(r children.Report) (keep bool) {
 	var msg message
 	if err := json.Unmarshal(r.Data, &msg); err != nil {
-		m.bed.complain("the report %s of %s cannot be read: %v", r.Kind, m.name, err)
+		m.bed.recordViolation("the report %s of %s cannot be read: %v", r.Kind, m.name, err)
 		return false
 	}
 	b := m.bed

@@ -63,7 +63,7 @@ func (b *bed) step(ctx context.Context, s script.Step) {
 	var m *member
 	if s.Node > 0 {
 		if s.Node > len(b.members) {
-			b.complain("%v: there is no such node", s)
+			b.recordViolation("%v: there is no such node", s)
 			return
 		}
 		m = b.members[s.Node-1]
@@ -85,7 +85,7 @@ func (b *bed) step(ctx context.Context, s script.Step) {
 	if heal != nil {
 		healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), injectTime)
 		if err := heal(healing); err != nil && ctx.Err() == nil {
-			b.complain("%v cannot be undone: %v", s, err)
+			b.recordViolation("%v cannot be undone: %v", s, err)
 		}
 		cancel()
 	}

@@ -48,7 +48,7 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 		}
 	}
 	if !until(ctx, settleLimit, b.settled) {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("the nodes do not lead all roles within %v: %s", settleLimit, b.unsettled()))
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("the nodes do not lead all roles within %v: %s", settleLimit, b.describeMissing()))
 	}
 	b.mark(&h.Start)
 	balancing, stop := context.WithCancel(ctx)
@@ -57,7 +57,7 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 	background.Go(func() { b.probe(balancing) })
 	b.play(ctx, steps)
 	if !until(ctx, settleLimit, b.settled) && ctx.Err() == nil {
-		b.complain("%v after the last fault: %s", settleLimit, b.unsettled())
+		b.recordViolation("%v after the last fault: %s", settleLimit, b.describeMissing())
 	}
 	b.mark(&h.End)
 	stop()
@@ -80,8 +80,8 @@ func (b *bed) mark(at *int64) {
 	*at = record.Now()
 }
 
-// unsettled says which nodes have no session, and which roles no leader.
-func (b *bed) unsettled() string {
+// describeMissing lists the nodes without a session and the roles without a leader.
+func (b *bed) describeMissing() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var nodes []string
@@ -103,7 +103,7 @@ func (b *bed) unsettled() string {
 func (b *bed) finish(ctx context.Context) error {
 	for _, m := range b.members {
 		if err := m.process.Say("quiet"); err != nil {
-			b.complain("%s does not listen: %v", m.name, err)
+			b.recordViolation("%s does not listen: %v", m.name, err)
 		}
 	}
 	conn, err := pgx.Connect(ctx, b.admin)
@@ -117,7 +117,7 @@ func (b *bed) finish(ctx context.Context) error {
 	}
 	var last string
 	if !until(ctx, catchUpLimit, func() bool { last, err = b.behind(ctx, conn, cutoff); return err != nil || last == "" }) {
-		b.complain("%v after the end: %s", catchUpLimit, last)
+		b.recordViolation("%v after the end: %s", catchUpLimit, last)
 	}
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (b *bed) shutDown(ctx context.Context) {
 	for _, m := range b.members {
 		ending.Go(func() {
 			if err := m.terminate(ctx, shutdownLimit); err != nil && ctx.Err() == nil {
-				b.complain("%v", err)
+				b.recordViolation("%v", err)
 			}
 		})
 	}

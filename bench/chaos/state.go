@@ -102,7 +102,7 @@ func (f *figures) summary() string {
 	return text.String()
 }
 
-// line sums the runs up in a sentence. A violation stands out.
+// line summarizes the runs in a sentence. It shows violations in bold.
 func (f *figures) line() string {
 	violations := "0"
 	if n := total(f.Violations); n > 0 {
@@ -129,8 +129,8 @@ func (f *figures) table() string {
 	return text.String()
 }
 
-// remember adds a run to the state file, and writes the page.
-func (c *command) remember(h *record.History, v *check.Verdict) error {
+// saveRun adds a run to the state file, and writes the page.
+func (c *command) saveRun(h *record.History, v *check.Verdict) error {
 	f := newFigures()
 	if c.state != "" {
 		content, err := os.ReadFile(c.state)

@@ -115,7 +115,7 @@ func (s *system) gather(ctx context.Context) error {
 	}
 	silent := errors.New("a candidate printed no line")
 	err := s.await(ctx, silent, func() bool {
-		return !slices.ContainsFunc(s.alive, func(c *candidate) bool { return !c.spoke() })
+		return !slices.ContainsFunc(s.alive, func(c *candidate) bool { return !c.hasPrinted() })
 	})
 	if err == nil {
 		err = s.await(ctx, errors.New("no candidate led"), func() bool { return s.leader(nil) != nil })
@@ -162,9 +162,9 @@ func (s *system) leader(except *candidate) *candidate {
 	return nil
 }
 
-// replaced waits until another candidate leads, and returns when it began, counted from
-// the fault.
-func (s *system) replaced(ctx context.Context, victim *candidate, fault time.Duration) (time.Duration, error) {
+// awaitSuccessor waits until another candidate leads, and returns the time from the fault to
+// its begin.
+func (s *system) awaitSuccessor(ctx context.Context, victim *candidate, fault time.Duration) (time.Duration, error) {
 	err := s.await(ctx, errNotReplaced, func() bool { return s.leader(victim) != nil })
 	if err != nil {
 		return 0, err
@@ -212,7 +212,7 @@ func killOther(ctx context.Context, s *system) (time.Duration, error) {
 	}
 	fault := monotonic()
 	s.remove(victim)
-	return s.replaced(ctx, victim, fault)
+	return s.awaitSuccessor(ctx, victim, fault)
 }
 
 // endOther ends the leader with SIGTERM.
@@ -224,7 +224,7 @@ func endOther(ctx context.Context, s *system) (time.Duration, error) {
 	fault := monotonic()
 	victim.leave()
 	victim.signal(syscall.SIGTERM)
-	took, err := s.replaced(ctx, victim, fault)
+	took, err := s.awaitSuccessor(ctx, victim, fault)
 	if err != nil {
 		return took, err
 	}
@@ -248,11 +248,11 @@ func pauseOther(ctx context.Context, s *system) (time.Duration, error) {
 	}
 	fault := monotonic()
 	victim.pause()
-	took, err := s.replaced(ctx, victim, fault)
+	took, err := s.awaitSuccessor(ctx, victim, fault)
 	victim.resume()
 	if err != nil {
 		return took, err
 	}
-	err = s.await(ctx, errors.New("a candidate printed no line after it was continued"), victim.spoke)
+	err = s.await(ctx, errors.New("a candidate printed no line after it was continued"), victim.hasPrinted)
 	return took, s.blame(ctx, err)
 }

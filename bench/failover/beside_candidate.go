@@ -146,11 +146,11 @@ func (c *candidate) leads() (since time.Duration, leads bool) {
 	return c.lead.since, c.lead.last.leader
 }
 
-// spoke reports whether the candidate has printed a line, also since it was stopped.
-func (c *candidate) spoke() bool {
+// hasPrinted reports whether the candidate has printed a line, and another one if it was stopped.
+func (c *candidate) hasPrinted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lead.spoke && c.lead.paused == 0
+	return c.lead.hasPrinted && c.lead.paused == 0
 }
 
 func (c *candidate) spans() []span {

@@ -38,13 +38,13 @@ type span struct{ from, to time.Duration }
 
 // leadership follows the lines of one candidate.
 type leadership struct {
-	started time.Duration // of the process
-	last    besideLine
-	spoke   bool
-	leads   []span        // that have ended
-	since   time.Duration // of the present one
-	paused  time.Duration // when the process was stopped; 0 once it has looked again
-	resumed time.Duration // when it was continued; 0 until then
+	started    time.Duration // of the process
+	last       besideLine
+	hasPrinted bool
+	leads      []span        // that have ended
+	since      time.Duration // of the present one
+	paused     time.Duration // when the process was stopped; 0 once it has looked again
+	resumed    time.Duration // when it was continued; 0 until then
 }
 
 // mostChanges bounds the changes of one candidate.
@@ -77,7 +77,7 @@ func (l *leadership) add(line besideLine, now time.Duration) error {
 	case !line.leader && l.last.leader:
 		l.end(line.at)
 	}
-	l.last, l.spoke = line, true
+	l.last, l.hasPrinted = line, true
 	return nil
 }
 

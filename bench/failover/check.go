@@ -49,8 +49,8 @@ func (r record) check(w io.Writer) error {
 	return nil
 }
 
-// judge returns what the run missed. A fault that the run was not asked for is not
-// judged.
+// judge returns the bounds that the run missed. It skips faults that the run did not
+// select.
 func (l limits) judge(r record) (missed []string) {
 	for _, f := range r.Faults {
 		switch {

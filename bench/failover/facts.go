@@ -79,7 +79,7 @@ func (f facts) cause(excess, expected time.Duration) (kind, detail string) {
 		kind, detail = causeServer, fmt.Sprintf("a checkpoint ran for %.1f ms of it", f.Checkpoint)
 	case f.Vacuum >= half && f.Vacuum > 0:
 		kind, detail = causeServer, fmt.Sprintf("a vacuum ran for %.1f ms of it", f.Vacuum)
-	case late >= half && late > 0 && f.crowded():
+	case late >= half && late > 0 && f.processorsBusy():
 		kind, detail = causeMachine, fmt.Sprintf("the server noticed the end of the session %.1f ms late, with %d threads ready to run", late, *f.RunQueue)
 	case late >= half && late > 0:
 		kind, detail = causeServer, fmt.Sprintf("it noticed the end of the session %.1f ms late", late)
@@ -89,9 +89,9 @@ func (f facts) cause(excess, expected time.Duration) (kind, detail string) {
 	return kind, detail
 }
 
-// crowded reports whether more threads were ready than there are processors. The processes of
+// processorsBusy reports whether more threads were ready than there are processors. The processes of
 // the leader, which have ended, then had to wait for one in order to end.
-func (f facts) crowded() bool {
+func (f facts) processorsBusy() bool {
 	return value(f.Busy) >= 0.9 && f.RunQueue != nil && *f.RunQueue > runtime.NumCPU()
 }
 

@@ -25,8 +25,9 @@ func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	return b.succeeded(ctx, begun)
 }
 
-// voluntary makes the leader step down or close; the child reports when it began.
-func voluntary(command string) func(context.Context, *bench, *child) (outcome, error) {
+// endLeadershipBy returns a fault that makes the leader step down or close. The child
+// reports when that began.
+func endLeadershipBy(command string) func(context.Context, *bench, *child) (outcome, error) {
 	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		before := time.Now()
 		if err := leader.Say(command); err != nil {

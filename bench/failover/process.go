@@ -35,7 +35,7 @@ func (b *bench) spawn(ctx context.Context, before []string, kind string, args ..
 	return c, err
 }
 
-// calls returns what the engine of a node called since it was asked last.
+// calls returns the calls of a node's engine since the previous request.
 func (c *child) calls(ctx context.Context) ([]traced, error) {
 	asked := time.Now()
 	if err := c.Say("trace"); err != nil {

@@ -36,9 +36,9 @@ type outcome struct {
 
 var scenarios = []scenario{
 	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 2, p99 < 15"},
-	{name: "step-down", bare: bareRelease, fault: voluntary("stepdown"), bound: "ratio <= 2, p99 < 15"},
-	{name: "hand-over", bare: bareRelease, fault: voluntary("handover"), bound: "ratio <= 2, p99 < 15"},
-	{name: "shutdown", bare: bareRelease, fault: voluntary("close"), beside: endOther, bound: "ratio <= 2, p99 < 15"},
+	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 2, p99 < 15"},
+	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 2, p99 < 15"},
+	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 2, p99 < 15"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
 	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "< 100 for 1,000 roles"},
 	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 500"},

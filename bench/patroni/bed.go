@@ -37,7 +37,7 @@ type bed struct {
 	proxy        *haproxy // nil if the nodes name the servers
 	nodes        []*node
 	former       []*node   // that were dismissed
-	guests       int       // so far
+	addedNodes   int       // so far
 	faultAt      time.Time // when the present fault began
 }
 

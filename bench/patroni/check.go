@@ -106,8 +106,8 @@ func (b *bed) excused(both children.Interval) bool {
 	return false
 }
 
-// checkLedger looks for acknowledged writes that are gone, and for writes of an
-// old term after one of a newer.
+// checkLedger looks for acknowledged writes that are missing, and for writes of an
+// old term after one of a newer term.
 func (b *bed) checkLedger(ctx context.Context, v *verdict) error {
 	conn, err := pgx.Connect(ctx, b.hosts(b.servers...))
 	if err != nil {

@@ -104,7 +104,7 @@ func (b *bed) round(ctx context.Context, k kind) (round, error) {
 	if err == nil && k.judge != nil {
 		k.judge(b, &r)
 	}
-	b.dismissGuests()
+	b.closeAddedNodes()
 	return r, err
 }
 

@@ -191,10 +191,10 @@ func (s *server) rest(b *bed, path string) string {
 	return "http://" + net.JoinHostPort(b.network.address(s.index), strconv.Itoa(s.restPort)) + path
 }
 
-// errRefused is the answer of a Patroni that cannot do now what it is asked for.
+// errRefused is returned if Patroni cannot carry out a request at the moment.
 var errRefused = errors.New("refused")
 
-// post gives Patroni an order and waits until it is done.
+// post sends Patroni a request and waits until it is done.
 func (s *server) post(ctx context.Context, b *bed, path string, body any) error {
 	content, err := json.Marshal(body)
 	if err != nil {

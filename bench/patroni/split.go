@@ -40,8 +40,8 @@ func split(ctx context.Context, b *bed, primary, _ *server) (func(context.Contex
 	if b.proxy == nil {
 		dsn = b.hosts(slices.DeleteFunc(slices.Clone(b.servers), func(s *server) bool { return s == primary })...)
 	}
-	b.guests++
-	return heal, b.spawn(ctx, fmt.Sprintf("guest-%d", b.guests), dsn)
+	b.addedNodes++
+	return heal, b.spawn(ctx, fmt.Sprintf("guest-%d", b.addedNodes), dsn)
 }
 
 // promotedAfter is when another server than the old primary first acknowledged a
@@ -100,8 +100,8 @@ func (b *bed) judgeSplit(r *round) {
 	}
 }
 
-// dismissGuests ends the nodes that a fault has added.
-func (b *bed) dismissGuests() {
+// closeAddedNodes stops the nodes that a fault has added.
+func (b *bed) closeAddedNodes() {
 	for len(b.nodes) > members {
 		guest := b.nodes[members]
 		b.nodes, b.former = slices.Delete(b.nodes, members, members+1), append(b.former, guest)

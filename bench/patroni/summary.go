@@ -56,7 +56,7 @@ func (o *outcome) faults(m mode) (count, ways int) {
 	return count, len(seen)
 }
 
-// violations makes a number stand out that is to be 0.
+// violations formats a count in bold unless it is 0.
 func violations(n int) string {
 	if n > 0 {
 		return fmt.Sprintf("**%d**", n)

@@ -59,9 +59,9 @@ func deleted(s record.Settings) time.Duration {
 	return s.WatchPeriod + max(s.Lease+s.Margin, 15*time.Second)
 }
 
-// sending: "milliseconds after its work has returned", and the work of an outbox is
+// sendBound: "milliseconds after its work has returned", and the work of an outbox is
 // one request at most.
-func sending(s record.Settings) time.Duration { return s.Publish + s.CheckInterval }
+func sendBound(s record.Settings) time.Duration { return s.Publish + s.CheckInterval }
 
 // Overload is no fault of the script: the machine was so busy that the server did not
 // answer. The promise is for "a reachable database".
@@ -71,7 +71,7 @@ var bounds = map[string]bound{
 	"none":               {limit: crash},
 	Overload:             {blocks: true, limit: thaw},
 	"kill":               {limit: crash},
-	"terminate":          {limit: sending},
+	"terminate":          {limit: sendBound},
 	"stop-short":         {limit: silence},
 	"stop-long":          {limit: silence},
 	"freeze":             {limit: silence},
@@ -92,14 +92,14 @@ var bounds = map[string]bound{
 	"read-only":          {blocks: true, limit: thaw},
 	"statement-timeout":  {limit: crash},
 	"idle-timeout":       {limit: crash},
-	"step-down":          {limit: sending},
-	"drain":              {limit: sending},
+	"step-down":          {limit: sendBound},
+	"drain":              {limit: sendBound},
 	"migrate-down":       {limit: crash},
 	"delete-node":        {limit: deleted},
 	"vacuum-full":        {blocks: true, limit: rejoin},
 	"open-transaction":   {limit: held},
-	"receiver-down":      {limit: sending},
-	"receiver-slow":      {limit: sending},
+	"receiver-down":      {limit: sendBound},
+	"receiver-slow":      {limit: sendBound},
 }
 
 // Bounded reports whether a kind of fault has a bound.

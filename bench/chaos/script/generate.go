@@ -75,8 +75,8 @@ func (g *generator) add(k Kind) {
 		g.at = g.alone
 	default:
 		g.at = max(g.at, g.alone)
-		if severing := g.severing(); len(severing) > 0 {
-			s := g.step(severing[g.random.IntN(len(severing))])
+		if isolating := g.isolatingKinds(); len(isolating) > 0 {
+			s := g.step(isolating[g.random.IntN(len(isolating))])
 			g.at = s.At + between(g.random, g.leases(soonest), g.leases(latest))
 		}
 		g.addAlone(k)
@@ -93,8 +93,8 @@ func (g *generator) pause() time.Duration {
 	return between(g.random, g.leases(shortestPause), g.leases(longestPause))
 }
 
-// severing lists the kinds that keep a node from hearing of the server.
-func (g *generator) severing() []Kind {
+// isolatingKinds lists the kinds that keep the server's messages from a node.
+func (g *generator) isolatingKinds() []Kind {
 	return slices.DeleteFunc(slices.Clone(g.Kinds), func(k Kind) bool {
 		return !k.OnNode || !k.Long || k.Needs != 0 || k.Layer == "administrator"
 	})

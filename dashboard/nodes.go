@@ -79,9 +79,9 @@ func (p *snapshot) pace() time.Duration {
 	return pace
 }
 
-// mostWanted returns the nodes to publish: if there are too many, those that lead most,
+// nodesToPublish returns the nodes to publish: if there are too many, those that lead most,
 // and live ones.
-func (p *snapshot) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
+func (p *snapshot) nodesToPublish(leads map[uuid.UUID]int) []tenure.Member {
 	if len(p.members) <= maxNodesTold {
 		return p.members
 	}

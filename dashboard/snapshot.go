@@ -308,7 +308,7 @@ func (p *snapshot) now() nowRecord {
 			n.Living++
 		}
 	}
-	for _, m := range p.mostWanted(leads) {
+	for _, m := range p.nodesToPublish(leads) {
 		n.Nodes = append(n.Nodes, p.nodeRecord(m, leads))
 	}
 	for _, a := range p.alerts {

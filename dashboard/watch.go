@@ -123,7 +123,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 		if w.snapshot.failed(err) {
 			w.log.Warn("the dashboard cannot read the database", "error", err)
 		}
-		w.tellNew(kindIncidents, &w.told, w.snapshot.incidentsNow())
+		w.publishIfChanged(kindIncidents, &w.told, w.snapshot.incidentsNow())
 		w.publishState(kindNow, w.snapshot.now())
 		return
 	}
@@ -142,7 +142,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 		w.readOutages(limited, reading)
 	}
 	w.regroup()
-	w.tellNew(kindIncidents, &w.told, w.snapshot.incidentsNow())
+	w.publishIfChanged(kindIncidents, &w.told, w.snapshot.incidentsNow())
 	w.publishState(kindNow, w.snapshot.now())
 }
 

@@ -97,12 +97,12 @@ func (w *watcher) readWork(ctx context.Context) {
 		w.lags.add(w.snapshot.clockNow(), work.Processors)
 	}
 	w.snapshot.setWork(work, alerts)
-	w.tellNew(kindWork, &w.work, work)
-	w.tellNew(kindAlerts, &w.alerts, alerts)
+	w.publishIfChanged(kindWork, &w.work, work)
+	w.publishIfChanged(kindAlerts, &w.alerts, alerts)
 }
 
-// tellNew publishes a state that differs from the last published one.
-func (w *watcher) tellNew(kind string, last *string, now any) {
+// publishIfChanged publishes a state that differs from the last published one.
+func (w *watcher) publishIfChanged(kind string, last *string, now any) {
 	text, err := json.Marshal(now)
 	if err == nil && string(text) == *last {
 		return

@@ -166,7 +166,7 @@ func (w *Watch) listen(ctx context.Context, listen func(context.Context, func())
 func (w *Watch) pause(ctx context.Context, last time.Time, d time.Duration, vacant bool) (changed bool) {
 	report := w.source.Changed
 	for {
-		if vacant && w.isWanted() {
+		if vacant && w.hasWaiters() {
 			d = min(d, waitingPause)
 		}
 		timer := time.NewTimer(time.Until(last.Add(d)))
@@ -184,8 +184,8 @@ func (w *Watch) pause(ctx context.Context, last time.Time, d time.Duration, vaca
 	}
 }
 
-// isWanted reports whether a caller waits for a leader.
-func (w *Watch) isWanted() bool {
+// hasWaiters reports whether a caller waits for a leader.
+func (w *Watch) hasWaiters() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiting > 0

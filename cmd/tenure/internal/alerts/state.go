@@ -140,7 +140,7 @@ func (c *change) stepFound(now time.Time, present map[alertKey]alert, rule Rule,
 	}
 	switch {
 	case known && before.State == Firing:
-		c.tellAgain(now, before, rule.Notify, by)
+		c.notifyAgain(now, before, rule.Notify, by)
 	case complete && now.Sub(next.ActiveAt) >= rule.For:
 		next.State, next.FiredAt = Firing, now
 		c.fire(f.as(next), rule.Notify, by)
@@ -170,9 +170,9 @@ func (c *change) fire(a alert, addresses []string, by attention) {
 	c.written = append(c.written, a)
 }
 
-// tellAgain notifies of an alert that continues to fire: those who were not notified
+// notifyAgain notifies of an alert that continues to fire: those who were not notified
 // yet, and everyone when an acknowledgment is over.
-func (c *change) tellAgain(now time.Time, a alert, addresses []string, by attention) {
+func (c *change) notifyAgain(now time.Time, a alert, addresses []string, by attention) {
 	if silencing(by.silences, a.Rule, a.Labels) != nil {
 		return
 	}
@@ -180,11 +180,11 @@ func (c *change) tellAgain(now time.Time, a alert, addresses []string, by attent
 		c.unacked = append(c.unacked, a.key())
 		c.addNotifications(a, a.Notified, time.Time{})
 	}
-	c.tellOthers(a, addresses)
+	c.notifyAdded(a, addresses)
 }
 
-// tellOthers notifies the addresses that a rule names only since its alert fires.
-func (c *change) tellOthers(a alert, addresses []string) {
+// notifyAdded notifies the addresses that a rule names only since its alert fires.
+func (c *change) notifyAdded(a alert, addresses []string) {
 	var others []string
 	for _, address := range addresses {
 		if !slices.Contains(a.Notified, address) {

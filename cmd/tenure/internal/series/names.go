@@ -52,9 +52,9 @@ func (p prefixes) of(name string) []string {
 	return names
 }
 
-// asked returns the name by which a query that wants all of some names means a
+// queriedName returns the name by which a query that wants all of some names means a
 // metric, if it means it at all.
-func (p prefixes) asked(matchers []*labels.Matcher, name string) (string, bool) {
+func (p prefixes) queriedName(matchers []*labels.Matcher, name string) (string, bool) {
 	for _, candidate := range p.of(name) {
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(candidate) }) {
 			return candidate, true

@@ -58,7 +58,7 @@ func (q *querier) Select(
 	return &seriesSet{series: found, at: -1}
 }
 
-// each calls fn with every series that matches, named as it was asked for.
+// each calls fn with every series that matches, named as the query names it.
 func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(*series, labels.Labels)) error {
 	var ofName, others []*labels.Matcher
 	for _, m := range matchers {
@@ -72,7 +72,7 @@ func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		asked, ok := q.store.prefixes.asked(ofName, name)
+		queried, ok := q.store.prefixes.queriedName(ofName, name)
 		if !ok {
 			continue
 		}
@@ -81,8 +81,8 @@ func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(
 				continue
 			}
 			named := s.labels
-			if asked != name {
-				named = labels.NewBuilder(named).Set(model.MetricNameLabel, asked).Labels()
+			if queried != name {
+				named = labels.NewBuilder(named).Set(model.MetricNameLabel, queried).Labels()
 			}
 			fn(s, named)
 		}

@@ -9,7 +9,7 @@ import (
 
 // auditRoutes are the paths of the actions of operators.
 func (h *Handler) auditRoutes() (map[string]methods, []namedPath) {
-	return map[string]methods{"/v1/audit": {http.MethodGet: h.asked(schedules, workTimeout, listAudit)}}, nil
+	return map[string]methods{"/v1/audit": {http.MethodGet: h.answerWork(schedules, workTimeout, listAudit)}}, nil
 }
 
 func listAudit(ctx context.Context, q *workRequest) (int, any, error) {

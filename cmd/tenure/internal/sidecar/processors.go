@@ -41,7 +41,7 @@ type rewindBody struct {
 // processorRoutes are the paths of processors.
 func (h *Handler) processorRoutes() (map[string]methods, []namedPath) {
 	get := func(do workAnswer) methods {
-		return methods{http.MethodGet: h.asked(processors, workTimeout, do)}
+		return methods{http.MethodGet: h.answerWork(processors, workTimeout, do)}
 	}
 	post := func(handle http.HandlerFunc) methods { return methods{http.MethodPost: h.protected(handle)} }
 	simple := func(timeout time.Duration, do func(context.Context, *workRequest, nothingBody) (int, any, error)) methods {

@@ -35,7 +35,7 @@ const (
 
 // scheduleRoutes are the paths of schedules.
 func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
-	get := func(do workAnswer) methods { return methods{http.MethodGet: h.asked(schedules, workTimeout, do)} }
+	get := func(do workAnswer) methods { return methods{http.MethodGet: h.answerWork(schedules, workTimeout, do)} }
 	post := func(do func(context.Context, *workRequest, nothingBody) (int, any, error)) methods {
 		return methods{http.MethodPost: h.protected(changed(h, schedules, workTimeout, nothingShape, do))}
 	}

@@ -79,8 +79,8 @@ type badInput struct{ code, reason string }
 
 func (e *badInput) Error() string { return e.reason }
 
-// asked answers a request about schedules or processors.
-func (h *Handler) asked(about subject, timeout time.Duration, do workAnswer) http.HandlerFunc {
+// answerWork answers a request about schedules or processors.
+func (h *Handler) answerWork(about subject, timeout time.Duration, do workAnswer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, ok := h.present(w)
 		if !ok {
@@ -119,7 +119,7 @@ func changed[T any](h *Handler, about subject, timeout time.Duration, shape stri
 		if !ok {
 			return
 		}
-		h.asked(about, timeout, func(ctx context.Context, q *workRequest) (int, any, error) {
+		h.answerWork(about, timeout, func(ctx context.Context, q *workRequest) (int, any, error) {
 			h.config.Logger.Info("a client requested a change of a schedule or a processor over HTTP", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr)
 			return do(ctx, q, body)
 		})(w, r)

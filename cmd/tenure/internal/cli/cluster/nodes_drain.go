@@ -80,11 +80,11 @@ type drainRecord struct {
 
 // The events of a drain.
 const (
-	drainAsked    = "asked"    // requested without waiting
-	DrainProgress = "progress" // the drain continues
-	DrainDone     = "drained"  // final: drained
-	drainLeft     = "left"     // final: the node has left
-	drainUndone   = "undrained"
+	drainRequested = "asked"    // requested without waiting
+	DrainProgress  = "progress" // the drain continues
+	DrainDone      = "drained"  // final: drained
+	drainLeft      = "left"     // final: the node has left
+	drainUndone    = "undrained"
 )
 
 func (c *nodeDrainCommand) run(ctx context.Context, backend *postgres.Backend, found *roster.Roster, text string) error {
@@ -110,7 +110,7 @@ func (c *nodeDrainCommand) run(ctx context.Context, backend *postgres.Backend, f
 		if err != nil {
 			return c.explain(m, err)
 		}
-		return tellDrain(c.out, m, drainAsked, cluster.DrainProgress{Status: m.Status, Leads: len(found.Leads(m.ID)), InFlight: m.InFlight})
+		return printDrain(c.out, m, drainRequested, cluster.DrainProgress{Status: m.Status, Leads: len(found.Leads(m.ID)), InFlight: m.InFlight})
 	}
 	return c.follow(ctx, backend, m, target)
 }
@@ -126,7 +126,7 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 		Progress: func(progress cluster.DrainProgress) {
 			last = progress
 			if !progress.Drained && printing == nil {
-				printing = tellDrain(c.out, m, DrainProgress, progress)
+				printing = printDrain(c.out, m, DrainProgress, progress)
 			}
 		},
 	})
@@ -134,9 +134,9 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 	case printing != nil:
 		return printing
 	case err == nil && last.Drained:
-		return tellDrain(c.out, m, DrainDone, last)
+		return printDrain(c.out, m, DrainDone, last)
 	case err == nil:
-		return tellDrain(c.out, m, drainLeft, last)
+		return printDrain(c.out, m, drainLeft, last)
 	case errors.Is(err, context.DeadlineExceeded):
 		return console.NotAcquired("%s is not drained after %v: %v; it keeps draining", nodeLabel(m.Name, m.ID), c.timeout.Value, last)
 	case ctx.Err() != nil:
@@ -158,7 +158,7 @@ func (c *nodeDrainCommand) explain(m tenure.Member, err error) error {
 	return err
 }
 
-func tellDrain(out *console.Output, m tenure.Member, event string, progress cluster.DrainProgress) error {
+func printDrain(out *console.Output, m tenure.Member, event string, progress cluster.DrainProgress) error {
 	now := time.Now()
 	record := drainRecord{
 		Time: console.Timestamp(now), Event: event, Node: m.ID, NodeName: m.Name,
@@ -166,7 +166,7 @@ func tellDrain(out *console.Output, m tenure.Member, event string, progress clus
 	}
 	left := fmt.Sprintf("%s, leads %d, in flight %d", progress.Status, progress.Leads, progress.InFlight)
 	what := map[string]string{
-		drainAsked: "drain requested", DrainProgress: left, DrainDone: "drained", drainLeft: "has left", drainUndone: "undrained",
+		drainRequested: "drain requested", DrainProgress: left, DrainDone: "drained", drainLeft: "has left", drainUndone: "undrained",
 	}[event]
 	return out.Print(record, fmt.Sprintf("%s  %s  %s", console.ShortTime(now), nodeLabel(m.Name, m.ID), what))
 }
@@ -220,5 +220,5 @@ func undrain(ctx context.Context, out *console.Output, backend *postgres.Backend
 	if !ok {
 		back = m
 	}
-	return tellDrain(out, m, drainUndone, cluster.DrainProgress{Status: back.Status, Leads: len(found.Leads(m.ID)), InFlight: back.InFlight})
+	return printDrain(out, m, drainUndone, cluster.DrainProgress{Status: back.Status, Leads: len(found.Leads(m.ID)), InFlight: back.InFlight})
 }

@@ -14,15 +14,17 @@ type Block struct {
 }
 
 var (
-	fence       = regexp.MustCompile("^([ \\t]*)```([\\w-]*)")
-	codeBlock   = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
-	code        = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$|`[^`\n]*`")
-	linkTarget  = regexp.MustCompile(`\]\(([^)\s]*)(?:\s+"[^"]*")?\)`)
-	heading     = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
-	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	htmlAnchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
-	schemeOf    = regexp.MustCompile(`^[a-z]+:`)
-	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+	fence = regexp.MustCompile("^([ \\t]*)```([\\w-]*)")
+	// indentedCode is no paragraph of a list: those begin with at most three spaces here.
+	indentedCode = regexp.MustCompile(`^( {4,})(?:[^\s*|-]|\*/)`)
+	codeBlock    = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
+	code         = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$|`[^`\n]*`")
+	linkTarget   = regexp.MustCompile(`\]\(([^)\s]*)(?:\s+"[^"]*")?\)`)
+	heading      = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	htmlAnchor   = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+	schemeOf     = regexp.MustCompile(`^[a-z]+:`)
+	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
 // Blocks lists the fenced blocks of code on a page.
@@ -38,6 +40,32 @@ func Blocks(page string) []Block {
 		case open != nil && marks != nil:
 			found, open = append(found, *open), nil
 		case open != nil:
+			open.Text += strings.TrimPrefix(line, indentation) + "\n"
+		}
+	}
+	return found
+}
+
+// Indented lists the blocks of code on a page that indentation marks, without language.
+// Such a block follows an empty line.
+func Indented(page string) []Block {
+	var found []Block
+	var open *Block
+	fenced, empty, indentation := false, true, ""
+	for number, line := range strings.Split(page, "\n") {
+		if fence.MatchString(line) {
+			fenced, open = !fenced, nil
+		}
+		marks := indentedCode.FindStringSubmatch(line)
+		switch {
+		case fenced || strings.TrimSpace(line) == "":
+		case open == nil && marks != nil && empty:
+			found = append(found, Block{Line: number + 1})
+			open, indentation = &found[len(found)-1], marks[1]
+		case open != nil && marks == nil:
+			open = nil
+		}
+		if empty = strings.TrimSpace(line) == ""; open != nil && !empty {
 			open.Text += strings.TrimPrefix(line, indentation) + "\n"
 		}
 	}

@@ -4,24 +4,30 @@ package cli
 
 // Reasons why blocks cannot run here.
 const (
-	noShell   = "it is no shell, but shows a statement, a setting or a formula"
-	tutorial  = "it is a step of a tutorial, and TestTutorialOfCommandsRuns runs all of them in order"
-	published = "it needs a published version, and internal/release installs the program as if there were one"
-	targets   = "make demo and make test have tests of their own, and this is one of the tests"
-	elsewhere = "it needs a program or a service that is not here: "
+	noShell   = "it is no shell, but a statement, a setting or a formula"
+	tutorial  = "TestTutorialOfCommandsRuns runs the steps of the tutorial in their order"
+	examples  = "it is a step of the tutorial whose programs are tested in the folder examples"
+	published = "it needs a published version: internal/release installs the program as if there were one"
+	elsewhere = "it needs what a test machine lacks: "
 )
 
-// plans are how blocks run that need more than an installation, or why they do not run, by their
-// first line.
-var plans = map[string]plan{
-	// README.md
-	"make demo   # three nodes on a private PostgreSQL, or SQLite; the leader is killed every few seconds":                            {skip: targets},
-	"go install github.com/exactly-one/tenure/cmd/tenure@latest   # or, in this folder: make build && export PATH=\"$PWD/bin:$PATH\"": {skip: published},
-	"go get github.com/exactly-one/tenure@latest": {skip: published},
+// ownCertificate makes the files of a server with TLS, and a user.
+const ownCertificate = `openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out tls.pem -days 1 -subj /CN=localhost 2>/dev/null
+chmod 600 key.pem`
 
-	// Tutorials
-	"go install github.com/exactly-one/tenure/cmd/tenure@latest": {skip: published},
-	"export DATABASE_URL=postgres://app@localhost/app":           {skip: tutorial},
+const someUser = `echo "a long password" | tenure serve password anna --access operator >>tenure.toml`
+
+// appUser makes the user that the documents give rights to.
+const appUser = `psql -q "$DATABASE_URL" -c "DO 'BEGIN CREATE ROLE app; EXCEPTION WHEN duplicate_object OR unique_violation THEN END'"`
+
+// plans are how blocks run that need more than what every block gets, or why they do not run. The
+// key is the first line of the block, or its whole text.
+var plans = map[string]plan{
+	// Installations and tutorials
+	"make demo   # three nodes on a private PostgreSQL, or SQLite; the leader is killed every few seconds":                            {skip: "make demo has tests of its own, and make test runs this test"},
+	"go install github.com/exactly-one/tenure/cmd/tenure@latest   # or, in this folder: make build && export PATH=\"$PWD/bin:$PATH\"": {skip: published},
+	"go install github.com/exactly-one/tenure/cmd/tenure@latest":                                                                      {skip: published},
+	"go get github.com/exactly-one/tenure@latest":                                                                                     {skip: published},
 	"#!/bin/sh": {skip: tutorial},
 	"tenure run --name one --role reports --log-level error -- ./report.sh":                          {skip: tutorial},
 	"tenure run --name two --role reports --log-level error -- ./report.sh":                          {skip: tutorial},
@@ -30,11 +36,77 @@ var plans = map[string]plan{
 	"kill -CONT $(pgrep -f '^tenure run --name one ')":                                               {skip: tutorial},
 	"docker run --rm -d --name tenure-tutorial -p 5432:5432 -e POSTGRES_PASSWORD=secret postgres:18": {skip: elsewhere + "Docker"},
 	"mkdir billing && cd billing":                                                                    {skip: published},
-	"go mod tidy":                                                                                    {skip: published},
-	"./billing":                                                                                      {skip: published},
-	"pkill -9 -o -x billing":                                                                         {skip: published},
-	"pkill -STOP -o -x billing      # -n instead of -o if the newer one leads":                       {skip: published},
-	"pkill -CONT -o -x billing":                                                                      {skip: published},
-	`psql "$DATABASE_URL" -c 'SELECT term, count(*), min(written), max(written) FROM invoices GROUP BY term ORDER BY term'`: {skip: published},
-	`psql "$DATABASE_URL" -c 'DROP TABLE invoices'`: {skip: published},
+	"go mod tidy":                                                                                    {skip: examples},
+	"./billing":                                                                                      {skip: examples},
+	"pkill -9 -o -x billing":                                                                         {skip: examples},
+	"pkill -STOP -o -x billing      # -n instead of -o if the newer one leads":                       {skip: examples},
+	"pkill -CONT -o -x billing":                                                                      {skip: examples},
+	`psql "$DATABASE_URL" -c 'SELECT term, count(*), min(written), max(written) FROM invoices GROUP BY term ORDER BY term'`: {skip: examples},
+	`psql "$DATABASE_URL" -c 'DROP TABLE invoices'`: {skip: examples},
+
+	// Coming from another system
+	"# before": {skip: elsewhere + "Consul"},
+	"tenure run --dsn postgres://app@db/app --role crablet -- java -jar app.jar":                                             {until: "works"},
+	"kubectl patch cronjob nightly -p '{\"spec\":{\"suspend\":true}}'":                                                       {skip: elsewhere + "Kubernetes"},
+	`tenure run --dsn "$PG_DSN" --key1 1 --key2 100 --listen :8080 -- python -m billing`:                                     {until: "works|vacant", bare: true},
+	"tenure run --dsn postgres://app@db/app --role billing=42 -- ./billing":                                                  {until: "works|vacant", bare: true},
+	"tenure cluster status\ntenure run --role scheduler=0x464F52470001 --listen :8080 --metrics-prefix forge -- ./scheduler": {until: "works|nodes", bare: true},
+
+	// Statements, settings and formulas
+	"heartbeat sent at t, acknowledged   →   trusted until t + Lease − Margin":                                        {skip: noShell},
+	"trust ends → the work's context is canceled → the work returns → the lock is released → the others are notified": {skip: noShell},
+	"greatest(previous number + 1, milliseconds since 1970 on the database's clock)":                                  {skip: noShell},
+	"max_locks_per_transaction ≥ 2 × (roles + 2 × nodes + others) ÷ (max_connections + max_prepared_transactions)":    {skip: noShell},
+	"postgres://app@db1:5432,db2:5432/app":                 {skip: noShell},
+	"ALTER SYSTEM SET default_transaction_read_only = on;": {skip: noShell},
+	"ALTER SYSTEM RESET default_transaction_read_only;":    {skip: noShell},
+	"synchronous_mode: true":                               {skip: noShell},
+	"synchronous_standby_names = 'ANY 1 (a, b)'":           {skip: noShell},
+	"watchdog:": {skip: noShell},
+	"postgres://app@pg1,pg2,pg3/app?target_session_attrs=read-write&connect_timeout=2": {skip: noShell},
+	"defaults":              {skip: noShell},
+	"patronictl switchover": {skip: elsewhere + "Patroni, which make chaos-patroni starts"},
+
+	// How-to guides
+	"sha256sum --check --ignore-missing SHA256SUMS   # in the folder with the downloaded files":                             {skip: elsewhere + "the files of a release, which internal/release tests"},
+	"docker build --file deploy/docker/Dockerfile --tag tenure .":                                                           {skip: elsewhere + "Docker"},
+	"tenure run --role billing --priority 10 --label zone=a --prefer zone=a --take-over-after 1m -- ./billing":              {until: "works"},
+	"tenure run --dsn postgres://app@db/app --role worker --slots 3 -- ./worker":                                            {until: "works"},
+	"tenure status                                        # every slot is a role":                                           {skip: "which node has room for a slot is not known in advance"},
+	"tenure run --password-command 'aws rds generate-db-auth-token …' --role billing -- ./billing":                          {until: "works"},
+	`tenure migrate --dsn "$OWNER_DSN"`:                                                                                     {setup: appUser},
+	"tenure migrate mode leases       # or: sessions":                                                                       {confirm: true, bare: true},
+	"tenure status\ntenure top\ntenure status --watch":                                                                      {skip: "tenure top needs a terminal, on which TestTop runs it"},
+	"tenure migrate down --to 0":                                                                                            {confirm: true, bare: true, whole: true},
+	"tenure run --role billing --address 10.0.0.7 -- ./billing --port 5432     # on each machine":                           {until: "works|forwarding"},
+	"# Shell: a loop that ends between two pieces of work":                                                                  {until: "works", whole: true},
+	"tenure run --dsn postgres://app@db/app --role reports -- ./reports --port 8080":                                        {until: "works"},
+	"tenure run --dsn … --role reports --health-command 'curl -fsS http://127.0.0.1:8080/healthz' -- ./reports --port 8080": {until: "works"},
+	"tenure config check /etc/tenure/tenure.toml":                                                                           {until: "no errors|follower"},
+	"tenure serve --config tenure.toml --listen 0.0.0.0:8080 --tls-cert tls.pem --tls-key key.pem --login-required": {
+		setup: ownCertificate + "\n" + someUser, until: "serving",
+	},
+	"tenure serve password anna --access operator >>tenure.toml": {input: "a long password\n"},
+	"tenure serve password anna --access operator >>tenure.toml\ntenure serve --config tenure.toml --listen 0.0.0.0:8080 --tls-cert tls.pem --tls-key key.pem --login-required": {
+		setup: ownCertificate, input: "a long password\n", until: "serving", whole: true,
+	},
+	"tenure run --role billing --listen :8080": {until: "acquired|works", beside: true, bare: true},
+	"curl localhost:8080/v1/nodes/api-2":       {until: "data:", whole: true, code: -1},
+	"curl -N localhost:8080/v1/events":         {until: "data:|event:", code: -1},
+
+	// Reference
+	"tenure agent --dsn postgres://app@db/app --socket /run/tenure/agent.sock": {until: "is ready|acquired|works", beside: true},
+	"tenure cluster status\ntenure cluster status --watch -o json":             {until: "api-1"},
+	"tenure cron run --config tenure.toml":                                     {until: "follower"},
+	"tenure health":                                                            {setup: "tenure health --url http://127.0.0.1:8080/healthz", code: 2},
+	"tenure migrate grants --user app":                                         {skip: "the rights of a user of the whole server, which other tests change at the same time: TestGrants tries them"},
+	"tenure processor rewind balances --to 742:1031":                           {confirm: true},
+	"tenure processor skip mails --at 742:1031":                                {confirm: true},
+	"tenure proxy --role billing --listen :5433 --to-port 5432":                {until: "forwarding"},
+	"tenure retire --role billing-old":                                         {setup: "tenure run --role billing-old --once -- true", confirm: true, bare: true},
+	"tenure role rekey billing=0x464F52470001":                                 {setup: "tenure run --role billing --once -- true", confirm: true, bare: true},
+	"tenure run --dsn postgres://app@db/app --role billing":                    {until: "acquired|works"},
+	"tenure serve --dsn postgres://app@db/app --listen :8080":                  {until: "serving"},
+	"tenure serve password anna --access operator":                             {input: "a long password\n"},
+	"tenure status --role billing\ntenure status --watch":                      {until: "billing"},
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,21 +25,24 @@ import (
 )
 
 var (
-	// examplePrograms are programs that the documents run in the current folder.
+	// examplePrograms are programs that the documents run in the current folder. Scripts end
+	// immediately, and so do the ones of oneShot; the others run until a signal.
 	examplePrograms = regexp.MustCompile(`(?:^|\s|')\./([a-z-]+(?:\.sh)?)`)
+	oneShot         = regexp.MustCompile(`\.sh$|^one-piece$|^only-on-the-leader$`)
 	// otherPrograms stand for programs that the documents name and that are no part of Tenure.
-	otherPrograms = map[string]string{"java": "echo works", "python": "echo works", "aws": "echo secret"}
+	otherPrograms = map[string]string{"java": untilSignal, "python": untilSignal, "aws": "echo secret"}
 )
 
+const untilSignal = "echo works; exec sleep 1000"
+
 // exampleFile is the configuration file that the documents name.
-const exampleFile = `[notifiers.ops]
-type = "slack"
-url = "http://127.0.0.1:1/"
+const exampleFile = `[alerts.notifications.slack]
+url = "URL"
 [[alerts]]
 name = "no_leader"
-condition = "sum(tenure_leader) by (role) == 0"
-summary = "no leader"
-notify = ["ops"]
+condition = "sum(tenure_leader{role='billing'}) == 0"
+annotations = { summary = "no leader" }
+notify = ["slack:#ops"]
 [[cron]]
 name = "backup"
 schedule = "0 0 29 2 *"
@@ -49,8 +54,8 @@ var needs = []struct {
 	mentions *regexp.Regexp
 	add      func(*stage)
 }{
+	{regexp.MustCompile(`(localhost|127\.0\.0\.1):8080/`), (*stage).addServer},
 	{regexp.MustCompile(`tenure (node|step-down|role|history|status|cluster)|/v1/(nodes|leaders|elections)`), (*stage).addNodes},
-	{regexp.MustCompile(`localhost:8080|:8080/`), (*stage).addServer},
 	{regexp.MustCompile(`tenure cron (list|history|next [a-z]|trigger|backfill|pause|resume|change|add|reset|remove)|/v1/schedules`), (*stage).addSchedule},
 	{regexp.MustCompile(`tenure processor|/v1/processor`), (*stage).addProcessors},
 	{regexp.MustCompile(`tenure alerts|tenure audit`), (*stage).addAlert},
@@ -97,13 +102,20 @@ func (s *stage) prepare(text string) {
 		write("bin/"+name, "#!/bin/sh\n"+script+"\n", 0o700)
 	}
 	for _, match := range examplePrograms.FindAllStringSubmatch(text, -1) {
-		write(match[1], "#!/bin/sh\necho works\n", 0o700)
+		script := untilSignal
+		if oneShot.MatchString(match[1]) {
+			script = "echo works"
+		}
+		write(match[1], "#!/bin/sh\n"+script+"\n", 0o700)
 	}
 	write("token", "0123456789abcdef0123456789abcdef\n", 0o600)
-	write("tenure.toml", exampleFile, 0o600)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	s.Cleanup(receiver.Close)
+	write("tenure.toml", strings.Replace(exampleFile, "URL", receiver.URL, 1), 0o600)
 	dsn := "'" + s.place.server.DSN() + "'"
 	s.replace("postgres://app@db/app", dsn, "postgres://app@localhost/app", dsn, "--dsn …", "--dsn "+dsn,
-		"/etc/tenure/", "", "/run/tenure/", "", "/usr/local/share/man/man1", "man1")
+		"/etc/tenure/", "", "/run/tenure/", "", "/usr/local/share/man/man1", "man1", "forge.toml", "tenure.toml",
+		"*/10 * * * *  ", "", "sleep 30", "sleep 0")
 }
 
 // replace makes this stage use something else than the documents do in their examples.
@@ -113,7 +125,7 @@ func (s *stage) replace(oldnew ...string) { s.replacements = append(s.replacemen
 func (s *stage) addNodes() {
 	s.Helper()
 	start := func(name string) *process {
-		return s.place.run(s.T, "--name", name, "--role", "billing", "--role", "reports", "--role", "billing-old")
+		return s.place.run(s.T, "--name", name, "--role", "billing", "--role", "reports")
 	}
 	dead := start("old-1")
 	dead.await("acquired")
@@ -121,9 +133,9 @@ func (s *stage) addNodes() {
 	first := start("api-1")
 	first.await("acquired")
 	start("api-2").await("state_change")
-	seen := s.place.awaitCluster(s.T, "two nodes and a dead one", func(c record.Cluster) bool { return c.Counts.Dead == 1 && c.Counts.Active == 2 })
-	id := nodeNamed(s.T, seen, "api-2").ID.String()
-	s.replace("forget 3f2a91c0", "forget "+nodeNamed(s.T, seen, "old-1").ID.String()[:8], " 3f2a ", " "+id[:8]+" ", "--to NODE", "--to api-2")
+	seen := s.place.awaitCluster(s.T, "two nodes and a dead one", func(c record.Cluster) bool { return c.Counts.Dead == 1 && c.Counts.Active >= 2 })
+	id := nodeNamed(s.T, seen, "api-1").ID.String()
+	s.replace("forget 3f2a91c0", "forget "+nodeNamed(s.T, seen, "old-1").ID.String(), " 3f2a ", " "+id+" ")
 }
 
 // addServer starts a node that serves HTTP.
@@ -180,7 +192,7 @@ func (s *stage) addAlert() {
 	for _, name := range []string{"no_leader", "no_scheduler_leader"} {
 		for _, sql := range []string{
 			`INSERT INTO {alert_rules} (name, position, condition, for_ms, severity, labels, annotations, notify, changed_by)
-				VALUES ($1, length($1), 'up == 0', 0, 'critical', '{}', '{}', '{ops}', 'api-1')`,
+				VALUES ($1, length($1), 'up == 0', 0, 'critical', '{}', '{}', '{}', 'api-1')`,
 			`INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, incident)
 				VALUES ($1, 'f', 'firing', 'critical', '{"role": "billing"}', '{"summary": "it is down"}', 0, now(), now(), '')`,
 		} {
@@ -189,10 +201,9 @@ func (s *stage) addAlert() {
 			}
 		}
 	}
-	for range 3 {
+	for range 3 { // a block ends the third one
 		invoke(s.T, s.place.with("alerts", "silence", "no_leader", "--for", "1h")...).want(s.T, console.ExitDone)
 	}
-	s.replace("slack:#ops", "ops")
 }
 
 // addSpread starts two members that share roles.
@@ -203,4 +214,17 @@ func (s *stage) addSpread() {
 	sharing.join(s.T, "two", nil)
 	sharing.awaitEven(s.T)
 	s.replace("--spread partitions", "--spread parts")
+}
+
+// noteGroup adds a shell to those whose processes pgrep finds on the stage.
+func (s *stage) noteGroup(sh *shell) {
+	s.Helper()
+	path := filepath.Join(s.folder, "groups")
+	groups, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, fmt.Appendf(groups, "%d\n", sh.command.Process.Pid), 0o600)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 }

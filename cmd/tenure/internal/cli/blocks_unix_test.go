@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/docpage"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // documents is the root of the repository.
@@ -35,9 +36,6 @@ func (b shellBlock) first() string {
 }
 
 func (b shellBlock) place() string { return fmt.Sprintf("%s:%d", b.page, b.Line) }
-
-// synopsis is the usage line of a command in the reference.
-var synopsis = regexp.MustCompile(`^tenure [^\n]*\[flags\]\n*$|^tenure processor lag \[PROCESSOR\]\.\.\.`)
 
 // shellBlocks lists the blocks that a reader types: the fenced ones, of a session what
 // follows the prompt, and the indented ones.
@@ -82,6 +80,7 @@ func shellBlocks(t *testing.T) []shellBlock {
 // installation. A block that needs more than what every block gets, or that cannot run, has
 // a plan.
 func TestDocumentedBlocksRun(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	blocks := shellBlocks(t)
 	if len(blocks) < 80 {
@@ -89,8 +88,12 @@ func TestDocumentedBlocksRun(t *testing.T) {
 	}
 	used, ran := map[string]bool{}, map[string]bool{}
 	for _, block := range blocks {
-		p := plans[block.first()]
-		used[block.first()] = true
+		key := strings.TrimSpace(block.Text)
+		if _, found := plans[key]; !found {
+			key = block.first()
+		}
+		p := plans[key]
+		used[key] = true
 		if p.skip != "" || ran[block.Text] {
 			continue
 		}
@@ -100,9 +103,9 @@ func TestDocumentedBlocksRun(t *testing.T) {
 			newStage(t, block.Text, p.bare).run(p, block.Text)
 		})
 	}
-	for first := range plans {
-		if !used[first] {
-			t.Errorf("there is a plan for %q, but no block that begins so", first)
+	for key := range plans {
+		if !used[key] {
+			t.Errorf("there is a plan for %q, but no block that begins so", key)
 		}
 	}
 	t.Logf("%d of %d blocks run", len(ran), len(blocks))
@@ -125,7 +128,7 @@ func TestFaultyBlockFails(t *testing.T) {
 		"./program --with argument\n":   {plan{}, ""},
 		"echo ready; exec sleep 1000\n": {plan{until: "ready"}, "exit code -1"},
 		"echo other\n":                  {plan{until: "ready"}, "ended before"},
-		"trap 'exit 0' INT; echo ready; while :; do sleep 0.1; done\n": {plan{until: "ready"}, ""},
+		"trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done\n": {plan{until: "ready"}, ""},
 	} {
 		s := &stage{T: t, place: place, folder: t.TempDir()}
 		s.prepare(text)
@@ -136,6 +139,9 @@ func TestFaultyBlockFails(t *testing.T) {
 	}
 }
 
+// lineEnd is the end of a command, with its comment.
+var lineEnd = regexp.MustCompile(`(?m)\s*(?:\s#.*)?$`)
+
 // plan is how a block runs, or why it does not.
 type plan struct {
 	skip  string // the reason why it cannot run here
@@ -145,10 +151,10 @@ type plan struct {
 	code  int    // its exit code, -1 for the end by a signal
 	// confirm answers yes to what its commands ask.
 	confirm bool
-	// until is what each line prints before it is interrupted. Lines run one after another,
-	// or beside each other if they need each other.
-	until  string
-	beside bool
+	// until is a pattern of what each line prints before it is ended. Lines run one after another,
+	// or beside each other, or are one script.
+	until         string
+	beside, whole bool
 }
 
 // stage is where a block runs: an empty folder with the programs and the files that the
@@ -164,7 +170,7 @@ type stage struct {
 func (s *stage) run(p plan, text string) {
 	s.Helper()
 	if p.setup != "" {
-		if err := s.try(plan{}, p.setup); err != nil {
+		if err := s.try(plan{}, p.setup+"\n"); err != nil {
 			s.Fatalf("setup: %v", err)
 		}
 	}
@@ -182,15 +188,19 @@ func (s *stage) adapt(text string) string {
 func (s *stage) try(p plan, text string) error {
 	text = s.adapt(text)
 	if p.confirm {
-		text = strings.ReplaceAll(text, "\n", " --yes\n")
+		text = lineEnd.ReplaceAllString(text, " --yes")
 	}
 	if p.until == "" {
 		sh := s.start("set -e\n"+text, p.input)
 		return sh.explain(sh.ends(p.code))
 	}
 	var begun []*shell
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		if strings.HasPrefix(line, "#") {
+	lines := slices.Collect(strings.Lines(strings.ReplaceAll(text, "\\\n", " ")))
+	if p.whole {
+		lines = []string{text}
+	}
+	for _, line := range lines {
+		if !p.whole && strings.HasPrefix(line, "#") {
 			continue
 		}
 		sh := s.start(line, p.input)
@@ -201,12 +211,12 @@ func (s *stage) try(p plan, text string) error {
 		if p.beside {
 			continue
 		}
-		if err := sh.interrupt(p.code); err != nil {
+		if err := sh.terminate(p.code); err != nil {
 			return sh.explain(err)
 		}
 	}
 	for _, sh := range slices.Backward(begun) {
-		if err := sh.interrupt(p.code); err != nil {
+		if err := sh.terminate(p.code); err != nil {
 			return sh.explain(err)
 		}
 	}
@@ -233,7 +243,7 @@ func (s *stage) start(text, input string) *shell {
 	sh.command = exec.CommandContext(ctx, "sh", "-c", text)
 	sh.command.Dir = s.folder
 	sh.command.Env = environment("PATH="+filepath.Join(s.folder, "bin")+":"+os.Getenv("PATH"), "HOME="+s.folder,
-		"DATABASE_URL="+s.place.server.DSN(), "OWNER_DSN="+s.place.server.DSN(), "TENURE_SCHEMA="+s.place.schema)
+		"PG_DSN="+s.place.server.DSN(), "DATABASE_URL="+s.place.server.DSN(), "OWNER_DSN="+s.place.server.DSN(), "TENURE_SCHEMA="+s.place.schema)
 	sh.command.Stdin = strings.NewReader(input)
 	sh.command.Stdout, sh.command.Stderr = sh, sh
 	sh.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -273,27 +283,28 @@ func (sh *shell) printed() (text string, more <-chan struct{}) {
 	return sh.output.String(), sh.written
 }
 
-// await waits until the shell has printed a text.
-func (sh *shell) await(text string) error {
+// await waits until what the shell has printed matches a pattern.
+func (sh *shell) await(pattern string) error {
+	matches := regexp.MustCompile(pattern).MatchString
 	for {
 		printed, more := sh.printed()
-		if strings.Contains(printed, text) {
+		if matches(printed) {
 			return nil
 		}
 		select {
 		case <-more:
 		case <-sh.done:
-			if printed, _ := sh.printed(); strings.Contains(printed, text) {
+			if printed, _ := sh.printed(); matches(printed) {
 				return nil
 			}
-			return fmt.Errorf("it ended before it printed %q: %w", text, sh.err)
+			return fmt.Errorf("it ended before it printed %q: %w", pattern, sh.err)
 		}
 	}
 }
 
-// interrupt does what Ctrl-C does, and waits until the shell has ended.
-func (sh *shell) interrupt(code int) error {
-	_ = sh.signal(syscall.SIGINT) // an error if it has ended
+// terminate ends the shell and what it runs, and waits until the shell has ended.
+func (sh *shell) terminate(code int) error {
+	_ = sh.signal(syscall.SIGTERM) // an error if it has ended
 	return sh.ends(code)
 }
 

@@ -17,6 +17,8 @@ var (
 	// shellToken is a word with quoted parts, an operator, or a comment.
 	shellToken = regexp.MustCompile(`(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;|&<>()'"\\])+|\n|[;|&<>()]`)
 	shellNote  = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+	// synopsis is the usage line of a command in the reference.
+	synopsis   = regexp.MustCompile(`^tenure [^\n]*\[flags\]\n*$`)
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 )
 
@@ -101,7 +103,14 @@ func TestDocumentedCommandsParse(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, block := range docpage.Blocks(string(page)) {
+		blocks := docpage.Blocks(string(page))
+		for _, block := range docpage.Indented(string(page)) {
+			if !synopsis.MatchString(block.Text) {
+				block.Language = "sh"
+				blocks = append(blocks, block)
+			}
+		}
+		for _, block := range blocks {
 			text := block.Text
 			switch block.Language {
 			case "console":
@@ -122,7 +131,7 @@ func TestDocumentedCommandsParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if checked < 60 {
+	if checked < 150 {
 		t.Errorf("only %d commands were found: the test looks in the wrong place", checked)
 	}
 }

@@ -40,7 +40,7 @@ PARALLEL ?= 8
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -141,6 +141,11 @@ release-check: ## install the program and build a user's program from this folde
 
 release: ## the files of a release of VERSION=v0.1.0 in dist/, and a list of its other steps; ARGS=-commit runs them
 	@cd internal/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
+
+deb-check: ## install the Debian package of VERSION=v0.1.0 on a clean Debian in memory, use it, remove it, and run lintian; needs root; DEB=dist/….deb checks that file
+	@.ci/prerequisites debootstrap lintian unshare:util-linux
+	@[ -n "$(DEB)" ] || (cd internal/release && $(GO) run . tag -version=$(or $(VERSION),v0.1.0) -targets=linux/$$($(GO) env GOARCH))
+	@exec .ci/deb-check $(or $(DEB),dist/*.deb)
 
 clean: ## remove what was built
 	rm -rf $(BIN) dist

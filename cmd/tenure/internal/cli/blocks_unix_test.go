@@ -120,14 +120,14 @@ func TestFaultyBlockFails(t *testing.T) {
 		plan plan
 		want string // part of the fault; empty if there is none
 	}{
-		"tenure version\n":              {plan{}, ""},
-		"tenure version; false\n":       {plan{}, "exit code 1"},
-		"false\ntrue\n":                 {plan{}, "exit code 1"},
-		"exit 3\n":                      {plan{code: 3}, ""},
-		"true\n":                        {plan{code: 3}, "exit code 0, want 3"},
-		"./program --with argument\n":   {plan{}, ""},
-		"echo ready; exec sleep 1000\n": {plan{until: "ready"}, "exit code -1"},
-		"echo other\n":                  {plan{until: "ready"}, "ended before"},
+		"tenure version\n":               {plan{}, ""},
+		"tenure version; false\n":        {plan{}, "exit code 1"},
+		"false\ntrue\n":                  {plan{}, "exit code 1"},
+		"exit 3\n":                       {plan{code: 3}, ""},
+		"true\n":                         {plan{code: 3}, "exit code 0, want 3"},
+		"./program.sh --with argument\n": {plan{}, ""},
+		"echo ready; exec sleep 1000\n":  {plan{until: "ready"}, "exit code -1"},
+		"echo other\n":                   {plan{until: "ready"}, "ended before"},
 		"trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done\n": {plan{until: "ready"}, ""},
 	} {
 		s := &stage{T: t, place: place, folder: t.TempDir()}
@@ -141,6 +141,9 @@ func TestFaultyBlockFails(t *testing.T) {
 
 // lineEnd is the end of a command, with its comment.
 var lineEnd = regexp.MustCompile(`(?m)\s*(?:\s#.*)?$`)
+
+// command is a line with a single command.
+var command = regexp.MustCompile(`^(?:tenure|curl) [^|&>\n]*\n$`)
 
 // plan is how a block runs, or why it does not.
 type plan struct {
@@ -202,6 +205,9 @@ func (s *stage) try(p plan, text string) error {
 	for _, line := range lines {
 		if !p.whole && strings.HasPrefix(line, "#") {
 			continue
+		}
+		if command.MatchString(line) { // the shell would end before it
+			line = "exec " + line
 		}
 		sh := s.start(line, p.input)
 		if err := sh.await(p.until); err != nil {

@@ -44,7 +44,7 @@ func TestTutorialOfCommandsRuns(t *testing.T) {
 	}
 	terminal := func(name string) *shell {
 		t.Helper()
-		sh := s.start(steps["tenure run --name "+name+" "], "")
+		sh := s.start("exec "+steps["tenure run --name "+name+" "], "")
 		s.noteGroup(sh)
 		return sh
 	}

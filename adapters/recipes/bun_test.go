@@ -2,7 +2,7 @@ package recipes
 
 import (
 	"context"
-	"testing"
+	"database/sql"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -27,11 +27,10 @@ type bunAccount struct {
 	Name string
 }
 
-func TestBunTransactionIsFenced(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	db := bun.NewDB(i.db, pgdialect.New())
-	i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
+// newBunWriter writes with bun, in a nested transaction.
+func newBunWriter(conn *sql.DB) (write, error) {
+	db := bun.NewDB(conn, pgdialect.New())
+	return func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
 		return inBunTx(ctx, db, term, func(ctx context.Context, tx bun.Tx) error {
 			insert := func(ctx context.Context, tx bun.Tx) error {
 				_, err := tx.NewInsert().Model(&bunAccount{Name: name}).Exec(ctx)
@@ -42,5 +41,5 @@ func TestBunTransactionIsFenced(t *testing.T) {
 			}
 			return then()
 		})
-	})
+	}, nil
 }

@@ -3,7 +3,7 @@ package recipes
 import (
 	"context"
 	"database/sql"
-	"testing"
+	"fmt"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -25,11 +25,10 @@ func inEntTx(ctx context.Context, db *sql.DB, term *tenure.Term, fn func(driver 
 	})
 }
 
-func TestEntTransactionIsFenced(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
-		return inEntTx(ctx, i.db, term, func(driver dialect.Driver) error {
+// newEntWriter writes with ent's dialect.
+func newEntWriter(conn *sql.DB) (write, error) {
+	return func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
+		return inEntTx(ctx, conn, term, func(driver dialect.Driver) error {
 			tx, err := driver.Tx(ctx) // as ent's builders begin one for a node with edges
 			if err != nil {
 				return err
@@ -40,7 +39,7 @@ func TestEntTransactionIsFenced(t *testing.T) {
 				return err
 			}
 			if id, err := entsql.ScanInt64(rows); err != nil || id == 0 {
-				t.Errorf("the insert returned the id %d, %v", id, err)
+				return fmt.Errorf("the insert returned the id %d, %v", id, err)
 			}
 			if err := rows.Close(); err != nil {
 				return err
@@ -50,5 +49,5 @@ func TestEntTransactionIsFenced(t *testing.T) {
 			}
 			return then()
 		})
-	})
+	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -74,6 +75,33 @@ func (i *installation) lead(node *tenure.Node) *tenure.Term {
 // write writes a name in a transaction that is fenced by a term, and then calls then
 // within it.
 type write func(ctx context.Context, term *tenure.Term, name string, then func() error) error
+
+// newWriter opens a library on a database.
+type newWriter func(db *sql.DB) (write, error)
+
+// libraries are the libraries of the recipes.
+var libraries = map[string]newWriter{
+	"GORM":                          gormWriter(gorm.Config{}),
+	"GORM with prepared statements": gormWriter(gorm.Config{PrepareStmt: true, PrepareStmtTTL: neverEvicted}),
+	"bun":                           newBunWriter,
+	"sqlx":                          newSQLxWriter,
+	"ent":                           newEntWriter,
+}
+
+func TestFenceOfLibraries(t *testing.T) {
+	t.Parallel()
+	for name, open := range libraries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInstallation(t)
+			write, err := open(i.db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.check(readAccounts, write)
+		})
+	}
+}
 
 // check checks the fence of a kind of transaction: it commits in a valid term, rolls
 // back after an error, and is refused, with all that it wrote, if the next term has

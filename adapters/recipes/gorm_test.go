@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"testing"
 	"time"
 
 	gormpostgres "gorm.io/driver/postgres"
@@ -42,22 +41,15 @@ func (gormAccount) TableName() string { return "accounts" }
 // GORM starts a goroutine that never ends.
 const neverEvicted = 10 * 365 * 24 * time.Hour
 
-func TestGORMTransactionIsFenced(t *testing.T) {
-	t.Parallel()
-	for name, config := range map[string]*gorm.Config{"plain": {}, "prepared": {PrepareStmt: true, PrepareStmtTTL: neverEvicted}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			i := newInstallation(t)
-			db, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: i.db}), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
-				return inGORMTx(ctx, db, term, func(tx *gorm.DB) error {
-					nested := tx.Transaction(func(tx *gorm.DB) error { return tx.Create(&gormAccount{Name: name}).Error })
-					return errors.Join(nested, then())
-				})
+// gormWriter writes with GORM, in a nested transaction.
+func gormWriter(config gorm.Config) newWriter {
+	return func(conn *sql.DB) (write, error) {
+		db, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: conn}), &config)
+		return func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
+			return inGORMTx(ctx, db, term, func(tx *gorm.DB) error {
+				nested := tx.Transaction(func(tx *gorm.DB) error { return tx.Create(&gormAccount{Name: name}).Error })
+				return errors.Join(nested, then())
 			})
-		})
+		}, err
 	}
 }

@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if dsn := os.Getenv(riverVariable); dsn != "" {
 		runRiver(dsn)
 	}
+	if given := os.Getenv(writerVariable); given != "" {
+		runWriter(given)
+	}
 	pgtest.Main(m)
 }

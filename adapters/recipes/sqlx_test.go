@@ -2,7 +2,7 @@ package recipes
 
 import (
 	"context"
-	"testing"
+	"database/sql"
 
 	"github.com/jmoiron/sqlx"
 
@@ -25,16 +25,15 @@ func inSQLxTx(ctx context.Context, db *sqlx.DB, term *tenure.Term, fn func(tx *s
 	return tx.Commit()
 }
 
-func TestSQLxTransactionIsFenced(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	db := sqlx.NewDb(i.db, "pgx")
-	i.check(readAccounts, func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
+// newSQLxWriter writes with sqlx.
+func newSQLxWriter(conn *sql.DB) (write, error) {
+	db := sqlx.NewDb(conn, "pgx")
+	return func(ctx context.Context, term *tenure.Term, name string, then func() error) error {
 		return inSQLxTx(ctx, db, term, func(tx *sqlx.Tx) error {
 			if _, err := tx.NamedExecContext(ctx, `INSERT INTO accounts (name) VALUES (:name)`, map[string]any{"name": name}); err != nil {
 				return err
 			}
 			return then()
 		})
-	})
+	}, nil
 }

@@ -3,46 +3,73 @@ package kubernetes_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/exactly-one/tenure"
 	tenurekubernetes "github.com/exactly-one/tenure/adapters/kubernetes"
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 const childVariable = "TENURE_KUBERNETES_TEST"
 
-// runChild is a process with one elector. It ends with its standard input.
-func runChild(dsn string) {
+// childProcess is a process with one elector, which writes while it leads. It ends with
+// its standard input.
+type childProcess struct {
+	DSN   string
+	Lease time.Duration
+	Hold  bool // the first write of each term waits for a line of the parent process
+
+	pool    *pgxpool.Pool
+	leads   atomic.Bool
+	release chan struct{} // receives a value for each line
+}
+
+func runChild(given string) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var leads atomic.Bool
-	go children.Watch(0, children.Leads(leads.Load))
+	c := &childProcess{release: make(chan struct{})}
+	err := json.Unmarshal([]byte(given), c)
+	go children.Watch(0, children.Leads(c.leads.Load))
 	go func() {
 		defer cancel()
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			c.release <- struct{}{}
 		}
 	}()
-	if err := electChild(ctx, dsn, &leads); err != nil {
+	if err == nil {
+		err = c.elect(ctx)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func electChild(ctx context.Context, dsn string, leads *atomic.Bool) error {
-	db, err := postgres.New(dsn, postgres.Config{})
+func (c *childProcess) elect(ctx context.Context) error {
+	var err error
+	if c.pool, err = pgxpool.New(ctx, c.DSN); err != nil {
+		return err
+	}
+	defer c.pool.Close()
+	db, err := postgres.New(c.DSN, postgres.Config{})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	node, err := tenure.Open(ctx, db, tenure.Config{})
+	node, err := tenure.Open(ctx, db, tenure.Config{Lease: c.Lease})
 	if err != nil {
 		return err
 	}
@@ -51,48 +78,155 @@ func electChild(ctx context.Context, dsn string, leads *atomic.Bool) error {
 	if err != nil {
 		return err
 	}
-	work := lock.Lead(func(ctx context.Context, _ *tenure.Term) {
-		leads.Store(true)
-		defer leads.Store(false)
-		<-ctx.Done()
-	})
 	for ctx.Err() == nil {
-		leaderelection.RunOrDie(lock.Context(ctx), electorConfig(lock, work))
+		leaderelection.RunOrDie(lock.Context(ctx), electorConfig(lock, lock.Lead(c.lead)))
 	}
 	return nil
 }
 
-// TestKilledElectorIsReplaced: when the leader's process is killed, an elector of another
-// process leads.
-func TestKilledElectorIsReplaced(t *testing.T) {
+// lead writes until the elector stops or the term ends.
+func (c *childProcess) lead(ctx context.Context, term *tenure.Term) {
+	c.leads.Store(true)
+	defer c.leads.Store(false)
+	if c.Hold {
+		children.Send(children.Report{Kind: "held", Term: term.Number()})
+		<-c.release
+		err := c.write(context.WithoutCancel(ctx), term, "held")
+		children.Send(children.Report{Kind: "tried", Term: term.Number(), Lead: term.Valid(), Error: fmt.Sprint(err)})
+	}
+	children.Write(ctx, term, func(ctx context.Context, name string) error { return c.write(ctx, term, name) })
+}
+
+func (c *childProcess) write(ctx context.Context, term *tenure.Term, name string) error {
+	return postgres.InTx(ctx, c.pool, term, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO written (name) VALUES ($1)`, name)
+		return err
+	})
+}
+
+// crew is some child processes, and what they reported.
+type crew struct {
+	*testing.T
+	given  childProcess
+	db     *pgx.Conn
+	writes children.Writes
+	all    []*children.Child
+}
+
+func newCrew(t *testing.T, given childProcess) *crew {
+	t.Helper()
+	given.DSN = pgtest.Shared(t).Database(t)
+	c := &crew{T: t, given: given, db: pgtest.Conn(t, given.DSN)}
+	if _, err := c.db.Exec(t.Context(), `CREATE TABLE written (id bigserial PRIMARY KEY, name text NOT NULL)`); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *crew) start() *children.Child {
+	c.Helper()
+	given, err := json.Marshal(&c.given)
+	if err != nil {
+		c.Fatal(err)
+	}
+	child, err := children.Start(children.Options{
+		Name: fmt.Sprint("process ", len(c.all)), Env: []string{childVariable + "=" + string(given)}, Writes: &c.writes,
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(child.Kill)
+	c.all = append(c.all, child)
+	return child
+}
+
+// leader waits until a process other than one, which may be nil, has written some times
+// from now on, and returns it.
+func (c *crew) leader(other *children.Child, times int) *children.Child {
+	c.Helper()
+	leader, err := c.writes.Await(c.Context(), other, times)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return leader
+}
+
+// written returns the names that were written, in their order.
+func (c *crew) written() []string {
+	c.Helper()
+	rows, err := c.db.Query(c.Context(), `SELECT name FROM written ORDER BY id`)
+	if err != nil {
+		c.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		c.Fatal(err)
+	}
+	return names
+}
+
+// TestKilledProcesses: when the leader's process is killed while it writes, an elector of
+// another process leads. No two lead together, no write takes effect twice, none that
+// succeeded is lost, and each writer loses at most the write in flight.
+func TestKilledProcesses(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Shared(t).Database(t)
-	var all []*children.Child
-	start := func() {
-		c, err := children.Start(children.Options{Name: fmt.Sprint("process ", len(all)), Env: []string{childVariable + "=" + dsn}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Kill)
-		all = append(all, c)
-	}
+	c := newCrew(t, childProcess{})
 	for range 3 {
-		start()
+		c.start()
 	}
-	for range 4 {
-		leader := awaitLeader(t, all)
-		began := time.Now()
+	const kills = 4
+	var leader *children.Child
+	for range kills {
+		leader = c.leader(leader, 20)
 		leader.Kill()
-		awaitLeader(t, all)
-		t.Logf("a standby led %v after the kill", time.Since(began))
-		start()
+		c.start()
 	}
-	for i, one := range all {
-		for _, other := range all[:i] {
+	c.leader(leader, 20)
+	for _, one := range c.all {
+		one.Kill()
+	}
+	for i, one := range c.all {
+		for _, other := range c.all[:i] {
 			for _, both := range children.Overlaps(one.Leads(), other.Leads()) {
 				t.Errorf("%s and %s led together for %v", one.Name, other.Name, both.Length())
 			}
 		}
+	}
+	if err := c.writes.Check(c.written(), kills+1); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPausedProcessCannotWrite: the leader's process is paused until another one has
+// written in a later term. When it resumes, the fence refuses its write.
+func TestPausedProcessCannotWrite(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, childProcess{Lease: 3 * time.Second, Hold: true})
+	stale := c.start()
+	if _, err := stale.Await(t.Context(), "held", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	c.given.Hold = false
+	c.start()
+	if err := stale.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.leader(stale, 1)
+	if err := stale.Say("write"); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Signal(sandbox.ResumeSignal); err != nil {
+		t.Fatal(err)
+	}
+	tried, err := stale.Await(t.Context(), "tried", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tried.Lead || !strings.Contains(tried.Error, "fenced") {
+		t.Errorf("the write of the stale leader: %s, term valid %v; want it to be fenced", tried.Error, tried.Lead)
+	}
+	if slices.Contains(c.written(), "held") {
+		t.Error("the write of the stale leader took effect")
 	}
 }
 

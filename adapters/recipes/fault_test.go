@@ -1,5 +1,3 @@
-//go:build unix
-
 package recipes
 
 import (
@@ -11,8 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,13 +17,11 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 const writerVariable = "TENURE_RECIPE_TEST"
-
-// writers is how many goroutines of a leader write at the same time.
-const writers = 4
 
 // writer is a process that writes with a library for as long as it leads. It runs until
 // it is killed.
@@ -81,31 +75,13 @@ func (w *writer) run(ctx context.Context) error {
 
 // lead writes until the term ends.
 func (w *writer) lead(ctx context.Context, term *tenure.Term) error {
-	var load sync.WaitGroup
-	for first := range int64(writers) {
-		load.Go(func() { // exits when ctx ends; lead waits
-			for number := first; ctx.Err() == nil; number += writers {
-				if w.Hold && number == 0 {
-					w.writeHeld(term)
-					continue
-				}
-				w.writeOne(ctx, term, number)
-			}
-		})
+	if w.Hold {
+		w.writeHeld(term)
 	}
-	load.Wait()
+	children.Write(ctx, term, func(ctx context.Context, name string) error {
+		return w.write(ctx, term, name, func() error { return nil })
+	})
 	return nil
-}
-
-func (w *writer) writeOne(ctx context.Context, term *tenure.Term, number int64) {
-	report := children.Report{Kind: "begun", Term: term.Number(), Sequence: number}
-	children.Send(report)
-	err := w.write(ctx, term, nameOf(report), func() error { return nil })
-	report.Kind = "wrote"
-	if err != nil {
-		report.Error = err.Error()
-	}
-	children.Send(report)
 }
 
 // writeHeld writes in a transaction that stays open until the parent process sends a line,
@@ -119,23 +95,15 @@ func (w *writer) writeHeld(term *tenure.Term) {
 	children.Send(children.Report{Kind: "tried", Term: term.Number(), Lead: term.Valid(), Error: fmt.Sprint(err)})
 }
 
-// nameOf is the name of the account that a report is about.
-func nameOf(r children.Report) string { return fmt.Sprintf("%d/%d", r.Term, r.Sequence) }
-
 // crew is some processes that write with one library, and what they reported.
 type crew struct {
 	*installation
-	given writer
-
-	mu      sync.Mutex
-	begun   map[string]bool
-	wrote   []string // names of successful writes
-	leaders map[int64]*children.Child
-	failed  []string
+	given  writer
+	writes children.Writes
 }
 
 func newCrew(t *testing.T, given writer) *crew {
-	c := &crew{installation: newInstallation(t), given: given, begun: map[string]bool{}, leaders: map[int64]*children.Child{}}
+	c := &crew{installation: newInstallation(t), given: given}
 	c.given.DSN = c.dsn
 	return c
 }
@@ -146,69 +114,23 @@ func (c *crew) start(name string) *children.Child {
 	if err != nil {
 		c.Fatal(err)
 	}
-	var self *children.Child
-	started := make(chan struct{})
-	note := func(r children.Report) bool { <-started; c.note(self, r); return r.Kind == "held" || r.Kind == "tried" }
-	self, err = children.Start(children.Options{Name: name, Env: []string{writerVariable + "=" + string(given)}, Note: note})
+	child, err := children.Start(children.Options{Name: name, Env: []string{writerVariable + "=" + string(given)}, Writes: &c.writes})
 	if err != nil {
 		c.Fatal(err)
 	}
-	close(started)
-	c.Cleanup(self.Kill)
-	return self
-}
-
-func (c *crew) note(from *children.Child, r children.Report) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch name := nameOf(r); {
-	case r.Kind == "begun":
-		c.begun[name] = true
-		if leader := c.leaders[r.Term]; leader != nil && leader != from {
-			c.failed = append(c.failed, fmt.Sprintf("%s and %s both wrote in term %d", leader.Name, from.Name, r.Term))
-		}
-		c.leaders[r.Term] = from
-	case r.Kind == "wrote" && r.Error == "":
-		c.wrote = append(c.wrote, name)
-	case r.Kind == "wrote":
-		c.failed = append(c.failed, name+": "+r.Error)
-	}
+	c.Cleanup(child.Kill)
+	return child
 }
 
 // leader waits until a process other than one, which may be nil, has written some times
-// from now on, and returns the process that wrote last.
-func (c *crew) leader(other *children.Child, times int) (leader *children.Child) {
+// from now on, and returns it.
+func (c *crew) leader(other *children.Child, times int) *children.Child {
 	c.Helper()
-	from := -1
-	err := children.Until(c.Context(), time.Minute, 5*time.Millisecond, func() error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if from < 0 {
-			from = len(c.wrote)
-		}
-		own := 0
-		for _, name := range c.wrote[from:] {
-			if leader = c.leaders[termOf(c, name)]; leader != other {
-				own++
-			}
-		}
-		if own < times {
-			return fmt.Errorf("%d writes, want %d", own, times)
-		}
-		return nil
-	})
+	leader, err := c.writes.Await(c.Context(), other, times)
 	if err != nil {
 		c.Fatal(err)
 	}
 	return leader
-}
-
-func termOf(c *crew, name string) (term int64) {
-	c.Helper()
-	if _, err := fmt.Sscanf(name, "%d/", &term); err != nil {
-		c.Fatalf("the account %q has no term: %v", name, err)
-	}
-	return term
 }
 
 // The leader is killed twice under load. Only leaders write, no write takes effect twice,
@@ -220,56 +142,18 @@ func TestKilledLeaderLosesAtMostWritesInFlight(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t, writer{Library: library, Lease: time.Minute}) // a lease that no load of the machine uses up
 			const kills = 2
-			for i := range kills {
+			for i := range kills + 1 {
 				c.start(fmt.Sprint("process ", i))
 			}
-			c.start("last process")
-			var killed *children.Child
-			for range kills {
-				killed = c.leader(killed, 20)
-				killed.Kill()
+			var leader *children.Child
+			for range kills + 1 { // the last one too, so that nothing writes after that
+				leader = c.leader(leader, 20)
+				leader.Kill()
 			}
-			c.leader(killed, 20).Kill()
-			c.check(kills + 1)
+			if err := c.writes.Check(c.names(readAccounts), kills+1); err != nil {
+				t.Error(err)
+			}
 		})
-	}
-}
-
-// check compares the table with the reports of processes, of which some were killed while
-// they led.
-func (c *crew) check(kills int) {
-	c.Helper()
-	names := c.names(readAccounts)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, failure := range c.failed {
-		c.Error(failure)
-	}
-	written := map[string]bool{}
-	var last int64
-	for _, name := range names {
-		term := termOf(c, name)
-		switch {
-		case written[name]:
-			c.Errorf("%s was written twice", name)
-		case !c.begun[name]:
-			c.Errorf("%s was written without a request", name)
-		case term < last:
-			c.Errorf("%s was written after a row of term %d", name, last)
-		}
-		written[name] = true
-		last = term
-	}
-	for _, name := range c.wrote {
-		if !written[name] {
-			c.Errorf("%s was reported as written, and is lost", name)
-		}
-	}
-	if lost := len(c.begun) - len(c.wrote); lost > kills*writers {
-		c.Errorf("%d writes have no answer after %d kills of %d writers, want at most one of each writer", lost, kills, writers)
-	}
-	if len(c.leaders) != kills {
-		c.Errorf("%d terms, want %d", len(c.leaders), kills)
 	}
 }
 
@@ -282,6 +166,7 @@ func TestPausedLeaderCannotWrite(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t, writer{Library: library, Lease: 3 * time.Second, Hold: true})
 			stale := c.start("first process")
+			c.given.Hold = false
 			if _, err := stale.Await(t.Context(), "held", time.Time{}); err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +178,7 @@ func TestPausedLeaderCannotWrite(t *testing.T) {
 			if err := stale.Say("write"); err != nil {
 				t.Fatal(err)
 			}
-			if err := stale.Signal(syscall.SIGCONT); err != nil {
+			if err := stale.Signal(sandbox.ResumeSignal); err != nil {
 				t.Fatal(err)
 			}
 			tried, err := stale.Await(t.Context(), "tried", time.Time{})

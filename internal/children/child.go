@@ -35,6 +35,8 @@ type Options struct {
 	// Note gets every report, one after another, before anything waits for it. If it
 	// returns false, the report is not kept: [Child.Await] does not find it. May be nil.
 	Note func(Report) (keep bool)
+	// Writes gets the reports of [Write], which are not kept. May be nil.
+	Writes *Writes
 }
 
 // Child is a process that runs this program. It ends with this process, at the
@@ -43,6 +45,7 @@ type Child struct {
 	Name string
 
 	note    func(Report) bool
+	writes  *Writes
 	process *exec.Cmd
 	stdin   io.WriteCloser
 	ended   chan struct{} // closed at the end of its output
@@ -63,7 +66,7 @@ func Start(o Options) (*Child, error) {
 	}
 	line := slices.Concat(o.Before, []string{self}, o.Args)
 	c := &Child{
-		Name: o.Name, note: o.Note, process: exec.Command(line[0], line[1:]...),
+		Name: o.Name, note: o.Note, writes: o.Writes, process: exec.Command(line[0], line[1:]...),
 		ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	c.process.Env = append(os.Environ(), o.Env...)
@@ -95,7 +98,7 @@ func (c *Child) read(stdout io.Reader) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue // of a test framework
 		}
-		keep := c.note == nil || c.note(r)
+		keep := !c.writes.note(c, r) && (c.note == nil || c.note(r))
 		c.mu.Lock()
 		switch r.Kind {
 		case "lead":

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +19,6 @@ import (
 	tenurekubernetes "github.com/exactly-one/tenure/adapters/kubernetes"
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -89,18 +87,22 @@ func (c *childProcess) lead(ctx context.Context, term *tenure.Term) {
 	c.leads.Store(true)
 	defer c.leads.Store(false)
 	if c.Hold {
-		children.Send(children.Report{Kind: "held", Term: term.Number()})
-		<-c.release
-		err := c.write(context.WithoutCancel(ctx), term, "held")
-		children.Send(children.Report{Kind: "tried", Term: term.Number(), Lead: term.Valid(), Error: fmt.Sprint(err)})
+		children.Hold(term, c.release, func(wait func() error) error {
+			return c.write(context.WithoutCancel(ctx), term, "held", wait)
+		})
 	}
-	children.Write(ctx, term, func(ctx context.Context, name string) error { return c.write(ctx, term, name) })
+	children.Write(ctx, term, func(ctx context.Context, name string) error {
+		return c.write(ctx, term, name, func() error { return nil })
+	})
 }
 
-func (c *childProcess) write(ctx context.Context, term *tenure.Term, name string) error {
+// write writes a name in a fenced transaction, and calls then within it.
+func (c *childProcess) write(ctx context.Context, term *tenure.Term, name string, then func() error) error {
 	return postgres.InTx(ctx, c.pool, term, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO written (name) VALUES ($1)`, name)
-		return err
+		if _, err := tx.Exec(ctx, `INSERT INTO written (name) VALUES ($1)`, name); err != nil {
+			return err
+		}
+		return then()
 	})
 }
 
@@ -208,22 +210,8 @@ func TestPausedProcessCannotWrite(t *testing.T) {
 	}
 	c.given.Hold = false
 	c.start()
-	if err := stale.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	c.leader(stale, 1)
-	if err := stale.Say("write"); err != nil {
-		t.Fatal(err)
-	}
-	if err := stale.Signal(sandbox.ResumeSignal); err != nil {
-		t.Fatal(err)
-	}
-	tried, err := stale.Await(t.Context(), "tried", time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tried.Lead || !strings.Contains(tried.Error, "fenced") {
-		t.Errorf("the write of the stale leader: %s, term valid %v; want it to be fenced", tried.Error, tried.Lead)
+	if err := c.writes.CheckStale(t.Context(), stale); err != nil {
+		t.Error(err)
 	}
 	if slices.Contains(c.written(), "held") {
 		t.Error("the write of the stale leader took effect")

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // writers is how many goroutines of a leader write at the same time.
@@ -36,6 +39,40 @@ func Write(ctx context.Context, term Term, write func(ctx context.Context, name 
 		})
 	}
 	load.Wait()
+}
+
+// Hold is the work of a leader that is about to become stale. It reports "held", waits for
+// release, writes, and reports how that ended as "tried".
+func Hold(term Term, release <-chan struct{}, write func(wait func() error) error) {
+	err := write(func() error {
+		Send(Report{Kind: "held", Term: term.Number()})
+		<-release
+		return nil
+	})
+	Send(Report{Kind: "tried", Term: term.Number(), Lead: term.Valid(), Error: fmt.Sprint(err)})
+}
+
+// CheckStale pauses a child that is in [Hold] until another one has written, and resumes
+// it with a line on its standard input, upon which it releases Hold. It returns an error
+// unless the write is refused by the fence, in a term that the child knows to be over.
+func (w *Writes) CheckStale(ctx context.Context, stale *Child) error {
+	if err := stale.Stop(); err != nil {
+		return err
+	}
+	if _, err := w.Await(ctx, stale, 1); err != nil {
+		return err
+	}
+	if err := stale.Say("write"); err != nil {
+		return err
+	}
+	if err := stale.Signal(sandbox.ResumeSignal); err != nil {
+		return err
+	}
+	tried, err := stale.Await(ctx, "tried", time.Time{})
+	if err == nil && (tried.Lead || !strings.Contains(tried.Error, "fenced")) {
+		err = fmt.Errorf("the write of the stale leader: %s, term valid %v; want it to be fenced", tried.Error, tried.Lead)
+	}
+	return err
 }
 
 // nameOf returns the name that a report is about.

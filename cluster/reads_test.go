@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -15,27 +14,28 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/statements"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// statements counts the statements that a node sends, by the names under which they
-// are prepared. It can keep the node's watch from connecting.
-type statements struct {
+// sending counts the statements that a node sends. It can keep the node's watch from
+// connecting.
+type sending struct {
+	statements.Counter
+
 	mu        sync.Mutex
-	sent      map[string]int
 	unwatched bool
 	refused   int // connections of the watch
 }
 
-func (s *statements) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+func (s *sending) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	if strings.HasSuffix(config.RuntimeParams["application_name"], " watch") && s.refuse() {
 		return nil, errors.New("kept from connecting")
 	}
-	config.Tracer = s
-	return pgx.ConnectConfig(ctx, config)
+	return s.Connect(ctx, config)
 }
 
-func (s *statements) refuse() bool {
+func (s *sending) refuse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unwatched {
@@ -44,31 +44,22 @@ func (s *statements) refuse() bool {
 	return s.unwatched
 }
 
-func (s *statements) keepUnwatched(unwatched bool) {
+func (s *sending) keepUnwatched(unwatched bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unwatched = unwatched
 }
 
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (s *sending) counts() (sent map[string]int, refused int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent[data.SQL]++
-	return ctx
-}
-
-func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (s *statements) counts() (sent map[string]int, refused int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.sent), s.refused
+	return s.Counts(), s.refused
 }
 
 // counted is a member whose statements are counted.
 type counted struct {
 	node
-	*statements
+	*sending
 }
 
 // readRegistry is the name of the statement that reads the registry.
@@ -81,7 +72,7 @@ func (s site) joinCounted(n int, config tenure.Config, watchPeriod time.Duration
 	members := make([]counted, n)
 	var nodes []node
 	for i := range members {
-		sent := &statements{sent: map[string]int{}}
+		sent := &sending{}
 		store := &mortal{Mortal: &postgrestest.Mortal{Backend: s.NewBackend(func(c *postgres.Config) {
 			c.Connect, c.WatchPeriod = sent.connect, watchPeriod
 		})}}
@@ -110,11 +101,9 @@ func rest(members []counted, period time.Duration) (sent map[string]int, total i
 	sent = map[string]int{}
 	for i, m := range members {
 		after, _ := m.counts()
-		for name, n := range after {
-			if n -= before[i][name]; n > 0 {
-				sent[name] += n
-				total += n
-			}
+		for name, n := range statements.Since(before[i], after) {
+			sent[name] += n
+			total += n
 		}
 	}
 	return sent, total

@@ -34,13 +34,21 @@ var errMissed = errors.New("bounds were missed")
 // check writes one line to w for each bound that the run missed or did not measure.
 func (r record) check(w io.Writer) error {
 	missed := false
+	miss := func(what, why string) {
+		missed = true
+		fmt.Fprintf(w, "missed: %s: %s\n", what, why)
+	}
 	for _, l := range bounds {
 		if l.roles != 0 && l.roles != r.Run.Roles {
 			continue
 		}
-		for _, miss := range l.judge(r) {
-			missed = true
-			fmt.Fprintf(w, "missed: %s: %s\n", l.fault, miss)
+		for _, why := range l.judge(r) {
+			miss(l.fault, why)
+		}
+	}
+	for _, found := range r.Costs {
+		if why := found.judge(); why != "" {
+			miss(fmt.Sprintf("%s, %d nodes, %d roles", found.Cost, found.Nodes, found.Roles), why)
 		}
 	}
 	if missed {
@@ -91,4 +99,60 @@ func (l limits) judgeSummary(s summary, lease float64) (missed []string) {
 		above("the overlap of two terms in ms", s.BothTrusting, 0)
 	}
 	return missed
+}
+
+// costLimits are the bounds that -check judges for one cost. A zero bound is not judged.
+type costLimits struct {
+	cost       string
+	roles      int     // judged only with so many roles, unless it is zero
+	statements float64 // a second and node
+	resident   float64 // in MB, of a process
+}
+
+var costBounds = []costLimits{
+	{cost: costAtRest, statements: 0.4},
+	{cost: costMemory, roles: 1, resident: 15},
+	{cost: costMemory, roles: 10000, resident: 60},
+}
+
+// limits returns the bounds of a cost; without a bound, nothing is judged.
+func (r costRecord) limits() costLimits {
+	for _, l := range costBounds {
+		if l.cost == r.Cost && (l.roles == 0 || l.roles == r.Roles) {
+			return l
+		}
+	}
+	return costLimits{}
+}
+
+// judge returns what the cost missed.
+func (r costRecord) judge() string {
+	l := r.limits()
+	what, got, bound := "statements a second and node", r.Statements, l.statements
+	if l.resident > 0 {
+		what, got, bound = "the resident memory in MB", r.Resident, l.resident
+	}
+	switch {
+	case bound == 0:
+		return ""
+	case r.NotMeasured != "":
+		return "not measured: " + r.NotMeasured
+	case got == nil:
+		return "nothing was measured"
+	case *got > bound:
+		return fmt.Sprintf("%s is %.2f, want at most %.2f", what, *got, bound)
+	}
+	return ""
+}
+
+// bound is the text of the bound in the table.
+func (r costRecord) bound() string {
+	l := r.limits()
+	switch {
+	case l.statements > 0:
+		return fmt.Sprintf("<= %g statements/s", l.statements)
+	case l.resident > 0:
+		return fmt.Sprintf("<= %g MB", l.resident)
+	}
+	return ""
 }

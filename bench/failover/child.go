@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -20,12 +18,23 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
+// childOptions are the flags of a child.
+type childOptions struct {
+	dsn, name    string
+	lease        time.Duration
+	nodes, roles int
+	member       bool // of a cluster
+}
+
 func runChild(kind string, args []string) error {
+	var o childOptions
 	flags := flag.NewFlagSet(kind, flag.ContinueOnError)
-	dsn := flags.String("dsn", "", "")
-	name := flags.String("name", "", "")
-	lease := flags.Duration("lease", 10*time.Second, "")
-	roles := flags.Int("roles", 1, "")
+	flags.StringVar(&o.dsn, "dsn", "", "")
+	flags.StringVar(&o.name, "name", "", "")
+	flags.DurationVar(&o.lease, "lease", 10*time.Second, "")
+	flags.IntVar(&o.nodes, "nodes", 1, "")
+	flags.IntVar(&o.roles, "roles", 1, "")
+	flags.BoolVar(&o.member, "member", false, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -36,10 +45,14 @@ func runChild(kind string, args []string) error {
 			commands <- lines.Text()
 		}
 	}()
-	if kind == "child-waiter" {
-		return runWaiter(*dsn, commands)
+	switch kind {
+	case "child-waiter":
+		return runWaiter(o.dsn, commands)
+	case "child-resting":
+		return runResting(o, commands)
+	default:
+		return runNode(o, commands)
 	}
-	return runNode(*dsn, *name, *lease, *roles, commands)
 }
 
 // runWaiter is the limit of the machine: a connection that waits for the lock.
@@ -95,33 +108,21 @@ func runWaiter(dsn string, commands <-chan string) error {
 	return nil
 }
 
-func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan string) error {
+func runNode(o childOptions, commands <-chan string) error {
 	ctx := context.Background()
-	db, err := postgres.New(dsn, postgres.Config{})
+	db, err := postgres.New(o.dsn, postgres.Config{})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	calls := &trace{}
-	node, err := tenure.Open(ctx, tracingBackend{db, calls}, tenure.Config{Name: name, Lease: lease, Logger: logger})
+	node, err := tenure.Open(ctx, tracingBackend{db, calls}, tenure.Config{Name: o.name, Lease: o.lease, Logger: errorLogger()})
 	if err != nil {
 		return err
 	}
-	var first *tenure.Election
-	counted := &counter{wanted: roles}
-	for i := range roles {
-		e, err := node.ElectionWith(tenure.NamedRole(fmt.Sprintf("role-%05d", i)), tenure.ElectionConfig{})
-		if err != nil {
-			return err
-		}
-		if first == nil {
-			first = e
-		}
-		e.OnEvent(counted.event)
-		if err := e.Start(ctx); err != nil {
-			return err
-		}
+	first, err := campaign(ctx, node, o.roles, &counter{wanted: o.roles})
+	if err != nil {
+		return err
 	}
 	children.Send(children.Report{Kind: "ready"})
 	go children.Watch(100*time.Millisecond, children.Leads(first.IsLeader))

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -109,6 +110,7 @@ func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {
 	defer box.Close()
 	settings := maps.Clone(logSettings)
 	settings["max_locks_per_transaction"] = "256"
+	settings["max_connections"] = strconv.Itoa(100 + 2*b.crowd) // a session and a watch for each node
 	options := pgserver.Options{Version: b.version, Durable: true, Fresh: true, Settings: settings}
 	if b.network, b.noNetwork = netns.New(ctx, 1); b.noNetwork == nil {
 		defer b.network.Close()
@@ -133,7 +135,7 @@ func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {
 func (b *bench) measureAll(ctx context.Context, w io.Writer) (record, error) {
 	r := record{Format: recordFormat, Run: b.parameters()}
 	for _, s := range scenarios {
-		if b.only != "" && !strings.Contains(","+b.only+",", ","+s.name+",") {
+		if !b.chosen(s.name) {
 			continue
 		}
 		since, err := os.Stat(b.server.LogPath())
@@ -152,7 +154,34 @@ func (b *bench) measureAll(ctx context.Context, w io.Writer) (record, error) {
 		}
 		fmt.Fprintln(w, found)
 	}
-	return r, nil
+	var err error
+	r.Costs, err = b.measureCosts(ctx, w)
+	return r, err
+}
+
+// chosen reports whether -only permits a scenario.
+func (o options) chosen(name string) bool {
+	return o.only == "" || strings.Contains(","+o.only+",", ","+name+",")
+}
+
+// measureCosts makes the chosen scenarios without a fault. After an error, the result has
+// those before it.
+func (b *bench) measureCosts(ctx context.Context, w io.Writer) (all []costRecord, err error) {
+	for _, c := range b.costs() {
+		if !b.chosen(c.name) {
+			continue
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(w, costHeader)
+		}
+		found, err := c.run(ctx, b)
+		if err != nil {
+			return all, fmt.Errorf("%s, %d nodes, %d roles: %w", c.name, c.nodes, c.roles, err)
+		}
+		all = append(all, found)
+		fmt.Fprintln(w, found)
+	}
+	return all, nil
 }
 
 // dsnAcross leads from a network namespace to the server.

@@ -15,6 +15,8 @@ type options struct {
 	rounds, slowRounds int
 	lease, slow        time.Duration
 	roles              int
+	rest, settling     time.Duration // of nodes whose cost is measured, and before that
+	crowd              int
 	verbose, check     bool
 	json, plot, from   string
 	commands           commandList // of other systems
@@ -35,7 +37,7 @@ func (c *commandList) Set(command string) error {
 
 // parseFlags reads the flags. It has written what is wrong to w when it returns an error.
 func parseFlags(args []string, w io.Writer) (options, error) {
-	var o options
+	o := options{settling: settlePeriod}
 	flags := flag.NewFlagSet("failover", flag.ContinueOnError)
 	flags.SetOutput(w)
 	flags.StringVar(&o.only, "only", "", "comma-separated scenarios; default all: "+strings.Join(scenarioNames(), ","))
@@ -44,6 +46,8 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	flags.DurationVar(&o.lease, "lease", 3*time.Second, "the lease in the scenarios that take one")
 	flags.DurationVar(&o.slow, "slow", 15*time.Millisecond, "name the cause of each round that takes longer, or longer than this after the lease")
 	flags.IntVar(&o.roles, "roles", 1000, "roles in the scenario with many")
+	flags.DurationVar(&o.rest, "rest", time.Minute, "how long the scenario at-rest counts statements")
+	flags.IntVar(&o.crowd, "crowd", 0, "also count the statements of so many nodes at rest, for example 500; the default leaves it out")
 	flags.BoolVar(&o.check, "check", false, "judge the bounds of README.md: print a line for each that is missed, and exit with 1")
 	flags.BoolVar(&o.verbose, "v", false, "print each round")
 	flags.StringVar(&o.version, "pg", "", "major version of PostgreSQL; default the newest found")
@@ -67,8 +71,10 @@ func (o options) validate(rest []string) error {
 		return fmt.Errorf("unexpected argument %q: quote commands", rest[0])
 	case o.rounds < 1 || o.slowRounds < 1 || o.roles < 1:
 		return errors.New("-rounds, -slow-rounds and -roles must be at least 1")
-	case o.slow <= 0:
-		return errors.New("-slow must be positive")
+	case o.slow <= 0 || o.rest <= 0:
+		return errors.New("-slow and -rest must be positive")
+	case o.crowd < 0:
+		return errors.New("-crowd must not be negative")
 	case o.from != "" && o.plot == "" && !o.check:
 		return errors.New("-from needs -plot or -check")
 	case o.from != "" && (o.json != "" || len(o.commands) > 0):

@@ -18,6 +18,25 @@ type record struct {
 	Format int           `json:"format"`
 	Run    parameters    `json:"run"`
 	Faults []faultRecord `json:"faults"`
+	Costs  []costRecord  `json:"costs,omitempty"`
+}
+
+// costRecord is what nodes needed while nothing happened.
+type costRecord struct {
+	Cost        string           `json:"cost"`
+	Nodes       int              `json:"nodes"`
+	Roles       int              `json:"roles"`
+	NotMeasured string           `json:"not_measured,omitempty"` // why
+	Seconds     float64          `json:"seconds,omitempty"`      // in which statements were counted
+	Statements  *float64         `json:"statements_per_s_and_node,omitempty"`
+	Sent        []statementCount `json:"sent,omitempty"` // by all nodes
+	Resident    *float64         `json:"resident_mb,omitempty"`
+}
+
+// statementCount is how often a statement was sent, by its name.
+type statementCount struct {
+	Statement string `json:"statement"`
+	Count     int    `json:"count"`
 }
 
 // parameters are what the figures depend on.

@@ -35,25 +35,25 @@ type outcome struct {
 }
 
 var scenarios = []scenario{
-	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 2, p99 < 15"},
-	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 2, p99 < 15"},
-	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 2, p99 < 15"},
-	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 2, p99 < 15"},
+	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 1.5, p99 <= 10"},
+	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 2, p99 <= 10"},
+	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 2, p99 <= 10"},
+	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 2, p99 <= 10"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
-	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "< 100 for 1,000 roles"},
-	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 500"},
-	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 500"},
+	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "<= 15 for 1,000 roles, 60 for 10,000"},
+	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 100"},
+	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 100"},
 	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
 	{name: "restart-immediate", slow: true, fault: restart(pgserver.Immediate), bound: "same node 2500, else lease + 2500"},
 	{name: "backend-sigkill", slow: true, fault: crashServer, bound: "same node 2500, else lease + 2500"},
 }
 
 func scenarioNames() []string {
-	names := make([]string, len(scenarios))
-	for i, s := range scenarios {
-		names[i] = s.name
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.name)
 	}
-	return names
+	return append(names, costAtRest, costMemory)
 }
 
 const nodes = 3

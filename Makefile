@@ -103,7 +103,7 @@ docs-check: ## build the site of the documents in bin/site and check its links, 
 docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
 
-bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
+bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)

@@ -48,7 +48,7 @@ func (r record) check(w io.Writer) error {
 	}
 	for _, found := range r.Costs {
 		if why := found.judge(); why != "" {
-			miss(fmt.Sprintf("%s, %d nodes, %d roles", found.Cost, found.Nodes, found.Roles), why)
+			miss(fmt.Sprintf("%s/nodes=%d/roles=%d", found.Cost, found.Nodes, found.Roles), why)
 		}
 	}
 	if missed {

@@ -176,7 +176,7 @@ func (b *bench) measureCosts(ctx context.Context, w io.Writer) (all []costRecord
 		}
 		found, err := c.run(ctx, b)
 		if err != nil {
-			return all, fmt.Errorf("%s, %d nodes, %d roles: %w", c.name, c.nodes, c.roles, err)
+			return all, fmt.Errorf("%s/nodes=%d/roles=%d: %w", c.name, c.nodes, c.roles, err)
 		}
 		all = append(all, found)
 		fmt.Fprintln(w, found)

@@ -82,6 +82,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"-plot=p.svg -from=r.json":       "",
 		"-rounds=0":                      "at least 1",
 		"-slow=0s":                       "positive",
+		"-rest=0s":                       "positive",
+		"-crowd=-1":                      "must not be negative",
 		"-from=r.json":                   "-from needs -plot",
 		"-from=r.json -plot=p -json=j":   "-from makes no run",
 		"-from=r.json -plot=p -beside=x": "-from makes no run",

@@ -32,6 +32,11 @@ func sampleRecord() record {
 			},
 			{Fault: "network-cut", NotMeasured: "no privilege"},
 		},
+		Costs: []costRecord{
+			{Cost: costAtRest, Nodes: 3, Roles: 1, Seconds: 60, Statements: pointer(0.3), Sent: []statementCount{{"heartbeat", 54}}},
+			{Cost: costMemory, Nodes: 2, Roles: 1, Resident: pointer(14)},
+			{Cost: costMemory, Nodes: 2, Roles: 1, NotMeasured: "no /proc"},
+		},
 	}
 }
 

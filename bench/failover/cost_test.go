@@ -35,12 +35,14 @@ func TestCheckPrintsOneLineForEachMissedCost(t *testing.T) {
 		change func([]costRecord)
 		line   string
 	}{
-		"one role":     {func(all []costRecord) { all[0].Statements = pointer(0.41) }, "missed: at-rest/nodes=3/roles=1: statements a second and node is 0.41, want at most 0.40\n"},
-		"many nodes":   {func(all []costRecord) { all[1].Statements = pointer(0.58) }, "missed: at-rest/nodes=500/roles=10000: statements a second and node is 0.58, want at most 0.40\n"},
-		"memory":       {func(all []costRecord) { all[2].Resident = pointer(15.1) }, "missed: memory/nodes=2/roles=1: the resident memory in MB is 15.10, want at most 15.00\n"},
-		"more memory":  {func(all []costRecord) { all[3].Resident = pointer(61) }, "missed: memory/nodes=2/roles=10000: the resident memory in MB is 61.00, want at most 60.00\n"},
-		"no figure":    {func(all []costRecord) { all[0].Statements = nil }, "missed: at-rest/nodes=3/roles=1: nothing was measured\n"},
-		"not measured": {func(all []costRecord) { all[2] = costRecord{Cost: costMemory, Nodes: 2, Roles: 1, NotMeasured: "no /proc"} }, "missed: memory/nodes=2/roles=1: not measured: no /proc\n"},
+		"one role":    {func(all []costRecord) { all[0].Statements = pointer(0.41) }, "missed: at-rest/nodes=3/roles=1: statements a second and node is 0.41, want at most 0.40\n"},
+		"many nodes":  {func(all []costRecord) { all[1].Statements = pointer(0.58) }, "missed: at-rest/nodes=500/roles=10000: statements a second and node is 0.58, want at most 0.40\n"},
+		"memory":      {func(all []costRecord) { all[2].Resident = pointer(15.1) }, "missed: memory/nodes=2/roles=1: the resident memory in MB is 15.10, want at most 15.00\n"},
+		"more memory": {func(all []costRecord) { all[3].Resident = pointer(61) }, "missed: memory/nodes=2/roles=10000: the resident memory in MB is 61.00, want at most 60.00\n"},
+		"no figure":   {func(all []costRecord) { all[0].Statements = nil }, "missed: at-rest/nodes=3/roles=1: nothing was measured\n"},
+		"not measured": {func(all []costRecord) {
+			all[2] = costRecord{Cost: costMemory, Nodes: 2, Roles: 1, NotMeasured: "no /proc"}
+		}, "missed: memory/nodes=2/roles=1: not measured: no /proc\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := cheap()

@@ -56,7 +56,7 @@ func (s *sharing) measure(b *testing.B) {
 	}
 	s.settle(b, present)
 	memory := float64(memoryInUse()-before) / float64(len(s.roles)) / 1024
-	statements , _ := s.idle(b)
+	statements, _ := s.idle(b)
 	var took time.Duration
 	for b.Loop() {
 		victim := present[0]

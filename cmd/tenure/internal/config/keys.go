@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -196,7 +197,7 @@ var alertKeys = []key{
 	{path: "alerts[].annotations.*", kind: text, evidence: alertEvidence, check: template, live: true},
 	{path: "alerts[].notify", kind: texts, evidence: alertEvidence, live: true},
 
-	{path: "alerts.notifications.*.type", kind: text, evidence: alertEvidence, check: oneOf(notifierTypes...), note: "the notifier's own name", live: true},
+	{path: "alerts.notifications.*.type", kind: text, evidence: alertEvidence, check: oneOf(notifiers.Types...), note: "the notifier's own name", live: true},
 	{path: "alerts.notifications.*.url", kind: text, evidence: alertEvidence, check: webAddress, secret: webhook, live: true},
 	{path: "alerts.notifications.*.url_file", kind: text, evidence: alertEvidence, live: true},
 	{path: "alerts.notifications.*.channel", kind: text, evidence: alertEvidence, live: true},

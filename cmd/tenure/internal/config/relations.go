@@ -104,9 +104,6 @@ func (r *reader) unique(list string) {
 	}
 }
 
-// notifierTypes are the kinds of notifiers.
-var notifierTypes = []string{"slack", "pagerduty", "webhook", "email", "alertmanager"}
-
 // notifierNeeds are the keys that each kind needs; of those separated by "|" one.
 var notifierNeeds = map[string][]string{
 	"slack":        {"url|url_file"},
@@ -131,7 +128,7 @@ func (r *reader) checkNotifier(name string) {
 	kind = cmp.Or(kind, name)
 	needs, ok := notifierNeeds[kind]
 	if !ok {
-		r.fault(at, "%s needs type: one of %s", table, strings.Join(notifierTypes, ", "))
+		r.fault(at, "%s needs type: one of %s", table, strings.Join(notifiers.Types, ", "))
 		return
 	}
 	for _, need := range needs {

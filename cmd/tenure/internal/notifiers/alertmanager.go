@@ -2,6 +2,7 @@ package notifiers
 
 import (
 	"context"
+	"maps"
 	"time"
 )
 
@@ -33,7 +34,15 @@ func (m alertmanager) send(ctx context.Context, _ string, b Batch) error {
 		if ends.Before(a.StartedAt) { // by the database's clock, which may be ahead; it would be refused
 			ends = a.StartedAt.Add(4 * alertmanagerRefresh)
 		}
-		message[i] = alertmanagerAlert{a.Labels, a.Annotations, a.StartedAt.UTC(), ends.UTC(), b.Link()}
+		message[i] = alertmanagerAlert{a.Labels, b.titled(a), a.StartedAt.UTC(), ends.UTC(), b.Link()}
 	}
 	return m.post(ctx, "/api/v2/alerts", message, nil)
+}
+
+// titled returns the annotations of an alert and, unless its rule has one, a title for the
+// templates of Alertmanager: the labels alone do not name the cluster.
+func (b Batch) titled(a Alert) map[string]string {
+	annotations := map[string]string{"title": Batch{Cluster: b.Cluster, At: b.At, Test: b.Test, Alerts: []Alert{a}}.Title()}
+	maps.Copy(annotations, a.Annotations)
+	return annotations
 }

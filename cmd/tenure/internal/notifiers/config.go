@@ -22,6 +22,9 @@ const (
 	Alertmanager = "alertmanager"
 )
 
+// Types are all types of notifiers.
+var Types = []string{Slack, PagerDuty, Webhook, Email, Alertmanager}
+
 // Config configures a notifier. Which fields a type needs is that of the
 // configuration file: a secret is given either itself or by a file.
 type Config struct {

@@ -57,6 +57,9 @@ type Config struct {
 	// Title names the cluster on the page. Default "Tenure".
 	Title string
 
+	// Links are shown on the pages of roles, nodes and alerts, at most 20 on each kind.
+	Links []Link
+
 	// Logger receives actions, refused credentials, and failures to read.
 	// Default: nothing is logged.
 	Logger *slog.Logger
@@ -74,6 +77,9 @@ type Alert struct {
 	Description string `json:"description,omitempty"`
 	Runbook     string `json:"runbook,omitempty"`  // the address of a page on what to do
 	Incident    string `json:"incident,omitempty"` // what had happened when it fired
+
+	// Links follow those of [Config.Links]; only addresses of the web are shown.
+	Links []LinkAddress `json:"links,omitempty"`
 
 	// Who acknowledged or silenced it, and until when; empty and zero if no user did.
 	AcknowledgedBy    string    `json:"acknowledged_by,omitempty"`
@@ -162,6 +168,9 @@ func (c Config) validate() error {
 	case base[0] != '/' || len(base) > 1 && strings.HasSuffix(base, "/") || strings.ContainsAny(base, "?#%{}\\ ") ||
 		strings.Contains(base, "//") || strings.Contains(base, "..") || strings.ContainsFunc(base, isControl):
 		return invalid("the base path %q is not like /tenure", base)
+	}
+	if err := checkLinks(c.Links); err != nil {
+		return err
 	}
 	return c.Authentication.validate()
 }

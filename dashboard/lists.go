@@ -137,7 +137,7 @@ func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all, now := d.snapshot.failoversOf(role.Name)
-	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, now)})
+	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, now), "links": d.config.roleLinks(role)})
 }
 
 func (d *Dashboard) getTerms(w http.ResponseWriter, r *http.Request) {

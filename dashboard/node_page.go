@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -13,6 +14,7 @@ type nodeDetail struct {
 	ID        uuid.UUID        `json:"id"`
 	Name      string           `json:"name"`
 	Incidents []incidentRecord `json:"incidents"` // the latest first, at most maxIncidentsTold
+	Links     []LinkAddress    `json:"links"`
 }
 
 func (d *Dashboard) getNode(w http.ResponseWriter, r *http.Request) {
@@ -22,7 +24,18 @@ func (d *Dashboard) getNode(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "no node with this id is known")
 		return
 	}
+	detail.Links = d.config.linksOn(onNode, map[string]string{"node": detail.Name, "time": linkTime(d.snapshot.heardFrom(id))})
 	answer(w, http.StatusOK, detail)
+}
+
+// heardFrom is when a node sent its last heartbeat; zero if that is not known.
+func (p *snapshot) heardFrom(id uuid.UUID) (at time.Time) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if m, ok := p.member(id); ok {
+		at = m.LastHeartbeat
+	}
+	return at
 }
 
 // nodeDetail returns what is known of a node, which may have left the registry.

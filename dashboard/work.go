@@ -88,6 +88,8 @@ func (w *watcher) readWork(ctx context.Context) {
 		if alerts, err = w.config.Alerts(ctx); err != nil {
 			w.log.Warn("the dashboard cannot read the alerts", "error", err)
 			alerts = w.snapshot.alertsNow()
+		} else {
+			alerts = w.config.linkAlerts(alerts)
 		}
 		if alerts == nil {
 			alerts = []Alert{} // an empty list, not none, in JSON

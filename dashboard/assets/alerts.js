@@ -5,6 +5,7 @@ import { h, name, panel, prose } from "./dom.js";
 import { ago, moment, statusOf, whole } from "./format.js";
 import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
+import { isWeb, outward } from "./outward.js";
 
 const severities = { critical: 0, error: 1, warning: 2, info: 3 };
 const urgency = { firing: 0, pending: 1, inactive: 2 };
@@ -17,8 +18,7 @@ function byUrgency(a, b) {
 
 // link returns a link to a runbook, or its text if that is not a web address.
 function link(address) {
-  const web = URL.canParse(address) && ["https:", "http:"].includes(new URL(address).protocol);
-  return web ? h("a", { href: address, rel: "noreferrer" }, "Runbook") : prose(address);
+  return isWeb(address) ? h("a", { href: address, rel: "noreferrer" }, "Runbook") : prose(address);
 }
 
 // remarks states who acknowledged or silenced an alert.
@@ -33,6 +33,7 @@ function details(alert) {
     alert.incident ? h("div", { class: "small" }, prose(alert.incident)) : null,
     alert.description && alert.description !== alert.summary ? h("div", { class: "small faint" }, prose(alert.description)) : null,
     alert.runbook ? h("div", { class: "small" }, link(alert.runbook)) : null,
+    outward(alert.links),
   ];
 }
 

@@ -8,6 +8,7 @@ import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { roleStatus, timeInState } from "./overview.js";
 import { incidentLink, kindOf, roleLink, showEntries, timed } from "./sentences.js";
+import { outward } from "./outward.js";
 import { list } from "./table.js";
 import { notFound } from "./not-found.js";
 
@@ -34,7 +35,7 @@ function copyButton(text, what) {
 const nonEmpty = (pairs) => pairs.filter(([, value]) => value);
 
 export default function node(page, id) {
-  const status = h("span", {}, h("span")), title = h("h1", { tabindex: "-1" }), buttons = h("div", {}), facts = h("div", {}, h("div")), details = h("div", { class: "body" }, h("div"));
+  const status = h("span", {}, h("span")), title = h("h1", { tabindex: "-1" }), buttons = h("div", {}), links = h("div", {}), facts = h("div", {}, h("div")), details = h("div", { class: "body" }, h("div"));
   const incidents = h("div", {}, h("div")), events = h("ul", { class: "entries", tabindex: "0", "aria-label": "History of the node" });
   let current = null, arrived = performance.now(), buttonsFor = "", timer;
   const roles = list({
@@ -89,6 +90,7 @@ export default function node(page, id) {
       const [detail, some] = await Promise.all([get("node", { id }), get("events", { node: id, limit: 100 })]);
       current = detail;
       arrived = performance.now();
+      links.replaceChildren(outward(detail.links));
       draw();
       showEntries(events, some.rows);
     } catch (error) {
@@ -97,7 +99,7 @@ export default function node(page, id) {
   }
   const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 300); };
 
-  page.replaceChildren(h("div", { class: "head" }, title, status, buttons), facts, panel("Description", null, details),
+  page.replaceChildren(h("div", { class: "head" }, title, status, buttons, links), facts, panel("Description", null, details),
     panel("Roles that it leads", null, roles.element), panel("Incidents", null, incidents), panel("History", null, events));
   read();
   const tick = setInterval(() => { draw(); roles.redraw(); }, 1000);

@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { pageLink } from "./address.js";
 import { duration, grouped, moment, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
+import { outward } from "./outward.js";
 import { list } from "./table.js";
 import { lastChange } from "./sentences.js";
 import { timeline } from "./timeline.js";
@@ -13,7 +14,7 @@ import { handOver, mayAct, stepDown } from "./actions.js";
 
 export default function role(page, roleName) {
   const facts = h("div", {}, h("div"));
-  const buttons = h("div", {});
+  const buttons = h("div", {}), links = h("div", {});
   const state = h("span", {}, h("span")), story = h("p", { class: "story" }, h("span"));
   const line = timeline(roleName);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
@@ -70,7 +71,9 @@ export default function role(page, roleName) {
 
   async function read() {
     try {
-      ({ role: current, failovers } = await get("role", { name: roleName }));
+      const detail = await get("role", { name: roleName });
+      ({ role: current, failovers } = detail);
+      links.replaceChildren(outward(detail.links));
       draw();
     } catch (error) {
       if (error.status !== 404) return;
@@ -80,7 +83,7 @@ export default function role(page, roleName) {
   }
 
   page.replaceChildren(
-    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story), facts,
+    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story, links), facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
       h("span", {}, "Bars: terms"), h("span", {}, "Notch: unplanned end"), h("span", {}, "Hatched: no leader"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));

@@ -1,0 +1,113 @@
+package dashboard
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A name in a link stays a value: it becomes neither another scheme, host or parameter nor
+// markup.
+func TestLinkEscapesHostileNames(t *testing.T) {
+	t.Parallel()
+	link := Link{onRole, "Logs", "https://logs.example.com/roles/{role}?node={node}#{cluster}"}
+	if err := link.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"billing", "javascript:alert(1)", `"><img src=x onerror=alert(1)>`, "'", "a/../../b", "x?y=z&w#f", "//evil.example.com", "a b+c", "100%", "größe\u202e", "\x00\n", "{node}", `\\evil`,
+	} {
+		got, ok := link.address(map[string]string{"role": name, "node": name, "cluster": name})
+		parsed, err := url.Parse(got.URL)
+		if !ok || err != nil {
+			t.Fatalf("%q: %q, %v", name, got.URL, err)
+		}
+		segments := strings.Split(parsed.EscapedPath(), "/")
+		if parsed.Scheme != "https" || parsed.Host != "logs.example.com" || len(segments) != 3 || parsed.Path != "/roles/"+name ||
+			len(parsed.Query()) != 1 || parsed.Query().Get("node") != name || parsed.Fragment != name {
+			t.Errorf("%q became %q", name, got.URL)
+		}
+		if strings.ContainsAny(got.URL, "\"'<> \\\n") {
+			t.Errorf("%q is not escaped in %q", name, got.URL)
+		}
+	}
+	for _, name := range []string{"", ".", ".."} {
+		if got, ok := link.address(map[string]string{"role": name, "node": "n", "cluster": "c"}); ok {
+			t.Errorf("the name %q has the link %q; want none", name, got.URL)
+		}
+	}
+}
+
+// A template has an address of the web whose host is fixed, and only known placeholders.
+func TestLinkCheckRejectsUnsafeTemplates(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{
+		"https://logs.example.com", "http://localhost:3000/d/x?var-role={role}&from={time}#{node}", "https://[::1]/{cluster}", "https://h?q={role}", "https://h#{role}", "HTTPS://h/{role}",
+	} {
+		if err := (Link{onRole, "Logs", good}).Check(); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []Link{
+		{onRole, "Logs", ""},
+		{onRole, "Logs", "logs/{role}"},
+		{onRole, "Logs", "//logs.example.com/{role}"},
+		{onRole, "Logs", "javascript:alert('{role}')"},
+		{onRole, "Logs", "javascript://h/%0aalert(1)"},
+		{onRole, "Logs", "{role}://h/"},
+		{onRole, "Logs", "https://{role}/"},
+		{onRole, "Logs", "https://h.{role}?x"},
+		{onRole, "Logs", "https://h{role}@evil/"},
+		{onRole, "Logs", "https://user:pass@h/"},
+		{onRole, "Logs", "https://h\\{role}/"},
+		{onRole, "Logs", "https://h/{rolle}"},
+		{onRole, "Logs", "https://h/{alert}"},
+		{onNode, "Logs", "https://h/{role}"},
+		{onRole, "Logs", "https://h/{role"},
+		{onRole, "Logs", "https://h/ {role}"},
+		{onRole, "Logs", `https://h/"{role}`},
+		{onRole, "Logs", "https://h/\n{role}"},
+		{onRole, "Logs", "https://h/" + strings.Repeat("x", maxLinkTemplate)},
+		{onRole, "", "https://h/"},
+		{onRole, strings.Repeat("x", maxLinkName+1), "https://h/"},
+		{onRole, "Lo\u202egs", "https://h/"},
+		{"term", "Logs", "https://h/"},
+	} {
+		if err := bad.Check(); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%+v: %v; want ErrInvalidConfig", bad, err)
+		}
+	}
+	many := make([]Link, maxLinks+1)
+	for i := range many {
+		many[i] = Link{onRole, "Logs", "https://h/"}
+	}
+	if err := checkLinks(many); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("%d links: %v", len(many), err)
+	}
+}
+
+// Alerts get the links whose values they have, before their own ones.
+func TestAlertsHaveLinks(t *testing.T) {
+	t.Parallel()
+	config := Config{Title: "eu", Links: []Link{
+		{onAlert, "Runbook", "https://wiki/{cluster}/{alert}?at={time}"}, {onAlert, "Logs", "https://logs/{role}"}, {onRole, "Logs", "https://logs/{role}"},
+	}}
+	read := []Alert{
+		{Name: "no leader", Labels: map[string]string{"role": "a/b"}, Since: time.Date(2026, 11, 21, 3, 12, 7, 0, time.UTC)},
+		{Name: "slow", Links: []LinkAddress{{"Own", "https://own"}}},
+	}
+	got := config.linkAlerts(read)
+	if len(got[0].Links) != 2 || got[0].Links[0].URL != "https://wiki/eu/no%20leader?at=2026-11-21T03%3A12%3A07Z" || got[0].Links[1].URL != "https://logs/a%2Fb" {
+		t.Errorf("%+v", got[0].Links)
+	}
+	if len(got[1].Links) != 1 || got[1].Links[0].Name != "Own" {
+		t.Errorf("an alert without a role and a time: %+v", got[1].Links)
+	}
+	if len(read[0].Links) != 0 {
+		t.Errorf("the caller's alerts changed: %+v", read[0].Links)
+	}
+}

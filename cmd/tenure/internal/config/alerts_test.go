@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/dashboard"
 )
 
 // TestAlertsAreReadWithDefaults: the rules and the notifiers of a file are as it says, with what it
@@ -133,5 +134,20 @@ func TestAlertErrorsNameTheirPlace(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: the errors are\n%s\nbut should be\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
+	}
+}
+
+// The links of a file are read in the order of their subjects and names.
+func TestLinksAreRead(t *testing.T) {
+	t.Parallel()
+	file := mustParse(t, "[links.node]\nGrafana = 'https://g/{node}'\n[links.role]\n'Logs of it' = 'https://l/{role}'\nApm = 'https://a'", none)
+	want := []dashboard.Link{
+		{On: "role", Name: "Apm", Template: "https://a"}, {On: "role", Name: "Logs of it", Template: "https://l/{role}"}, {On: "node", Name: "Grafana", Template: "https://g/{node}"},
+	}
+	if got := file.Links(); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := (*File)(nil).Links(); got != nil {
+		t.Errorf("without a file: %+v", got)
 	}
 }

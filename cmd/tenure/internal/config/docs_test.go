@@ -59,8 +59,8 @@ func TestReferenceListsEveryKey(t *testing.T) {
 			single += docRow(k)
 		}
 	}
-	text := single + "\nUsers, alerts, notifiers and schedules. `[]` follows a list of tables (`[[alerts]]`), and `*` is a name of your choice. These\n" +
-		"keys have no flags and no variables, and all of them are reloaded.\n\n" + many
+	text := single + "\nUsers, links, alerts, notifiers and schedules. `[]` follows a list of tables (`[[alerts]]`), and `*` is a name of your choice. These\n" +
+		"keys have no flags and no variables, and all of them but links are reloaded.\n\n" + many
 	if err := docpage.CheckReference(page, text); err != nil {
 		t.Error(err)
 	}

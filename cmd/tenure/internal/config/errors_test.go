@@ -56,7 +56,7 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 		{"unknown table within", "[cluster.leader_elections]",
 			[]string{`1:10: unknown table "leader_elections" in [cluster]; did you mean "leader_election"?`}},
 		{"unknown table, nothing near", "[redis]",
-			[]string{`1:2: unknown table "redis"; known are alerts, cluster, cron, dashboard, database, http, metrics, node, run, shutdown`}},
+			[]string{`1:2: unknown table "redis"; known are alerts, cluster, cron, dashboard, database, http, links, metrics, node, run, shutdown`}},
 		{"unknown key in an entry", "[[alerts]]\nname = 'a'\ncondition = 'up'\nform = '1s'",
 			[]string{`4:1: unknown key "form" in [alerts[0]]; did you mean "for"?`}},
 		{"unknown key of a notifier", "[alerts.notifications.slack]\nurl = 'https://h/s'\nurls = 'x'",
@@ -134,6 +134,13 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 		{"a user's values", "[[dashboard.users]]\nname = 'a'\naccess = 'admin'\npassword_hash = 'secret'", []string{
 			`3:10: dashboard.users[0].access: it is "admin"; it must be viewer or operator`,
 			`4:17: dashboard.users[0].password_hash: the hash is not of the form $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH or $2b$12$…: tenure serve password makes one`}},
+		{"links", "[links.role]\nLogs = 'javascript:alert(1)'\nGraphs = 'https://g/{rolle}'\n[links.term]\nx = 'https://g'", []string{
+			`2:8: links.role.Logs: the address must begin with https:// or http:// and a host, without a user`,
+			`3:10: links.role.Graphs: {rolle} is not known here; a link on a role may contain {role}, {node}, {cluster}, {time}`,
+			`4:8: unknown table "term" in [links]; known are alert, node, role`}},
+		{"name of a link", "[links.node]\n'a\u202eb' = 'https://g'", []string{
+			`2:1: links.node: the name of a link must have 1 to 40 printable characters`}},
+		{"too many links", "[links.role]\n" + manyLinks(21), []string{`1:8: links.role has 21 links; it must have at most 20`}},
 		{"provider", "[dashboard.oidc]\nissuer = 'http://id.example.com'\nviewer_emails = ['*']", []string{
 			`2:10: dashboard.oidc.issuer: it must begin with https://, unless it is on this machine`,
 			`3:1: dashboard.oidc.viewer_emails: "*" is not an e-mail address or *@DOMAIN`}},
@@ -242,4 +249,13 @@ func TestErrorsKeepSecrets(t *testing.T) {
 			t.Errorf("%q: %v", file, err)
 		}
 	}
+}
+
+// manyLinks are the lines of some links.
+func manyLinks(n int) string {
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, "n%d = 'https://g'\n", i)
+	}
+	return lines.String()
 }

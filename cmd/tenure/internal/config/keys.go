@@ -46,7 +46,7 @@ type key struct {
 // that the program does not have yet is here too, so that one file serves
 // versions that differ: see File.Unused.
 var keys = func() []key {
-	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, oidcKeys, userKeys, alertKeys, cronKeys)
+	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, oidcKeys, userKeys, linkKeys, alertKeys, cronKeys)
 	for i := range all {
 		k := &all[i]
 		if k.flag != "" && k.variables == nil {

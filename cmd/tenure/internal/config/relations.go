@@ -19,6 +19,7 @@ func (r *reader) checkRelations() {
 	r.checkAlerts()
 	r.checkUsers()
 	r.checkSignOn()
+	r.checkLinks()
 	for i := range r.file.elements["cron"] {
 		r.required(fmt.Sprintf("cron[%d]", i), "name", "schedule", "command")
 	}

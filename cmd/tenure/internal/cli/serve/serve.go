@@ -239,7 +239,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 				return page.close, nil
 			}
 			return page.close, page.open(dashboard.Config{
-				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), HandleAlert: rules.handle(p, pool), Title: c.Member.Name,
+				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Links: file.File.Links(), Alerts: rules.shown(p, pool), HandleAlert: rules.handle(p, pool), Title: c.Member.Name,
 				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: nodeConfig.Logger,
 			})
 		},

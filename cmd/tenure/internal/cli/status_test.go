@@ -183,3 +183,40 @@ func TestReadOnlyUserCanUseStatusAndObserve(t *testing.T) {
 		}
 	}
 }
+
+// The verdict covers the features that are installed, and status creates no tables of the
+// others. A user who may not read a feature learns that.
+func TestStatusCoversInstalledFeaturesOnly(t *testing.T) {
+	t.Parallel()
+	place := newAlertPlace(t)
+	status := place.status(t)
+	if status.Well || !strings.HasSuffix(status.Summary, "; 1 alert fires: down (critical).") || len(status.Problems) != 1 ||
+		status.Problems[0].Kind != "firing_alert" || status.Problems[0].Names[0] != "down (critical)" {
+		t.Errorf("%+v", status)
+	}
+	if text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout; !strings.HasPrefix(text, status.Summary+"\n") {
+		t.Errorf("text %q, JSON %q", text, status.Summary)
+	}
+	conn := place.server.Conn(t)
+	var tables int
+	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname = $1 AND tablename ~ 'schedules|processors'", place.schema).Scan(&tables)
+	if err != nil || tables != 0 {
+		t.Errorf("%d tables of schedules and processors: %v", tables, err)
+	}
+	user := pgx.Identifier{"limited_" + place.schema}.Sanitize()
+	schema := pgx.Identifier{place.schema}.Sanitize()
+	for _, statement := range []string{
+		"CREATE ROLE " + user + " LOGIN",
+		"GRANT USAGE ON SCHEMA " + schema + " TO " + user,
+		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + user,
+		"REVOKE SELECT ON " + pgx.Identifier{place.schema, "tenure_alert_states"}.Sanitize() + " FROM " + user,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := invoke(t, "status", "--dsn", place.server.DSNFor("limited_"+place.schema, "postgres"), "--schema", place.schema).want(t, console.ExitDone).stdout
+	if !strings.Contains(text, "; alerts cannot be read.") {
+		t.Errorf("as a user who may not read alerts: %s", text)
+	}
+}

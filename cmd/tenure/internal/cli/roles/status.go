@@ -18,14 +18,17 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 const statusLong = `Show the leader of each role, from the records of the elections and from the server's
 lock table. Leases have no locks: for them only the records are shown.
 
 The first line of text output is a verdict: which roles have no leader and for how long,
-and which nodes are dead. The next line names an outage of the database that ended
-within the last hour: see tenure history --outages.
+and which nodes are dead. If no role is selected, it also names schedules that fail or
+are overdue, processors that failed, fail, have dead letters or have no leader while events
+wait, and alerts that fire and are not silenced. The next line names an outage of the
+database that ended within the last hour: see tenure history --outages.
 
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that
@@ -46,6 +49,7 @@ type statusCommand struct {
 	database connect.DatabaseFlags
 	roles    flagvalue.RoleFlags
 	watch    bool
+	work     *workReader // nil if only some roles are shown, or the database has leases
 }
 
 // NewStatus returns the command "tenure status".
@@ -67,7 +71,10 @@ func NewStatus(out *console.Output) *cobra.Command {
 
 // StatusRecord is the printed result.
 type StatusRecord struct {
-	Roles []roleRecord `json:"roles"`
+	Well     bool            `json:"well"`    // there are no problems
+	Summary  string          `json:"summary"` // the first line of text output
+	Problems []problemRecord `json:"problems"`
+	Roles    []roleRecord    `json:"roles"`
 }
 
 type roleRecord struct {
@@ -107,6 +114,13 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer backend.Close()
+	if sessions, ok := backend.(*postgres.Backend); ok && len(roles) == 0 {
+		closeWork, err := c.openWork(ctx, sessions)
+		if err != nil {
+			return err
+		}
+		defer closeWork()
+	}
 	if c.watch {
 		return c.follow(ctx, backend, roles)
 	}
@@ -120,11 +134,25 @@ func (c *statusCommand) run(ctx context.Context) error {
 	})
 }
 
+// openWork prepares to read schedules, processors and alerts. It connects later.
+func (c *statusCommand) openWork(ctx context.Context, backend *postgres.Backend) (end func(), err error) {
+	target, err := c.database.Target()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := target.Pool(ctx, "status")
+	if err != nil {
+		return nil, err
+	}
+	c.work = &workReader{backend, pool}
+	return pool.Close, nil
+}
+
 // status is what the command shows.
 type status struct {
 	record  StatusRecord
 	rows    [][]string
-	summary summary // of text only
+	summary summary
 }
 
 // fillRoles shows the table of roles, if there are any.
@@ -156,9 +184,9 @@ func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles
 		s.record.Roles = append(s.record.Roles, role)
 		s.rows = append(s.rows, role.rows(holder.Leader)...)
 	}
-	if !c.out.JSON() {
-		s.summary, err = summarize(ctx, backend, holders)
-	}
+	s.summary, err = summarize(ctx, backend, c.work, holders)
+	s.record.Problems, s.record.Summary = s.summary.problems(), s.summary.sentence()
+	s.record.Well = len(s.record.Problems) == 0
 	return s, err
 }
 

@@ -56,7 +56,7 @@ func fillReading(page *console.Page, reading live.Reading[status]) {
 // all the time.
 func settled(of status) string {
 	shown := of.record
-	seen := StatusRecord{Roles: append([]roleRecord{}, shown.Roles...)}
+	seen := StatusRecord{Problems: shown.Problems, Roles: append([]roleRecord{}, shown.Roles...)}
 	for i, role := range seen.Roles {
 		if role.Leader != nil {
 			leader := *role.Leader
@@ -64,5 +64,5 @@ func settled(of status) string {
 			seen.Roles[i].Leader = &leader
 		}
 	}
-	return console.Encode(seen) + fmt.Sprint(of.summary.alive, of.summary.busy, len(of.summary.dead))
+	return console.Encode(seen) + fmt.Sprint(of.summary.alive, of.summary.busy)
 }

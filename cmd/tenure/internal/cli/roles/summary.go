@@ -28,6 +28,8 @@ type summary struct {
 	busy    int    // joining or draining
 	dead    []lack // nodes, the shortest silence first
 	outages []history.Outage
+	faults  []fault  // of schedules, processors and alerts
+	unread  []string // what could not be read
 	now     time.Time
 }
 
@@ -41,10 +43,14 @@ type lack struct {
 const outageAge = time.Hour
 
 // summarize reads the vacancies, the nodes and the outages for a summary of roles.
-func summarize(ctx context.Context, backend connect.Backend, holders []history.RoleStatus) (summary, error) {
+// With a reader of work, the summary covers that too.
+func summarize(ctx context.Context, backend connect.Backend, work *workReader, holders []history.RoleStatus) (summary, error) {
 	s := summary{now: time.Now()}
 	_, byLeases := backend.(connect.Leases)
 	s.takeRoles(holders, byLeases)
+	if work != nil {
+		work.read(ctx, &s)
+	}
 	if err := s.readVacancies(ctx, backend); err != nil {
 		return s, err
 	}
@@ -115,7 +121,7 @@ func (s *summary) takeVacancies(terms []history.Term) {
 			s.vacant[i].lasted = max(0, s.now.Sub(at))
 		}
 	}
-	slices.SortStableFunc(s.vacant, func(a, b lack) int { return cmp.Compare(b.lasted, a.lasted) })
+	slices.SortStableFunc(s.vacant, longest)
 }
 
 func (s *summary) takeNodes(members []tenure.Member) {
@@ -152,6 +158,12 @@ func (s summary) sentence() string {
 	}
 	if s.nodes {
 		parts = append(parts, s.nodesText())
+	}
+	for _, f := range s.faults {
+		parts = append(parts, f.text())
+	}
+	if len(s.unread) > 0 {
+		parts = append(parts, strings.Join(s.unread, " and ")+" cannot be read")
 	}
 	return strings.Join(parts, "; ") + "."
 }

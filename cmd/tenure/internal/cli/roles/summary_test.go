@@ -1,14 +1,19 @@
 package roles
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/processor"
 )
 
 // led returns roles with a leader that has a session.
@@ -84,5 +89,56 @@ func TestSummaryNamesWhatIsNotWell(t *testing.T) {
 	s.takeVacancies([]history.Term{{Role: "a", Ended: now}, {Role: "b", Ended: now.Add(-3723 * time.Second)}})
 	if got, want := s.sentence(), "3 of 3 roles have no leader: b for 1 h 2 min, a for less than 1 s, c."; got != want {
 		t.Errorf("vacancies: got %q, want %q", got, want)
+	}
+}
+
+// The first line names schedules, processors and alerts that are not well, and what could
+// not be read; JSON has the same as problems.
+func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	every := func(name string, handled time.Duration) cron.Status {
+		return cron.Status{Schedule: cron.Schedule{Name: name, Expression: "@every 1h", Zone: "UTC"}, HandledUntil: now.Add(-handled)}
+	}
+	failing, paused, broken, jitter := every("report", 0), every("paused", 9*time.Hour), every("broken", 0), every("jitter", 2*time.Hour)
+	failing.FailedInRow, paused.FailedInRow, paused.Paused, broken.Problem, jitter.Jitter = 31, 5, true, errors.New("no zone"), time.Hour
+	fires := func(name, severity, silencedBy string) alerts.Status {
+		return alerts.Status{
+			Rule: alerts.Rule{Name: name, Severity: severity}, State: alerts.Firing,
+			Alerts: []alerts.Alert{{State: alerts.Pending}, {State: alerts.Firing, SilencedBy: silencedBy}},
+		}
+	}
+	s := summary{now: now, unread: []string{"alerts"}}
+	s.takeRoles(led("a", "b"), false)
+	s.takeSchedules([]cron.Status{failing, paused, broken, jitter, every("well", 30*time.Minute), every("late", 4*time.Hour)}, now)
+	s.takeProcessors([]processor.Status{
+		{Name: "well", Status: "active", Led: true, Behind: 7},
+		{Name: "idle", Status: "active"},
+		{Name: "stopped", Status: "failed", Errors: 10, DeadLetters: 2},
+		{Name: "hook\x1b[2J", Status: "active", Led: true, Errors: 1},
+		{Name: "unled", Status: "active", Behind: 3},
+		{Name: "paused", Status: "paused", Errors: 4, Behind: 4},
+	})
+	s.takeAlerts([]alerts.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerts.Rule{Name: "calm"}}})
+	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; 1 schedule cannot run: broken; ` +
+		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (the last time); 1 processor has events and no leader: unled (3 events); ` +
+		`1 processor has dead letters: stopped (2); 2 alerts fire: down (critical), slow (warning); alerts cannot be read.`
+	if got := s.sentence(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var kinds []string
+	for _, p := range s.problems() {
+		kinds = append(kinds, fmt.Sprintf("%s %d", p.Kind, p.Count))
+	}
+	if got, want := strings.Join(kinds, ", "), "failing_schedule 1, overdue_schedule 1, invalid_schedule 1, failed_processor 1, failing_processor 1, "+
+		"waiting_processor 1, dead_letters 1, firing_alert 2, unreadable 1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	many := summary{}
+	for range maxProblemNames + 1 {
+		many.lost = append(many.lost, "x")
+	}
+	if p := many.problems(); p[0].Count != maxProblemNames+1 || len(p[0].Names) != maxProblemNames {
+		t.Errorf("%d names of %d", len(p[0].Names), p[0].Count)
 	}
 }

@@ -1,0 +1,215 @@
+package roles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// workReader reads the schedules, the processors and the alerts of an installation.
+type workReader struct {
+	backend *postgres.Backend
+	pool    *pgxpool.Pool
+}
+
+// workTimeout bounds the reads of schedules, processors and alerts together: the summary
+// must not wait for them longer.
+const workTimeout = 2 * time.Second
+
+// read adds to a summary what is wrong with schedules, processors and alerts. What
+// cannot be read is named; what is not installed is not.
+func (w *workReader) read(ctx context.Context, s *summary) {
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	defer cancel()
+	for _, part := range []struct {
+		name string
+		read func(context.Context, *summary) error
+	}{{"schedules", w.readSchedules}, {"processors", w.readProcessors}, {"alerts", w.readAlerts}} {
+		if err := part.read(ctx, s); err != nil && !errors.Is(err, dberr.ErrSchema) {
+			s.unread = append(s.unread, part.name)
+		}
+	}
+}
+
+func (w *workReader) readSchedules(ctx context.Context, s *summary) error {
+	all, err := cron.NewAdmin(w.backend, w.pool).List(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var now time.Time
+	if err := w.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return err
+	}
+	s.takeSchedules(all, now)
+	return nil
+}
+
+func (w *workReader) readProcessors(ctx context.Context, s *summary) error {
+	all, err := processor.NewAdmin(w.backend, w.pool).List(ctx)
+	s.takeProcessors(all)
+	return err
+}
+
+func (w *workReader) readAlerts(ctx context.Context, s *summary) error {
+	all, err := alerts.List(ctx, w.backend, w.pool)
+	s.takeAlerts(all)
+	return err
+}
+
+// overdueAfter is how long after a tick a schedule that has not handled it is overdue.
+const overdueAfter = time.Minute
+
+// overdue returns for how long a tick of a schedule has waited to be handled, or false if
+// none has waited for too long.
+func overdue(s cron.Status, now time.Time) (time.Duration, bool) {
+	if s.Paused || s.HandledUntil.IsZero() {
+		return 0, false
+	}
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return 0, false // a problem of the schedule
+	}
+	expression, err := cron.Parse(s.Expression, zone)
+	if err != nil {
+		return 0, false
+	}
+	tick := expression.Next(s.HandledUntil)
+	late := now.Sub(tick) - s.Jitter
+	return late, !tick.IsZero() && late > overdueAfter
+}
+
+func (s *summary) takeSchedules(all []cron.Status, now time.Time) {
+	var failing, late, broken []lack
+	for _, one := range all {
+		switch after, isLate := overdue(one, now); {
+		case one.Paused:
+		case one.Problem != nil:
+			broken = append(broken, lack{one.Name, -1})
+		case isLate:
+			late = append(late, lack{one.Name, after})
+		}
+		if !one.Paused && one.FailedInRow > 0 {
+			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, inRow(one.FailedInRow)), -1})
+		}
+	}
+	slices.SortStableFunc(late, longest)
+	s.add("failing_schedule", "schedule fails", "schedules fail", failing)
+	s.add("overdue_schedule", "schedule is overdue", "schedules are overdue", late)
+	s.add("invalid_schedule", "schedule cannot run", "schedules cannot run", broken)
+}
+
+func (s *summary) takeProcessors(all []processor.Status) {
+	var failed, failing, waiting, letters []lack
+	for _, one := range all {
+		switch {
+		case one.Status == "failed":
+			failed = append(failed, lack{one.Name, -1})
+		case one.Status == "paused":
+		case one.Errors > 0:
+			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, inRow(int64(one.Errors))), -1})
+		}
+		if one.Status == "active" && !one.Led && one.Behind > 0 {
+			waiting = append(waiting, lack{fmt.Sprintf("%s (%s)", one.Name, plural(int(one.Behind), "event", "events")), -1})
+		}
+		if one.DeadLetters > 0 {
+			letters = append(letters, lack{fmt.Sprintf("%s (%d)", one.Name, one.DeadLetters), -1})
+		}
+	}
+	s.add("failed_processor", "processor stopped after errors", "processors stopped after errors", failed)
+	s.add("failing_processor", "processor fails", "processors fail", failing)
+	s.add("waiting_processor", "processor has events and no leader", "processors have events and no leader", waiting)
+	s.add("dead_letters", "processor has dead letters", "processors have dead letters", letters)
+}
+
+// takeAlerts takes the alerts that fire and are not silenced, the worst first.
+func (s *summary) takeAlerts(all []alerts.Status) {
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b alerts.Status) int {
+		return cmp.Compare(slices.Index(alerts.Severities, b.Severity), slices.Index(alerts.Severities, a.Severity))
+	})
+	var firing []lack
+	for _, rule := range all {
+		loud := func(a alerts.Alert) bool { return a.State == alerts.Firing && a.SilencedBy == "" }
+		if slices.ContainsFunc(rule.Alerts, loud) {
+			firing = append(firing, lack{fmt.Sprintf("%s (%s)", rule.Name, rule.Severity), -1})
+		}
+	}
+	s.add("firing_alert", "alert fires", "alerts fire", firing)
+}
+
+func inRow(n int64) string {
+	if n == 1 {
+		return "the last time"
+	}
+	return fmt.Sprintf("%d times in a row", n)
+}
+
+// longest orders lacks by their length, the longest first.
+func longest(a, b lack) int { return cmp.Compare(b.lasted, a.lasted) }
+
+// fault is something that is wrong, with what it concerns.
+type fault struct {
+	kind         string
+	one, several string // the verb phrase of the sentence
+	of           []lack
+}
+
+func (s *summary) add(kind, one, several string, of []lack) {
+	if len(of) > 0 {
+		s.faults = append(s.faults, fault{kind, one, several, of})
+	}
+}
+
+// text is the fault as a part of a sentence.
+func (f fault) text() string {
+	return plural(len(f.of), f.one, f.several) + ": " + lacks(f.of)
+}
+
+// problemRecord is a fault as printed in JSON.
+type problemRecord struct {
+	Kind  string   `json:"kind"`
+	Count int      `json:"count"`
+	Names []string `json:"names"` // at most maxProblemNames
+}
+
+// maxProblemNames is how many names of a problem are printed in JSON.
+const maxProblemNames = 100
+
+// problems returns all that is not well.
+func (s summary) problems() []problemRecord {
+	all := []problemRecord{}
+	add := func(kind string, names []string) {
+		if len(names) > 0 {
+			all = append(all, problemRecord{kind, len(names), names[:min(len(names), maxProblemNames)]})
+		}
+	}
+	add("vacant_role", namesOf(s.vacant))
+	add("leader_without_session", s.lost)
+	add("foreign_role", s.foreign)
+	add("dead_node", namesOf(s.dead))
+	for _, f := range s.faults {
+		add(f.kind, namesOf(f.of))
+	}
+	add("unreadable", s.unread)
+	return all
+}
+
+// namesOf returns what is missing as texts that can be printed.
+func namesOf(all []lack) []string {
+	var names []string
+	for _, l := range all {
+		names = append(names, console.Flatten(l.name))
+	}
+	return names
+}

@@ -111,3 +111,26 @@ func TestAlertsHaveLinks(t *testing.T) {
 		t.Errorf("the caller's alerts changed: %+v", read[0].Links)
 	}
 }
+
+// The pages of a role and of a node have their links, with the time of what they show.
+func TestPagesHaveLinks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{Title: "eu", Links: []Link{
+		{onRole, "Logs", "https://logs/{role}?node={node}&at={time}"}, {onNode, "Graphs", "https://graphs/{node}?at={time}&in={cluster}"},
+	}})
+	const hostile = `javascript:"a b`
+	node, _ := w.node("api 1", hostile)
+	w.led(hostile, "api 1")
+	role := get[struct {
+		Role  roleRecord
+		Links []LinkAddress
+	}](w, "/api/role?name="+escaped(hostile))
+	want := "https://logs/javascript%3A%22a%20b?node=api%201&at=" + url.QueryEscape(role.Role.Began.UTC().Format(time.RFC3339))
+	if len(role.Links) != 1 || role.Links[0].URL != want {
+		t.Errorf("the role has %+v, want %s", role.Links, want)
+	}
+	detail := get[nodeDetail](w, "/api/node?id="+node.ID().String())
+	if len(detail.Links) != 1 || !strings.HasPrefix(detail.Links[0].URL, "https://graphs/api%201?at=20") || !strings.HasSuffix(detail.Links[0].URL, "&in=eu") {
+		t.Errorf("the node has %+v", detail.Links)
+	}
+}

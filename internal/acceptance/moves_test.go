@@ -80,6 +80,9 @@ func TestLoopsAndNodesMoveOneByOne(t *testing.T) {
 		"a pair":          {"1, 100", tenure.KeyPairRole(1, 100)},
 		"hash of a name":  {"hashtext('billing')", tenure.NamedRole("hashed").WithKey(hash)},
 		"a negative pair": {"-1, -100", tenure.KeyPairRole(-1, -100)},
+		"FORGE":           {"77306496745473", tenure.NamedRole("scheduler").WithKey(0x464F52470001)},
+		"Crablet, outbox": {"4856221667890123456", tenure.NamedRole("outbox").WithKey(4856221667890123456)},
+		"Crablet, views":  {"4856221667890123457", tenure.NamedRole("views").WithKey(4856221667890123457)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

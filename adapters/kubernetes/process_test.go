@@ -24,12 +24,17 @@ import (
 
 const childVariable = "TENURE_KUBERNETES_TEST"
 
-// childProcess is a process with one elector, which writes while it leads. It ends with
-// its standard input.
-type childProcess struct {
+// settings are what a child process is given.
+type settings struct {
 	DSN   string
 	Lease time.Duration
 	Hold  bool // the first write of each term waits for a line of the parent process
+}
+
+// childProcess is a process with one elector, which writes while it leads. It ends with
+// its standard input.
+type childProcess struct {
+	settings
 
 	pool    *pgxpool.Pool
 	leads   atomic.Bool
@@ -39,7 +44,7 @@ type childProcess struct {
 func runChild(given string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &childProcess{release: make(chan struct{})}
-	err := json.Unmarshal([]byte(given), c)
+	err := json.Unmarshal([]byte(given), &c.settings)
 	go children.Watch(0, children.Leads(c.leads.Load))
 	go func() {
 		defer cancel()
@@ -109,13 +114,13 @@ func (c *childProcess) write(ctx context.Context, term *tenure.Term, name string
 // crew is some child processes, and what they reported.
 type crew struct {
 	*testing.T
-	given  childProcess
+	given  settings
 	db     *pgx.Conn
 	writes children.Writes
 	all    []*children.Child
 }
 
-func newCrew(t *testing.T, given childProcess) *crew {
+func newCrew(t *testing.T, given settings) *crew {
 	t.Helper()
 	given.DSN = pgtest.Shared(t).Database(t)
 	c := &crew{T: t, given: given, db: pgtest.Conn(t, given.DSN)}
@@ -172,7 +177,7 @@ func (c *crew) written() []string {
 // succeeded is lost, and each writer loses at most the write in flight.
 func TestKilledProcesses(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, childProcess{})
+	c := newCrew(t, settings{})
 	for range 3 {
 		c.start()
 	}
@@ -203,7 +208,7 @@ func TestKilledProcesses(t *testing.T) {
 // written in a later term. When it resumes, the fence refuses its write.
 func TestPausedProcessCannotWrite(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, childProcess{Lease: 3 * time.Second, Hold: true})
+	c := newCrew(t, settings{Lease: 3 * time.Second, Hold: true})
 	stale := c.start()
 	if _, err := stale.Await(t.Context(), "held", time.Time{}); err != nil {
 		t.Fatal(err)

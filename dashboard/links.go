@@ -77,7 +77,7 @@ func (l Link) Check() error {
 		host = host[:end]
 	}
 	if strings.ContainsAny(host, `{}\`) || strings.ContainsAny(placeholder.ReplaceAllString(l.Template, ""), `{}\ "<>`) {
-		return invalid("the address may have placeholders only after the host, and no braces, quotes, spaces or backslashes besides")
+		return invalid("the address may have placeholders only after the host, and no other braces, no quotes, spaces or backslashes")
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func runChild(args []string) error {
 	return n.run(ctx)
 }
 
-// readOrders reads the orders of the parent process, which tell the node to write no more.
+// readOrders reads the orders of the parent process, one of which ends its writes.
 func (n *node) readOrders() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if lines.Text() == "quiet" {

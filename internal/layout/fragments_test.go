@@ -49,8 +49,9 @@ var knownImports = []string{
 	"github.com/jmoiron/sqlx", module + "/lease/store",
 }
 
-// notStubbed are errors about what a fragment leaves out or does not use.
-var notStubbed = regexp.MustCompile(`undefined: \w+$|declared and not used|imported (as \w+ )?and not used|label .* defined and not used|missing return`)
+// notStubbed are errors about what a fragment leaves out or does not use, and what the go
+// command says about modules that it has to fetch first.
+var notStubbed = regexp.MustCompile(`^go: downloading |undefined: \w+$|declared and not used|imported (as \w+ )?and not used|label .* defined and not used|missing return`)
 
 // TestGoFragmentsTypeCheck compiles every fragment. What it leaves out has the type of
 // commonNames, or none: an undefined name is no fault, and fits everywhere.

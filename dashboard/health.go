@@ -15,6 +15,8 @@ type health struct {
 	Since *time.Time `json:"since"`
 	// Incident is the id of the incident that the sentence describes, if any.
 	Incident string `json:"incident,omitempty"`
+	// Job is the processor or schedule that the sentence describes, if any.
+	Job *job `json:"job,omitempty"`
 }
 
 const (
@@ -79,8 +81,12 @@ func (p *snapshot) vacantSince() *time.Time {
 
 // seriousWork reports processors and schedules that fail again and again.
 func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
-	text := worst(p.work.troubles(critical))
-	return health{Level: critical, Sentence: text + alertsText(n)}, text != ""
+	return p.troubledWork(n, critical)
+}
+
+func (p *snapshot) troubledWork(n nowRecord, level string) (health, bool) {
+	text, about := p.work.worst(level)
+	return health{Level: level, Sentence: text + alertsText(n), Job: &about}, text != ""
 }
 
 // criticalAlert reports the first alert that fires and is critical.
@@ -118,8 +124,7 @@ func (p *snapshot) silence(n nowRecord) (health, bool) {
 
 // lightWork reports processors and schedules whose last attempt failed.
 func (p *snapshot) lightWork(n nowRecord) (health, bool) {
-	text := worst(p.work.troubles(warning))
-	return health{Level: warning, Sentence: text + alertsText(n)}, text != ""
+	return p.troubledWork(n, warning)
 }
 
 // firing reports alerts that are not critical.

@@ -76,6 +76,9 @@ func (p *snapshot) pace() time.Duration {
 			pace = min(pace, p.paceOf(m.Lease))
 		}
 	}
+	if len(p.work.Processors)+len(p.work.Schedules) > 0 {
+		pace = min(pace, workInterval)
+	}
 	return pace
 }
 

@@ -72,30 +72,32 @@ func (w *workRecord) judge() {
 	}
 }
 
-// troubles returns what is wrong with processors and schedules at a level.
-func (w *workRecord) troubles(level string) (texts []string) {
-	for _, p := range w.Processors {
-		if t := p.trouble(); t.level == level && t.text != "" {
-			texts = append(texts, t.text)
-		}
-	}
-	for _, s := range w.Schedules {
-		if t := s.trouble(); t.level == level && t.text != "" {
-			texts = append(texts, t.text)
-		}
-	}
-	return texts
+// job names a processor or a schedule.
+type job struct {
+	Kind string `json:"kind"` // processor or schedule
+	Name string `json:"name"`
 }
 
-// worst returns a sentence on the first of several troubles, and how many more there
-// are, or nothing.
-func worst(texts []string) string {
-	switch len(texts) {
-	case 0:
-		return ""
-	case 1:
-		return texts[0]
-	default:
-		return texts[0] + " " + count(len(texts)-1, "other job fails too.", "other jobs fail too.")
+// worst returns a sentence on the first processor or schedule that is in trouble at a
+// level, with how many more are, or nothing.
+func (w *workRecord) worst(level string) (text string, about job) {
+	others := -1
+	note := func(t trouble, kind, name string) {
+		if t.level != level || t.text == "" {
+			return
+		}
+		if others++; others == 0 {
+			text, about = t.text, job{kind, name}
+		}
 	}
+	for _, p := range w.Processors {
+		note(p.trouble(), "processor", p.Name)
+	}
+	for _, s := range w.Schedules {
+		note(s.trouble(), "schedule", s.Name)
+	}
+	if others > 0 {
+		text += " " + count(others, "other job fails too.", "other jobs fail too.")
+	}
+	return text, about
 }

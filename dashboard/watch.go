@@ -95,9 +95,10 @@ type watcher struct {
 	allAt         time.Time // when everything was read last
 	wholeAt       time.Time // when the last term of each role was
 	workAt        time.Time
-	readFrom      time.Time // terms and nodes are read from this time on, by the database's clock
-	rewound       bool      // readFrom is earlier than it was
-	work          string    // as published last
+	workTook      time.Duration // to read processors and schedules
+	readFrom      time.Time     // terms and nodes are read from this time on, by the database's clock
+	rewound       bool          // readFrom is earlier than it was
+	work          string        // as published last
 	alerts        string
 	told          string // incidents, as published last
 	incidents     regrouper
@@ -113,7 +114,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	defer cancel()
 	all := news || time.Since(w.allAt) >= allInterval
 	reading, err := w.read(limited, all)
-	if err == nil && time.Since(w.workAt) >= workInterval(news) {
+	if err == nil && w.workDue(news) {
 		w.readWork(limited)
 	}
 	if ctx.Err() != nil {

@@ -61,13 +61,31 @@ type runRecord struct {
 	Error       string     `json:"error"`
 }
 
-// workInterval is the minimum time between two reads: figures change with every batch
-// and run, so they are not read after every notification.
-func workInterval(news bool) time.Duration {
-	if news {
-		return 500 * time.Millisecond
+// The intervals of reads of processors and schedules. Their figures change with every
+// batch and run, so they are not read after every notification; failures cause none.
+const (
+	newsInterval = 500 * time.Millisecond // after a notification
+	workInterval = time.Second            // while there are any
+)
+
+// workDue reports whether to read processors and schedules: if there are any, every
+// second, or for a tenth of the time if reading takes longer.
+func (w *watcher) workDue(news bool) bool {
+	interval := allInterval
+	switch {
+	case news:
+		interval = newsInterval
+	case w.snapshot.hasWork():
+		interval = min(max(workInterval, 10*w.workTook), allInterval)
 	}
-	return allInterval
+	return time.Since(w.workAt) >= interval
+}
+
+// hasWork reports whether there is a processor or a schedule.
+func (p *snapshot) hasWork() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.work.Processors)+len(p.work.Schedules) > 0
 }
 
 // readWork reads processors, schedules and alerts, and publishes them if they have
@@ -76,6 +94,7 @@ func workInterval(news bool) time.Duration {
 func (w *watcher) readWork(ctx context.Context) {
 	w.workAt = time.Now()
 	work, err := w.readManagement(ctx)
+	w.workTook = time.Since(w.workAt)
 	if err != nil {
 		if !w.failed {
 			w.log.Warn("the dashboard cannot read processors and schedules", "error", err)

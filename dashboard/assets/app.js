@@ -92,7 +92,7 @@ live.addEventListener("now", (event) => {
   drawIncident();
   drawPages(path()[0]);
 });
-live.addEventListener("incidents", drawIncident);
+["incidents", "work"].forEach((kind) => live.addEventListener(kind, drawIncident));
 live.addEventListener("connection", (event) => {
   drawHealth();
   if (event.detail) check(); // it may be another process, or another version

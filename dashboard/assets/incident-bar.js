@@ -1,7 +1,9 @@
-// The incident under the banner: its extent, its state, and a link to its page.
+// The lines under the banner: the job that fails and the incident, each with its extent, its
+// present state, and the way to its page.
 
-import { updateElement, h, sign } from "./dom.js";
-import { count, duration, long, short, since } from "./format.js";
+import { pageLink } from "./address.js";
+import { updateElement, h, visibleName, sign } from "./dom.js";
+import { count, duration, long, short, since, until } from "./format.js";
 import { live, state } from "./live.js";
 import { incidentLink, kindOf, timed } from "./sentences.js";
 
@@ -26,20 +28,42 @@ export function outcome(i) {
   return `${over}${lasted > 0 ? `, after ${duration(lasted)}` : ""}`;
 }
 
-export function drawIncident() {
+// line is a part of the bar: its level, what it is, its text unless the banner has it, its
+// extent and state, and a link.
+const line = (level, shape, kind, text, facts, href, link) => h("div", { class: `is-${level}` }, sign(shape),
+  h("p", {}, h("b", {}, kind), text ? [": ", h("span", {}, text)] : "", h("span", { class: text ? "extent below" : "extent" }, facts.filter(Boolean).map((fact) => h("span", {}, fact)))),
+  h("a", { href }, link));
+
+function incidentLine() {
   const i = shownIncident();
-  if (!i) {
-    if (bar.childElementCount) bar.replaceChildren();
-    return;
-  }
+  if (!i) return null;
   const level = i.ended ? (i.unplanned ? "warning" : "faint") : i.unplanned || i.vacant ? "critical" : "warning";
-  const inBanner = state.now?.health.incident === i.id;
-  const next = h("div", { class: `is-${level}` }, sign(level === "faint" ? "ended" : level),
-    h("p", {}, h("b", {}, kindOf(i.kind)), inBanner ? "" : [": ", h("span", {}, timed(i.sentence))],
-      h("span", { class: inBanner ? "extent" : "extent below" }, h("span", {}, extent(i)), h("span", {}, outcome(i)), i.ended ? h("span", {}, `${short(since(i.ended))} ago`) : "")),
-    h("a", { href: incidentLink(i.id) }, "What happened"));
-  if (!bar.childElementCount) bar.append(next);
-  else updateElement(bar.firstElementChild, next);
+  const inBanner = state.now?.health.incident === i.id; // by the banner
+  return line(level, level === "faint" ? "ended" : level, kindOf(i.kind), inBanner ? "" : timed(i.sentence),
+    [extent(i), outcome(i), i.ended ? `${short(since(i.ended))} ago` : ""], incidentLink(i.id), "What happened");
+}
+
+// waiting states what waits for a processor that fails, and whether it tries again.
+const waiting = (p) => [p.behind ? `${count(p.behind, "event")} wait${p.behind === 1 ? "s" : ""}${p.waiting_since ? `, the oldest for ${long(since(p.waiting_since))}` : ""}` : "", p.dead_letters ? count(p.dead_letters, "dead letter") : "",
+  p.status === "failed" ? "stopped: an operator must retry, skip or rewind" : p.next_attempt_at ? `next attempt ${until(p.next_attempt_at)}` : "next attempt now"];
+
+// runs states how many runs of a schedule failed, and when it runs next.
+const runs = (s) => [s.failures ? count(s.failures, "failed run") : "", s.next ? `next run ${until(s.next)}` : "no further run"];
+
+// jobLine is about the processor or schedule that the banner describes.
+function jobLine() {
+  const job = state.now?.health.job;
+  if (!job || !state.work) return null;
+  const processor = job.kind === "processor";
+  const about = (processor ? state.work.processors : state.work.schedules).find((one) => one.name === job.name);
+  if (!about) return null;
+  return line(about.level, about.level, processor ? "Processor" : "Schedule", "", [...(processor ? waiting(about) : runs(about)), ["role ", h("bdi", {}, visibleName(about.role))]], pageLink(job.kind, job.name), "Details");
+}
+
+export function drawIncident() {
+  const lines = [jobLine(), incidentLine()].filter(Boolean);
+  while (bar.childElementCount > lines.length) bar.lastElementChild.remove();
+  lines.forEach((next, i) => (bar.children[i] ? updateElement(bar.children[i], next) : bar.append(next)));
 }
 
 live.addEventListener("stale", drawIncident);

@@ -23,6 +23,9 @@ const patience = 30 * time.Second
 var images = flag.String("images", "", "folder to write screenshots of all pages to")
 
 func TestMain(m *testing.M) {
+	if settings := os.Getenv(childVariable); settings != "" {
+		os.Exit(runChild(settings))
+	}
 	flag.Parse()
 	pgtest.Main(&withBrowser{m})
 }

@@ -28,12 +28,19 @@ type world struct {
 	user    string      // whom something before the dashboard knows
 	schema  string
 	url     string // with / at its end
+
+	replicas []*tenure.Node // the oldest first
 }
 
 // newWorld makes an installation, has prepare fill it, and serves a dashboard.
 func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
 	t.Helper()
-	i := postgrestest.New(t, "all")
+	return newWorldOn(t, postgrestest.New(t, "all"), config, prepare)
+}
+
+// newWorldOn is newWorld with an installation that exists.
+func newWorldOn(t *testing.T, i *postgrestest.Installation, config dashboard.Config, prepare func(*world)) *world {
+	t.Helper()
 	w := &world{Installation: i, pool: i.Pool, schema: i.Schema, backend: i.Backend}
 	if prepare != nil {
 		prepare(w)

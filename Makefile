@@ -40,7 +40,7 @@ PARALLEL ?= 8
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -102,6 +102,9 @@ docs-check: ## build the site of the documents in bin/site and check its links, 
 
 docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
+
+pictures: prerequisites ## take the pictures of incidents in docs/images/incidents, on a machine without other load
+	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreTold' ./internal/browser
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)

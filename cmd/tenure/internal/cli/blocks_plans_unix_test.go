@@ -15,7 +15,7 @@ const (
 const ownCertificate = `openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out tls.pem -days 1 -subj /CN=localhost 2>/dev/null
 chmod 600 key.pem`
 
-const someUser = `echo "a long password" | tenure serve password anna --access operator >>tenure.toml`
+const someUser = `echo "a password of an operator" | tenure serve password anna --access operator >>tenure.toml`
 
 // appUser makes the user that the documents give rights to.
 const appUser = `psql -q "$DATABASE_URL" -c "DO 'BEGIN CREATE ROLE app; EXCEPTION WHEN duplicate_object OR unique_violation THEN END'"`
@@ -86,9 +86,9 @@ var plans = map[string]plan{
 	"tenure serve --config tenure.toml --listen 0.0.0.0:8080 --tls-cert tls.pem --tls-key key.pem --login-required": {
 		setup: ownCertificate + "\n" + someUser, until: "serving",
 	},
-	"tenure serve password anna --access operator >>tenure.toml": {input: "a long password\n"},
+	"tenure serve password anna --access operator >>tenure.toml": {input: "a password of an operator\n"},
 	"tenure serve password anna --access operator >>tenure.toml\ntenure serve --config tenure.toml --listen 0.0.0.0:8080 --tls-cert tls.pem --tls-key key.pem --login-required": {
-		setup: ownCertificate, input: "a long password\n", until: "serving", whole: true,
+		setup: ownCertificate, input: "a password of an operator\n", until: "serving", whole: true,
 	},
 	"tenure run --role billing --listen :8080": {until: "acquired|works", beside: true, bare: true},
 	"curl localhost:8080/v1/nodes/api-2":       {until: "data:", whole: true, code: -1},
@@ -98,15 +98,16 @@ var plans = map[string]plan{
 	"tenure agent --dsn postgres://app@db/app --socket /run/tenure/agent.sock": {until: "is ready|acquired|works", beside: true},
 	"tenure cluster status\ntenure cluster status --watch -o json":             {until: "api-1"},
 	"tenure cron run --config tenure.toml":                                     {until: "follower"},
-	"tenure health":                                                            {setup: "tenure health --url http://127.0.0.1:8080/healthz", code: 2},
+	"tenure cron remove backup --yes":                                          {setup: "tenure cron add backup-noon --job backup --expr '0 12 * * *'"},
+	"tenure health":                                                            {setup: "TENURE_LISTEN=127.0.0.1:8080; export TENURE_LISTEN"},
 	"tenure migrate grants --user app":                                         {skip: "the rights of a user of the whole server, which other tests change at the same time: TestGrants tries them"},
 	"tenure processor rewind balances --to 742:1031":                           {confirm: true},
 	"tenure processor skip mails --at 742:1031":                                {confirm: true},
 	"tenure proxy --role billing --listen :5433 --to-port 5432":                {until: "forwarding"},
-	"tenure retire --role billing-old":                                         {setup: "tenure run --role billing-old --once -- true", confirm: true, bare: true},
+	"tenure retire --role billing-old":                                         {setup: "tenure run --role billing-old --once -- true", bare: true},
 	"tenure role rekey billing=0x464F52470001":                                 {setup: "tenure run --role billing --once -- true", confirm: true, bare: true},
 	"tenure run --dsn postgres://app@db/app --role billing":                    {until: "acquired|works"},
 	"tenure serve --dsn postgres://app@db/app --listen :8080":                  {until: "serving"},
-	"tenure serve password anna --access operator":                             {input: "a long password\n"},
+	"tenure serve password anna --access operator":                             {input: "a password of an operator\n"},
 	"tenure status --role billing\ntenure status --watch":                      {until: "billing"},
 }

@@ -36,13 +36,13 @@ var (
 const untilSignal = "echo works; exec sleep 1000"
 
 // exampleFile is the configuration file that the documents name.
-const exampleFile = `[alerts.notifications.slack]
-url = "URL"
-[[alerts]]
+const exampleFile = `[[alerts]]
 name = "no_leader"
 condition = "sum(tenure_leader{role='billing'}) == 0"
 annotations = { summary = "no leader" }
 notify = ["slack:#ops"]
+[alerts.notifications.slack]
+url = "URL"
 [[cron]]
 name = "backup"
 schedule = "0 0 29 2 *"
@@ -154,7 +154,7 @@ func (s *stage) addSchedule() {
 	})
 	run := s.place.trigger(s.T, "backup")
 	s.place.awaitRun(s.T, "backup", run)
-	s.replace("--run 42", fmt.Sprint("--run ", run))
+	s.replace("--run 42", fmt.Sprint("--run ", run), "cron remove backup ", "cron remove backup-noon ") // its node runs the other one
 }
 
 // addProcessors starts processors of which one fails at an event and one has dead letters.
@@ -162,7 +162,7 @@ func (s *stage) addProcessors() {
 	s.Helper()
 	config := func(name string, poison processor.PoisonPolicy) processor.Config {
 		return processor.Config{
-			Name: name, Poison: poison, MaxAttempts: 1, PollInterval: 10 * time.Millisecond,
+			Name: name, Poison: poison, MaxAttempts: 1, BatchSize: 1, PollInterval: 10 * time.Millisecond,
 			Handle: func(_ context.Context, _ pgx.Tx, batch []processor.Event) error {
 				for _, event := range batch {
 					if string(event.Data) == "13" && name != "orders" {

@@ -139,8 +139,8 @@ func TestFaultyBlockFails(t *testing.T) {
 	}
 }
 
-// lineEnd is the end of a command, with its comment.
-var lineEnd = regexp.MustCompile(`(?m)\s*(?:\s#.*)?$`)
+// lineEnd is a command that asks, and its comment.
+var lineEnd = regexp.MustCompile(`(?m)(^tenure (?:migrate|processor|role) .*?)(?:\s+#.*)?$`)
 
 // command is a line with a single command.
 var command = regexp.MustCompile(`^(?:tenure|curl) [^|&>\n]*\n$`)
@@ -172,7 +172,9 @@ type stage struct {
 // run fails the test unless a block runs as planned.
 func (s *stage) run(p plan, text string) {
 	s.Helper()
-	if p.setup != "" {
+	if p.setup != "" && p.until == "" {
+		text = p.setup + "\n" + text
+	} else if p.setup != "" {
 		if err := s.try(plan{}, p.setup+"\n"); err != nil {
 			s.Fatalf("setup: %v", err)
 		}
@@ -191,7 +193,7 @@ func (s *stage) adapt(text string) string {
 func (s *stage) try(p plan, text string) error {
 	text = s.adapt(text)
 	if p.confirm {
-		text = lineEnd.ReplaceAllString(text, " --yes")
+		text = lineEnd.ReplaceAllString(text, "$1 --yes")
 	}
 	if p.until == "" {
 		sh := s.start("set -e\n"+text, p.input)

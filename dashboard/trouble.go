@@ -1,6 +1,9 @@
 package dashboard
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // seriousFailures is after how many failures in a row a schedule or processor is
 // shown as critical.
@@ -33,7 +36,7 @@ func (p processorRecord) trouble() trouble {
 func (s scheduleRecord) trouble() trouble {
 	level, reason := critical, ""
 	if s.Last != nil {
-		reason = s.Last.Error
+		reason = cmp.Or(s.Last.Error, s.LastError)
 	}
 	switch {
 	case s.Paused:
@@ -60,6 +63,25 @@ func withError(text, reason string) string {
 		text += ": " + quotedUpTo(reason, mostErrorRunes)
 	}
 	return text + "."
+}
+
+// keepErrors takes the errors of failing schedules from an earlier record: a run in
+// progress has none yet.
+func (w *workRecord) keepErrors(before workRecord) {
+	known := map[string]string{}
+	for _, s := range before.Schedules {
+		known[s.Name] = s.LastError
+	}
+	for i := range w.Schedules {
+		s := &w.Schedules[i]
+		switch {
+		case s.FailedInRow == 0:
+		case s.Last != nil && s.Last.Error != "":
+			s.LastError = s.Last.Error
+		default:
+			s.LastError = known[s.Name]
+		}
+	}
 }
 
 // judge sets the levels of processors and schedules.

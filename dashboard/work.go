@@ -44,6 +44,7 @@ type scheduleRecord struct {
 	Failures    int64      `json:"failures"`
 	FailedInRow int64      `json:"failed_in_row"`
 	Problem     string     `json:"problem"`
+	LastError   string     `json:"last_error"` // of the runs that failed in a row, if known
 	Last        *runRecord `json:"last"`
 	Level       string     `json:"level"` // good, warning or critical
 }
@@ -101,7 +102,9 @@ func (w *watcher) readWork(ctx context.Context) {
 		}
 		work = w.snapshot.workNow()
 	}
-	w.failed = err != nil
+	if w.failed = err != nil; !w.failed {
+		work.keepErrors(w.snapshot.workNow())
+	}
 	alerts := []Alert{}
 	if w.config.Alerts != nil {
 		if alerts, err = w.config.Alerts(ctx); err != nil {

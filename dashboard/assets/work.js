@@ -38,7 +38,7 @@ function processorRow(p) {
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
   const state = () => scheduleState(s);
-  const errorText = s.problem || (s.failed_in_row ? s.last?.error : "");
+  const errorText = s.problem || (s.failed_in_row ? s.last_error : "");
   return h("tr", {},
     cell("", name(s.name, pageLink("schedule", s.name)), h("div", { class: "narrow" }, state()), errorText ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(errorText)) : null),
     cell("wide", state()),

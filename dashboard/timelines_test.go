@@ -25,6 +25,7 @@ func TestManyViewersReadEachRoleOnce(t *testing.T) {
 		SELECT 'role-' || i, 1, 'role-' || i, node_id, node_name, incarnation, lease_ms, acquired_at FROM {terms}, generate_series(1, $1) i`, viewers)
 	w.board.notify()
 	w.await("all roles are shown", func() bool { return w.board.snapshot.now().Roles == viewers+1 })
+	node := get[list[nodeRecord]](w, "/api/nodes").Rows[0].ID.String()
 	open := func() int64 {
 		before := w.statements.Load()
 		var group sync.WaitGroup
@@ -33,7 +34,7 @@ func TestManyViewersReadEachRoleOnce(t *testing.T) {
 				role := fmt.Sprintf("role-%d", i+1)
 				for _, page := range []string{
 					"session", "now", "roles?limit=100", "events?limit=30", "failovers?limit=1", "role?name=" + role, "timeline?role=" + role, "terms?role=" + role,
-					"nodes", "events?kind=node", "events", "failovers",
+					"nodes", "events?kind=node", "events", "failovers", "node?id=" + node, "incidents", "lanes", "audit",
 				} {
 					answer := httptest.NewRecorder()
 					w.board.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/"+page, http.NoBody))

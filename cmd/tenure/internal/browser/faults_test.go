@@ -51,7 +51,7 @@ var (
 	drained    = told{`api-1 was drained at ` + at + `, asked by anna`, moved, ledAgain}
 	stopped    = told{`api-1 stopped at ` + at, `Its 10 roles moved to api-[23]`, ledAgain}
 	replaced   = told{`3 nodes were replaced from ` + at + ` to ` + at + `: api-1, api-2 and api-3`, `Their \d\d roles moved to`, ledAgain}
-	unreadable = told{`The database cannot be read since ` + at, `10 roles stand still if their nodes cannot reach it either`, `Database down \d+ s`}
+	unreadable = told{`The database cannot be read since ` + at, `10 roles stand still if their nodes cannot reach it either`, `Database down \d+ (s|min)`}
 	outage     = told{`No node reached the database from ` + at + ` to ` + at, `10 roles stood still for up to`, `over, after \d`}
 	poisoned   = told{`webhooks failed.*: the receiver answered 400`, `[23] events wait`, `next attempt|stopped: an operator must`}
 	failing    = told{`rotate-keys failed.*: exit status 3`, `\d+ failed runs?`, `next run`}

@@ -93,7 +93,7 @@ const textInView = `(() => {
 		range.selectNodeContents(text);
 		const boxes = [...range.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
 		const inView = (box) => box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth &&
-			document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)?.contains(text);
+			document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === text.parentElement;
 		if (boxes.length && boxes.every(inView)) seen.push(text.data);
 	}
 	const joined = seen.join(" ").replace(/[\u2066-\u2069]/g, "").replace(/\s+/g, " ").replace(/ ([.,:;)])/g, "$1").replace(/\( /g, "(");

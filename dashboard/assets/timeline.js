@@ -2,13 +2,12 @@
 // leader. It is drawn on a canvas; the table beside it shows the same data as text.
 
 import { h, visibleName } from "./dom.js";
-import { parameter, setParameters } from "./address.js";
 import { get } from "./api.js";
 import { truncate, prepare, showTip } from "./canvas.js";
 import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
 
 const lane = 26, axis = 24, maxLanes = 14; // pixels, and lanes
-const minSpan = 2_000, maxSpan = 3.2e11; // milliseconds in view
+const minSpan = 2_000; // milliseconds in view
 
 export function timeline(role) {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
@@ -16,16 +15,7 @@ export function timeline(role) {
   tip.hidden = true;
   const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below shows the same data." }, canvas, tip);
   let span = 3_600_000, end = null; // end null: now
-  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = false, loading, keeping, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
-
-  // The range that a user chose is in the address: its seconds, and its end unless that is now.
-  const given = Number(parameter("span")) * 1000;
-  if (given >= minSpan && given <= maxSpan) {
-    span = given;
-    end = Date.parse(parameter("end")) || null;
-    moved = true;
-  }
-  const keepRange = () => setParameters({ span: +(span / 1000).toFixed(3), end: end === null ? "" : new Date(end).toISOString() });
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
   const to = () => end ?? now() + span * 0.02;
   const from = () => to() - span;
@@ -47,19 +37,12 @@ export function timeline(role) {
     loading = setTimeout(load, wait);
   }
 
-  // show is for the range that no user chose.
-  function show(nextSpan, nextEnd) {
+  function move(nextSpan, nextEnd) {
+    moved = true;
     span = Math.min(Math.max(nextSpan, minSpan), Math.max(everything(), 3_600_000) * 1.2);
     end = nextEnd === null || nextEnd >= now() ? null : nextEnd;
     schedule();
     reload();
-  }
-
-  function move(nextSpan, nextEnd) {
-    moved = true;
-    show(nextSpan, nextEnd);
-    clearTimeout(keeping);
-    keeping = setTimeout(keepRange, 120); // browsers limit how often the address changes
   }
 
   function zoom(factor, at = 0.5) {
@@ -222,7 +205,7 @@ export function timeline(role) {
     if (end === null) schedule();
     if (end === null && to() > loadedTo) reload(0);
   }, 1000);
-  load().then(() => { if (view.first && !moved) show(Math.min(everything(), 86_400_000), null); });
+  load().then(() => { if (view.first && !moved) move(Math.min(everything(), 86_400_000), null); });
 
   const preset = (text, milliseconds) => h("button", { type: "button", class: "quiet compact", onclick: () => move(milliseconds ?? everything(), null) }, text);
   const tools = h("div", { role: "group", "aria-label": "Range of the timeline" },
@@ -233,5 +216,5 @@ export function timeline(role) {
     vacantSince = since;
     schedule();
   };
-  return { element, tools, reload, setVacant, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); clearTimeout(keeping); observer.disconnect(); } };
+  return { element, tools, reload, setVacant, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
 }

@@ -23,18 +23,6 @@ func TestAddressKeepsSearchAndOrder(t *testing.T) {
 	p.await("the filter is set", `document.querySelector("select").value === "node" && document.querySelector('input[type="search"]').value === "api-4"`)
 	p.visit("#/timeline?range=86400")
 	p.await("the range is set", `document.querySelector("select").value === "86400"`)
-	p.visit("#/role/scheduler?sort=term")
-	const lanes = `document.querySelector(".timeline canvas")?.getBoundingClientRect().height > 110` // that of three lanes, which an empty one has too
-	p.await("the timeline is there", lanes)
-	value[bool](p, `([...document.querySelectorAll("main button")].find((button) => button.innerText === "7 d").click(), true)`)
-	p.await("the range is in the address", `location.hash === "#/role/scheduler?sort=term&span=604800"`)
-	value[bool](p, `document.querySelector(".timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }))`)
-	p.await("so is its end", `location.hash.match(/&span=604800&end=20\S+Z$/)`)
-	address := value[string](p, `location.hash`)
-	p.do("open it again", chromedp.Navigate("about:blank"), chromedp.Navigate(w.url+address))
-	p.await("the timeline is there again", lanes)
-	value[bool](p, `document.querySelector(".timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "+", bubbles: true }))`)
-	p.await("zooming begins with that range", `location.hash.match(/&span=362880&end=20\S+Z$/)`)
 	for _, hash := range []string{"#/nothing", "#/nodes/x", "#/node", "#/constructor"} {
 		p.visit(hash)
 		p.shows("There is no such page.")

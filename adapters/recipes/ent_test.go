@@ -3,7 +3,7 @@ package recipes
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -38,8 +38,10 @@ func newEntWriter(conn *sql.DB) (write, error) {
 			if err := tx.Query(ctx, query, args, &rows); err != nil {
 				return err
 			}
-			if id, err := entsql.ScanInt64(rows); err != nil || id == 0 {
-				return fmt.Errorf("the insert returned the id %d, %v", id, err)
+			if id, err := entsql.ScanInt64(rows); err != nil {
+				return err
+			} else if id == 0 {
+				return errors.New("the insert returned no id")
 			}
 			if err := rows.Close(); err != nil {
 				return err

@@ -15,7 +15,7 @@ type Block struct {
 
 var (
 	fence = regexp.MustCompile("^([ \\t]*)```([\\w-]*)")
-	// indentedCode is no paragraph of a list: those begin with at most three spaces here.
+	// indentedCode is the first line of a block. It is no item of a list.
 	indentedCode = regexp.MustCompile(`^( {4,})(?:[^\s*|-]|\*/)`)
 	codeBlock    = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$")
 	code         = regexp.MustCompile("(?ms)^[ \\t]*```.*?\\n[ \\t]*```[ \\t]*$|`[^`\n]*`")
@@ -62,7 +62,7 @@ func Indented(page string) []Block {
 		case open == nil && marks != nil && empty:
 			found = append(found, Block{Line: number + 1})
 			open, indentation = &found[len(found)-1], marks[1]
-		case open != nil && marks == nil:
+		case open != nil && !strings.HasPrefix(line, indentation):
 			open = nil
 		}
 		if empty = strings.TrimSpace(line) == ""; open != nil && !empty {

@@ -17,8 +17,8 @@ func TestBlocksAreFound(t *testing.T) {
 }
 
 func TestIndentedBlocksAreFound(t *testing.T) {
-	page := "# One\n\n    a \\\n      b\n\n    c\n\nText\n    no code\n\n1. Step:\n\n       d\n\n   ```sh\n\n       no\n   ```\n"
-	want := []Block{{"", "a \\\n  b\nc\n", 3}, {"", "d\n", 13}}
+	page := "# One\n\n    a \\\n      -b\n\n    c\n\nText\n    no code\n\n1. Step:\n\n       d\n\n   ```sh\n\n       no\n   ```\n"
+	want := []Block{{"", "a \\\n  -b\nc\n", 3}, {"", "d\n", 13}}
 	if got := Indented(page); !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

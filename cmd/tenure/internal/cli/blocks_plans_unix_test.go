@@ -75,7 +75,7 @@ var plans = map[string]plan{
 	"tenure status                                        # every slot is a role":                                           {skip: "which node has room for a slot is not known in advance"},
 	"tenure run --password-command 'aws rds generate-db-auth-token …' --role billing -- ./billing":                          {until: "works"},
 	`tenure migrate --dsn "$OWNER_DSN"`:                                                                                     {setup: appUser},
-	"tenure migrate mode leases       # or: sessions":                                                                       {confirm: true, bare: true},
+	"tenure migrate mode leases       # or: sessions":                                                                       {bare: true},
 	"tenure status\ntenure top\ntenure status --watch":                                                                      {skip: "tenure top needs a terminal, on which TestTop runs it"},
 	"tenure migrate down --to 0":                                                                                            {confirm: true, bare: true, whole: true},
 	"tenure run --role billing --address 10.0.0.7 -- ./billing --port 5432     # on each machine":                           {until: "works|forwarding"},

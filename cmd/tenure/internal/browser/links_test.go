@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/exactly-one/tenure"
@@ -41,7 +40,7 @@ func TestLinksToOtherSitesAreShown(t *testing.T) {
 			t.Errorf("%s has the links %q, want %s", page, got, want)
 		}
 	}
-	if title := value[string](p, `document.title`); strings.Contains(title, "broken") {
+	if value[string](p, `document.title`) == "broken" {
 		t.Error("a name became markup")
 	}
 }

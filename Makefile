@@ -104,7 +104,7 @@ docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
 
 pictures: prerequisites ## take the pictures of incidents in docs/images/incidents, on a machine without other load
-	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreTold' ./internal/browser
+	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,16 +44,16 @@ const (
 )
 
 var (
-	crashed    = told{`api-1 crashed at ` + at, moved, ledAgain}
-	fellSilent = told{`api-1 fell silent at ` + at, moved, ledAgain}
-	silent     = told{`api-1 is silent|` + fellSilent.cause, `10 roles are still led|` + moved, `until the lease ends|` + ledAgain} // on a busy machine, the lease may have ended
-	drained    = told{`api-1 was drained at ` + at + `, asked by anna`, moved, ledAgain}
-	stopped    = told{`api-1 stopped at ` + at, `Its 10 roles moved to api-[23]`, ledAgain}
-	replaced   = told{`3 nodes were replaced from ` + at + ` to ` + at + `: api-1, api-2 and api-3`, `Their \d\d roles moved to`, ledAgain}
-	unreadable = told{`The database cannot be read since ` + at, `10 roles stand still if their nodes cannot reach it either`, `Database down \d+ (s|min)`}
-	outage     = told{`No node reached the database from ` + at + ` to ` + at, `10 roles stood still for up to`, `over, after \d`}
-	poisoned   = told{`webhooks failed.*: the receiver answered 400`, `[23] events wait`, `next attempt|stopped: an operator must`}
-	failing    = told{`rotate-keys failed.*: exit status 3`, `\d+ failed runs?`, `next run`}
+	crashed    = shown{`api-1 crashed at ` + at, moved, ledAgain}
+	fellSilent = shown{`api-1 fell silent at ` + at, moved, ledAgain}
+	silent     = shown{`api-1 is silent|` + fellSilent.cause, `10 roles are still led|` + moved, `until the lease ends|` + ledAgain} // on a busy machine, the lease may have ended
+	drained    = shown{`api-1 was drained at ` + at + `, requested by anna`, moved, ledAgain}
+	stopped    = shown{`api-1 stopped at ` + at, `Its 10 roles moved to api-[23]`, ledAgain}
+	replaced   = shown{`3 nodes were replaced from ` + at + ` to ` + at + `: api-1, api-2 and api-3`, `Their \d\d roles moved to`, ledAgain}
+	unreadable = shown{`The database cannot be read since ` + at, `10 roles stand still if their nodes cannot reach it either`, `Database down \d+ (s|min)`}
+	outage     = shown{`No node reached the database from ` + at + ` to ` + at, `10 roles stood still for up to`, `over, after \d`}
+	poisoned   = shown{`webhooks failed.*: the receiver answered 400`, `[23] events wait`, `next attempt|stopped: an operator must`}
+	failing    = shown{`rotate-keys failed.*: exit status 3`, `\d+ failed runs?`, `next run`}
 )
 
 // tenants are the roles of which a fault stops the leader.
@@ -96,7 +95,7 @@ func freeze(t *testing.T) (*world, func()) {
 	process := w.process("api-1", shortLease)
 	w.standbys(w.member("api-1"))
 	return w, func() {
-		if err := process.Signal(syscall.SIGSTOP); err != nil {
+		if err := process.Stop(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 // bare is a dashboard without anything to configure.
 var bare = dashboard.Config{}
 
-// told is what the first page must show without scrolling: regular expressions for the cause, the extent
+// shown is what the first page must show without scrolling: regular expressions for the cause, the extent
 // and the present state.
-type told struct{ cause, extent, state string }
+type shown struct{ cause, extent, state string }
 
 // fault is something that happens to an installation, and what a user who opens the dashboard must see.
 type fault struct {
@@ -27,14 +27,14 @@ type fault struct {
 	arrange func(*testing.T) (w *world, begin func())
 	// then happens some time after the fault.
 	then map[time.Duration]func(*world)
-	// What is told after 1, 10 and 60 seconds.
-	early, later, late told
+	// What is shown after 1, 10 and 60 seconds.
+	early, later, late shown
 }
 
-// TestFaultsAreToldWithoutScrolling: 1, 10 and 60 seconds after each of eight faults, the first page
+// TestFaultsAreShownWithoutScrolling: 1, 10 and 60 seconds after each of eight faults, the first page
 // shows the cause, the extent and the present state without scrolling, at a desk and on a phone. With
 // TENURE_WRITE_PICTURES=1 it writes the pictures in docs/images/incidents.
-func TestFaultsAreToldWithoutScrolling(t *testing.T) {
+func TestFaultsAreShownWithoutScrolling(t *testing.T) {
 	browser(t)
 	if os.Getenv(writePictures) != "" {
 		if err := os.MkdirAll(incidentPictures, 0o755); err != nil {
@@ -61,8 +61,8 @@ func (f fault) follow(t *testing.T) {
 	for after, happens := range f.then {
 		steps[after] = func() { happens(w) }
 	}
-	for after, wanted := range map[time.Duration]told{time.Second: f.early, 10 * time.Second: f.later, time.Minute: f.late} {
-		steps[after] = func() { p.tells(f.name, began, after, wanted) }
+	for after, wanted := range map[time.Duration]shown{time.Second: f.early, 10 * time.Second: f.later, time.Minute: f.late} {
+		steps[after] = func() { p.expectShown(f.name, began, after, wanted) }
 	}
 	var order []time.Duration
 	for after := range steps {
@@ -80,8 +80,8 @@ func (f fault) follow(t *testing.T) {
 	}
 }
 
-// tells fails the test unless the page tells all of it, at a desk and on a phone.
-func (p *page) tells(name string, began time.Time, after time.Duration, wanted told) {
+// expectShown fails the test unless the page shows all of it, at a desk and on a phone.
+func (p *page) expectShown(name string, began time.Time, after time.Duration, wanted shown) {
 	p.Helper()
 	for _, device := range []struct {
 		name string
@@ -102,14 +102,14 @@ func (p *page) tells(name string, began time.Time, after time.Duration, wanted t
 				p.Errorf("%s, %v after the fault, %s: the %s, %q, is not in view; in view is:\n%s", name, after, device.name, what, pattern, text)
 			}
 		}
-		p.Logf("%s, %v after the fault: told on the %s after %v", name, after, device.name, at.Round(time.Millisecond))
+		p.Logf("%s, %v after the fault: shown on the %s after %v", name, after, device.name, at.Round(time.Millisecond))
 		p.writePicture(fmt.Sprintf("%s-%02ds-%s", name, int(after.Seconds()), device.name))
 	}
 	p.do("desk", chromedp.EmulateViewport(1360, 900))
 }
 
 // textWith returns the text in view when it has all of what is wanted, or at the end.
-func (p *page) textWith(wanted told, end time.Time) string {
+func (p *page) textWith(wanted shown, end time.Time) string {
 	p.Helper()
 	return value[string](p, fmt.Sprintf(`new Promise((done) => {
 		const end = performance.now() + %d, wanted = [%s, %s, %s].map((pattern) => new RegExp(pattern));

@@ -49,12 +49,14 @@ schedule = "0 0 29 2 *"
 command = "true"
 `
 
+// servesHTTP matches blocks that ask a server.
+var servesHTTP = regexp.MustCompile(`(localhost|127\.0\.0\.1):8080/`)
+
 // needs are the parts of an installation that blocks use, by what the blocks say.
 var needs = []struct {
 	mentions *regexp.Regexp
 	add      func(*stage)
 }{
-	{regexp.MustCompile(`(localhost|127\.0\.0\.1):8080/`), (*stage).addServer},
 	{regexp.MustCompile(`tenure (node|step-down|role|history|status|cluster)|/v1/(nodes|leaders|elections)`), (*stage).addNodes},
 	{regexp.MustCompile(`tenure cron (list|history|next [a-z]|trigger|backfill|pause|resume|change|add|reset|remove)|/v1/schedules`), (*stage).addSchedule},
 	{regexp.MustCompile(`tenure processor|/v1/processor`), (*stage).addProcessors},
@@ -71,6 +73,9 @@ func newStage(t *testing.T, text string, bare bool) *stage {
 	port := fmt.Sprint("127.0.0.1:", freePort(t))
 	s.replace("localhost:8080", port, "127.0.0.1:8080", port, "0.0.0.0:8080", port, " :8080", " "+port,
 		" :5433", fmt.Sprint(" 127.0.0.1:", freePort(t)), " :8081", fmt.Sprint(" 127.0.0.1:", freePort(t)))
+	if !bare && servesHTTP.MatchString(text) {
+		s.addServer(text)
+	}
 	for _, need := range needs {
 		if !bare && need.mentions.MatchString(text) {
 			need.add(s)
@@ -138,9 +143,13 @@ func (s *stage) addNodes() {
 	s.replace("forget 3f2a91c0", "forget "+nodeNamed(s.T, seen, "old-1").ID.String(), " 3f2a ", " "+id+" ")
 }
 
-// addServer starts a node that serves HTTP.
-func (s *stage) addServer() {
+// addServer starts a node that serves HTTP, or tenure serve if the block asks for schedules or processors.
+func (s *stage) addServer(text string) {
 	s.Helper()
+	if strings.Contains(text, "/v1/schedules") {
+		served(launch(s.T, s.place.with("serve", "--listen", s.adapt("localhost:8080"), "--token-file", filepath.Join(s.folder, "token"), "--log-level", "info")...))
+		return
+	}
 	s.place.run(s.T, "--name", "http-1", "--role", "billing", "--role", "http",
 		"--listen", s.adapt("localhost:8080"), "--token-file", filepath.Join(s.folder, "token")).await("acquired")
 }

@@ -208,18 +208,23 @@ func (s *stage) try(p plan, text string) error {
 		if !p.whole && strings.HasPrefix(line, "#") {
 			continue
 		}
+		text := line
 		if command.MatchString(line) { // the shell would end before it
-			line = "exec " + line
+			text = "exec " + line
 		}
-		sh := s.start(line, p.input)
+		sh := s.start(text, p.input)
 		if err := sh.await(p.until); err != nil {
 			return sh.explain(err)
 		}
 		begun = append(begun, sh)
-		if p.beside {
+		end := sh.terminate
+		switch {
+		case p.beside && !command.MatchString(line): // it ends without a signal
+			end = sh.ends
+		case p.beside:
 			continue
 		}
-		if err := sh.terminate(p.code); err != nil {
+		if err := end(p.code); err != nil {
 			return sh.explain(err)
 		}
 	}

@@ -67,16 +67,21 @@ func (l Link) Check() error {
 			return invalid("%s is not known here; a link on a %s may contain {%s}", found, l.On, strings.Join(known, "}, {"))
 		}
 	}
-	// A value must not change the host, so the address without values is checked.
-	bare, err := url.Parse(placeholder.ReplaceAllString(l.Template, "x"))
-	if err != nil || bare.Host == "" || bare.User != nil || bare.Scheme != "https" && bare.Scheme != "http" || !printable.IsText(l.Template) {
+	return checkAddress(l.Template)
+}
+
+// checkAddress checks the address of a link. A value must not change the host, so the
+// address without values is checked.
+func checkAddress(template string) error {
+	bare, err := url.Parse(placeholder.ReplaceAllString(template, "x"))
+	if err != nil || bare.Host == "" || bare.User != nil || bare.Scheme != "https" && bare.Scheme != "http" || !printable.IsText(template) {
 		return invalid("the address must begin with https:// or http:// and a host, without a user")
 	}
-	host := strings.SplitN(l.Template, "/", 4)[2]
+	host := strings.SplitN(template, "/", 4)[2]
 	if end := strings.IndexAny(host, "?#"); end >= 0 {
 		host = host[:end]
 	}
-	if strings.ContainsAny(host, `{}\`) || strings.ContainsAny(placeholder.ReplaceAllString(l.Template, ""), `{}\ "<>`) {
+	if strings.ContainsAny(host, `{}\`) || strings.ContainsAny(placeholder.ReplaceAllString(template, ""), `{}\ "<>`) {
 		return invalid("the address may have placeholders only after the host, and no other braces, no quotes, spaces or backslashes")
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,7 +180,7 @@ func measureMemory(ctx context.Context, b *bench, c cost) (costRecord, error) {
 	}
 	var r costRecord
 	for _, process := range b.children {
-		status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process.PID()), "status"))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.PID()))
 		if errors.Is(err, os.ErrNotExist) {
 			r.NotMeasured = "this system has no /proc"
 			return r, nil

@@ -75,12 +75,19 @@ func (o options) validate(rest []string) error {
 		return errors.New("-slow and -rest must be positive")
 	case o.crowd < 0:
 		return errors.New("-crowd must not be negative")
+	case len(o.commands) > 0 && !besideSupported:
+		return errors.New("-beside needs Linux")
+	}
+	return o.validateFrom()
+}
+
+// validateFrom checks the options of a run that reads results instead of measuring.
+func (o options) validateFrom() error {
+	switch {
 	case o.from != "" && o.plot == "" && !o.check:
 		return errors.New("-from needs -plot or -check")
 	case o.from != "" && (o.json != "" || len(o.commands) > 0):
 		return errors.New("-from makes no run: leave out -json and -beside")
-	case len(o.commands) > 0 && !besideSupported:
-		return errors.New("-beside needs Linux")
 	}
 	return nil
 }

@@ -11,11 +11,9 @@ const (
 	elsewhere = "it needs what a test machine lacks: "
 )
 
-// ownCertificate makes the files of a server with TLS, and a user.
+// ownCertificate makes the files of a server with TLS.
 const ownCertificate = `openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out tls.pem -days 1 -subj /CN=localhost 2>/dev/null
 chmod 600 key.pem`
-
-const someUser = `echo "a password of an operator" | tenure serve password anna --access operator >>tenure.toml`
 
 // appUser makes the user that the documents give rights to.
 const appUser = `psql -q "$DATABASE_URL" -c "DO 'BEGIN CREATE ROLE app; EXCEPTION WHEN duplicate_object OR unique_violation THEN END'"`

@@ -1,6 +1,7 @@
 // Audit: who did what, the latest first.
 
 import { h, name, panel, prose } from "./dom.js";
+import { parameter, setParameters } from "./address.js";
 import { get } from "./api.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
@@ -13,7 +14,7 @@ function what(e) {
 }
 
 export default function audit(page) {
-  const filter = { search: "" };
+  const filter = { search: parameter("search") };
   const table = list({
     label: "Actions of operators, the latest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "No operator has changed anything.",
     columns: [
@@ -26,7 +27,8 @@ export default function audit(page) {
     fetch: (offset, limit) => get("audit", { offset, limit, search: filter.search }),
   });
   const find = h("input", { type: "search", placeholder: "Find a user, action or name", "aria-label": "Find a user, action or name" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); table.refreshSoon(); });
+  find.value = filter.search;
+  find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); table.refreshSoon(); });
   page.replaceChildren(h("h1", { class: "visually-hidden" }, "Audit"), panel("Audit", [find], table.element));
   const tick = setInterval(table.redraw, 1000);
   return {

@@ -23,11 +23,15 @@ func TestAddressKeepsSearchAndOrder(t *testing.T) {
 	p.await("the filter is set", `document.querySelector("select").value === "node" && document.querySelector('input[type="search"]').value === "api-4"`)
 	p.visit("#/timeline?range=86400")
 	p.await("the range is set", `document.querySelector("select").value === "86400"`)
+	p.visit("#/audit?search=anna")
+	p.await("the search is set", `document.querySelector('input[type="search"]').value === "anna"`)
+	p.do("search for another", chromedp.SendKeys(`input[type="search"]`, "b"))
+	p.await("it is in the address", `location.hash === "#/audit?search=annab"`)
 	for _, hash := range []string{"#/nothing", "#/nodes/x", "#/node", "#/constructor"} {
 		p.visit(hash)
 		p.shows("There is no such page.")
 	}
-	for hash, text := range map[string]string{"#/node/x": "No node with this id is known.", "#/schedule/%ff": "No schedule of this name", "#/processor/x": "No processor of this name"} {
+	for hash, text := range map[string]string{"#/node/x": "No node with this id is known.", "#/schedule/%ff": "No schedule with this name", "#/processor/x": "No processor with this name"} {
 		p.visit(hash)
 		p.shows(text)
 	}

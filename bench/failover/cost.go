@@ -38,7 +38,7 @@ var costs = []cost{
 }
 
 // crowded is the most nodes that share a process.
-const crowded = 50
+var crowded = 50
 
 // settlePeriod is how long nodes rest before they are measured: three check intervals, in
 // which candidates find out who leads.

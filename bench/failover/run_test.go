@@ -46,13 +46,17 @@ func TestRunRecordsItsRounds(t *testing.T) {
 		if f.Summary == nil || f.Summary.Rounds != 2 || len(f.Rounds) != 2 || f.Summary.Ratio == nil || len(f.Beside) != len(o.commands) {
 			t.Fatalf("%s: got %+v, want two rounds beside the bare waiter and %d other systems", f.Fault, f, len(o.commands))
 		}
+		noticed := 0
 		for _, one := range f.Rounds {
 			if one.Took <= 0 || one.Cause == "" || one.Facts.Tries < 1 || one.Facts.Trying <= 0 {
 				t.Errorf("%s: got %+v, want a round with its cause and at least one attempt", f.Fault, one)
 			}
-			if f.Fault == "sigkill" && one.Facts.Noticed == nil {
-				t.Errorf("%s: got %+v, want when the server noticed the death", f.Fault, one)
+			if one.Facts.Noticed != nil {
+				noticed++
 			}
+		}
+		if f.Fault == "sigkill" && noticed == 0 { // the server logs a death when the locks are free, which can be after a round
+			t.Errorf("%s: got %+v, want when the server noticed the death", f.Fault, f.Rounds)
 		}
 		for _, other := range f.Beside {
 			if len(other.Took) != 2 || other.Failed != "" {

@@ -101,6 +101,7 @@ func TestWatchdogFollowsTheSession(t *testing.T) {
 		t.Error("the watchdog was fed without a session")
 	}
 	server.Start(t)
+	manager.await("STATUS=Leads billing (term ") // a node that ends before that reports the loss
 	manager.await("WATCHDOG=1")
 	node.signal(syscall.SIGTERM)
 	manager.await("STOPPING=1")

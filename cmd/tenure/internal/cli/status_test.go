@@ -219,4 +219,11 @@ func TestStatusCoversInstalledFeaturesOnly(t *testing.T) {
 	if !strings.Contains(text, "; alerts cannot be read.") {
 		t.Errorf("as a user who may not read alerts: %s", text)
 	}
+	migrations := pgx.Identifier{place.schema, "tenure_migrations"}.Sanitize()
+	if _, err := conn.Exec(t.Context(), "INSERT INTO "+migrations+" (feature, version) VALUES ('alerts', 1000)"); err != nil {
+		t.Fatal(err)
+	}
+	if newer := place.status(t); newer.Well || !strings.HasSuffix(newer.Summary, "; alerts cannot be read.") {
+		t.Errorf("with tables of a newer release: %+v", newer)
+	}
 }

@@ -3,7 +3,6 @@ package roles
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cron"
-	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -28,17 +27,21 @@ type workReader struct {
 // must not wait for them longer.
 const workTimeout = 2 * time.Second
 
-// read adds to a summary what is wrong with schedules, processors and alerts. What
-// cannot be read is named; what is not installed is not.
+// read adds to a summary what is wrong with schedules, processors and alerts. It names the
+// features that it cannot read, and skips those that are not installed.
 func (w *workReader) read(ctx context.Context, s *summary) {
 	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
+	versions, err := schema.Of(w.backend).Versions(ctx, w.pool)
 	for _, part := range []struct {
-		name string
-		read func(context.Context, *summary) error
+		feature string
+		read    func(context.Context, *summary) error
 	}{{"schedules", w.readSchedules}, {"processors", w.readProcessors}, {"alerts", w.readAlerts}} {
-		if err := part.read(ctx, s); err != nil && !errors.Is(err, dberr.ErrSchema) {
-			s.unread = append(s.unread, part.name)
+		if err == nil && versions[part.feature].Present == 0 {
+			continue
+		}
+		if err != nil || part.read(ctx, s) != nil {
+			s.unread = append(s.unread, part.feature)
 		}
 	}
 }

@@ -272,3 +272,16 @@ func TestOutcomeStatesHowLongItTook(t *testing.T) {
 		t.Errorf("%q", message)
 	}
 }
+
+// A notification delays no read: its last check comes when the next read is due, or earlier.
+func TestNotificationDelaysNoRead(t *testing.T) {
+	t.Parallel()
+	for looked := range len(recheckDelays) + 1 {
+		if pause := pauseAfter(looked, time.Second, time.Millisecond); pause > time.Second {
+			t.Errorf("the pause after %d reads is %v; want at most that without a notification", looked, pause)
+		}
+	}
+	if pause := pauseAfter(0, time.Second, time.Second); pause != 2*time.Second {
+		t.Errorf("the pause after a read of 1s is %v, want 2s", pause)
+	}
+}

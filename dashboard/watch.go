@@ -39,12 +39,8 @@ func (d *Dashboard) watch(ctx context.Context) {
 		began := time.Now()
 		w.poll(ctx, looked < len(recheckDelays))
 		took := time.Since(began)
-		pause := d.snapshot.pace()
-		if looked < len(recheckDelays) {
-			pause = max(recheckDelays[looked], 2*took) // reading takes at most a third of the time
-			looked++
-		}
-		timer.Reset(pause)
+		timer.Reset(pauseAfter(looked, d.snapshot.pace(), took))
+		looked = min(looked+1, len(recheckDelays))
 		select {
 		case <-d.wake:
 			looked = 0
@@ -56,6 +52,16 @@ func (d *Dashboard) watch(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// pauseAfter returns the pause before the next read, after so many reads since a
+// notification. It is never longer than without one, and reading takes at most a third of
+// the time.
+func pauseAfter(looked int, pace, took time.Duration) time.Duration {
+	if looked == len(recheckDelays) {
+		return pace
+	}
+	return max(min(recheckDelays[looked], pace), 2*took)
 }
 
 // sleep waits, and reports whether the context has not ended.

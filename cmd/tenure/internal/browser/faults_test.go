@@ -234,5 +234,10 @@ func failingSchedule(t *testing.T) (*world, func()) {
 	w.Await("it runs", func() bool {
 		return postgrestest.Value[int64](w.Installation, "SELECT count(*) FROM {runs} WHERE state = 'succeeded'") > 0
 	})
-	return w, func() { broken.Store(true) }
+	return w, func() {
+		broken.Store(true)
+		w.Await("a run fails", func() bool {
+			return postgrestest.Value[int64](w.Installation, "SELECT count(*) FROM {runs} WHERE state = 'failed'") > 0
+		})
+	}
 }

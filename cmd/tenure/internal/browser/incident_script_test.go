@@ -55,8 +55,8 @@ func (f fault) follow(t *testing.T) {
 	p := w.open("")
 	p.await("it is live", isLive)
 	p.settle()
-	began := time.Now()
 	begin()
+	began := time.Now()
 	steps := map[time.Duration]func(){}
 	for after, happens := range f.then {
 		steps[after] = func() { happens(w) }

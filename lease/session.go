@@ -194,7 +194,7 @@ func errSessionEnded() error {
 
 // tablesGone adds tenure.ErrSuperseded to an error that reports missing tables:
 // the next node creates new ones, in which this session has no row, and leads.
-// If the file at the path is another one, it says that instead.
+// If the path has another file, the error states that instead.
 func (s *session) tablesGone(err error) error {
 	if !errors.Is(err, dberr.ErrSchema) {
 		return err

@@ -112,7 +112,7 @@ func TestDocumentedBlocksRun(t *testing.T) {
 }
 
 // TestFaultyBlockFails: a block that fails, prints the wrong text, or does not end when it
-// is told to is noticed.
+// should is noticed.
 func TestFaultyBlockFails(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -149,7 +149,7 @@ var command = regexp.MustCompile(`^(?:tenure|curl) [^|&>\n]*\n$`)
 type plan struct {
 	skip  string // the reason why it cannot run here
 	setup string // runs before it
-	bare  bool   // it gets no nodes and no rows besides the tables
+	bare  bool   // it gets no nodes, and tables without rows
 	input string // its standard input
 	code  int    // its exit code, -1 for the end by a signal
 	// confirm answers yes to what its commands ask.

@@ -132,8 +132,8 @@ type ElectionConfig struct {
 	// GroupLimit. Default: no group and no limit.
 	Group      string
 	GroupLimit int
-	// NoReacquire stops the election after a loss or a step-down instead of
-	// campaigning again.
+	// NoReacquire stops the election after a loss, a step-down or an attempt that fails
+	// with an error of the database, instead of campaigning again.
 	NoReacquire bool
 }
 

@@ -255,13 +255,14 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
 	started := e.State() == Stopped
+	failures := e.attempt.totalFailures // before Start, whose attempt is the one that counts
 	n.mu.Unlock()
 	if started {
 		if err := e.Start(context.WithoutCancel(ctx)); err != nil {
 			return nil, err
 		}
 	}
-	term, err := e.tryOnce(ctx)
+	term, err := e.tryOnce(ctx, failures)
 	if err != nil && started {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.StopTimeout)
 		defer cancel()
@@ -270,10 +271,10 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	return term, err
 }
 
-func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
+// tryOnce waits for a term, or for an attempt that fails after so many failures.
+func (e *Election) tryOnce(ctx context.Context, failures uint64) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
-	failures := e.attempt.totalFailures
 	e.attempt.nextAt, e.attempt.notBefore, e.attempt.yieldUntil = 0, 0, 0
 	e.polledUntil = n.clock.Now().Mono + n.cfg.CheckInterval
 	n.wakeSessionLocked()
@@ -423,9 +424,9 @@ func (n *Node) validateTarget(target uuid.UUID) error {
 }
 
 // beginStepDownLocked starts the release of the current term, if this node
-// leads.
+// leads. A term whose trust has ended is lost instead.
 func (e *Election) beginStepDownLocked(why termEnd) {
-	if e.State() != Leading {
+	if e.State() != Leading || !e.term.Valid() {
 		return
 	}
 	e.steppingDown = true

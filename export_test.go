@@ -15,3 +15,6 @@ func EndAttempts(e *Election) {
 	e.attempt.err = nil
 	e.wakeLocked()
 }
+
+// EndTrust ends trust in a term's session as the engine does before it takes the node's mutex.
+func EndTrust(t *Term) { _ = t.session.trust.end(ErrSessionLost) }

@@ -28,7 +28,8 @@ type Work func(ctx context.Context, term *Term) error
 // after a delay that grows with each such term; see [ElectionConfig].WorkRetry.
 //
 // Run returns ErrAlreadyStarted if the election is already started, and an
-// error that matches ErrStopped if a retry strategy gives up.
+// error that matches ErrStopped and its cause if a retry strategy gives up or, with
+// NoReacquire, an attempt fails with an error of the database.
 func (e *Election) Run(ctx context.Context, work Work) error {
 	run, err := e.start(ctx, modeRun)
 	if err != nil {
@@ -135,7 +136,7 @@ func (e *Election) lead(term *Term, work Work) (early bool, failed error) {
 		e.requestStopLocked(endreason.Resigned, ErrResigned)
 		return false, nil
 	}
-	early = e.term == term && !term.stopRequested && !term.ended.Load()
+	early = e.term == term && !term.stopRequested && term.Valid()
 	if failed != nil {
 		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
 		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
@@ -171,7 +172,7 @@ func (e *Election) takeTermLocked(r electionRun) *Term {
 	for {
 		select {
 		case term := <-r.terms:
-			if !term.stopRequested && !term.ended.Load() {
+			if !term.stopRequested && term.Valid() {
 				return term
 			}
 			term.clearMain()
@@ -197,8 +198,9 @@ func (e *Election) stopAndWait(r electionRun) {
 // caller works under the term's context and calls [Term.Resign] when the work
 // has returned, even if the term was lost. The election stops after the term.
 // Campaign returns the context's error if ctx ends first, ErrAlreadyStarted if
-// the election is already started, and an error that matches ErrStopped if the
-// retry strategy gives up or the election is shut down. Once it has returned a
+// the election is already started, and an error that matches ErrStopped if an
+// attempt fails with an error of the database, the retry strategy gives up or the
+// election is shut down. Once it has returned a
 // term, the end of ctx has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	run, err := e.start(ctx, modeCampaign)
@@ -228,7 +230,7 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	n := e.node
 	n.mu.Lock()
 	campaign := e.mode == modeCampaign
-	if e.term == term && !term.ended.Load() {
+	if e.term == term && term.Valid() {
 		if campaign {
 			e.requestStopLocked(endreason.Resigned, ErrResigned)
 		} else {

@@ -138,6 +138,50 @@ func TestStandbyLeadsWhenWorkFails(t *testing.T) {
 	})
 }
 
+// TestLostTermIsNoFailureOfWork: trust ends, and the work returns, before the engine has ended
+// the term.
+func TestLostTermIsNoFailureOfWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		failures := 0
+		e, rec := elect(t, node, tenure.ElectionConfig{WorkRetry: retry.Func(func(retry.Failure) (time.Duration, bool) {
+			failures++
+			return time.Hour, true
+		})})
+		terms := 0
+		err := e.Run(t.Context(), func(ctx context.Context, term *tenure.Term) error {
+			if terms++; terms == 2 {
+				return tenure.Done
+			}
+			time.AfterFunc(time.Second, db.last().kill) // the engine ends the term
+			tenure.EndTrust(term)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		wantError(t, "Run", err, nil)
+		want(t, "failures", failures, 0)
+		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
+	})
+}
+
+// TestResigningLostTermIsALoss: trust ends, and the caller resigns, before the engine has ended
+// the term.
+func TestResigningLostTermIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		time.AfterFunc(time.Second, db.last().kill) // the engine ends the term
+		tenure.EndTrust(term)
+		wantError(t, "Resign", term.Resign(t.Context()), nil)
+		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
+	})
+}
+
 // Terms that were lost early do not end a series of failures; a long term does.
 func TestWorkRetryBeginsAgainAfterLongTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -319,6 +363,36 @@ func TestTryAcquireMakesOneAttempt(t *testing.T) {
 		healthy, err := e.LeaderHealthy(t.Context())
 		want(t, "healthy", healthy, true)
 		want(t, "error", err, nil)
+	})
+}
+
+// TestTryAcquireReturnsCauseOfFailure: the attempt can fail, and stop the election, before
+// TryAcquire waits for it.
+func TestTryAcquireReturnsCauseOfFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		db := newDatabase()
+		db.prepare = func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult { return &tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: broken} }
+		}
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{NoReacquire: true})
+		for range 1000 {
+			_, err := e.TryAcquire(t.Context())
+			if !errors.Is(err, broken) {
+				t.Fatalf("got error %v, want %v", err, broken)
+			}
+		}
+		_ = e.Start(t.Context())
+		_, err := e.WaitForLeadership(t.Context())
+		wantError(t, "WaitForLeadership", err, broken)
+		wantError(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }), broken)
+		_, err = e.Campaign(t.Context())
+		wantError(t, "Campaign", err, broken)
+		db.last().set(func(c *conn) { c.failAcquire = errGone })
+		err = e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil })
+		wantError(t, "Run on a session that ends", err, tenure.ErrConnection)
 	})
 }
 

@@ -102,6 +102,9 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	for _, action := range actions {
 		e.performLocked(action, term, err)
 	}
+	if from == Acquiring && input == fsm.DbError && to == Stopped {
+		e.err = err
+	}
 	if to == Stopped && from != Stopped {
 		e.cleanUpLocked()
 	}

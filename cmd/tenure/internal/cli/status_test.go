@@ -89,7 +89,8 @@ func TestStatusShowsForeignHolders(t *testing.T) {
 		}
 	}
 	text := invoke(t, place.with("status", "--key", "51")...).want(t, console.ExitDone).stdout
-	if !strings.HasPrefix(text, "No role is led; another program holds 1 role: key:51") || !strings.Contains(text, "key:51  foreign") || !strings.Contains(text, "psql") {
+	if !strings.HasPrefix(text, "No role is led; another program holds 1 role: key:51") || !strings.Contains(text, "; nodes and outages cannot be read.\nNodes are not known: the schema ") ||
+		!strings.Contains(text, "key:51  foreign") || !strings.Contains(text, "psql") {
 		t.Errorf("table:\n%s", text)
 	}
 }
@@ -127,6 +128,43 @@ func TestOutageIsNamed(t *testing.T) {
 	age("2 h")
 	if text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout; strings.Contains(text, outage) {
 		t.Errorf("status two hours later: %s", text)
+	}
+}
+
+// A user who may not read outages learns that they are not known, and why. Without
+// that sentence, status would claim that there was none.
+func TestStatusNamesOutagesThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "one").await("acquired")
+	user, conn := "blind_"+place.schema, place.server.Conn(t)
+	quoted, schema := pgx.Identifier{user}.Sanitize(), pgx.Identifier{place.schema}.Sanitize()
+	for _, statement := range []string{
+		"CREATE ROLE " + quoted + " LOGIN",
+		"GRANT USAGE ON SCHEMA " + schema + " TO " + quoted,
+		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + quoted,
+		"REVOKE SELECT ON " + pgx.Identifier{place.schema, "tenure_node_history"}.Sanitize() + " FROM " + quoted,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(args ...string) result {
+		return invoke(t, append(args, "--dsn", place.server.DSNFor(user, "postgres"), "--schema", place.schema)...).want(t, console.ExitDone)
+	}
+	const cause = "\nOutages are not known: a privilege is missing: read outages: "
+	text := as("status").stdout
+	if !strings.HasPrefix(text, "The role billing is led; 1 node is alive; outages cannot be read."+cause) || !strings.Contains(text, "table tenure_node_history") {
+		t.Errorf("status: %s", text)
+	}
+	var status roles.StatusRecord
+	as("status", "-o", "json").decode(t, &status)
+	if status.Well || len(status.Problems) != 1 || status.Problems[0].Kind != "unreadable" || status.Problems[0].Names[0] != "outages" ||
+		len(status.Problems[0].Causes) != 1 || !strings.Contains(status.Problems[0].Causes[0], "tenure_node_history") {
+		t.Errorf("JSON: %+v", status)
+	}
+	if text := as("history").stdout; !strings.HasPrefix(text, cause[1:]) || !strings.Contains(text, "\nbilling ") {
+		t.Errorf("history: %s", text)
 	}
 }
 

@@ -147,10 +147,17 @@ func (c *historyCommand) run(ctx context.Context) error {
 		return err
 	}
 	outages, err := c.outagesOf(ctx, backend, query, terms)
-	if err != nil {
+	var before []string
+	switch {
+	case unreadable(err):
+		before = append(before, notRead{"outages", err}.sentence())
+	case err != nil:
 		return err
 	}
-	return c.printTerms(terms, outages)
+	for _, outage := range outages {
+		before = append(before, outageSentence(outage, now))
+	}
+	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 
 func (c *historyCommand) checkFlags() error {
@@ -182,11 +189,6 @@ func (c *historyCommand) printRegistry(ctx context.Context, query history.Query)
 	return c.printNodes(ctx, backend, query)
 }
 
-func (c *historyCommand) printTerms(terms []history.Term, outages []history.Outage) error {
-	now := time.Now()
-	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, outages, now) })
-}
-
 func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
 	for i, t := range terms {
@@ -201,10 +203,10 @@ func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 	return record
 }
 
-// fillTerms shows terms after the outages of the same time.
-func fillTerms(page *console.Page, terms []history.Term, outages []history.Outage, now time.Time) {
-	for _, outage := range outages {
-		page.Paragraph(outageSentence(outage, now))
+// fillTerms shows terms after the sentences on outages of the same time.
+func fillTerms(page *console.Page, terms []history.Term, outages []string, now time.Time) {
+	for _, sentence := range outages {
+		page.Paragraph(sentence)
 	}
 	if len(outages) > 0 {
 		page.Line("")

@@ -2,14 +2,12 @@ package roles
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 )
 
@@ -19,17 +17,13 @@ type outageReader interface {
 }
 
 // readOutages returns the outages that a query selects; none if the backend records
-// none, or the user may not read them.
+// none.
 func readOutages(ctx context.Context, backend connect.Backend, query history.Query) ([]history.Outage, error) {
 	reader, ok := backend.(outageReader)
 	if !ok {
 		return nil, nil
 	}
-	outages, err := reader.Outages(ctx, query)
-	if errors.Is(err, dberr.ErrPrivilege) || errors.Is(err, dberr.ErrSchema) {
-		return nil, nil
-	}
-	return outages, err
+	return reader.Outages(ctx, query)
 }
 
 // maxShownOutages is how many outages precede a table of terms.

@@ -56,7 +56,10 @@ func fillReading(page *console.Page, reading live.Reading[status]) {
 // all the time.
 func settled(of status) string {
 	shown := of.record
-	seen := StatusRecord{Problems: shown.Problems, Roles: append([]roleRecord{}, shown.Roles...)}
+	seen := StatusRecord{Problems: of.summary.problems(), Roles: append([]roleRecord{}, shown.Roles...)}
+	for i := range seen.Problems {
+		seen.Problems[i].Causes = nil // an error can name a port or a time
+	}
 	for i, role := range seen.Roles {
 		if role.Leader != nil {
 			leader := *role.Leader

@@ -29,7 +29,7 @@ type summary struct {
 	dead    []lack // nodes, the shortest silence first
 	outages []history.Outage
 	faults  []fault  // of schedules, processors and alerts
-	unread  []string // what could not be read
+	unread  []notRead
 	now     time.Time
 }
 
@@ -37,6 +37,12 @@ type summary struct {
 type lack struct {
 	name   string
 	lasted time.Duration // negative if it is not known
+}
+
+// notRead is something that could not be read, with the reason.
+type notRead struct {
+	what  string
+	cause error
 }
 
 // outageAge is how long an outage is shown after its end.
@@ -58,19 +64,23 @@ func summarize(ctx context.Context, backend connect.Backend, work *workReader, h
 		found, err := roster.Read(ctx, source)
 		switch {
 		case unreadable(err):
-			return s, nil
+			s.unread = append(s.unread, notRead{"nodes", err})
 		case err != nil:
 			return s, err
+		default:
+			s.takeNodes(found.Members)
 		}
-		s.takeNodes(found.Members)
 	}
 	var err error
 	s.outages, err = readOutages(ctx, backend, history.Query{Since: s.now.Add(-outageAge), Limit: 1})
+	if unreadable(err) {
+		s.unread, err = append(s.unread, notRead{"outages", err}), nil
+	}
 	return s, err
 }
 
 // unreadable reports an error that concerns a table which the user may not read, or
-// which does not exist: the summary omits what is in it.
+// which does not exist: the summary says that it does not know what is in it.
 func unreadable(err error) bool {
 	return errors.Is(err, dberr.ErrPrivilege) || errors.Is(err, dberr.ErrSchema)
 }
@@ -145,6 +155,13 @@ func (s summary) fill(page *console.Page) {
 	for _, o := range s.outages {
 		page.Paragraph(outageSentence(o, s.now))
 	}
+	for _, u := range s.unread {
+		page.Paragraph(u.sentence())
+	}
+}
+
+func (u notRead) sentence() string {
+	return fmt.Sprintf("%s%s are not known: %v.", strings.ToUpper(u.what[:1]), u.what[1:], u.cause)
 }
 
 // sentence is one line that names what is not well.
@@ -163,7 +180,7 @@ func (s summary) sentence() string {
 		parts = append(parts, f.text())
 	}
 	if len(s.unread) > 0 {
-		parts = append(parts, strings.Join(s.unread, " and ")+" cannot be read")
+		parts = append(parts, strings.Join(namesOfUnread(s.unread), " and ")+" cannot be read")
 	}
 	return strings.Join(parts, "; ") + "."
 }

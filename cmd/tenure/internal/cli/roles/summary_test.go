@@ -108,7 +108,7 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 			Alerts: []alerts.Alert{{State: alerts.Pending}, {State: alerts.Firing, SilencedBy: silencedBy}},
 		}
 	}
-	s := summary{now: now, unread: []string{"alerts"}}
+	s := summary{now: now, unread: []notRead{{"alerts", errors.New("no privilege\x1b[2J")}}}
 	s.takeRoles(led("a", "b"), false)
 	s.takeSchedules([]cron.Status{failing, paused, broken, jitter, every("well", 30*time.Minute), every("late", 4*time.Hour)}, now)
 	s.takeProcessors([]processor.Status{

@@ -63,7 +63,8 @@ func TestHistoryTableFitsItsWidth(t *testing.T) {
 			Reason: history.EndLeaseExpired, By: "operator@bastion.example.com", PrecedingVacancy: -1, PrecedingSilence: -1,
 		},
 	}
-	outages := []history.Outage{{Began: noon.Add(-40 * time.Second), Ended: noon.Add(-2 * time.Second), Roles: []string{"a", "b"}}}
+	outage := history.Outage{Began: noon.Add(-40 * time.Second), Ended: noon.Add(-2 * time.Second), Roles: []string{"a", "b"}}
+	outages := []string{outageSentence(outage, noon.Add(2*time.Minute))}
 	for width, want := range map[int]string{
 		80: `No node reached the database for 38 s, from 2026-11-23 11:59:20.000 until
 11:59:58.000, 2 min 2 s ago; 2 roles stood still.

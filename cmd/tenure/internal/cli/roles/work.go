@@ -40,8 +40,12 @@ func (w *workReader) read(ctx context.Context, s *summary) {
 		if err == nil && versions[part.feature].Present == 0 {
 			continue
 		}
-		if err != nil || part.read(ctx, s) != nil {
-			s.unread = append(s.unread, part.feature)
+		cause := err
+		if cause == nil {
+			cause = part.read(ctx, s)
+		}
+		if cause != nil {
+			s.unread = append(s.unread, notRead{part.feature, cause})
 		}
 	}
 }
@@ -184,6 +188,8 @@ type problemRecord struct {
 	Kind  string   `json:"kind"`
 	Count int      `json:"count"`
 	Names []string `json:"names"` // at most maxProblemNames
+	// Causes are why each of the names could not be read.
+	Causes []string `json:"causes,omitempty"`
 }
 
 // maxProblemNames is how many names of a problem are printed in JSON.
@@ -194,7 +200,7 @@ func (s summary) problems() []problemRecord {
 	all := []problemRecord{}
 	add := func(kind string, names []string) {
 		if len(names) > 0 {
-			all = append(all, problemRecord{kind, len(names), names[:min(len(names), maxProblemNames)]})
+			all = append(all, problemRecord{Kind: kind, Count: len(names), Names: names[:min(len(names), maxProblemNames)]})
 		}
 	}
 	add("vacant_role", namesOf(s.vacant))
@@ -204,8 +210,20 @@ func (s summary) problems() []problemRecord {
 	for _, f := range s.faults {
 		add(f.kind, namesOf(f.of))
 	}
-	add("unreadable", s.unread)
+	add("unreadable", namesOfUnread(s.unread))
+	for _, u := range s.unread {
+		last := &all[len(all)-1]
+		last.Causes = append(last.Causes, console.Flatten(u.cause.Error()))
+	}
 	return all
+}
+
+func namesOfUnread(all []notRead) []string {
+	var names []string
+	for _, u := range all {
+		names = append(names, u.what)
+	}
+	return names
 }
 
 // namesOf returns what is missing as texts that can be printed.

@@ -28,7 +28,7 @@ type summary struct {
 	busy    int    // joining or draining
 	dead    []lack // nodes, the shortest silence first
 	outages []history.Outage
-	faults  []fault  // of schedules, processors and alerts
+	faults  []fault // of schedules, processors and alerts
 	unread  []notRead
 	now     time.Time
 }

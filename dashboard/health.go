@@ -122,7 +122,7 @@ func (p *snapshot) silence(n nowRecord) (health, bool) {
 		count(n.Silent, "role is", "roles are")) + alertsText(n)}, len(nodes) > 0
 }
 
-// lightWork reports processors and schedules whose last attempt failed.
+// lightWork reports processors and schedules whose last attempt failed, and dead letters.
 func (p *snapshot) lightWork(n nowRecord) (health, bool) {
 	return p.troubledWork(n, warning)
 }

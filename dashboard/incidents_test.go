@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,9 @@ func TestHealthStatesFailingWork(t *testing.T) {
 		"an unknown zone":   {workRecord{Schedules: []scheduleRecord{{Name: "report", Problem: "no zone Mars"}}}, critical, "cannot run: " + isolate + "no zone Mars"},
 		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
 		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},
+		"a dead letter":     {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 1}}}, warning, ended + " has 1 dead letter."},
+		"letters, paused":   {workRecord{Processors: []processorRecord{{Name: "mail", Status: "paused", DeadLetters: 2}, {Name: "push", Status: "active", DeadLetters: 1}}}, warning, "mail" + ended + " has 2 dead letters. 1 other processor has dead letters too."},
+		"fails, letters":    {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 2}, {Name: "push", Status: "active", Errors: 1, LastError: "refused"}}}, warning, "push" + ended + " failed the last time: " + isolate + "refused" + ended + "."},
 		"a processor stops": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "failed", LastError: "poison"}}}, critical, "needs an operator: " + isolate + "poison"},
 	} {
 		d := newBoard()
@@ -190,6 +194,10 @@ func TestHealthStatesFailingWork(t *testing.T) {
 		other.Role = "other"
 		d.reads(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now()), other}, whole: true})
 		d.snapshot.setWork(c.work, nil)
+		c.work.judge()
+		if c.level != good && !slices.ContainsFunc(c.work.Processors, func(p processorRecord) bool { return p.Level == c.level }) && len(c.work.Processors) > 0 {
+			t.Errorf("%s: no row has the level of the banner: %+v", name, c.work.Processors)
+		}
 		if h := d.snapshot.now().Health; h.Level != c.level || !strings.Contains(h.Sentence, c.want) {
 			t.Errorf("%s: %+v; want %s: %q", name, h, c.level, c.want)
 		}

@@ -22,7 +22,7 @@ func (p processorRecord) trouble() trouble {
 	case p.Status == "failed":
 		text += " failed and needs an operator"
 	case p.Errors == 0 || p.Status == "paused":
-		return trouble{level: good}
+		return p.letters()
 	default:
 		if p.Errors < seriousFailures {
 			level = warning
@@ -30,6 +30,15 @@ func (p processorRecord) trouble() trouble {
 		text += fmt.Sprintf(" failed %s", inRow(int64(p.Errors)))
 	}
 	return trouble{level, withError(text, p.LastError)}
+}
+
+// letters returns what is wrong with a processor that does not fail: events that it could
+// not handle wait for an operator.
+func (p processorRecord) letters() trouble {
+	if p.DeadLetters == 0 {
+		return trouble{level: good}
+	}
+	return trouble{warning, fmt.Sprintf("%s has %s.", quoted(p.Name), count(p.DeadLetters, "dead letter", "dead letters"))}
 }
 
 // trouble returns what is wrong with a schedule.
@@ -100,26 +109,44 @@ type job struct {
 	Name string `json:"name"`
 }
 
-// worst returns a sentence on the first processor or schedule that is in trouble at a
-// level, with how many more are, or nothing.
+// worst returns a sentence on the first processor or schedule that fails at a level, with
+// how many more do, or on the first one with dead letters if none fails, or nothing.
 func (w *workRecord) worst(level string) (text string, about job) {
-	others := -1
-	note := func(t trouble, kind, name string) {
-		if t.level != level || t.text == "" {
-			return
-		}
-		if others++; others == 0 {
-			text, about = t.text, job{kind, name}
-		}
-	}
+	failing, letters := []troubledJob{}, []troubledJob{}
 	for _, p := range w.Processors {
-		note(p.trouble(), "processor", p.Name)
+		switch t := p.trouble(); {
+		case t.level != level || t.text == "":
+		case t == p.letters():
+			letters = append(letters, troubledJob{t.text, job{"processor", p.Name}})
+		default:
+			failing = append(failing, troubledJob{t.text, job{"processor", p.Name}})
+		}
 	}
 	for _, s := range w.Schedules {
-		note(s.trouble(), "schedule", s.Name)
+		if t := s.trouble(); t.level == level && t.text != "" {
+			failing = append(failing, troubledJob{t.text, job{"schedule", s.Name}})
+		}
 	}
-	if others > 0 {
-		text += " " + count(others, "other job fails too.", "other jobs fail too.")
+	switch {
+	case len(failing) > 0:
+		return first(failing, "other job fails too.", "other jobs fail too.")
+	case len(letters) > 0:
+		return first(letters, "other processor has dead letters too.", "other processors have dead letters too.")
 	}
-	return text, about
+	return "", job{}
+}
+
+// troubledJob is a processor or a schedule with a sentence on its trouble.
+type troubledJob struct {
+	text string
+	job  job
+}
+
+// first describes the first of jobs, and counts the others.
+func first(all []troubledJob, one, several string) (text string, about job) {
+	text = all[0].text
+	if others := len(all) - 1; others > 0 {
+		text += " " + count(others, one, several)
+	}
+	return text, all[0].job
 }

@@ -43,9 +43,9 @@ function incidentLine() {
     [extent(i), outcome(i), i.ended ? `${short(since(i.ended))} ago` : ""], incidentLink(i.id), "What happened");
 }
 
-// waiting states what waits for a processor that fails, and whether it tries again.
+// waiting states what waits for a processor, and whether one that fails tries again.
 const waiting = (p) => [p.behind ? `${count(p.behind, "event")} wait${p.behind === 1 ? "s" : ""}${p.waiting_since ? `, the oldest for ${long(since(p.waiting_since))}` : ""}` : "", p.dead_letters ? count(p.dead_letters, "dead letter") : "",
-  p.status === "failed" ? "stopped: an operator must retry, skip or rewind" : p.next_attempt_at ? `next attempt ${until(p.next_attempt_at)}` : "next attempt now"];
+  p.status === "failed" ? "stopped: an operator must retry, skip or rewind" : !p.errors || p.status === "paused" ? "" : p.next_attempt_at ? `next attempt ${until(p.next_attempt_at)}` : "next attempt now"];
 
 // runs states how many runs of a schedule failed, and when it runs next.
 const runs = (s) => [s.failures ? count(s.failures, "failed run") : "", s.next ? `next run ${until(s.next)}` : "no further run"];

@@ -1,7 +1,7 @@
 // Processors and schedules.
 
 import { updateElement, h, name, panel, prose, status } from "./dom.js";
-import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
+import { ago, count, grouped, long, since, statusOf, until, whole } from "./format.js";
 import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
@@ -13,8 +13,13 @@ const column = (title, className) => h("th", { scope: "col", class: className },
 const cell = (className, ...content) => h("td", { class: className }, content);
 
 export function processorState(p) {
-  const [level, text, shape] = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
-  return p.led || text !== "active" ? statusWithAge(p.level === "good" ? level : p.level, text, shape) : statusWithAge("faint", "no node leads");
+  const known = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
+  const [level, text, shape] = !p.led && known[1] === "active" ? ["faint", "no node leads"] : known;
+  if (p.dead_letters && text !== "failing" && text !== "failed") {
+    const letters = count(p.dead_letters, "dead letter");
+    return statusWithAge("warning", text === "active" ? letters : `${text}, ${letters}`, text === "paused" ? shape : "warning");
+  }
+  return statusWithAge(p.level === "good" ? level : p.level, text, shape);
 }
 
 export function scheduleState(s) {
@@ -31,7 +36,7 @@ function processorRow(p) {
     cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
-    cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),
+    cell("wide number figure", p.dead_letters ? h("span", { class: "is-warning" }, grouped(p.dead_letters)) : "0"),
     mayAct() ? cell("actions", processorAction(p)) : null);
 }
 

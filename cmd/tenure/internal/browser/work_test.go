@@ -1,10 +1,12 @@
 package browser
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dashboard"
 )
 
@@ -53,4 +55,34 @@ func TestFailingWorkIsRedOnAPhone(t *testing.T) {
 	if *images != "" {
 		p.writeScreenshot("failing-work-phone")
 	}
+}
+
+// TestDeadLettersAreYellowEverywhere: an outbox that works but has dead letters is a warning with their
+// number in the banner, the row, the icon and the title, with a link to the letters, on a phone too.
+func TestDeadLettersAreYellowEverywhere(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, func(w *world) {
+		w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('webhooks', 'outbox', 'views')`)
+		w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
+			SELECT 'webhooks', '7', n, 'the receiver answered 400', 5, 1 FROM generate_series(1, 3) n`)
+	})
+	one, two := w.node(w.backend, "api-1", tenure.Config{}), w.node(w.backend, "api-2", tenure.Config{})
+	w.campaign(one, "views")
+	w.leads(one, "views")
+	w.campaign(two, "views")
+	p := w.open("")
+	p.onPhone()
+	p.await("the banner is a warning with their number", `document.getElementById("health").matches(".warning") && /webhooks\S* has 3 dead letters\./.test(document.getElementById("health").innerText)`)
+	const link = `#incident a[href="#/processor/webhooks"]`
+	p.await("a link leads to them", `document.querySelector('`+link+`')?.innerText === "Details" && document.querySelector("#incident > .is-warning").innerText.includes("3 dead letters")`)
+	if text := value[string](p, `document.getElementById("incident").innerText`); strings.Contains(text, "next attempt") {
+		t.Errorf("a processor that does not fail tries again: %s", text)
+	}
+	p.await("the title and the icon are warnings", `document.title.startsWith("⚠") && document.querySelector('link[rel="icon"]').href.endsWith("icon-warning.svg")`)
+	p.visit("#/work")
+	p.await("the row is a warning with their number", `[...document.querySelectorAll("tr .narrow .is-warning")].some((state) => state.innerText.includes("3 dead letters") && state.getBoundingClientRect().right <= innerWidth)`)
+	if *images != "" {
+		p.writeScreenshot("dead-letters-phone")
+	}
+	p.do("follow the link", chromedp.Click(link))
+	p.shows("the receiver answered 400")
 }

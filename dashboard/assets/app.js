@@ -149,6 +149,8 @@ async function readAll() {
   live.dispatchEvent(new CustomEvent("now", { detail: (state.now = data.now) }));
 }
 
+document.getElementById("not-loaded").remove(); // the scripts run
+
 async function begin() {
   drawTheme();
   drawTimes(route);

@@ -42,7 +42,7 @@ func NewElections(node *tenure.Node, config Config) *Elections {
 
 		roles:       f.gauge("roles", "Roles of this node by the state of their elections.", "state"),
 		led:         f.gauge("roles_led", "Roles that this node leads."),
-		connected:   f.gauge("connected", "1 if the node has a session with its database within the trust window, 0 otherwise."),
+		connected:   f.gauge("connected", "1 if the node has a session with its database within the trust window, 0 otherwise. During an outage of the database it is 0 on all nodes."),
 		trust:       f.gauge("trust_remaining_seconds", "How long the node may still lead if no further heartbeat is acknowledged."),
 		trustWindow: f.gauge("trust_window_seconds", "How long the node may lead after a heartbeat: the lease minus its margin."),
 		transitions: f.counter("transitions_total", "Changes of state of this node's elections, by the input of the state machine.", "from", "to", "reason"),

@@ -138,6 +138,8 @@ func TestScrapeNeedsNoDatabase(t *testing.T) {
 		got.want(t, 1, "tenure_leader_losses_total", "role", "r")
 		resume()
 		db.Fail(nil)
+		time.Sleep(time.Minute)
+		scrape(t, metrics.NewElections(node, metrics.Config{})).want(t, 1, "tenure_leader_connected") // the outage is over
 	})
 }
 

@@ -30,8 +30,8 @@ const (
 )
 
 // Work collects the state of the processors and schedules of an installation,
-// under PREFIX_processor_ and PREFIX_cron_, and the recorded outages of its database,
-// under PREFIX_cluster_. It serves the values of the last
+// under PREFIX_processor_ and PREFIX_cron_, and the recorded outages of its database and
+// times without a working leader, under PREFIX_cluster_. It serves the values of the last
 // read by Run, so scrapes never query the database.
 //
 // Every process that collects Work reports the same values, apart from delays:
@@ -48,7 +48,8 @@ type Work struct {
 	readAt   family
 	processorFamilies
 	scheduleFamilies
-	outageFamilies outageFamilies
+	outageFamilies  outageFamilies
+	silenceFamilies silenceFamilies
 }
 
 // reading is the result of a read.
@@ -59,6 +60,7 @@ type reading struct {
 	horizon    processor.Horizon
 	schedules  []cron.Status
 	outages    outages
+	silences   *silences
 }
 
 var _ prometheus.Collector = (*Work)(nil)
@@ -82,6 +84,7 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 		processorFamilies: newProcessorFamilies(config),
 		scheduleFamilies:  newScheduleFamilies(config),
 		outageFamilies:    newOutageFamilies(config),
+		silenceFamilies:   newSilenceFamilies(config),
 	}
 	c.families = f
 	return c
@@ -124,11 +127,14 @@ func (c *Work) read(ctx context.Context) error {
 	if next.schedules, err = c.schedules.List(ctx); err != nil {
 		return err
 	}
-	var previous outages
-	if last := c.last.Load(); last != nil {
-		previous = last.outages
+	previous := c.last.Load()
+	if previous == nil {
+		previous = &reading{silences: &silences{}}
 	}
-	if next.outages, err = c.readOutages(ctx, previous); err != nil {
+	if next.outages, err = c.readOutages(ctx, previous.outages); err != nil {
+		return err
+	}
+	if next.silences, err = c.readSilences(ctx, previous.silences); err != nil {
 		return err
 	}
 	next.at = time.Now()
@@ -156,7 +162,7 @@ func (c *Work) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (c *Work) all() []families {
-	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families, c.outageFamilies.families}
+	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families, c.outageFamilies.families, c.silenceFamilies.families}
 }
 
 func (c *Work) definitions() []Definition {
@@ -180,6 +186,7 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 	if last.outages.known {
 		c.outageFamilies.collect(to, last.outages)
 	}
+	c.silenceFamilies.collect(to, last.silences)
 }
 
 // seconds returns a time as Unix seconds, 0 for the zero time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,47 @@ func TestWorkCollectsOutages(t *testing.T) {
 	got.want(t, 38, "tenure_cluster_outage_seconds")
 	got.want(t, float64(time.Date(2026, 11, 25, 3, 0, 38, 0, time.UTC).Unix()), "tenure_cluster_outage_ended_timestamp_seconds")
 	got.want(t, 0, "tenure_cluster_outage_roles")
+}
+
+// The silence before a term is in the metrics apart from the vacancy, also if many terms
+// begin together. Terms before the first reading are not.
+func TestWorkCollectsSilences(t *testing.T) {
+	w := newWorld(t)
+	begin := func(terms int, silent, vacant float64) {
+		w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms, silent_ms)
+			SELECT 'role-' || n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, gen_random_uuid(), 'a', 1, clock_timestamp(), clock_timestamp() + interval '1 ms', 'crashed', $2, $3
+			FROM generate_series(1, $1::int) n`, terms, vacant, silent)
+		w.exec(`INSERT INTO {terms} (role, term, node_id, node_name, incarnation, acquired_at, lock_key)
+			VALUES ('open', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, gen_random_uuid(), 'a', 1, clock_timestamp(), 1)
+			ON CONFLICT (role) DO UPDATE SET term = excluded.term, acquired_at = excluded.acquired_at`)
+	}
+	begin(1, 5000, 3)
+	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{Interval: time.Second})
+	reading(t, work, "tenure")
+	silences := func() (count uint64, sum float64) {
+		family := scrape(t, work)["tenure_cluster_silence_seconds"]
+		if family == nil {
+			return 0, -1
+		}
+		histogram := family.GetMetric()[0].GetHistogram()
+		return histogram.GetSampleCount(), histogram.GetSampleSum()
+	}
+	if count, sum := silences(); count != 0 || sum != 0 {
+		t.Errorf("after the first reading: %d terms, %v s", count, sum)
+	}
+	const many = 1_500
+	begin(many, 9400, 17)
+	limit := time.Now().Add(time.Minute)
+	for {
+		count, sum := silences()
+		if count == many && math.Abs(sum-many*9.4) < 0.001 {
+			break
+		}
+		if count > many || time.Now().After(limit) {
+			t.Fatalf("%d terms with %v s; want %d with 9.4 s each", count, sum, many)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // countingDatabase is a database that counts queries, and can make them fail.

@@ -22,12 +22,12 @@ func (f family) send(to chan<- prometheus.Metric, value float64, labels ...strin
 }
 
 // sendDurations sends one histogram in seconds.
-func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Histogram, labels ...string) {
+func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Histogram) {
 	buckets := make(map[float64]uint64, len(value.Buckets))
 	for bound, count := range value.Buckets {
 		buckets[bound.Seconds()] = count
 	}
-	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Sum.Seconds(), buckets, printableLabels(labels)...)
+	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Sum.Seconds(), buckets)
 	f.emit(to, metric, err)
 }
 
@@ -91,8 +91,8 @@ func (f *families) counter(name, help string, labels ...string) family {
 }
 
 // histogram creates a family of durations, whose name should end in "_seconds".
-func (f *families) histogram(name, help string, labels ...string) family {
-	return family{f.define(HistogramSeries, name, help, labels), prometheus.UntypedValue}
+func (f *families) histogram(name, help string) family {
+	return family{f.define(HistogramSeries, name, help, nil), prometheus.UntypedValue}
 }
 
 func (f *families) define(kind SeriesType, name, help string, labels []string) *prometheus.Desc {

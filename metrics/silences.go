@@ -37,9 +37,9 @@ func (c *silenceFamilies) collect(to chan<- prometheus.Metric, s *silences) {
 
 // silences are those before the terms that a process has read.
 type silences struct {
-	known     bool      // terms could be read
-	from      time.Time // when the latest term began at the first read: later terms count
-	newest    time.Time // when the latest term began that was read
+	known     bool                  // terms could be read
+	from      time.Time             // when the latest term began at the first read: later terms count
+	newest    time.Time             // when the latest term began that was read
 	counted   map[termKey]time.Time // those that began lately
 	durations tenure.Histogram
 }

@@ -115,9 +115,13 @@ func (l Link) address(values map[string]string) (LinkAddress, bool) {
 
 // linksOn returns the links on something.
 func (c Config) linksOn(on string, values map[string]string) []LinkAddress {
-	all := []LinkAddress{}
 	values["cluster"] = c.Title
-	for _, l := range c.Links {
+	return linksOn(c.Links, on, values)
+}
+
+func linksOn(links []Link, on string, values map[string]string) []LinkAddress {
+	all := []LinkAddress{}
+	for _, l := range links {
 		if l.On != on {
 			continue
 		}
@@ -149,10 +153,31 @@ func linkTime(at time.Time) string {
 func (c Config) linkAlerts(alerts []Alert) []Alert {
 	alerts = slices.Clone(alerts)
 	for i, a := range alerts {
-		values := map[string]string{
-			"alert": a.Name, "role": a.Labels["role"], "node": a.Labels["node_name"], "time": linkTime(a.Since),
-		}
-		alerts[i].Links = append(c.linksOn(onAlert, values), a.Links...)
+		alerts[i].Links = append(c.linksOn(onAlert, a.linkValues()), a.Links...)
 	}
 	return alerts
+}
+
+// linkValues are the values in links on an alert. Their time is when it began to fire.
+func (a Alert) linkValues() map[string]string {
+	return map[string]string{"alert": a.Name, "role": a.Labels["role"], "node": a.Labels["node_name"], "time": linkTime(a.Since)}
+}
+
+// LinksOf returns the links for a message about an alert: those on the alert, and those on
+// the role and the node that its labels name, with that name after the name of the link.
+// There are at most 20.
+func LinksOf(links []Link, cluster string, alert Alert) []LinkAddress {
+	values := alert.linkValues()
+	values["cluster"] = cluster
+	all := linksOn(links, onAlert, values)
+	for _, on := range []string{onRole, onNode} {
+		if values[on] == "" {
+			continue
+		}
+		for _, l := range linksOn(links, on, values) {
+			l.Name += " (" + values[on] + ")"
+			all = append(all, l)
+		}
+	}
+	return all[:min(len(all), maxLinks)]
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,36 @@ func TestAlertsHaveLinks(t *testing.T) {
 	}
 	if len(read[0].Links) != 0 {
 		t.Errorf("the caller's alerts changed: %+v", read[0].Links)
+	}
+}
+
+// A message about an alert has the links on the alert, and on the role and the node that
+// its labels name.
+func TestMessagesHaveLinks(t *testing.T) {
+	t.Parallel()
+	links := []Link{
+		{onRole, "Logs", "https://logs/{role}?node={node}"}, {onRole, "Traces", "https://traces/{role}"}, {onNode, "Graphs", "https://graphs/{node}?in={cluster}&at={time}"},
+		{onAlert, "Runbook", "https://wiki/{alert}"},
+	}
+	began := time.Date(2026, 11, 21, 3, 12, 7, 0, time.UTC)
+	for _, c := range []struct {
+		labels map[string]string
+		want   []LinkAddress
+	}{
+		{nil, []LinkAddress{{"Runbook", "https://wiki/no%20leader"}}},
+		{map[string]string{"role": "a/b"}, []LinkAddress{{"Runbook", "https://wiki/no%20leader"}, {"Traces (a/b)", "https://traces/a%2Fb"}}},
+		{map[string]string{"role": "a/b", "node_name": "api 1"}, []LinkAddress{
+			{"Runbook", "https://wiki/no%20leader"}, {"Logs (a/b)", "https://logs/a%2Fb?node=api%201"}, {"Traces (a/b)", "https://traces/a%2Fb"},
+			{"Graphs (api 1)", "https://graphs/api%201?in=eu&at=2026-11-21T03%3A12%3A07Z"},
+		}},
+	} {
+		if got := LinksOf(links, "eu", Alert{Name: "no leader", Labels: c.labels, Since: began}); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %+v, want %+v", c.labels, got, c.want)
+		}
+	}
+	many := slices.Repeat(links[3:], maxLinks+1)
+	if got := LinksOf(many, "eu", Alert{Name: "a"}); len(got) != maxLinks {
+		t.Errorf("%d links", len(got))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type Config struct {
 	// Cluster is the name of the cluster in notifications, and URL the address of the
 	// dashboard; both may be empty.
 	Cluster, URL string
+	// Links returns the links of an alert in notifications. Default none.
+	Links func(notifiers.Alert) []notifiers.Link
 	// Interval is the time between two evaluations. Default 10 s; at least 10 ms.
 	Interval time.Duration
 	// MaxSeries is how many series the leader keeps: see [series.Config].
@@ -256,5 +259,11 @@ func (e *Engine) firing() []alert {
 
 // batch is the contents of a message about some alerts.
 func (e *Engine) batch(incident string, some []notifiers.Alert) notifiers.Batch {
+	if e.config.Links != nil {
+		some = slices.Clone(some)
+		for i, a := range some {
+			some[i].Links = e.config.Links(a)
+		}
+	}
 	return notifiers.Batch{Cluster: e.config.Cluster, URL: e.config.URL, Incident: incident, Alerts: some}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
 )
@@ -29,7 +30,10 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	rule := vacant
 	rule.For, rule.Annotations = 500*time.Millisecond, map[string]string{"summary": "no leader for scheduler"}
 	rule.Runbook, rule.Description = "https://r.example.com/{{ $value }}", "{{ $value }} lead."
-	p := w.start("a", Config{Rules: []Rule{rule}, Cluster: "billing", URL: "https://tenure.example.com"})
+	links := func(a notifiers.Alert) []notifiers.Link {
+		return []notifiers.Link{{Name: "Wiki", URL: "https://wiki.example.com/" + a.Name}}
+	}
+	p := w.start("a", Config{Rules: []Rule{rule}, Cluster: "billing", URL: "https://tenure.example.com", Links: links})
 	w.await("a round", p.leads)
 	resigned := value[time.Time](w, "SELECT clock_timestamp()")
 	if err := term.Resign(t.Context()); err != nil {
@@ -41,7 +45,8 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	if !strings.HasPrefix(m.Incident, "b gave up scheduler at ") || !strings.HasSuffix(m.Incident, "It has no leader.") ||
 		m.Alerts[0].Since.Before(resigned) || m.Alerts[0].Since.After(ended) || m.URL != "https://tenure.example.com/#/alerts" ||
 		!strings.HasPrefix(m.Title, "CRITICAL billing: no leader for scheduler for ") ||
-		m.Alerts[0].Annotations["runbook"] != "https://r.example.com/0" || m.Alerts[0].Annotations["description"] != "0 lead." {
+		m.Alerts[0].Annotations["runbook"] != "https://r.example.com/0" || m.Alerts[0].Annotations["description"] != "0 lead." ||
+		len(m.Alerts[0].Links) != 1 || m.Alerts[0].Links[0].URL != "https://wiki.example.com/no_scheduler_leader" {
 		t.Errorf("the message is %+v; the term ended at %v", m, ended)
 	}
 	list, err := List(t.Context(), w.backend, w.pool)

@@ -166,6 +166,7 @@ type heard struct {
 		Name, Status string
 		Since        time.Time
 		Annotations  map[string]string
+		Links        []notifiers.Link
 	}
 }
 

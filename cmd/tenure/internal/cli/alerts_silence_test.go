@@ -125,11 +125,13 @@ func TestAlertsRejectBadInput(t *testing.T) {
 func TestAlertsTestPrintsMessages(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(alertsFile, `severity = "critical"`, "severity = \"critical\"\ndescription = \"See {{ $labels.role }} on {{ $labels.node_name }}.\"\nrunbook = \"https://r.example.com/{{ $labels.role }}\"", 1)
-	path := writeAlerts(t, "[cluster]\nname = \"billing\"\n[http]\nexternal_url = \"https://tenure.example.com\"\n"+text, "https://hooks.example/x")
+	path := writeAlerts(t, "[cluster]\nname = \"billing\"\n[http]\nexternal_url = \"https://tenure.example.com\"\n"+
+		"[links.alert]\nRunbook = \"https://wiki.example.com/{alert}?in={cluster}\"\n[links.role]\nLogs = \"https://logs.example.com/{role}\"\n"+text, "https://hooks.example/x")
 	printed := invoke(t, "alerts", "test", "no_scheduler_leader", "--print", "--config", path).want(t, console.ExitDone).stdout
 	for _, want := range []string{
 		`TEST CRITICAL billing: 0 "lead" the scheduler for 41 s (since `, "\nhttps://tenure.example.com/#/alerts\n", "\napi-1 crashed at ",
-		" Its role scheduler has no leader.\n", "  See scheduler on api-1.\n", "  runbook: https://r.example.com/scheduler\n", "\nTEST OVER billing: 0 \"lead\" the scheduler after 41 s\n",
+		" Its role scheduler has no leader.\n", "  See scheduler on api-1.\n", "  runbook: https://r.example.com/scheduler\n",
+		"\n  Runbook: https://wiki.example.com/no_scheduler_leader?in=billing\n", "\n  Logs (scheduler): https://logs.example.com/scheduler\n", "\nTEST OVER billing: 0 \"lead\" the scheduler after 41 s\n",
 	} {
 		if !strings.Contains("\n"+printed, want) {
 			t.Errorf("no %q in\n%s", want, printed)

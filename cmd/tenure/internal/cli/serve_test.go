@@ -86,6 +86,12 @@ notify = ["hook"]
 type = "webhook"
 url = "` + receiver.URL + `"
 secret_file = "` + filepath.Join(folder, "secret") + `"
+
+[http]
+external_url = "https://tenure.example.com"
+
+[links.alert]
+Runbook = "https://wiki.example.com/{alert}"
 `,
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -107,6 +113,11 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 			case message := <-told:
 				text, _ := json.Marshal(message)
 				if strings.Contains(string(text), "no_billing_leader") && strings.Contains(string(text), "resolved") == ends {
+					for _, link := range []string{`"https://tenure.example.com/#/alerts"`, `"links":[{"name":"Runbook","url":"https://wiki.example.com/no_billing_leader"}]`} {
+						if !strings.Contains(string(text), link) {
+							t.Errorf("%s: no %s in %s", what, link, text)
+						}
+					}
 					return
 				}
 			case <-limit:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/dashboard"
 )
 
@@ -67,5 +68,17 @@ func (r *reader) checkLinks() {
 		if n := len(r.file.named(table + ".")); n > maxLinks {
 			r.fault(r.file.tables[table], "%s has %d links; it must have at most %d", table, n, maxLinks)
 		}
+	}
+}
+
+// AlertLinks returns a function that returns the links of an alert of a cluster.
+func (f *File) AlertLinks(cluster string) func(notifiers.Alert) []notifiers.Link {
+	links := f.Links()
+	return func(a notifiers.Alert) []notifiers.Link {
+		var all []notifiers.Link
+		for _, l := range dashboard.LinksOf(links, cluster, dashboard.Alert{Name: a.Name, Labels: a.Labels, Since: a.StartedAt}) {
+			all = append(all, notifiers.Link{Name: l.Name, URL: l.URL})
+		}
+		return all
 	}
 }

@@ -24,6 +24,28 @@ type Alert struct {
 	Since       time.Time // since when the role is vacant or the condition holds; zero if that is not known
 	StartedAt   time.Time // when it began to fire
 	EndedAt     time.Time // zero while it fires
+	Links       []Link    // to logs, graphs and the like
+}
+
+// Link is a link to another site.
+type Link struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// maxLinkName is how many characters a message shows of the name of a link.
+const maxLinkName = 80
+
+// name is the name of a link in one line.
+func (l Link) name() string { return shortened(oneLine(l.Name), maxLinkName) }
+
+// linkLines are the links, each in one line.
+func (a Alert) linkLines() []string {
+	var lines []string
+	for _, l := range a.Links {
+		lines = append(lines, l.name()+": "+l.URL)
+	}
+	return lines
 }
 
 // Firing reports whether the alert still fires.
@@ -48,9 +70,9 @@ func (a Alert) status() string {
 	return "resolved"
 }
 
-// details are the lines that say more: the description, the runbook, and then the name of
-// the rule, the value, times and labels.
-func (a Alert) details() []string {
+// details are the lines that say more: the description, the runbook, links, and then the
+// name of the rule, the value, times and labels.
+func (a Alert) details(links ...string) []string {
 	var lines []string
 	summary, description := a.Annotations["summary"], a.Annotations["description"]
 	if summary != "" && len(summary) > maxTitle/2 {
@@ -62,6 +84,7 @@ func (a Alert) details() []string {
 	if runbook := a.Annotations["runbook"]; runbook != "" {
 		lines = append(lines, "runbook: "+runbook)
 	}
+	lines = append(lines, links...)
 	lines = append(lines, "alert: "+a.Name, "severity: "+a.Severity, "value: "+strconv.FormatFloat(a.Value, 'g', -1, 64),
 		"since: "+a.began().UTC().Format(time.RFC3339))
 	if !a.Firing() {

@@ -3,6 +3,7 @@ package notifiers
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -39,10 +40,13 @@ func (m alertmanager) send(ctx context.Context, _ string, b Batch) error {
 	return m.post(ctx, "/api/v2/alerts", message, nil)
 }
 
-// titled returns the annotations of an alert and, unless its rule has one, a title for the
-// templates of Alertmanager: the labels alone do not name the cluster.
+// titled returns the annotations of an alert and, unless its rule has them, a title and the
+// links for the templates of Alertmanager: the labels alone do not name the cluster.
 func (b Batch) titled(a Alert) map[string]string {
 	annotations := map[string]string{"title": Batch{Cluster: b.Cluster, At: b.At, Test: b.Test, Alerts: []Alert{a}}.Title()}
+	if len(a.Links) > 0 {
+		annotations["links"] = strings.Join(a.linkLines(), "\n")
+	}
 	maps.Copy(annotations, a.Annotations)
 	return annotations
 }

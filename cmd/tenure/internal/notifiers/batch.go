@@ -101,7 +101,7 @@ func (b Batch) body() string {
 		if len(b.Alerts) > 1 {
 			fmt.Fprintln(&text, a.heading(b.At))
 		}
-		for _, line := range a.details() {
+		for _, line := range a.details(a.linkLines()...) {
 			fmt.Fprintln(&text, "  "+printable.Text(line))
 		}
 	}

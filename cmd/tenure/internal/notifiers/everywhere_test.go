@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // message is what a receiver shows of a notification.
 type message struct {
-	text string // on a lock screen
-	link string
+	text  string // on a lock screen
+	link  string // to the page on alerts
+	links string // where those of the alert are
 }
 
 // shownByEmail is a mail as its reader sees it.
@@ -37,7 +39,7 @@ func shownByEmail(t *testing.T, heard []string) message {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return message{subject, string(body)}
+		return message{subject, string(body), string(body)}
 	}
 	t.Fatalf("no mail in %q", heard)
 	return message{}
@@ -49,27 +51,32 @@ var shownBy = map[string]func(t *testing.T, body string) message{
 	Slack: func(t *testing.T, body string) message {
 		t.Helper()
 		text := fmt.Sprint(decode(t, body)["text"])
-		return message{text, text}
+		return message{text: text, link: text}
 	},
 	PagerDuty: func(t *testing.T, body string) message {
 		t.Helper()
 		event := decode(t, body)
 		payload, _ := event["payload"].(map[string]any)
-		return message{fmt.Sprint(payload["summary"]), fmt.Sprint(event["client_url"])}
+		return message{text: fmt.Sprint(payload["summary"]), link: fmt.Sprint(event["client_url"])}
 	},
 	Webhook: func(t *testing.T, body string) message {
 		t.Helper()
 		event := decode(t, body)
-		return message{fmt.Sprint(event["title"]), fmt.Sprint(event["url"])}
+		return message{text: fmt.Sprint(event["title"]), link: fmt.Sprint(event["url"])}
 	},
 	Alertmanager: func(t *testing.T, body string) message {
 		t.Helper()
-		var all []alertmanagerAlert
-		if err := json.Unmarshal([]byte(body), &all); err != nil || len(all) == 0 {
-			t.Fatalf("%v in %s", err, body)
-		}
-		return message{all[0].Annotations["title"], all[0].Generator}
+		all := decodeAlertmanager(t, body)
+		return message{text: all[0].Annotations["title"], link: all[0].Generator}
 	},
+}
+
+func decodeAlertmanager(t *testing.T, body string) (all []alertmanagerAlert) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(body), &all); err != nil || len(all) == 0 {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return all
 }
 
 // deliver sends a batch by a notifier of a type and returns what its receiver shows.
@@ -86,12 +93,21 @@ func deliver(t *testing.T, kind string, batch Batch) message {
 		defer server.mu.Unlock()
 		return shownByEmail(t, server.heard)
 	}
+	body := deliverBody(t, kind, batch)
+	shown := shownBy[kind](t, body)
+	shown.links = linksShownBy[kind](t, body)
+	return shown
+}
+
+// deliverBody sends a batch by a notifier of a type and returns the body of the request.
+func deliverBody(t *testing.T, kind string, batch Batch) string {
+	t.Helper()
 	url, requests := receive(t, 200, "ok")
 	n := mustOpen(t, Config{Type: kind, URL: url, RoutingKey: "key"})
 	if err := n.Send(t.Context(), "", batch); err != nil {
 		t.Fatal(err)
 	}
-	return shownBy[kind](t, (<-requests).body)
+	return (<-requests).body
 }
 
 // Whatever the type of a notifier, the first 80 characters say how bad it is, where, what
@@ -131,5 +147,74 @@ func TestEveryTypeSaysWhatWhereHowBadAndLinks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// linksShownBy are the texts in which each receiver finds the links of an alert.
+var linksShownBy = map[string]func(t *testing.T, body string) string{
+	Slack: func(t *testing.T, body string) string {
+		t.Helper()
+		attachments, _ := decode(t, body)["attachments"].([]any)
+		attachment, _ := attachments[0].(map[string]any)
+		return fmt.Sprint(attachment["text"])
+	},
+	PagerDuty: func(t *testing.T, body string) string { t.Helper(); return fmt.Sprint(decode(t, body)["links"]) },
+	Webhook:   func(t *testing.T, body string) string { t.Helper(); return fmt.Sprint(decode(t, body)["alerts"]) },
+	Alertmanager: func(t *testing.T, body string) string {
+		t.Helper()
+		return decodeAlertmanager(t, body)[0].Annotations["links"]
+	},
+}
+
+// Whatever the type of a notifier, a message has the links of its alert, in the form of its
+// receiver: a name cannot end a link or become markup, and the title stays as it is.
+func TestEveryTypeHasTheLinksOfTheAlert(t *testing.T) {
+	t.Parallel()
+	fault := noLeader("no leader for scheduler")
+	fault.Links = []Link{{"Logs (a|<!here>)", "https://logs.example.com/search?q=a%7C%3C%21here%3E&node=api-1|x"}, {"Wiki", "https://wiki.example.com/no_leader"}}
+	plain := "Logs (a|<!here>): https://logs.example.com/search?q=a%7C%3C%21here%3E&node=api-1|x\n"
+	for kind, want := range map[string][]string{
+		Email: {"\r\n  " + strings.TrimSuffix(plain, "\n") + "\r\n  Wiki: https://wiki.example.com/no_leader\r\n", "\r\n  runbook: https://r.example.com/scheduler\r\n"},
+		Slack: {
+			"<https://logs.example.com/search?q=a%7C%3C%21here%3E&amp;node=api-1%7Cx|Logs (a/&lt;!here&gt;)> · <https://wiki.example.com/no_leader|Wiki>\n",
+			"runbook: https://r.example.com/scheduler",
+		},
+		PagerDuty: {
+			"map[href:https://r.example.com/scheduler text:Runbook]", "map[href:https://wiki.example.com/no_leader text:Wiki]",
+			"map[href:https://logs.example.com/search?q=a%7C%3C%21here%3E&node=api-1|x text:Logs (a|<!here>)]",
+		},
+		Webhook:      {"links:[map[name:Logs (a|<!here>) url:https://logs.example.com/search?q=a%7C%3C%21here%3E&node=api-1|x] map[name:Wiki url:https://wiki.example.com/no_leader]]"},
+		Alertmanager: {plain + "Wiki: https://wiki.example.com/no_leader"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			batch := Batch{Cluster: "billing", At: fault.Since.Add(41 * time.Second), Alerts: []Alert{fault}}
+			got := deliver(t, kind, batch)
+			for _, part := range want {
+				if !strings.Contains(got.links, part) {
+					t.Errorf("no %q in %q", part, got.links)
+				}
+			}
+			bare := fault
+			bare.Links = nil
+			batch.Alerts = []Alert{bare}
+			without := deliver(t, kind, batch)
+			if shortened(got.text, maxTitle) != shortened(without.text, maxTitle) || strings.Contains(without.links, "wiki.example.com") {
+				t.Errorf("with links %q, without %q and the links %q", got.text, without.text, without.links)
+			}
+		})
+	}
+}
+
+// Links take at most half of Slack's text, and none is cut.
+func TestSlackOmitsLinksWithoutRoom(t *testing.T) {
+	t.Parallel()
+	fault := noLeader(strings.Repeat("long ", 1_000))
+	for range 20 {
+		fault.Links = append(fault.Links, Link{"Logs", "https://logs.example.com/" + strings.Repeat("x", 300)})
+	}
+	text := linksShownBy[Slack](t, deliverBody(t, Slack, Batch{Alerts: []Alert{fault}}))
+	if n := strings.Count(text, "|Logs>"); n != 4 || utf8.RuneCountInString(text) > maxSlackText || !strings.Contains(text, "long long") {
+		t.Errorf("%d links in %d characters", n, utf8.RuneCountInString(text))
 	}
 }

@@ -58,6 +58,9 @@ func (p pagerDuty) send(ctx context.Context, _ string, b Batch) error {
 		if runbook := a.Annotations["runbook"]; isWebAddress(runbook) {
 			event.Links = append(event.Links, pagerDutyLink{runbook, "Runbook"})
 		}
+		for _, l := range a.Links {
+			event.Links = append(event.Links, pagerDutyLink{l.URL, l.name()})
+		}
 		event.Payload = &pagerDutyPayload{
 			Summary: b.Title(), Source: cmp.Or(b.Cluster, "tenure"), Severity: a.Severity,
 			Timestamp: a.began().UTC().Format(time.RFC3339Nano), Component: a.Labels["role"], Class: a.Name,

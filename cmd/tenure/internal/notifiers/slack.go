@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // slack posts to an incoming webhook. The webhook belongs to a channel; only
@@ -40,9 +41,11 @@ func (slack) batch() int { return 20 }
 func (s slack) send(ctx context.Context, target string, b Batch) error {
 	message := slackMessage{Channel: cmp.Or(target, s.channel)}
 	for _, a := range b.Alerts {
+		links := slackLinks(a.Links)
+		details := shortened(strings.Join(a.details(), "\n"), maxSlackText-utf8.RuneCountInString(links))
 		attachment := slackAttachment{
 			Fallback: slackEscaped(shortened(a.Name+a.labelText(), maxSlackTitle)), Color: slackColor(a),
-			Text: slackEscaped(shortened(strings.Join(a.details(), "\n"), maxSlackText)), Time: a.StartedAt.Unix(),
+			Text: links + slackEscaped(details), Time: a.StartedAt.Unix(),
 		}
 		if len(b.Alerts) > 1 {
 			attachment.Title = slackEscaped(shortened(a.heading(b.At), maxSlackTitle))
@@ -52,6 +55,28 @@ func (s slack) send(ctx context.Context, target string, b Batch) error {
 	message.Text = slackEscaped(strings.Join(append([]string{b.Title()}, b.introduction()...), "\n"))
 	return s.post(ctx, "", message, nil)
 }
+
+// slackLinks is a line with the links, as many as take half of the text.
+func slackLinks(links []Link) string {
+	var shown []string
+	room := maxSlackText / 2
+	for _, l := range links {
+		// A bar ends the address, and is not escaped in the name.
+		address, name := slackEscaped(strings.ReplaceAll(l.URL, "|", "%7C")), slackEscaped(strings.ReplaceAll(l.name(), "|", "/"))
+		link := "<" + address + "|" + name + ">"
+		if room -= utf8.RuneCountInString(link) + len(slackBetween); room < 0 {
+			break
+		}
+		shown = append(shown, link)
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return strings.Join(shown, slackBetween) + "\n"
+}
+
+// slackBetween is between two links.
+const slackBetween = " · "
 
 // labelText lists the labels of an alert that others of its rule have not, after a space.
 func (a Alert) labelText() string {

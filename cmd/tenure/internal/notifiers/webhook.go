@@ -37,6 +37,7 @@ type webhookAlert struct {
 	Since       time.Time         `json:"since"` // when the fault began
 	StartedAt   time.Time         `json:"started_at"`
 	EndedAt     *time.Time        `json:"ended_at"` // null while it fires
+	Links       []Link            `json:"links"`
 }
 
 func (webhook) batch() int { return 100 }
@@ -47,6 +48,7 @@ func (w webhook) send(ctx context.Context, _ string, b Batch) error {
 		one := webhookAlert{
 			ID: a.ID.String(), Key: a.Key(), Status: a.status(), Name: a.Name, Severity: a.Severity,
 			Labels: a.Labels, Annotations: a.Annotations, Value: a.Value, Since: a.began().UTC(), StartedAt: a.StartedAt.UTC(),
+			Links: append([]Link{}, a.Links...),
 		}
 		if math.IsNaN(a.Value) || math.IsInf(a.Value, 0) {
 			one.Value = fmt.Sprintf("%+v", a.Value)

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
@@ -105,7 +107,9 @@ func (c *alertsTestCommand) run(cmd *cobra.Command, name string) error {
 	}
 	cluster, url := file.Cluster()
 	batch := notifiers.Batch{Cluster: cluster, URL: url, Incident: about.Incident, At: now, Test: true}
-	batch.Alerts = []notifiers.Alert{alerts.Preview(cmd.Context(), rule, about, now)}
+	alert := alerts.Preview(cmd.Context(), rule, about, now)
+	alert.Links = file.AlertLinks(cmp.Or(cluster, service.DefaultClusterName))(alert)
+	batch.Alerts = []notifiers.Alert{alert}
 	if c.print {
 		return c.printMessages(batch)
 	}

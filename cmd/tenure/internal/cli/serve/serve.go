@@ -210,6 +210,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	defer pool.Close()
 	rules, err := openLiveAlerts(file, alerts.Config{
 		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value, Cluster: c.clusterName(), URL: c.external,
+		Links: file.File.AlertLinks(c.Member.Name),
 	})
 	if err != nil {
 		return err

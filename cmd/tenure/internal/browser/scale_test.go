@@ -2,10 +2,12 @@ package browser
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
@@ -29,21 +31,48 @@ FROM generate_series(1, 100000) i`
 
 // Bounds on what people wait for, as the project promises them.
 const (
-	firstPaint  = time.Second
+	firstPaint  = 200 * time.Millisecond
 	interaction = 100 * time.Millisecond
 )
+
+// paintRatio is how much later than an empty page the page may be painted first, on a
+// machine with other load: 2 was measured, and 3 with every processor busy twice.
+const paintRatio = 6
 
 // quiet reports that the machine has nothing else to do, so that elapsed times
 // measure the page. If it is not set, they are only logged, and the bound applies
 // to the time for which the page itself worked.
 func quiet() bool { return os.Getenv("TENURE_TEST_QUIET") != "" }
 
-// slack is how much longer the clock may say that the first paint took.
-func slack() float64 {
-	if quiet() {
-		return 1
+// firstPaints loads an address several times, without what the browser has in its cache, and
+// returns when it was painted first, the earliest first.
+func (p *page) firstPaints(url string) (all []time.Duration) {
+	p.Helper()
+	for range 5 {
+		p.do("load "+url, chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+		p.await("a paint", `performance.getEntriesByName("first-contentful-paint").length > 0`)
+		painted := value[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+		all = append(all, time.Duration(painted*float64(time.Millisecond)))
 	}
-	return 5
+	slices.Sort(all)
+	return all
+}
+
+// checkFirstPaint compares the first paint with that of an empty page. Without other load,
+// the median is also within firstPaint.
+func (p *page) checkFirstPaint(url string) {
+	p.Helper()
+	p.do("load everything anew", command(network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}))
+	empty := p.firstPaints(url + emptyPage)
+	painted := p.firstPaints(url)
+	p.Logf("first paints after %v; of an empty page after %v", painted, empty)
+	if painted[0] > paintRatio*empty[0] {
+		p.Errorf("the first paint took %v at best, and that of an empty page %v", painted[0], empty[0])
+	}
+	if median := painted[len(painted)/2]; quiet() && median > firstPaint {
+		p.Errorf("the first paint took %v; want at most %v", median, firstPaint)
+	}
+	p.do("use the cache again", command(network.SetCacheDisabled, network.SetCacheDisabledParams{}))
 }
 
 // busy is for how long the page's thread has worked.
@@ -72,15 +101,11 @@ func TestLargeInstallationStaysSmooth(t *testing.T) {
 	})
 	p := w.open("")
 	p.shows("partition-00001")
+	p.checkFirstPaint(w.url)
 	p.do("measure", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
 	p.do("load again, with everything there", chromedp.Reload())
 	p.await("the roles are there", row("partition-00001")+` !== undefined`)
-	painted := value[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
-	shown := value[float64](p, `performance.now()`)
-	t.Logf("first paint after %.0f ms; the roles are there within %.0f ms", painted, shown)
-	if painted > float64(firstPaint.Milliseconds())*slack() {
-		t.Errorf("the first paint took %.0f ms", painted)
-	}
+	t.Logf("the roles are there within %.0f ms", value[float64](p, `performance.now()`))
 	p.await("all are counted", `document.querySelector(".figures").innerText.includes("10,000")`)
 
 	// The time from an input to what it shows, with the frame in which it does.

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -32,6 +33,9 @@ type world struct {
 	replicas []*tenure.Node // the oldest first
 }
 
+// emptyPage is the path of a page with next to nothing, to compare with.
+const emptyPage = "empty"
+
 // newWorld makes an installation, has prepare fill it, and serves a dashboard.
 func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
 	t.Helper()
@@ -52,6 +56,11 @@ func newWorldOn(t *testing.T, i *postgrestest.Installation, config dashboard.Con
 	w.web = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if w.down.Load() {
 			http.Error(out, "down", http.StatusServiceUnavailable)
+			return
+		}
+		if r.URL.Path == "/"+emptyPage {
+			out.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(out, `<!doctype html><html lang="en"><title>Empty</title><link rel="icon" href="data:,"><p>Empty`)
 			return
 		}
 		if w.user != "" {

@@ -78,6 +78,8 @@ type Alert struct {
 	Runbook     string `json:"runbook,omitempty"`  // the address of a page on what to do
 	Incident    string `json:"incident,omitempty"` // what had happened when it fired
 
+	// Role is the role that the alert is about, for links, if its label role does not name it.
+	Role string `json:"-"`
 	// Links follow those of [Config.Links]; only addresses of the web are shown.
 	Links []LinkAddress `json:"links,omitempty"`
 

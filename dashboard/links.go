@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -160,11 +161,11 @@ func (c Config) linkAlerts(alerts []Alert) []Alert {
 
 // linkValues are the values in links on an alert. Their time is when it began to fire.
 func (a Alert) linkValues() map[string]string {
-	return map[string]string{"alert": a.Name, "role": a.Labels["role"], "node": a.Labels["node_name"], "time": linkTime(a.Since)}
+	return map[string]string{"alert": a.Name, "role": cmp.Or(a.Labels["role"], a.Role), "node": a.Labels["node_name"], "time": linkTime(a.Since)}
 }
 
 // LinksOf returns the links for a message about an alert: those on the alert, and those on
-// the role and the node that its labels name, with that name after the name of the link.
+// its role and its node, with their names after the names of the links.
 // There are at most 20.
 func LinksOf(links []Link, cluster string, alert Alert) []LinkAddress {
 	values := alert.linkValues()

@@ -113,8 +113,7 @@ func TestAlertsHaveLinks(t *testing.T) {
 	}
 }
 
-// A message about an alert has the links on the alert, and on the role and the node that
-// its labels name.
+// A message about an alert has the links on the alert, on its role and on its node.
 func TestMessagesHaveLinks(t *testing.T) {
 	t.Parallel()
 	links := []Link{
@@ -124,16 +123,18 @@ func TestMessagesHaveLinks(t *testing.T) {
 	began := time.Date(2026, 11, 21, 3, 12, 7, 0, time.UTC)
 	for _, c := range []struct {
 		labels map[string]string
+		role   string // without a label
 		want   []LinkAddress
 	}{
-		{nil, []LinkAddress{{"Runbook", "https://wiki/no%20leader"}}},
-		{map[string]string{"role": "a/b"}, []LinkAddress{{"Runbook", "https://wiki/no%20leader"}, {"Traces (a/b)", "https://traces/a%2Fb"}}},
-		{map[string]string{"role": "a/b", "node_name": "api 1"}, []LinkAddress{
+		{nil, "", []LinkAddress{{"Runbook", "https://wiki/no%20leader"}}},
+		{nil, "mails", []LinkAddress{{"Runbook", "https://wiki/no%20leader"}, {"Traces (mails)", "https://traces/mails"}}},
+		{map[string]string{"role": "a/b"}, "mails", []LinkAddress{{"Runbook", "https://wiki/no%20leader"}, {"Traces (a/b)", "https://traces/a%2Fb"}}},
+		{map[string]string{"role": "a/b", "node_name": "api 1"}, "", []LinkAddress{
 			{"Runbook", "https://wiki/no%20leader"}, {"Logs (a/b)", "https://logs/a%2Fb?node=api%201"}, {"Traces (a/b)", "https://traces/a%2Fb"},
 			{"Graphs (api 1)", "https://graphs/api%201?in=eu&at=2026-11-21T03%3A12%3A07Z"},
 		}},
 	} {
-		if got := LinksOf(links, "eu", Alert{Name: "no leader", Labels: c.labels, Since: began}); !slices.Equal(got, c.want) {
+		if got := LinksOf(links, "eu", Alert{Name: "no leader", Labels: c.labels, Role: c.role, Since: began}); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %+v, want %+v", c.labels, got, c.want)
 		}
 	}

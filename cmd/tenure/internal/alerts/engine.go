@@ -67,6 +67,7 @@ type Engine struct {
 	mu       sync.Mutex
 	rules    []Rule
 	set      notifiers.Set
+	roleOf   map[string]string // by the rule, as of the last round; not changed
 	leads    bool
 	present  map[alertKey]alert
 	took     time.Duration // by the last evaluation
@@ -257,12 +258,32 @@ func (e *Engine) firing() []alert {
 	return all
 }
 
+// knowRoles keeps the roles of rules for the links of their alerts.
+func (e *Engine) knowRoles(rules []Rule) {
+	roles := make(map[string]string, len(rules))
+	for _, r := range rules {
+		roles[r.Name] = r.Role()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.roleOf = roles
+}
+
+// roles returns the role of each rule that a condition names.
+func (e *Engine) roles() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.roleOf
+}
+
 // batch is the contents of a message about some alerts.
 func (e *Engine) batch(incident string, some []notifiers.Alert) notifiers.Batch {
 	if e.config.Links != nil {
 		some = slices.Clone(some)
-		for i, a := range some {
-			some[i].Links = e.config.Links(a)
+		roles := e.roles()
+		for i := range some {
+			some[i].Role = cmp.Or(some[i].Labels["role"], roles[some[i].Name])
+			some[i].Links = e.config.Links(some[i])
 		}
 	}
 	return notifiers.Batch{Cluster: e.config.Cluster, URL: e.config.URL, Incident: incident, Alerts: some}

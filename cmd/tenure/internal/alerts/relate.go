@@ -59,9 +59,7 @@ func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) 
 	incidents := incident.Group(changes)
 	roleOf := map[string]string{}
 	for _, r := range rules {
-		if roles := rolesIn(r.Condition); len(roles) > 0 && !slices.ContainsFunc(roles, func(role string) bool { return role != roles[0] }) {
-			roleOf[r.Name] = roles[0]
-		}
+		roleOf[r.Name] = r.Role()
 	}
 	vacant := vacancies(changes.Terms)
 	related := func(a alert, ends bool) alert {

@@ -31,7 +31,7 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	rule.For, rule.Annotations = 500*time.Millisecond, map[string]string{"summary": "no leader for scheduler"}
 	rule.Runbook, rule.Description = "https://r.example.com/{{ $value }}", "{{ $value }} lead."
 	links := func(a notifiers.Alert) []notifiers.Link {
-		return []notifiers.Link{{Name: "Wiki", URL: "https://wiki.example.com/" + a.Name}}
+		return []notifiers.Link{{Name: "Wiki", URL: "https://wiki.example.com/" + a.Name + "/" + a.Role}}
 	}
 	p := w.start("a", Config{Rules: []Rule{rule}, Cluster: "billing", URL: "https://tenure.example.com", Links: links})
 	w.await("a round", p.leads)
@@ -46,7 +46,7 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 		m.Alerts[0].Since.Before(resigned) || m.Alerts[0].Since.After(ended) || m.URL != "https://tenure.example.com/#/alerts" ||
 		!strings.HasPrefix(m.Title, "CRITICAL billing: no leader for scheduler for ") ||
 		m.Alerts[0].Annotations["runbook"] != "https://r.example.com/0" || m.Alerts[0].Annotations["description"] != "0 lead." ||
-		len(m.Alerts[0].Links) != 1 || m.Alerts[0].Links[0].URL != "https://wiki.example.com/no_scheduler_leader" {
+		len(m.Alerts[0].Links) != 1 || m.Alerts[0].Links[0].URL != "https://wiki.example.com/no_scheduler_leader/scheduler" {
 		t.Errorf("the message is %+v; the term ended at %v", m, ended)
 	}
 	list, err := List(t.Context(), w.backend, w.pool)

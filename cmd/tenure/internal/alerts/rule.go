@@ -32,6 +32,15 @@ type Rule struct {
 	Notify []string
 }
 
+// Role returns the role that the condition names, if it names one.
+func (r Rule) Role() string {
+	roles := rolesIn(r.Condition)
+	if len(roles) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role != roles[0] }) {
+		return ""
+	}
+	return roles[0]
+}
+
 // templates are the annotations with the description and the runbook.
 func (r Rule) templates() map[string]string {
 	all := map[string]string{}

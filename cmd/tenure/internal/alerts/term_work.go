@@ -88,6 +88,7 @@ func (l *termWork) round(ctx context.Context) error {
 		rules[i] = s.Rule
 		roles = append(roles, rolesIn(s.Condition)...)
 	}
+	l.engine.knowRoles(rules)
 	left := l.engine.store.Complete(now, roles, nodes)
 	l.reportCrowded(left)
 	began := time.Now()

@@ -100,6 +100,22 @@ func TestTrapsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// A rule is about a role if its condition names no other.
+func TestRuleIsAboutItsOnlyRole(t *testing.T) {
+	t.Parallel()
+	for condition, want := range map[string]string{
+		`sum(x{role="a"}) == 0`:               "a",
+		`x{role="a"} > 0 and y{role="a"} < 1`: "a",
+		`x{role="a"} > 0 and y{role="b"} < 1`: "",
+		`x{role=~"a"} > 0`:                    "",
+		`x{role=`:                             "",
+	} {
+		if got := (Rule{Condition: condition}).Role(); got != want {
+			t.Errorf("%s: %q, want %q", condition, got, want)
+		}
+	}
+}
+
 func TestRolesInFindsNamedRoles(t *testing.T) {
 	t.Parallel()
 	got := rolesIn(`sum(tenure_leader_is_leader{role="a"}) == 0 or x{role=~"b"} or y{role!="c"} or z{role="d"}`)

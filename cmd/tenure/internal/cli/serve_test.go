@@ -92,6 +92,9 @@ external_url = "https://tenure.example.com"
 
 [links.alert]
 Runbook = "https://wiki.example.com/{alert}"
+
+[links.role]
+Logs = "https://logs.example.com/{role}"
 `,
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -113,7 +116,7 @@ Runbook = "https://wiki.example.com/{alert}"
 			case message := <-told:
 				text, _ := json.Marshal(message)
 				if strings.Contains(string(text), "no_billing_leader") && strings.Contains(string(text), "resolved") == ends {
-					for _, link := range []string{`"https://tenure.example.com/#/alerts"`, `"links":[{"name":"Runbook","url":"https://wiki.example.com/no_billing_leader"}]`} {
+					for _, link := range []string{`"https://tenure.example.com/#/alerts"`, `"links":[{"name":"Runbook","url":"https://wiki.example.com/no_billing_leader"},{"name":"Logs (billing)","url":"https://logs.example.com/billing"}]`} {
 						if !strings.Contains(string(text), link) {
 							t.Errorf("%s: no %s in %s", what, link, text)
 						}

@@ -76,7 +76,7 @@ func (f *File) AlertLinks(cluster string) func(notifiers.Alert) []notifiers.Link
 	links := f.Links()
 	return func(a notifiers.Alert) []notifiers.Link {
 		var all []notifiers.Link
-		for _, l := range dashboard.LinksOf(links, cluster, dashboard.Alert{Name: a.Name, Labels: a.Labels, Since: a.StartedAt}) {
+		for _, l := range dashboard.LinksOf(links, cluster, dashboard.Alert{Name: a.Name, Labels: a.Labels, Role: a.Role, Since: a.StartedAt}) {
 			all = append(all, notifiers.Link{Name: l.Name, URL: l.URL})
 		}
 		return all

@@ -24,6 +24,7 @@ type Alert struct {
 	Since       time.Time // since when the role is vacant or the condition holds; zero if that is not known
 	StartedAt   time.Time // when it began to fire
 	EndedAt     time.Time // zero while it fires
+	Role        string    // that it is about, if that is known
 	Links       []Link    // to logs, graphs and the like
 }
 

@@ -106,9 +106,10 @@ const maxShown = 100
 func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	all := []dashboard.Alert{}
 	for _, rule := range list {
+		role := rule.Role()
 		if len(rule.Alerts) == 0 {
 			all = append(all, dashboard.Alert{
-				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels,
+				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels, Role: role,
 			})
 		}
 		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
@@ -118,7 +119,7 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 				since = one.FiredAt
 			}
 			all = append(all, dashboard.Alert{
-				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
+				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Role: role, Since: since,
 				Summary: summaryOf(rule, one), Description: one.Annotations["description"], Runbook: one.Annotations["runbook"], Incident: one.Incident,
 				AcknowledgedBy: one.AckedBy, AcknowledgedUntil: one.AckedUntil, SilencedBy: one.SilencedBy, SilencedUntil: one.SilencedUntil,
 			})

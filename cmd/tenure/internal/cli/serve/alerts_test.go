@@ -44,7 +44,7 @@ func TestShownAlertsAreLimited(t *testing.T) {
 func TestShownAlertsAreOrderedByUrgency(t *testing.T) {
 	t.Parallel()
 	rule := func(name, severity string, states ...alerts.State) alerts.Status {
-		s := alerts.Status{Rule: alerts.Rule{Name: name, Severity: severity}, State: alerts.Inactive}
+		s := alerts.Status{Rule: alerts.Rule{Name: name, Severity: severity, Condition: `sum(x{role="mails"}) == 0`}, State: alerts.Inactive}
 		for _, state := range states {
 			s.Alerts = append(s.Alerts, alerts.Alert{State: state, SilencedBy: "ann", AckedBy: "bob", Incident: "api-1 crashed."})
 		}
@@ -56,6 +56,9 @@ func TestShownAlertsAreOrderedByUrgency(t *testing.T) {
 		rule("note", "info", alerts.Firing),
 	}) {
 		got = append(got, one.Name+" "+one.State)
+		if one.Role != "mails" {
+			t.Errorf("the role is %q", one.Role)
+		}
 		if one.State != string(alerts.Inactive) && (one.SilencedBy != "ann" || one.AcknowledgedBy != "bob" || one.Incident != "api-1 crashed.") {
 			t.Errorf("%+v", one)
 		}

@@ -80,6 +80,7 @@ func (c child) run(ctx context.Context) error {
 	h := childHandler{c, pool}
 	mux := http.NewServeMux()
 	mux.Handle("POST /", router.ForwardToLeader(http.HandlerFunc(h.write)))
+	mux.Handle("POST /only", router.LeaderOnly(http.HandlerFunc(h.write)))
 	children.Send(children.Report{Kind: "ready", Sequence: int64(port)})
 	go children.Watch(0, children.Leads(election.IsLeader))
 	return http.Serve(listener, mux)

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/leaderhttp"
 )
 
 // fleet is a set of nodes in processes of their own, on one installation. The first
@@ -32,6 +35,7 @@ type fleet struct {
 	pool       *pgxpool.Pool
 	front      string // URL
 	candidates map[string]*children.Child
+	urls       []string // of the candidates, in the order of their names
 }
 
 func newFleet(t *testing.T, lease time.Duration, candidates ...string) *fleet {
@@ -43,7 +47,8 @@ func newFleet(t *testing.T, lease time.Duration, candidates ...string) *fleet {
 	f.exec(`CREATE TABLE {schema}.go (released boolean)`)
 	_, f.front = f.spawn("front", false)
 	for _, name := range candidates {
-		f.candidates[name], _ = f.spawn(name, true)
+		c, url := f.spawn(name, true)
+		f.candidates[name], f.urls = c, append(f.urls, url)
 	}
 	return f
 }
@@ -110,19 +115,63 @@ func (f *fleet) leader(written int) (name string) {
 	}
 }
 
-// post sends one request.
+// post sends one request to the front node.
 func (f *fleet) post(ctx context.Context, client *http.Client, path string, number int64) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.front+path, strings.NewReader(fmt.Sprint(number)))
+	status, _, err = post(ctx, client, f.front+path, number)
+	return status, err
+}
+
+// post sends one request, and returns the leader that the answer names.
+func post(ctx context.Context, client *http.Client, url string, number int64) (status int, leader string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(fmt.Sprint(number)))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	response, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
-	return response.StatusCode, err
+	return response.StatusCode, response.Header.Get(leaderhttp.LeaderHeader), err
+}
+
+// kill kills the leader some times, and returns when requests are written again.
+func (f *fleet) kill(times int) {
+	f.Helper()
+	for range times {
+		leader := f.leader(f.count(`SELECT count(*) FROM {schema}.written`) + 200)
+		f.candidates[leader].Kill()
+		f.leader(f.count(`SELECT count(*) FROM {schema}.written`) + 200)
+	}
+}
+
+// killed reports whether the candidate with a URL was killed.
+func (f *fleet) killed(url string) bool {
+	name := slices.Sorted(maps.Keys(f.candidates))[slices.Index(f.urls, url)]
+	select {
+	case <-f.candidates[name].Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+// check compares what was received and written with how many requests succeeded.
+func (f *fleet) check(success int64) {
+	f.Helper()
+	if n := f.count(`SELECT count(*) - count(DISTINCT number) FROM {schema}.received`); n > 0 {
+		f.Errorf("%d requests were received twice", n)
+	}
+	if n := f.count(`SELECT count(*) FROM {schema}.received WHERE NOT valid`); n > 0 {
+		f.Errorf("%d requests were received without a valid term", n)
+	}
+	if n := f.count(`SELECT count(*) FROM (SELECT term FROM {schema}.received GROUP BY term HAVING count(DISTINCT node) > 1) AS shared`); n > 0 {
+		f.Errorf("%d terms received requests on more than one node", n)
+	}
+	if written := f.count(`SELECT count(*) FROM {schema}.written`); int64(written) < success {
+		f.Errorf("%d requests were written and %d succeeded", written, success)
+	}
 }
 
 // The leader is killed twice under load. Requests go to the present leader, none is
@@ -157,11 +206,7 @@ func TestKilledLeaderLosesAtMostRequestsInFlight(t *testing.T) {
 			}
 		})
 	}
-	for range kills {
-		leader := f.leader(f.count(`SELECT count(*) FROM {schema}.written`) + 200)
-		f.candidates[leader].Kill()
-		f.leader(f.count(`SELECT count(*) FROM {schema}.written`) + 200)
-	}
+	f.kill(kills)
 	stop()
 	load.Wait()
 	for i := range failed {
@@ -169,18 +214,7 @@ func TestKilledLeaderLosesAtMostRequestsInFlight(t *testing.T) {
 			t.Errorf("client %d lost %d requests in %d kills, want at most one each time", i, n, kills)
 		}
 	}
-	if n := f.count(`SELECT count(*) - count(DISTINCT number) FROM {schema}.received`); n > 0 {
-		t.Errorf("%d requests were received twice", n)
-	}
-	if n := f.count(`SELECT count(*) FROM {schema}.received WHERE NOT valid`); n > 0 {
-		t.Errorf("%d requests were received without a valid term", n)
-	}
-	if n := f.count(`SELECT count(*) FROM (SELECT term FROM {schema}.received GROUP BY term HAVING count(DISTINCT node) > 1) AS shared`); n > 0 {
-		t.Errorf("%d terms received requests on more than one node", n)
-	}
-	if written := f.count(`SELECT count(*) FROM {schema}.written`); int64(written) < success.Load() {
-		t.Errorf("%d requests were written and %d succeeded", written, success.Load())
-	}
+	f.check(success.Load())
 	t.Logf("%d requests, %d succeeded", numbers.Load(), success.Load())
 }
 

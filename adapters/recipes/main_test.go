@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dsn := os.Getenv(riverVariable); dsn != "" {
-		runRiver(dsn)
+	if given := os.Getenv(riverVariable); given != "" {
+		runRiver(given)
 	}
 	if given := os.Getenv(writerVariable); given != "" {
 		runWriter(given)

@@ -66,19 +66,27 @@ func TestRiverInsertIsFenced(t *testing.T) {
 
 // newPeriodic returns a scheduler that inserts a job of River at each tick.
 func newPeriodic(node *tenure.Node, pool *pgxpool.Pool, client *river.Client[pgx.Tx]) (*cron.Scheduler, error) {
+	return newSchedule(node, pool, insertTick(client))
+}
+
+// insertTick inserts a job of River for a tick.
+func insertTick(client *river.Client[pgx.Tx]) cron.Job {
+	return func(ctx context.Context, run cron.Run) error {
+		return run.InTx(ctx, func(tx pgx.Tx) error {
+			once := &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}} // the tick is one of them
+			_, err := client.InsertTx(ctx, tx, invoiceArgs{Tick: run.ScheduledFor.UTC()}, once)
+			return err
+		})
+	}
+}
+
+func newSchedule(node *tenure.Node, pool *pgxpool.Pool, job cron.Job) (*cron.Scheduler, error) {
 	scheduler, err := cron.New(node, pool, cron.Config{})
 	if err != nil {
 		return nil, err
 	}
 	err = scheduler.Add(cron.Schedule{
-		Name: "invoices", Expression: "* * * * * *", Policy: cron.AtLeastOnce,
-		Job: func(ctx context.Context, run cron.Run) error {
-			return run.InTx(ctx, func(tx pgx.Tx) error {
-				once := &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}} // the tick is one of them
-				_, err := client.InsertTx(ctx, tx, invoiceArgs{Tick: run.ScheduledFor.UTC()}, once)
-				return err
-			})
-		},
+		Name: "invoices", Expression: "* * * * * *", Policy: cron.AtLeastOnce, Job: job,
 	})
 	return scheduler, err
 }

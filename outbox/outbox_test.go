@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
@@ -100,6 +101,47 @@ func TestTopicStartsAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
+}
+
+// Both publishers of a topic start where the topic says.
+func TestTopicStartsAtTimeOrAfterCursor(t *testing.T) {
+	t.Parallel()
+	clock := func(minute int) time.Time { return time.Date(2026, 1, 1, 1, minute, 0, 0, time.UTC) }
+	for name, start := range map[string]func(w *world) processor.Start{
+		"time": func(*world) processor.Start { return processor.Start{Time: clock(3)} },
+		"cursor": func(w *world) (start processor.Start) {
+			second := pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} ORDER BY position OFFSET 1 LIMIT 1")
+			if err := w.pool.QueryRow(w.Context(), second).Scan(&start.After.Transaction, &start.After.Position); err != nil {
+				w.Fatal(err)
+			}
+			return start
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for number := 1; number <= 4; number++ {
+				event := eventstore.NewEvent{Type: "placed", Data: number, OccurredAt: clock(number)}
+				if err := w.store.Append(t.Context(), w.pool, event); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.await("the events to be final", func() bool { // transactions of other tests may be open
+				return postgrestest.Value[bool](w.Installation, "SELECT max(transaction_id) < pg_snapshot_xmin(pg_current_snapshot()) FROM {events}")
+			})
+			batch, single := &recorder{name: "batch", mode: outbox.Batch}, &recorder{name: "single", mode: outbox.Individual}
+			w.run(outbox.Topic{
+				Name: "orders", Publishers: []outbox.Publisher{batch, single},
+				Processing: processor.Config{Start: start(w)},
+			})
+			for _, r := range []*recorder{batch, single} {
+				w.await(r.name+" to receive the last event", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
+				if _, text, _ := r.received(); text != "3 4 " {
+					t.Errorf("%s received %q, want the events 3 and 4", r.name, text)
+				}
+			}
+		})
+	}
 }
 
 // Messages that were acknowledged before the failed one are not sent again.

@@ -41,13 +41,29 @@ func TestPublishersGetTheirModes(t *testing.T) {
 		if m.ID == uuid.Nil || m.ID != alone[i].ID || i > 0 && m.ID == together[i-1].ID {
 			t.Errorf("message %d has the ids %v and %v", i, m.ID, alone[i].ID)
 		}
-		if m.Topic != "orders" || m.Role != outbox.Role().Name() || m.Term < 1 {
+		if m.Topic != "orders" || m.Role != "outbox" || m.Term < 1 {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}
 	status, err := processor.NewAdmin(w.backend, w.pool).List(t.Context(), "orders/batch", "orders/single")
 	if err != nil || len(status) != 2 || status[0].Kind != "outbox" {
 		t.Errorf("the processors are %+v, %v", status, err)
+	}
+}
+
+func TestRoleWithKeyLeadsOutbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	r := &recorder{name: "queue", mode: outbox.Batch}
+	const key = 0x464F52470001
+	w.under(outbox.Role().WithKey(key), outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
+	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
+	if _, _, messages := r.received(); messages[0].Role != "outbox" {
+		t.Errorf("the message is of the role %q, want outbox", messages[0].Role)
+	}
+	if got := postgrestest.Value[int64](w.Installation, "SELECT lock_key::bigint FROM {terms} WHERE role = 'outbox'"); got != key {
+		t.Errorf("the role has the key %#x, want %#x", got, int64(key))
 	}
 }
 

@@ -34,8 +34,14 @@ func newWorld(t testing.TB) *world {
 // log of the topic is the world's.
 func (w *world) run(topic outbox.Topic) (stop func()) {
 	w.Helper()
+	return w.under(outbox.Role(), topic)
+}
+
+// under is run with a role.
+func (w *world) under(role tenure.Role, topic outbox.Topic) (stop func()) {
+	w.Helper()
 	node := w.Node("", tenure.Config{})
-	group, err := processor.NewGroup(node, outbox.Role(), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, role, w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}

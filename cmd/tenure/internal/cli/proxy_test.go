@@ -74,7 +74,12 @@ func freePort(t *testing.T) int {
 // startProxy starts a proxy and returns its address.
 func (p place) startProxy(t *testing.T, args ...string) (*process, string) {
 	t.Helper()
-	proxy := launch(t, p.with(append([]string{"proxy", "--role", "billing", "--listen", "127.0.0.1:0", "-o", "json"}, args...)...)...)
+	return p.proxyTo(t, "billing", args...)
+}
+
+func (p place) proxyTo(t *testing.T, role string, args ...string) (*process, string) {
+	t.Helper()
+	proxy := launch(t, p.with(append([]string{"proxy", "--role", role, "--listen", "127.0.0.1:0", "-o", "json"}, args...)...)...)
 	line, _ := proxy.line()
 	var listening struct{ Address string }
 	if err := json.Unmarshal([]byte(line), &listening); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"regexp"
 	"strings"
 	"syscall"
@@ -62,6 +63,54 @@ func TestRoleKeepsStoredKey(t *testing.T) {
 			holder.signal(syscall.SIGTERM)
 			holder.exit()
 			invoke(t, place.with("acquire", "--role", strings.Trim(match[1], "'"))...).want(t, console.ExitDone)
+		})
+	}
+}
+
+// A role with a key in the configuration file, or in its variable, is the role that the
+// other commands find by the same text.
+func TestConfiguredRoleKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	const role, key = "billing=0x464F52470001", "77306496745473"
+	for name, setting := range map[string]struct{ file, variables []string }{
+		"file":     {file: []string{"[run]", `roles = ["` + role + `"]`}},
+		"variable": {variables: []string{"TENURE_RUN_ROLES=" + role}},
+	} {
+		t.Run(name, func(t *testing.T) { // one after another: the database has one key
+			place := newPlace(t)
+			path := writeFile(t, append([]string{"[database]", `dsn = "` + place.server.DSN() + `"`, `schema = "` + place.schema + `"`}, setting.file...)...)
+			node := launchWith(t, setting.variables, "run", "--config", path, "--address", "127.0.0.1", "-o", "json")
+			if got := node.await("acquired"); got["role"] != "billing" {
+				t.Errorf("acquired %v, want the role billing", got)
+			}
+			status := place.status(t, "--role", role).Roles[0]
+			if status.Key == nil || status.Leader == nil {
+				t.Fatalf("status: %+v, want a key and a leader", status)
+			}
+			if status.Role != "billing" || *status.Key != key {
+				t.Errorf("status: %s with the key %s, want billing with %s", status.Role, *status.Key, key)
+			}
+
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			_, port, _ := net.SplitHostPort(listener.Addr().String())
+			_, address := place.proxyTo(t, role, "--to-port", port)
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if forwarded, err := listener.Accept(); err != nil {
+				t.Error(err)
+			} else {
+				_ = forwarded.Close()
+			}
+
+			invoke(t, place.with("step-down", "--role", role)...).want(t, console.ExitDone)
+			node.await("released")
 		})
 	}
 }

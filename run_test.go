@@ -373,7 +373,9 @@ func TestTryAcquireReturnsCauseOfFailure(t *testing.T) {
 		broken := errors.New("broken")
 		db := newDatabase()
 		db.prepare = func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.AcquireResult { return &tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: broken} }
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: broken}
+			}
 		}
 		node := open(t, db)
 		defer closeNode(t, node)

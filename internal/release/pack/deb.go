@@ -62,6 +62,7 @@ func (c Contents) debFiles(program, licenses []byte) ([]File, error) {
 		{"usr/lib/systemd/system/" + unitName, 0o644, []byte(unit)},
 		{docs + "README.md", 0o644, c.Readme},
 		{docs + "copyright", 0o644, []byte(copyright)},
+		{"usr/share/lintian/overrides/tenure", 0o644, []byte(overrides)},
 	}
 	compressed := []File{
 		{docs + "THIRD_PARTY_LICENSES", 0o644, licenses},
@@ -119,9 +120,16 @@ Comment: The program contains modules of other projects. Their licenses are in
  THIRD_PARTY_LICENSES.gz.
 
 Files: *
-Copyright: the contributors to Tenure
+Copyright: 2026 the contributors to Tenure
 License: Apache-2.0
  The text of the license is in /usr/share/common-licenses/Apache-2.0.
+`
+
+// overrides are what lintian must not report.
+const overrides = `# A program in Go needs no C library.
+tenure: statically-linked-binary [usr/bin/tenure]
+# It stops all services of a template, and systemd reads its units again; no service is enabled here.
+tenure: maintainer-script-calls-systemctl *
 `
 
 // The scripts make systemd read its units again. An upgrade restarts no service: a

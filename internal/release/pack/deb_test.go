@@ -28,6 +28,9 @@ const installed = `755 ./
 755 ./usr/share/doc/tenure/
 644 ./usr/share/doc/tenure/README.md
 644 ./usr/share/doc/tenure/copyright
+755 ./usr/share/lintian/
+755 ./usr/share/lintian/overrides/
+644 ./usr/share/lintian/overrides/tenure
 644 ./usr/share/doc/tenure/THIRD_PARTY_LICENSES.gz
 644 ./usr/share/doc/tenure/changelog.gz
 755 ./usr/share/man/
@@ -112,7 +115,7 @@ func TestDebDescribesItself(t *testing.T) {
 	fields := content(t, control, "./control")
 	for _, want := range []string{
 		"Package: tenure\n", "Version: 0.1.0\n", "Architecture: arm64\n", "Maintainer: Some One <one@example.com>\n",
-		"Installed-Size: 11\n", "\nDescription: leader election on PostgreSQL\n Tenure elects",
+		"Installed-Size: 12\n", "\nDescription: leader election on PostgreSQL\n Tenure elects",
 	} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("no %q in:\n%s", want, fields)

@@ -185,6 +185,8 @@ func TestHealthStatesFailingWork(t *testing.T) {
 		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
 		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},
 		"a dead letter":     {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 1}}}, warning, ended + " has 1 dead letter."},
+		"skipped":           {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 2, Skipped: 2}}}, good, ""},
+		"one not skipped":   {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 3, Skipped: 2}}}, warning, ended + " has 1 dead letter."},
 		"letters, paused":   {workRecord{Processors: []processorRecord{{Name: "mail", Status: "paused", DeadLetters: 2}, {Name: "push", Status: "active", DeadLetters: 1}}}, warning, "mail" + ended + " has 2 dead letters. 1 other processor has dead letters too."},
 		"fails, letters":    {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", DeadLetters: 2}, {Name: "push", Status: "active", Errors: 1, LastError: "refused"}}}, warning, "push" + ended + " failed the last time: " + isolate + "refused" + ended + "."},
 		"a processor stops": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "failed", LastError: "poison"}}}, critical, "needs an operator: " + isolate + "poison"},

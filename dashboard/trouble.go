@@ -33,12 +33,13 @@ func (p processorRecord) trouble() trouble {
 }
 
 // letters returns what is wrong with a processor that does not fail: events that it could
-// not handle wait for an operator.
+// not handle wait for an operator. Those that an operator skipped do not.
 func (p processorRecord) letters() trouble {
-	if p.DeadLetters == 0 {
+	waiting := p.DeadLetters - p.Skipped
+	if waiting == 0 {
 		return trouble{level: good}
 	}
-	return trouble{warning, fmt.Sprintf("%s has %s.", quoted(p.Name), count(p.DeadLetters, "dead letter", "dead letters"))}
+	return trouble{warning, fmt.Sprintf("%s has %s.", quoted(p.Name), count(waiting, "dead letter", "dead letters"))}
 }
 
 // trouble returns what is wrong with a schedule.

@@ -28,7 +28,8 @@ type processorRecord struct {
 	LastError   string     `json:"last_error"`
 	NextAttempt *time.Time `json:"next_attempt_at"`
 	DeadLetters int        `json:"dead_letters"`
-	Level       string     `json:"level"` // good, warning or critical
+	Skipped     int        `json:"skipped"` // of the dead letters, by an operator
+	Level       string     `json:"level"`   // good, warning or critical
 }
 
 type scheduleRecord struct {
@@ -149,7 +150,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		work.Processors = append(work.Processors, processorRecord{
 			Name: s.Name, Kind: s.Kind, Role: s.Role, Status: s.Status, Led: s.Led, Busy: s.Busy, NodeName: s.NodeName,
 			Processed: s.Processed, Behind: s.Behind, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
-			NextAttempt: when(s.NextAttemptAt), DeadLetters: s.DeadLetters,
+			NextAttempt: when(s.NextAttemptAt), DeadLetters: s.DeadLetters, Skipped: s.Skipped,
 		})
 	}
 	schedules, err := w.schedules.List(ctx)

@@ -33,6 +33,7 @@ SELECT
     p.last_error_at,
     p.next_attempt_at,
     (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL),
+    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.skipped_by <> ''),
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_role ELSE '' END,
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_node ELSE '' END,
     p.updated_at

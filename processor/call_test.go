@@ -111,7 +111,7 @@ func TestPanicIsRetried(t *testing.T) {
 	})
 	w.await("the other", func() bool { return slices.Equal(w.numbers(), []int{2}) })
 	s := w.show("counts")
-	if s.Panics != calls.Load() || s.Panics != 3 || s.DeadLetters != 1 {
+	if s.Panics != calls.Load() || s.Panics != 3 || s.DeadLetters != 1 || s.Skipped != 0 {
 		t.Errorf("after %d panics: %+v", calls.Load(), s)
 	}
 	if letters := w.letters("counts"); len(letters) != 1 || !strings.Contains(letters[0].Error, "one is none") {

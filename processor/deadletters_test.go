@@ -58,7 +58,7 @@ func TestSkipMovesFailingEventToDeadLetters(t *testing.T) {
 	}
 	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	s := w.show("counts")
-	if s.Status != processor.Active || s.Errors != 0 || s.Failing != (processor.Cursor{}) || s.DeadLetters != 1 {
+	if s.Status != processor.Active || s.Errors != 0 || s.Failing != (processor.Cursor{}) || s.DeadLetters != 1 || s.Skipped != 1 {
 		t.Errorf("after skipping: %+v", s)
 	}
 	letters := w.letters("counts")

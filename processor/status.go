@@ -35,6 +35,7 @@ type Status struct {
 	LastErrorAt      time.Time // zero if there was none
 	NextAttemptAt    time.Time // zero if nothing failed
 	DeadLetters      int       // not counting replayed ones
+	Skipped          int       // of these, how many an operator skipped
 	// RefusedRole is another role under which a node tried to run the processor
 	// within the last minute, and RefusedNode is that node; see [ErrOwned].
 	RefusedRole, RefusedNode string
@@ -113,7 +114,7 @@ func scanStatus(row pgx.CollectableRow) (Status, error) {
 	)
 	err := row.Scan(&s.Name, &s.Kind, &s.Role, &s.Log, &s.Status, &s.Cursor.Transaction, &s.Cursor.Position, &s.Term, &node, &s.NodeName,
 		&s.Led, &s.Busy, &s.Rebuilding, &s.Processed, &s.Behind, &waitingSince, &s.Errors, &s.Panics, &failing, &failingAt,
-		&s.LastError, &lastErrorAt, &nextTime, &s.DeadLetters, &s.RefusedRole, &s.RefusedNode, &s.UpdatedAt)
+		&s.LastError, &lastErrorAt, &nextTime, &s.DeadLetters, &s.Skipped, &s.RefusedRole, &s.RefusedNode, &s.UpdatedAt)
 	s.Failing = Cursor{value(failing), value(failingAt)}
 	s.NodeID = value(node)
 	s.WaitingSince, s.LastErrorAt, s.NextAttemptAt = value(waitingSince), value(lastErrorAt), value(nextTime)

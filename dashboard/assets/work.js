@@ -15,8 +15,9 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 export function processorState(p) {
   const known = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
   const [level, text, shape] = !p.led && known[1] === "active" ? ["faint", "no node leads"] : known;
-  if (p.dead_letters && text !== "failing" && text !== "failed") {
-    const letters = count(p.dead_letters, "dead letter");
+  const waiting = p.dead_letters - p.skipped;
+  if (waiting && text !== "failing" && text !== "failed") {
+    const letters = count(waiting, "dead letter");
     return statusWithAge("warning", text === "active" ? letters : `${text}, ${letters}`, text === "paused" ? shape : "warning");
   }
   return statusWithAge(p.level === "good" ? level : p.level, text, shape);
@@ -36,7 +37,7 @@ function processorRow(p) {
     cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
-    cell("wide number figure", p.dead_letters ? h("span", { class: "is-warning" }, grouped(p.dead_letters)) : "0"),
+    cell("wide number figure", h("span", p.dead_letters > p.skipped ? { class: "is-warning" } : {}, grouped(p.dead_letters))),
     mayAct() ? cell("actions", processorAction(p)) : null);
 }
 

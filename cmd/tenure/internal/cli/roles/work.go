@@ -130,8 +130,8 @@ func (s *summary) takeProcessors(all []processor.Status) {
 		if one.Status == "active" && !one.Led && one.Behind > 0 {
 			waiting = append(waiting, lack{fmt.Sprintf("%s (%s)", one.Name, plural(int(one.Behind), "event", "events")), -1})
 		}
-		if one.DeadLetters > 0 {
-			letters = append(letters, lack{fmt.Sprintf("%s (%d)", one.Name, one.DeadLetters), -1})
+		if waiting := one.DeadLetters - one.Skipped; waiting > 0 {
+			letters = append(letters, lack{fmt.Sprintf("%s (%d)", one.Name, waiting), -1})
 		}
 	}
 	s.add("failed_processor", "processor stopped after errors", "processors stopped after errors", failed)

@@ -166,20 +166,36 @@ func TestLostTermIsNoFailureOfWork(t *testing.T) {
 	})
 }
 
-// TestResigningLostTermIsALoss: trust ends, and the caller resigns, before the engine has ended
+// TestGivingUpLostTermIsALoss: trust ends, and the role is given up, before the engine has ended
 // the term.
-func TestResigningLostTermIsALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := newDatabase()
-		node := open(t, db)
-		defer closeNode(t, node)
-		e, rec := elect(t, node, tenure.ElectionConfig{})
-		term := lead(t, e)
-		time.AfterFunc(time.Second, db.last().kill) // the engine ends the term
-		tenure.EndTrust(term)
-		wantError(t, "Resign", term.Resign(t.Context()), nil)
-		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
-	})
+func TestGivingUpLostTermIsALoss(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, e *tenure.Election, lose func(*tenure.Term)) error{
+		"Resign": func(t *testing.T, e *tenure.Election, lose func(*tenure.Term)) error {
+			term, err := e.Campaign(t.Context())
+			wantError(t, "Campaign", err, nil)
+			lose(term)
+			return term.Resign(t.Context())
+		},
+		"StepDown": func(t *testing.T, e *tenure.Election, lose func(*tenure.Term)) error {
+			lose(lead(t, e))
+			return e.StepDown(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				node := open(t, db)
+				defer closeNode(t, node)
+				e, rec := elect(t, node, tenure.ElectionConfig{})
+				err := run(t, e, func(term *tenure.Term) {
+					time.AfterFunc(time.Second, db.last().kill) // the engine ends the term
+					tenure.EndTrust(term)
+				})
+				wantError(t, name, err, nil)
+				wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
+			})
+		})
+	}
 }
 
 // Terms that were lost early do not end a series of failures; a long term does.

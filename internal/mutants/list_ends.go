@@ -1,0 +1,29 @@
+package main
+
+// endMutants break how the engine ends terms and elections.
+var endMutants = []mutant{
+	{
+		name: "engine: work that returned because its term was lost counts as failed",
+		file: "run.go", from: "early = e.term == term && !term.stopRequested && term.Valid()", to: "early = e.term == term && !term.stopRequested && !term.ended.Load()",
+		promise: "a lost term is no failure of work",
+		tests:   []tests{in(".", "^TestLostTermIsNoFailureOfWork$")},
+	},
+	{
+		name: "engine: the resignation from a lost term stops the election",
+		file: "run.go", from: "if e.term == term && term.Valid() {", to: "if e.term == term && !term.ended.Load() {",
+		promise: "a term whose trust has ended is lost, not released",
+		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")},
+	},
+	{
+		name: "engine: a lost term is stepped down",
+		file: "election.go", from: "if e.State() != Leading || !e.term.Valid() {", to: "if e.State() != Leading {",
+		promise: "a term whose trust has ended is lost, not released",
+		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")},
+	},
+	{
+		name: "engine: an election that stops after a failed attempt has no cause",
+		file: "transition.go", from: "if from == Acquiring && input == fsm.DbError && to == Stopped {", to: "if false {",
+		promise: "with NoReacquire, the error says why an attempt failed",
+		tests:   []tests{in(".", "^TestTryAcquireReturnsCauseOfFailure$")},
+	},
+}

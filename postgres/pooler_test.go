@@ -14,6 +14,7 @@ import (
 // Pgpool-II is refused in each of its modes. In raw mode a write leaves the
 // session in a transaction, which no other session can see.
 func TestPgpoolIsRefused(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	replica := server.Replica(t, pgtest.ReplicaOptions{})

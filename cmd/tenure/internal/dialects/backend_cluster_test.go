@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -183,11 +184,15 @@ func limited(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// onKinds runs a test on each kind of database.
+// onKinds runs a test on each kind of database. The short tests run on SQLite; the suites of
+// conformance run on PostgreSQL, too.
 func onKinds(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
 	t.Helper()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
+			if k.dialect != lease.SQLite {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			test(t, k)
 		})

@@ -50,6 +50,9 @@ func onBothWays(t *testing.T, test func(t *testing.T, w bothWays)) {
 	})
 	for _, throughPooler := range []bool{false, true} {
 		t.Run(map[bool]string{false: "PostgreSQL", true: "PgBouncer"}[throughPooler], func(t *testing.T) {
+			if throughPooler {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			server := pgtest.Shared(t)
 			direct := server.Database(t)

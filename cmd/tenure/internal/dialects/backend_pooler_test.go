@@ -39,6 +39,7 @@ func TestBackendRefusesStatementPooling(t *testing.T) {
 
 // Pgpool-II in raw mode does not commit statements, so two nodes would lead.
 func TestBackendRefusesRawPgpool(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for mode, refused := range map[string]bool{

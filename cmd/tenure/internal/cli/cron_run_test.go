@@ -412,4 +412,6 @@ func TestReloadChangesSchedules(t *testing.T) {
 	node.awaitLog("a change could not be applied")
 	n := len(place.history(t, "both"))
 	eventually(t, "further ticks", func() bool { return len(place.history(t, "both")) > n })
+	node.signal(syscall.SIGTERM) // a killed node can leave a command that writes to the folder
+	node.exit()
 }

@@ -36,11 +36,12 @@ var advised = regexp.MustCompile(`--role (\S+|'[^']*'),`)
 // message about another key explains how to use the stored one.
 func TestRoleKeepsStoredKey(t *testing.T) {
 	t.Parallel()
-	const given = "0x464F52470001"
+	// Keys are shared by all schemas of a database, so each test has its own.
+	const given = "0x464F52470005"
 	for name, c := range map[string]struct{ first, other string }{
 		"given":   {"scheduler=" + given, "scheduler"},
 		"derived": {"scheduler", "scheduler=" + given},
-		"spaces":  {"the scheduler=77306496745473", "the scheduler"},
+		"spaces":  {"the scheduler=77306496745477", "the scheduler"},
 	} {
 		t.Run(name, func(t *testing.T) { // one after another: the database has one key
 			place := newPlace(t)
@@ -48,7 +49,7 @@ func TestRoleKeepsStoredKey(t *testing.T) {
 			holder.await("acquired")
 			for _, way := range []string{c.first, c.other} {
 				role := place.status(t, "--role", way).Roles[0]
-				if keyed := strings.Contains(c.first, "="); role.Key == nil || (*role.Key == "77306496745473") != keyed {
+				if keyed := strings.Contains(c.first, "="); role.Key == nil || (*role.Key == "77306496745477") != keyed {
 					t.Errorf("status of %s: key %v", way, role.Key)
 				}
 				if len(role.Sessions) != 1 || role.Sessions[0].State != roles.StateLeads {
@@ -71,7 +72,7 @@ func TestRoleKeepsStoredKey(t *testing.T) {
 // other commands find by the same text.
 func TestConfiguredRoleKeepsItsKey(t *testing.T) {
 	t.Parallel()
-	const role, key = "billing=0x464F52470001", "77306496745473"
+	const role, key = "billing=0x54454E555245", "92656643691077"
 	for name, setting := range map[string]struct{ file, variables []string }{
 		"file":     {file: []string{"[run]", `roles = ["` + role + `"]`}},
 		"variable": {variables: []string{"TENURE_RUN_ROLES=" + role}},

@@ -151,7 +151,7 @@ func TestOneProcessLeadsSeveralRoles(t *testing.T) {
 		roles []string
 	}{
 		{[]string{"--role", "a", "--role", "b"}, []string{"a", "b"}},
-		{[]string{"--key", "-7", "--key", "0x464F52470002"}, []string{"key:-7", "key:77306496745474"}},
+		{[]string{"--key", "-7", "--key", "0x464F52470009"}, []string{"key:-7", "key:77306496745481"}},
 		{[]string{"--key1", "-1234", "--key2", "5678"}, []string{"key:-1234:5678"}},
 		{[]string{"--role", "key:8", "--role", "key:8:9"}, []string{"key:8", "key:8:9"}},
 	} {

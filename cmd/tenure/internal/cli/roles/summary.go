@@ -80,7 +80,7 @@ func summarize(ctx context.Context, backend connect.Backend, work *workReader, h
 }
 
 // unreadable reports an error that concerns a table which the user may not read, or
-// which does not exist: the summary says that it does not know what is in it.
+// which does not exist: the summary names it, with the cause.
 func unreadable(err error) bool {
 	return errors.Is(err, dberr.ErrPrivilege) || errors.Is(err, dberr.ErrSchema)
 }

@@ -434,8 +434,12 @@ func (e *Election) beginStepDownLocked(why termEnd) {
 	e.term.stopLocked(why)
 }
 
-// requestStopLocked stops the election, after its term if it has one.
+// requestStopLocked stops the election, after its term if it has one. A term whose
+// trust has ended is lost first.
 func (e *Election) requestStopLocked(reason EndReason, cause error) {
+	if e.State() == Leading && !e.term.Valid() {
+		e.term.session.endLocked(ErrTrustExpired)
+	}
 	switch e.State() {
 	case Stopped:
 	case Leading:

@@ -149,36 +149,46 @@ func (e *Election) lead(term *Term, work Work) (early bool, failed error) {
 }
 
 // nextTerm waits for the next term of a run. It returns nil when the run has
-// ended, with its work and locks.
+// ended, with its work and locks. If the only term of Campaign ended before nextTerm
+// could return it, the error says why.
 func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
+	var missed *Term
 	_ = e.waitFor(context.Background(), func() bool {
-		if term = e.takeTermLocked(r); term != nil {
+		var ended *Term
+		term, ended = e.takeTermLocked(r)
+		missed = cmp.Or(ended, missed)
+		if term != nil {
 			return true
 		}
 		if !e.finishedLocked(r.number) {
 			return false
 		}
-		if e.runNumber == r.number && e.err != nil {
+		switch {
+		case e.runNumber == r.number && e.err != nil:
 			err = e.stopErrorLocked()
+		case missed != nil && missed.campaign:
+			err = withDetail(ErrStopped, context.Cause(missed.ctx))
 		}
 		return true
 	})
 	return term, err
 }
 
-// takeTermLocked returns the next term of a run that is still valid, or nil. It
-// records that the work of the terms before it, which have ended, has returned.
-func (e *Election) takeTermLocked(r electionRun) *Term {
+// takeTermLocked returns the next term of a run that is still valid, or nil, and the
+// last of the terms before it. It records that the work of these, which have ended, has
+// returned.
+func (e *Election) takeTermLocked(r electionRun) (next, ended *Term) {
 	for {
 		select {
 		case term := <-r.terms:
 			if !term.stopRequested && term.Valid() {
-				return term
+				return term, ended
 			}
+			ended = term
 			term.clearMain()
 			term.advanceLocked()
 		default:
-			return nil
+			return nil, ended
 		}
 	}
 }
@@ -199,9 +209,9 @@ func (e *Election) stopAndWait(r electionRun) {
 // has returned, even if the term was lost. The election stops after the term.
 // Campaign returns the context's error if ctx ends first, ErrAlreadyStarted if
 // the election is already started, and an error that matches ErrStopped if an
-// attempt fails with an error of the database, the retry strategy gives up or the
-// election is shut down. Once it has returned a
-// term, the end of ctx has no effect.
+// attempt fails with an error of the database, the retry strategy gives up, the
+// election is shut down, or the term ends before Campaign can return it. Once it has
+// returned a term, the end of ctx has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	run, err := e.start(ctx, modeCampaign)
 	if err != nil {
@@ -209,12 +219,10 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	}
 	term, err := e.nextTerm(run)
 	switch {
-	case err != nil:
-		return nil, err
 	case term == nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case term == nil:
-		return nil, ErrStopped
+		return nil, cmp.Or(err, ErrStopped)
 	}
 	e.node.mu.Lock()
 	detach := e.detachContext

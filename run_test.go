@@ -180,6 +180,14 @@ func TestGivingUpLostTermIsALoss(t *testing.T) {
 			lose(lead(t, e))
 			return e.StepDown(t.Context())
 		},
+		"Shutdown": func(t *testing.T, e *tenure.Election, lose func(*tenure.Term)) error {
+			lose(lead(t, e))
+			return e.Shutdown(t.Context())
+		},
+		"Close": func(t *testing.T, e *tenure.Election, lose func(*tenure.Term)) error {
+			lose(lead(t, e))
+			return e.Node().Close(t.Context())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

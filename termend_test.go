@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,5 +154,40 @@ func TestGuardDoneTwiceCountsOnce(t *testing.T) {
 		}
 		second.Done()
 		wantError(t, "StepDown", <-freed, nil)
+	})
+}
+
+// slowStart is a context of a caller that is slow between its start of an election and
+// its wait for a term.
+type slowStart struct {
+	context.Context
+	calls atomic.Int32
+	pause func()
+}
+
+func (s *slowStart) Err() error {
+	if s.calls.Add(1) == 2 {
+		s.pause()
+	}
+	return s.Context.Err()
+}
+
+func TestCampaignReturnsCauseOfTermThatEndedTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		ctx := &slowStart{Context: t.Context(), pause: func() {
+			synctest.Wait()
+			want(t, "leader", e.IsLeader(), true)
+			db.last().kill()
+			synctest.Wait()
+		}}
+		term, err := e.Campaign(ctx)
+		want(t, "a term", term != nil, false)
+		wantError(t, "Campaign", err, tenure.ErrStopped)
+		wantError(t, "cause", err, tenure.ErrSessionLost)
+		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
 	})
 }

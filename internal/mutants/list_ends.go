@@ -26,4 +26,16 @@ var endMutants = []mutant{
 		promise: "with NoReacquire, the error says why an attempt failed",
 		tests:   []tests{in(".", "^TestTryAcquireReturnsCauseOfFailure$")},
 	},
+	{
+		name: "engine: a shutdown releases a lost term",
+		file: "election.go", from: "if e.State() == Leading && !e.term.Valid() {", to: "if false {",
+		promise: "a term whose trust has ended is lost, not released",
+		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")},
+	},
+	{
+		name: "engine: the campaign for a term that ended too early has no cause",
+		file: "run.go", from: "case missed != nil && missed.campaign:", to: "case false:",
+		promise: "an election that stops by itself says why",
+		tests:   []tests{in(".", "^TestCampaignReturnsCauseOfTermThatEndedTooEarly$")},
+	},
 }

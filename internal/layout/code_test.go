@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/docpage"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 var (
@@ -53,6 +54,7 @@ func goBlocks(t *testing.T) (complete, fragments map[string]string) {
 // TestCompleteGoBlocksCompile vets every block that begins with a package clause, with
 // one command.
 func TestCompleteGoBlocksCompile(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	complete, _ := goBlocks(t)
 	if len(complete) < 3 {
@@ -64,6 +66,7 @@ func TestCompleteGoBlocksCompile(t *testing.T) {
 }
 
 func TestFaultyGoBlockDoesNotCompile(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const program = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(missing) }\n"
 	output, err := vetBlocks(t, map[string]string{"page.md:1": program})

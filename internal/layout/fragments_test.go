@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // commonNames declares what fragments leave out: variables of the names that all pages
@@ -56,6 +58,7 @@ var notStubbed = regexp.MustCompile(`^go: downloading |undefined: \w+$|declared 
 // TestGoFragmentsTypeCheck compiles every fragment. What it leaves out has the type of
 // commonNames, or none: an undefined name is no fault, and fits everywhere.
 func TestGoFragmentsTypeCheck(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	_, fragments := goBlocks(t)
 	faults := compileFragments(t, fragments)
@@ -65,6 +68,7 @@ func TestGoFragmentsTypeCheck(t *testing.T) {
 }
 
 func TestFaultyFragmentsDoNotTypeCheck(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for text, want := range map[string]string{
 		"term.Number(1)\n":                       "too many arguments",

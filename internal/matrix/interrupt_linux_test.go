@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // An interrupt while a test uses a server leaves neither the server nor a file.
 func TestInterruptLeavesNoServerAndNoFile(t *testing.T) {
+	pgtest.Long(t)
 	t.Chdir("../..")
 	r, err := newRunner()
 	if err != nil {

@@ -35,7 +35,7 @@ var endMutants = []mutant{
 	{
 		name: "engine: the campaign for a term that ended too early has no cause",
 		file: "run.go", from: "case missed != nil && missed.campaign:", to: "case false:",
-		promise: "an election that stops by itself says why",
+		promise: "an election that stops on its own says why",
 		tests:   []tests{in(".", "^TestCampaignReturnsCauseOfTermThatEndedTooEarly$")},
 	},
 }

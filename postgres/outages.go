@@ -10,7 +10,8 @@ import (
 
 // The session that ended an outage is recorded with its begin. Sessions that opened at
 // the same time may all be. A role stood still if its term ended in the outage, and no
-// other term began before the outage was over.
+// other term began before the outage was over. A term that a dead node left open ended
+// with the node: the role was vacant before.
 const readOutages = `
 WITH outages AS MATERIALIZED (
     SELECT outage_since AS began, min(at) AS ended
@@ -27,9 +28,15 @@ WITH outages AS MATERIALIZED (
     WHERE end_reason IN ('crashed', 'lease_expired', 'server_changed')
         AND ended_at >= (SELECT min(began) FROM outages)
     UNION ALL
-    SELECT role, term, acquired_at, ended_at, coalesce(end_reason, '')
-    FROM {terms}
-    WHERE term > 0 AND coalesce(end_reason, 'crashed') IN ('crashed', 'lease_expired', 'server_changed')
+    SELECT
+        t.role,
+        t.term,
+        t.acquired_at,
+        coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, NULL)),
+        coalesce(t.end_reason, '')
+    FROM {terms} t
+    LEFT JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation AND n.died_at IS NOT NULL
+    WHERE t.term > 0 AND coalesce(t.end_reason, 'crashed') IN ('crashed', 'lease_expired', 'server_changed')
 )
 SELECT
     o.began,

@@ -67,3 +67,25 @@ func TestOutageIsRecordedByFirstSession(t *testing.T) {
 		})
 	}
 }
+
+// A role whose leader died before, and for which no node campaigns, did not stand still
+// because of the outage.
+func TestOutageOmitsRoleThatWasVacantBefore(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	dead, p := open(t, b), open(t, b)
+	dead.take("reports")
+	p.take("scheduler")
+	dead.Abort()
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", dead.id)
+	exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '3 hours'")
+	exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 hours', died_at = died_at - interval '2 hours' WHERE id = $1", dead.id)
+	exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 hour' WHERE id = $1", p.id)
+	p.Abort()
+	eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", p.space, p.incarnation)
+	open(t, b, func(o *peerOptions) { o.id = p.id })
+	outages, err := b.Outages(t.Context(), history.Query{})
+	if err != nil || len(outages) != 1 || !slices.Equal(outages[0].Roles, []string{"scheduler"}) {
+		t.Errorf("%+v, %v; want one outage, in which only the role that was led stood still", outages, err)
+	}
+}

@@ -34,9 +34,9 @@ type observer struct {
 	gaps  []children.Interval // between two looks that were far apart: the machine was busy
 }
 
-// holdersOfRole is written for both forms of a key: N and A:B.
-const holdersOfRole = `
-SELECT clock_timestamp(), coalesce((
+// holderOfKey is a query for the server session that holds the lock with a key, or 0. It is
+// written for both forms of a key: N and A:B.
+const holderOfKey = `coalesce((
     SELECT min(l.pid)
     FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.granted
@@ -44,8 +44,9 @@ SELECT clock_timestamp(), coalesce((
         AND CASE l.objsubid
             WHEN 1 THEN ((l.classid::bigint << 32) | l.objid::bigint)::text
             ELSE l.classid::int || ':' || l.objid::int
-        END = $1
-), 0)`
+        END = `
+
+const holdersOfRole = `SELECT clock_timestamp(), ` + holderOfKey + `$1), 0)`
 
 // observe begins to look, on a separate connection, when the role has a row.
 func (c *cluster) observe() *observer {

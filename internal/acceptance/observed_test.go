@@ -2,7 +2,9 @@ package acceptance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"syscall"
 	"testing"
@@ -12,72 +14,116 @@ import (
 
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// observedFaults is how many faults of each kind an observer compares with the history.
-// A full run, as on a release:
-//
-//	TENURE_TEST_OBSERVED_FAULTS=200 go test ./internal/acceptance -run TestHistoryAgreesWithObserver -v -timeout 0
-var observedFaults = scaled("TENURE_TEST_OBSERVED_FAULTS", 2)
+// observedFaults is how many faults of each kind an observer compares with the records,
+// in observedClusters clusters of each kind. A full run is `make test-observer`.
+var (
+	observedFaults   = scaled("TENURE_TEST_OBSERVED_FAULTS", 2)
+	observedClusters = scaled("TENURE_TEST_OBSERVED_CLUSTERS", 1)
+)
 
-// agreed is how far the history and an observer may be apart.
+// agreed is how far a record and an observer may be apart.
 const agreed = 50 * time.Millisecond
 
-// An observer outside of Tenure sees when a leader was killed or frozen, when its lock
-// was free, and when the next node led. The history agrees with it about the time for
-// which the role was vacant, and for which it was silent.
-func TestHistoryAgreesWithObserver(t *testing.T) {
+// An observer outside of Tenure sees when a leader was killed, frozen or cut off, when it
+// sent its last heartbeat, when its lock was free, and when the next term began. The
+// records agree with it about the time for which the role was vacant, for which it was
+// silent, and about the length and the roles of outages.
+func TestRecordsAgreeWithObserver(t *testing.T) {
 	t.Parallel()
-	t.Run("crashes", func(t *testing.T) {
-		t.Parallel()
-		o := newObserved(t)
-		for range observedFaults {
-			if f := o.fault(syscall.SIGKILL); f.before.Reason != history.EndCrashed {
-				t.Errorf("the term ended as %s, want %s", f.before.Reason, history.EndCrashed)
+	kinds := []struct {
+		found *agreement
+		place place
+		fault func(*observed)
+	}{
+		{newAgreement("crash"), onSharedServer, (*observed).crash},
+		{newAgreement("freeze"), onSharedServer, (*observed).freeze},
+		{newAgreement("cut"), inNamespaces, (*observed).cut},
+		{newAgreement("restart of the server"), onOwnServer, (*observed).restart},
+		{newAgreement("cut of all nodes"), inNamespaces, (*observed).cutAll},
+	}
+	var all []*agreement
+	for _, kind := range kinds {
+		all = append(all, kind.found)
+		t.Run(kind.found.fault, func(t *testing.T) {
+			t.Parallel()
+			if kind.place == inNamespaces {
+				pgtest.Long(t)
 			}
-			o.leader.Kill()
-			o.replaceLeader()
+			t.Run("clusters", func(t *testing.T) { // it waits for all of them
+				for i, count := range shares(observedFaults, observedClusters) {
+					t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+						t.Parallel()
+						o := newObserved(t, kind.found, kind.place, 1+2*i)
+						o.join()
+						for range count {
+							time.Sleep(rand.N(lease / 3)) // a fault comes at any time between two heartbeats
+							kind.fault(o)
+						}
+					})
+				}
+			})
+			kind.found.report(t)
+		})
+	}
+	t.Cleanup(func() { publish(t, all) }) // after all of them
+}
+
+// place is where the nodes and the server of a test run.
+type place int
+
+const (
+	onSharedServer place = iota
+	onOwnServer
+	inNamespaces // the nodes; the server is their own
+)
+
+// shares divides a number of faults among clusters.
+func shares(faults, clusters int) []int {
+	var all []int
+	for i := range clusters {
+		if n := faults*(i+1)/clusters - faults*i/clusters; n > 0 {
+			all = append(all, n)
 		}
-		for _, f := range o.checkVacancies() {
-			if f.next.PrecedingVacancy > f.without() { // what is left is the time until the server noticed the kill
-				t.Errorf("vacant for %v, want at most the %v from the kill to the next leader", f.next.PrecedingVacancy, f.without())
-			}
-		}
-	})
-	t.Run("freezes", func(t *testing.T) {
-		t.Parallel()
-		o := newObserved(t)
-		for range observedFaults {
-			f := o.fault(sandbox.PauseSignal)
-			if f.without() < lease/2 {
-				t.Errorf("the next node led %v after the freeze, want about a lease", f.without())
-			}
-			o.leader.signal(sandbox.ResumeSignal)
-			o.leader, o.standby = o.standby, o.leader
-			o.awaitStandby()
-		}
-		o.checkVacancies()
-	})
+	}
+	return all
 }
 
 // observed is a leader and a standby, both in separate processes, and their observer.
 type observed struct {
 	*cluster
-	t               *testing.T
+	found           *agreement
+	server          *pgtest.Server
+	apart           *netns.Network // nil if the nodes run where the test does
 	conn            *pgx.Conn
 	backend         *postgres.Backend
-	locks           *observer
+	out             *lookout
+	roles           int
 	leader, standby *process
+	spaces          map[*process]int // the namespaces of the nodes
 	births          int
-	faults          []observedFault
 }
 
-func newObserved(t *testing.T) *observed {
+func newObserved(t *testing.T, found *agreement, where place, roles int) *observed {
 	t.Helper()
-	o := &observed{cluster: newCluster(t), t: t}
+	o := &observed{found: found, roles: roles, spaces: map[*process]int{}}
+	switch where {
+	case onSharedServer:
+		o.server, o.cluster = pgtest.Shared(t), newCluster(t)
+	case onOwnServer:
+		o.server, o.cluster = newServer(t, pgtest.Options{})
+	case inNamespaces:
+		o.apart = newNetwork(t, 2)
+		o.server, o.cluster = newServer(t, pgtest.Options{
+			Settings: map[string]string{"listen_addresses": "127.0.0.1," + o.apart.Host(0)},
+			HBA:      []string{"host all all " + o.apart.CIDR() + " trust"},
+		})
+	}
 	o.migrate()
 	o.conn = pgtest.Conn(t, o.dsn)
 	var err error
@@ -85,63 +131,144 @@ func newObserved(t *testing.T) *observed {
 		t.Fatal(err)
 	}
 	t.Cleanup(o.backend.Close)
-	o.leader = o.spawn()
-	o.leader.await("lead", time.Time{})
-	o.locks = o.observe()
-	o.standby = o.spawn()
-	o.awaitStandby()
 	return o
 }
 
-func (o *observed) spawn() *process {
+// newNetwork makes network namespaces for as long as the test runs.
+func newNetwork(t *testing.T, namespaces int) *netns.Network {
+	t.Helper()
+	network, err := netns.New(t.Context(), namespaces)
+	if errors.Is(err, netns.ErrUnavailable) {
+		t.Skip("NOT TESTED:", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := network.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return network
+}
+
+// join starts a leader, a standby and the observer. One more role is vacant all the time:
+// its leader was killed, and no node campaigns for it.
+func (o *observed) join() {
+	o.t.Helper()
+	o.out = o.lookFrom(o.dsn)
+	gone := o.spawn(0, o.roles+1)
+	gone.await("acquired", time.Time{})
+	o.leader = o.spawn(0, o.roles)
+	eventually(o.t, o.conn, "SELECT watching FROM "+o.quoted("nodes")+" WHERE name = $1", o.leader.Name)
+	gone.Kill()
+	o.leader.await("acquired", time.Time{})
+	o.standby = o.spawn(1, o.roles)
+	o.settle()
+}
+
+// spawn starts a node, if nodes run in namespaces in the one that is named.
+func (o *observed) spawn(space, roles int) *process {
 	o.births++
-	return spawn(o.t, childIdle, order{DSN: o.dsn, Schema: o.schema, Name: fmt.Sprintf("observed %d", o.births), Lease: lease, Roles: 1})
+	dsn, before := o.dsn, []string(nil)
+	if o.apart != nil {
+		dsn = fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", o.apart.Host(0), o.server.Port)
+		before = o.apart.Within(space)
+	}
+	p := spawn(o.t, childIdle, order{DSN: dsn, Schema: o.schema, Name: fmt.Sprintf("observed %d", o.births), Lease: lease, Roles: roles}, before...)
+	o.spaces[p] = space
+	return p
 }
 
-func (o *observed) replaceLeader() {
-	o.leader, o.standby = o.standby, o.spawn()
-	o.awaitStandby()
-}
-
-// awaitStandby waits until both processes have sessions and the leader has sent a
+// settle waits until both nodes have sessions, and the leader of each role has sent a
 // heartbeat in its term.
-func (o *observed) awaitStandby() {
+func (o *observed) settle() {
 	o.t.Helper()
 	eventually(o.t, o.conn, "SELECT count(*) = 2 FROM "+o.quoted("nodes")+
 		" WHERE name = ANY ($1) AND status <> 'dead' AND watching AND last_heartbeat > clock_timestamp() - interval '2 s'",
 		[]string{o.leader.Name, o.standby.Name})
-	eventually(o.t, o.conn, "SELECT last_heartbeat > acquired_at FROM "+o.quoted("terms")+" t JOIN "+o.quoted("nodes")+
-		" n ON n.id = t.node_id WHERE t.role = $1 AND n.name = $2", role, o.leader.Name)
+	eventually(o.t, o.conn, "SELECT count(*) = $1 AND bool_and(n.last_heartbeat > t.acquired_at) FROM "+o.quoted("terms")+" t JOIN "+o.quoted("nodes")+
+		" n ON n.id = t.node_id AND n.incarnation = t.incarnation WHERE t.ended_at IS NULL AND n.name = ANY ($2)",
+		o.roles, []string{o.leader.Name, o.standby.Name})
+}
+
+func (o *observed) crash() {
+	f := o.fault(func() { o.leader.signal(syscall.SIGKILL) })
+	if f.before.Reason != history.EndCrashed {
+		o.t.Errorf("the term ended as %s, want %s", f.before.Reason, history.EndCrashed)
+	}
+	o.leader.Kill()
+	o.leader, o.standby = o.standby, o.spawn(o.spaces[o.leader], o.roles)
+	o.settle()
+}
+
+func (o *observed) freeze() {
+	f := o.fault(func() { o.leader.signal(sandbox.PauseSignal) })
+	o.leader.signal(sandbox.ResumeSignal)
+	o.returned(f)
+}
+
+func (o *observed) cut() {
+	space := o.spaces[o.leader]
+	f := o.fault(func() { o.do(o.apart.Isolate, space) })
+	o.do(o.apart.Rejoin, space)
+	o.returned(f)
+}
+
+// do changes the networks of namespaces.
+func (o *observed) do(change func(context.Context, int) error, spaces ...int) {
+	o.t.Helper()
+	for _, space := range spaces {
+		if err := change(o.t.Context(), space); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// returned waits until the old leader is a standby.
+func (o *observed) returned(f observedFault) {
+	o.t.Helper()
+	if f.without() < lease/2 {
+		o.t.Errorf("the next node led %v after the fault, want about a lease", f.without())
+	}
+	o.leader, o.standby = o.standby, o.leader
+	o.settle()
 }
 
 // observedFault is a fault, and the two terms around it as recorded.
 type observedFault struct {
 	at, led      time.Time // when it happened, and when the standby saw itself lead
 	before, next history.Term
-	tolerance    time.Duration // what the history and the observer may be apart, once that is known
 }
 
 // without is for how long no process could work for the role.
 func (f observedFault) without() time.Duration { return f.led.Sub(f.at) }
 
-// fault sends a signal to the leader, waits until the standby leads, and checks the
-// silence.
-func (o *observed) fault(signal syscall.Signal) observedFault {
+// fault makes a fault of the leader, waits until the standby leads, and compares what
+// was recorded with what the observer saw.
+func (o *observed) fault(inject func()) observedFault {
 	o.t.Helper()
 	f := observedFault{at: time.Now()}
-	o.leader.signal(signal)
+	inject()
 	f.led = o.standby.await("lead", f.at).Time()
-	seen := value[time.Time](o.t, o.conn, "SELECT last_heartbeat FROM "+o.quoted("nodes")+" WHERE name = $1", o.leader.Name)
 	terms := o.terms()
 	f.next, f.before = terms[len(terms)-1], terms[len(terms)-2]
-	if silent := f.next.Began.Sub(seen); (f.next.PrecedingSilence - silent).Abs() > time.Millisecond {
-		o.t.Errorf("silent for %v, want the %v since the last heartbeat", f.next.PrecedingSilence, silent)
+	next := o.out.await("term "+role, func(c change) bool { return c.value == fmt.Sprint(f.next.Term) })
+	freed, foundFreed := o.out.released(role, next)
+	beat, foundBeat := o.out.last("beat "+o.leader.Name, func(c change) bool { return c.From.Before(f.led) && !c.To.After(next.To) })
+	if !foundFreed || !foundBeat {
+		o.t.Fatalf("before term %d, the observer has not seen the lock freed (%t) or a heartbeat (%t)", f.next.Term, foundFreed, foundBeat)
 	}
-	if least, most := f.without()-agreed, f.without()+lease/3+agreed; f.next.PrecedingSilence < least || f.next.PrecedingSilence > most {
+	during := children.Interval{From: f.at, To: f.led}
+	scheduled, answered := o.out.waited(during)
+	vacant, silent := freed.until(next), beat.until(next)
+	o.found.compare(o.t, "vacancy", vacant, f.next.PrecedingVacancy, scheduled, answered)
+	o.found.compare(o.t, "silence", silent, f.next.PrecedingSilence, scheduled, answered)
+	if least, most := f.without()-agreed, f.without()+lease/3+agreed+scheduled+answered; f.next.PrecedingSilence < least || f.next.PrecedingSilence > most {
 		o.t.Errorf("silent for %v, want between %v and %v: the role was without a leader for %v", f.next.PrecedingSilence, least, most, f.without())
 	}
-	o.t.Logf("without a leader for %v: vacant for %v, silent for %v (%s)", f.without(), f.next.PrecedingVacancy, f.next.PrecedingSilence, f.before.Reason)
-	o.faults = append(o.faults, f)
+	o.t.Logf("without a leader for %v: vacant for %v, seen %v; silent for %v, seen %v (%s)",
+		f.without(), f.next.PrecedingVacancy, vacant, f.next.PrecedingSilence, silent, f.before.Reason)
 	return f
 }
 
@@ -156,67 +283,4 @@ func (o *observed) terms() []history.Term {
 	}
 	slices.Reverse(terms)
 	return terms
-}
-
-// checkVacancies compares the vacancies with the times for which the lock was seen free.
-// It returns the faults with their tolerances: a machine that delays the observer delays
-// the nodes too.
-func (o *observed) checkVacancies() []observedFault {
-	o.t.Helper()
-	holds := o.locks.close()
-	for n := range o.faults {
-		f := &o.faults[n]
-		f.tolerance = agreed + o.busy(*f)
-		began := f.next.Began
-		i := slices.IndexFunc(holds, func(h hold) bool { return !began.Before(h.free) && !began.After(h.to) })
-		if i < 1 {
-			o.t.Errorf("term %d began at %v, when the lock was not seen held", f.next.Term, began)
-			continue
-		}
-		least, most := holds[i].free.Sub(holds[i-1].gone), holds[i].from.Sub(holds[i-1].to)
-		if vacant := f.next.PrecedingVacancy; vacant < least-f.tolerance || vacant > most+f.tolerance {
-			o.t.Errorf("term %d: vacant for %v; the lock was free for between %v and %v, give or take %v", f.next.Term, vacant, least, most, f.tolerance)
-		}
-	}
-	return o.faults
-}
-
-// busy is the longest time between two looks of the observer around a fault.
-func (o *observed) busy(f observedFault) time.Duration {
-	longest := time.Duration(0)
-	for _, gap := range o.locks.gaps {
-		if gap.Shared(children.Interval{From: f.at, To: f.led}) > 0 {
-			longest = max(longest, gap.Length())
-		}
-	}
-	return longest
-}
-
-// The time in which a server was down is recorded as an outage, from the last heartbeat
-// to the first session, with the role that stood still.
-func TestOutageOfServerIsRecorded(t *testing.T) {
-	t.Parallel()
-	server, c := newServer(t, pgtest.Options{})
-	first := c.join("first")
-	term := first.leads()
-	c.join("second")
-	down := time.Now()
-	server.Restart(t, "immediate")
-	up := time.Now()
-	ended(t, term)
-	eventually(t, server.Conn(t), "SELECT term > $2 AND ended_at IS NULL FROM "+c.quoted("terms")+" WHERE role = $1", role, term.Number())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	outages, err := first.backend.Outages(ctx, history.Query{})
-	cancel()
-	if err != nil || len(outages) != 1 {
-		t.Fatalf("%+v, %v; want one outage", outages, err)
-	}
-	o := outages[0]
-	if o.Began.Before(down.Add(-lease/3-agreed)) || o.Began.After(up) || o.Ended.Before(down) || o.Ended.After(up.Add(recovery+slack)) {
-		t.Errorf("an outage from %v to %v; the server was down from %v to %v", o.Began, o.Ended, down, up)
-	}
-	if !o.ServerChanged || !slices.Equal(o.Roles, []string{role}) {
-		t.Errorf("%+v; want that %s stood still because the server changed", o, role)
-	}
-	t.Logf("the server was down for at most %v, and an outage of %v is recorded", up.Sub(down), o.Ended.Sub(o.Began))
 }

@@ -1,6 +1,7 @@
 // Command matrix runs the suites of tests that concern a database on each server
 // that the project supports, and writes what passed to the page docs/reference/tested-with.md.
 // With -proxies it runs the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies. It downloads the versions of PostgreSQL, as internal/pgserver/fetch does.
+// With -tests it runs the tests of one package, as go test does, but an interrupt leaves no server and no file.
 //
 // A row is written when its suites have ended, so a run that is interrupted keeps
 // the rows before. The servers end with the tests that started them.
@@ -39,8 +40,9 @@ func command(ctx context.Context, args []string) error {
 	page := flags.String("page", filepath.Join("docs", "reference", "tested-with.md"), "the `file` whose table gets the results; empty for none")
 	only := flags.String("suites", "", "run only these `suites`, separated by commas, and update their cells")
 	between := flags.Bool("proxies", false, "run the suites behind proxies, which the arguments name instead of servers")
+	tests := flags.String("tests", "", "run the tests of the package in this `folder`, with the flags of go test after --")
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\n       matrix -proxies [flags] [PROXY...]\nservers: %s\nsuites: %s\nproxies: %s\n",
+		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\n       matrix -proxies [flags] [PROXY...]\n       matrix -tests=FOLDER -- [flags of go test]\nservers: %s\nsuites: %s\nproxies: %s\n",
 			strings.Join(names(), " "), strings.Join(columns, " "), strings.Join(proxyNames(), " "))
 		flags.PrintDefaults()
 	}
@@ -52,13 +54,16 @@ func command(ctx context.Context, args []string) error {
 		selected = strings.Split(*only, ",")
 	}
 	var run func(*runner) error
-	if *between {
+	switch {
+	case *tests != "":
+		run = func(r *runner) error { return r.runTests(ctx, suite{module: ".", folder: *tests}, flags.Args()) }
+	case *between:
 		chosen, err := chooseProxies(flags.Args())
 		if err != nil {
 			return err
 		}
 		run = func(r *runner) error { return runProxies(ctx, r, chosen, *page) }
-	} else {
+	default:
 		chosen, err := choose(flags.Args())
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,5 +95,12 @@ func TestChooseRefusesUnknownProxies(t *testing.T) {
 	}
 	if chosen, err := chooseProxies([]string{"pgpool"}); err != nil || len(chosen) != 1 || chosen[0].title != "Pgpool-II" {
 		t.Errorf("got %v, %v", chosen, err)
+	}
+}
+
+func TestFlagsOfGoTestReachTheBinary(t *testing.T) {
+	got := testFlags([]string{"-v", "-run", "TestA", "--count=2", "-test.short"})
+	if want := []string{"-test.v", "-test.run", "TestA", "-test.count=2", "-test.short"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

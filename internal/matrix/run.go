@@ -60,6 +60,8 @@ func (r *runner) build(ctx context.Context, u suite) (string, error) {
 	binary := filepath.Join(r.scratch, strings.NewReplacer("/", "_", ".", "_").Replace(key)+".test")
 	command := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./"+u.folder)
 	command.Dir = u.module
+	command.Env = append(os.Environ(), "GOTMPDIR="+r.scratch)
+	interruptible(command)
 	if text, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, text)
 	}
@@ -78,11 +80,8 @@ func (r *runner) run(ctx context.Context, u suite, environment []string) (result
 	if !u.long {
 		arguments = append(arguments, "-test.parallel", "8") // most tests wait
 	}
-	command := exec.CommandContext(ctx, binary, arguments...)
-	command.Dir = filepath.Join(u.module, u.folder)
-	command.Env = append(append(os.Environ(), "TMPDIR="+r.temporary), environment...)
-	endWithDescendants(command)
-	command.WaitDelay = 10 * time.Second
+	command := r.command(ctx, u, binary, arguments)
+	command.Env = append(command.Env, environment...)
 	read, write := io.Pipe()
 	command.Stdout, command.Stderr = write, write
 	converter := exec.CommandContext(context.WithoutCancel(ctx), "go", "tool", "test2json")
@@ -114,6 +113,52 @@ func (r *runner) run(ctx context.Context, u suite, environment []string) (result
 		}
 	}
 	return counted, nil
+}
+
+// command is a test binary with its arguments. It ends with the context, together with
+// the processes that it has started.
+func (r *runner) command(ctx context.Context, u suite, binary string, arguments []string) *exec.Cmd {
+	command := exec.CommandContext(ctx, binary, arguments...)
+	command.Dir = filepath.Join(u.module, u.folder)
+	command.Env = append(os.Environ(), "TMPDIR="+r.temporary)
+	endWithDescendants(command)
+	command.WaitDelay = 10 * time.Second
+	return command
+}
+
+// runTests runs the tests of a suite's package with flags of go test, and shows what they
+// print.
+func (r *runner) runTests(ctx context.Context, u suite, arguments []string) error {
+	binary, err := r.build(ctx, u)
+	if err != nil {
+		return err
+	}
+	command := r.command(ctx, u, binary, testFlags(arguments))
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	err = command.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// testFlags returns flags of go test as a test binary has them: -v is -test.v.
+func testFlags(arguments []string) []string {
+	var all []string
+	for _, argument := range arguments {
+		if name, found := strings.CutPrefix(argument, "-"); found && !strings.HasPrefix(name, "test.") {
+			argument = "-test." + strings.TrimPrefix(name, "-")
+		}
+		all = append(all, argument)
+	}
+	return all
+}
+
+// interruptible makes a command's context interrupt the command, which then removes its
+// temporary files, instead of killing it.
+func interruptible(command *exec.Cmd) {
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
 }
 
 // result is how many tests of a suite ended in which way.

@@ -116,6 +116,7 @@ func output(ctx context.Context, folder, name string, arguments ...string) (stri
 	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir = folder
 	command.Stderr = os.Stderr
+	interruptible(command)
 	text, err := command.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", strings.Join(command.Args, " "), err)

@@ -36,11 +36,14 @@ REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/interna
 PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 PARALLEL ?= 8
 
+# Starts a program that is terminated when make ends, also when make is killed.
+tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)
+
 # Runs tests with their temporary files in memory, if there is room. The compiler writes to the disk.
 in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-observer sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -107,34 +110,42 @@ pictures: prerequisites ## take the pictures of incidents in docs/images/inciden
 	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
-	$(GO) run ./bench/failover $(ARGS)
+	@$(GO) build -o $(BIN)/bench-failover ./bench/failover
+	$(tied) $(BIN)/bench-failover $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)
 	@cd bench/chaos && $(GO) build -o $(BIN)/chaos .
-	exec $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
+	$(tied) $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
-	exec setpriv --pdeathsig TERM $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
+	$(tied) $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/reference/tested-with.md (ARGS='14 mariadb', ARGS=-h)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
-	exec $(BIN)/test-matrix $(ARGS)
+	$(tied) $(BIN)/test-matrix $(ARGS)
 
 test-proxies: ## the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies, into docs/reference/tested-with.md (ARGS='pgpool', PG=14)
 	@.ci/prerequisites $(PROXIES)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
-	exec $(BIN)/test-matrix -proxies $(ARGS)
+	$(tied) $(BIN)/test-matrix -proxies $(ARGS)
 
 test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
 	@.ci/prerequisites
-	$(GO) test ./internal/managed -count=1 -parallel $(PARALLEL) $(ARGS)
+	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	$(tied) $(BIN)/test-matrix -tests=internal/managed -- -timeout=20m -parallel=$(PARALLEL) $(ARGS)
+
+test-observer: ## compare recorded vacancies, silences and outages with an outside observer: FAULTS=200 of each kind in CLUSTERS=3 clusters (PAGE=docs/reference/tested-with.md)
+	@.ci/prerequisites ip:iproute2 setpriv:util-linux
+	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),3) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
+		$(BIN)/test-matrix -tests=internal/acceptance -- -run='^TestRecordsAgreeWithObserver$$' -parallel=20 -timeout=0 -v $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1; in parts that resume with STATE=FILE
 	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts
-	exec $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
+	$(tied) $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
 
 mutants: prerequisites ## break the code line by line and see that tests fail; run it weekly (ARGS='-j 2 postgres:')
 	$(GO) run ./internal/mutants $(ARGS)

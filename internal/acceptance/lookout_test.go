@@ -62,6 +62,7 @@ type lookout struct {
 	facts   map[string]string
 	changes []change
 	waits   []wait
+	broken  time.Time // when the last look began before the server was down
 }
 
 // wait is a look that was late: for as long as the observer itself was not scheduled, and
@@ -115,6 +116,8 @@ func (l *lookout) run(ctx context.Context) {
 		if at, err := l.lookOnce(ctx, &conn, last); err == nil {
 			last = at
 			l.note(wait{children.Interval{From: next, To: time.Now()}, max(0, late), time.Since(began)})
+		} else {
+			l.noteBroken(last)
 		}
 		next = time.Now().Add(pace)
 		select {
@@ -168,6 +171,20 @@ func (l *lookout) note(w wait) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waits = append(l.waits, w)
+}
+
+func (l *lookout) noteBroken(last time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = last
+}
+
+// blind returns the time between the last look and a moment, if the server went down in
+// between.
+func (l *lookout) blind(until time.Time) (children.Interval, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return children.Interval{From: l.broken, To: until}, !l.broken.IsZero() && l.broken.Before(until)
 }
 
 // await returns the change to a fact for which a condition holds, once it was seen.

@@ -57,6 +57,9 @@ func (o *observed) outage(serverChanged bool, inject func() (up time.Time)) {
 	if !foundBeat || !foundSession {
 		o.t.Fatalf("the observer has not seen a heartbeat before the outage (%t) or a session after it (%t)", foundBeat, foundSession)
 	}
+	if blind, found := o.out.blind(up); found && serverChanged && recorded.Began.After(blind.From) {
+		beat.Interval = blind // the last heartbeat came after the last look
+	}
 	session.From = children.Later(session.From, up)
 	seen := beat.until(session)
 	scheduled, answered := o.out.waited(children.Interval{From: since, To: session.To})

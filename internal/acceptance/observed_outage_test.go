@@ -22,12 +22,12 @@ func (o *observed) restart() {
 	})
 }
 
-// cutAll cuts all nodes off from the server, for longer than their leases.
+// cutAll cuts all nodes off from the server, until the server has ended their sessions.
 func (o *observed) cutAll() {
 	o.t.Helper()
 	o.outage(false, func() (up time.Time) {
 		o.do(o.apart.Isolate, 0, 1)
-		eventually(o.t, o.conn, "SELECT bool_and(last_heartbeat + lease_ms * interval '1 ms' < clock_timestamp()) FROM "+o.quoted("nodes")+" WHERE status <> 'dead'")
+		eventually(o.t, o.conn, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity a JOIN "+o.quoted("nodes")+" n ON n.pid = a.pid AND n.backend_start = a.backend_start)")
 		up = time.Now()
 		o.do(o.apart.Rejoin, 0, 1)
 		return up

@@ -60,6 +60,10 @@ type Config struct {
 	// Links are shown on the pages of roles, nodes and alerts, at most 20 on each kind.
 	Links []Link
 
+	// MetricsPrefix begins the names of the metrics in the stored samples that the graphs
+	// show, as in metrics.Config. Default "tenure".
+	MetricsPrefix string
+
 	// Logger receives actions, refused credentials, and failures to read.
 	// Default: nothing is logged.
 	Logger *slog.Logger
@@ -102,6 +106,8 @@ type Dashboard struct {
 	audit      *auditLog // nil without a database
 	shared     *sharedReads
 	lags       *lagSeries
+	samples    *samples     // nil without a database
+	graphs     *sharedReads // of the samples
 	guard      *guard
 	handler    http.Handler
 	streams    *httpguard.Slots
@@ -131,7 +137,8 @@ func New(config Config) (*Dashboard, error) {
 	}
 	d.timelines = newTimelines(config.Backend)
 	d.audit = newAuditLog(config)
-	d.shared, d.lags = newSharedReads(), newLagSeries()
+	d.shared, d.lags = newSharedReads(sharedAge, sharedTimeout), newLagSeries()
+	d.samples, d.graphs = newSamples(config), newSharedReads(sampleAge, sampleTimeout)
 	d.guard = newGuard(config)
 	if config.Database != nil {
 		d.processors = processor.NewAdmin(config.Backend, config.Database)

@@ -81,7 +81,7 @@ func TestProcessorPageHasLagAndDeadLetters(t *testing.T) {
 // is shared too.
 func TestSharedReadIsUsedAgain(t *testing.T) {
 	t.Parallel()
-	s, reads, wrong := newSharedReads(), 0, errors.New("wrong")
+	s, reads, wrong := newSharedReads(sharedAge, sharedTimeout), 0, errors.New("wrong")
 	read := func(context.Context) (any, error) { reads++; return reads, wrong }
 	for range 100 {
 		if got, err := s.get(t.Context(), "a", read); got != 1 || !errors.Is(err, wrong) {

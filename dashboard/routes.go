@@ -47,6 +47,7 @@ func (d *Dashboard) routes() http.Handler {
 	read("/api/incidents", d.getIncidents)
 	readKnown("/api/incident", d.getIncident)
 	read("/api/lanes", d.getLanes)
+	readKnown("/api/graphs", d.getGraphs)
 	read("/api/audit", d.getAudit)
 	read("/api/stream", d.stream)
 	mux.Handle("POST /api/actions", d.guard.acting(d.act))

@@ -8,16 +8,17 @@ import (
 
 // The bounds on the reads of processors and schedules for their pages.
 const (
-	sharedAge     = time.Second // for how long a result is used again
+	sharedAge     = time.Second
 	sharedTimeout = 10 * time.Second
 	maxShared     = 200 // results in memory
 )
 
 // sharedReads shares reads of the database among visitors: a page that many visitors
-// view is read at most once a second. One read runs at a time, so that visitors cannot
+// view is read at most once in the age of results. One read runs at a time, so that visitors cannot
 // take all connections of the pool. It is safe for concurrent use.
 type sharedReads struct {
-	turn chan struct{}
+	age, timeout time.Duration // for how long a result is used again, and of a read
+	turn         chan struct{}
 
 	mu      sync.Mutex
 	results map[string]*sharedResult
@@ -31,16 +32,16 @@ type sharedResult struct {
 	ended time.Time
 }
 
-func newSharedReads() *sharedReads {
-	return &sharedReads{turn: make(chan struct{}, 1), results: map[string]*sharedResult{}}
+func newSharedReads(age, timeout time.Duration) *sharedReads {
+	return &sharedReads{age: age, timeout: timeout, turn: make(chan struct{}, 1), results: map[string]*sharedResult{}}
 }
 
-// get returns the result of a read of at most sharedAge ago, or reads. The read does not
+// get returns the result of a read that is not old, or reads. The read does not
 // end with ctx: other requests wait for it too.
 func (s *sharedReads) get(ctx context.Context, key string, read func(context.Context) (any, error)) (any, error) {
 	s.mu.Lock()
 	result := s.results[key]
-	mine := result == nil || result.isOld(time.Now())
+	mine := result == nil || s.isOld(result, time.Now())
 	if mine {
 		s.makeRoomLocked()
 		result = &sharedResult{ready: make(chan struct{})}
@@ -61,7 +62,7 @@ func (s *sharedReads) get(ctx context.Context, key string, read func(context.Con
 // read fills a result when it is its turn.
 func (s *sharedReads) read(ctx context.Context, result *sharedResult, read func(context.Context) (any, error)) {
 	defer close(result.ready)
-	ctx, cancel := context.WithTimeout(ctx, sharedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	select {
 	case s.turn <- struct{}{}:
@@ -73,11 +74,11 @@ func (s *sharedReads) read(ctx context.Context, result *sharedResult, read func(
 	result.ended = time.Now()
 }
 
-// isOld reports whether the read ended more than sharedAge ago.
-func (r *sharedResult) isOld(now time.Time) bool {
+// isOld reports whether a result must not be used again.
+func (s *sharedReads) isOld(r *sharedResult, now time.Time) bool {
 	select {
 	case <-r.ready:
-		return now.Sub(r.ended) > sharedAge
+		return now.Sub(r.ended) > s.age
 	default:
 		return false
 	}
@@ -90,7 +91,7 @@ func (s *sharedReads) makeRoomLocked() {
 	}
 	now := time.Now()
 	for key, result := range s.results {
-		if result.isOld(now) {
+		if s.isOld(result, now) {
 			delete(s.results, key)
 		}
 	}

@@ -140,6 +140,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	}
 	if change.rewound {
 		w.timelines.clear()
+		w.samples.forget()
 	}
 	if len(change.Roles)+len(change.Events) > 0 || change.More {
 		w.timelines.follow(reading.terms)

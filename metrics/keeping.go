@@ -36,10 +36,26 @@ type decision struct {
 	first   bool // of the process
 }
 
+// stretchOf is by how much the steps of samples of a size are longer.
+func stretchOf(size int) time.Duration { return time.Duration(1 + max(0, size-1)/stepSize) }
+
+// KeptEvery returns the time between stored samples of a size, in bytes, at an age; 0 if all
+// samples of that age are stored.
+func KeptEvery(size int, age time.Duration) time.Duration {
+	switch {
+	case age < keepEach:
+		return 0
+	case age < keepSparse:
+		return stretchOf(size) * sparseStep
+	default:
+		return stretchOf(size) * lastingStep
+	}
+}
+
 // next decides on a sample of a size at a time, and returns the state to use if
 // it is written. A clock that was set back also starts new steps.
 func (k keeping) next(at time.Time, size int) (decision, keeping) {
-	stretch := time.Duration(1 + max(0, size-1)/stepSize)
+	stretch := stretchOf(size)
 	d := decision{keep: keepEach, first: !k.begun}
 	k.begun = true
 	if step := at.Truncate(stretch * sparseStep); step.After(k.sparse) || k.sparse.After(at) {

@@ -16,6 +16,7 @@ type Snapshot struct {
 	Node     uuid.UUID
 	NodeName string
 	At       time.Time // by the database's clock
+	Size     int       // of the stored sample, in bytes; see [KeptEvery]
 	Series   []Series
 	// Problem says why a sample could not be read, for example because a newer
 	// release wrote it. Then there are no series.
@@ -64,7 +65,7 @@ func ReadSamples(
 		if node == nil {
 			return nil
 		}
-		snapshot := Snapshot{Node: *node, NodeName: *name, At: *at}
+		snapshot := Snapshot{Node: *node, NodeName: *name, At: *at, Size: len(body)}
 		families, err := decodeSample(*format, body)
 		if err != nil {
 			snapshot.Problem = fmt.Errorf("of %s: %w", *name, err)

@@ -20,6 +20,7 @@ import node from "./node.js";
 import schedule from "./schedule.js";
 import processor from "./processor.js";
 import clusterTimeline from "./cluster-timeline.js";
+import metrics from "./metrics.js";
 import incident from "./incident.js";
 import events from "./events.js";
 import failovers from "./failovers.js";
@@ -31,7 +32,7 @@ import login from "./login.js";
 const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts], ["audit", "Audit", audit]];
 // details are the pages of one thing, whose name or id is in the address.
 const details = { role, node, schedule, processor, incident };
-const unlisted = [["timeline", "Timeline", clusterTimeline]]; // a phone has no room for their links
+const unlisted = [["timeline", "Timeline", clusterTimeline], ["metrics", "Metrics", metrics]]; // a phone has no room for their links
 const main = document.getElementById("main");
 let current = null, first = true, ended = false;
 

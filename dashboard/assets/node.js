@@ -10,6 +10,8 @@ import { roleStatus, timeInState } from "./overview.js";
 import { incidentLink, kindOf, roleLink, showEntries, timed } from "./sentences.js";
 import { outward } from "./outward.js";
 import { list } from "./table.js";
+import { graphs } from "./graphs.js";
+import { parameter, setParameters } from "./address.js";
 import { notFound } from "./not-found.js";
 
 // copyButton is a button that copies a text.
@@ -39,7 +41,8 @@ export default function node(page, id) {
   const incidents = h("div", {}, h("div")), events = h("ul", { class: "entries", tabindex: "0", "aria-label": "History of the node" });
   let current = null, arrived = performance.now(), buttonsFor = "", timer;
   const roles = list({
-    label: "Roles that it leads", hold: "used", key: (r) => r.name, empty: "It leads no role.", order: { sort: "name" },
+    label: "Roles that it leads", hold: "used", key: (r) => r.name, empty: "It leads no role.", order: { sort: parameter("sort", "name", ["name", "term", "began"]), down: parameter("down") === "1" },
+    ordered: (order) => setParameters({ sort: order.sort === "name" ? "" : order.sort, down: order.down ? "1" : "" }),
     columns: [
       { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
       { title: "State", width: "7rem", narrow: "6.4rem", cell: roleStatus },
@@ -48,6 +51,8 @@ export default function node(page, id) {
     ],
     fetch: (offset, limit, order) => get("roles", { offset, limit, node: id, sort: order.sort, down: order.down ? "1" : "" }),
   });
+
+  const load = graphs(id);
 
   function draw() {
     if (!current) return;
@@ -100,7 +105,7 @@ export default function node(page, id) {
   const readSoon = () => { clearTimeout(timer); timer = setTimeout(read, 300); };
 
   page.replaceChildren(h("div", { class: "head" }, title, status, buttons, links), facts, panel("Description", null, details),
-    panel("Roles that it leads", null, roles.element), panel("Incidents", null, incidents), panel("History", null, events));
+    panel("Load over time", load.tools, h("div", { class: "body" }, load.element)), panel("Roles that it leads", null, roles.element), panel("Incidents", null, incidents), panel("History", null, events));
   read();
   const tick = setInterval(() => { draw(); roles.redraw(); }, 1000);
   return {
@@ -111,7 +116,8 @@ export default function node(page, id) {
         if (mine && current) [current.node, arrived] = [mine, state.now.at];
         draw();
       },
-      refresh: () => { read(); roles.changed(); },
+      refresh: () => { read(); load.read(); roles.changed(); },
+      theme: load.redraw,
       incidents: readSoon,
       change: (change) => {
         if (!change.events.some((e) => e.node === id)) return;
@@ -119,6 +125,6 @@ export default function node(page, id) {
         roles.changed();
       },
     },
-    close: () => { clearInterval(tick); clearTimeout(timer); },
+    close: () => { clearInterval(tick); clearTimeout(timer); load.close(); },
   };
 }

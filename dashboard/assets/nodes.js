@@ -45,7 +45,7 @@ export default function nodes(page) {
     const { rows } = await get("events", { kind: "node", limit: 60 });
     showEntries(changes, rows);
   }
-  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Nodes"), panel("Nodes", find, table.element), panel("Changes of nodes", null, changes));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Nodes"), panel("Nodes", [find, h("a", { href: "#/metrics" }, "Metrics")], table.element), panel("Changes of nodes", null, changes));
   readChanges().catch(() => {});
   const tick = setInterval(() => {
     table.redraw();

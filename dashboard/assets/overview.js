@@ -103,7 +103,7 @@ export default function overview(page) {
     h("div", { class: "split" },
       panel("Roles", [find, states], roles.element),
       h("div", { class: "column" },
-        panel("Nodes", h("a", { href: "#/nodes" }, "All nodes"), nodes),
+        panel("Nodes", [h("a", { href: "#/metrics" }, "Metrics"), h("a", { href: "#/nodes" }, "All nodes")], nodes),
         panel("Latest events", h("a", { href: "#/events" }, "All events"), events))));
   drawNow();
   readRest().catch(() => {});

@@ -35,14 +35,14 @@ var layers = [][]string{
 	{"cluster", "cron", "processor", "leaderhttp", "slots"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
-	{"metrics", "dashboard", "internal/sim"},
-	{"retention"},
+	{"metrics", "internal/sim"},
+	{"dashboard", "retention"},
 	{"cmd/tenure", "deploy", "bench", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/layout",
+	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout",
 	"internal/managed", "internal/matrix", "internal/mutants", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
 }
 

@@ -23,6 +23,7 @@ var everyPage = []struct{ name, hash, shows string }{
 	{"schedule", "#/schedule/nightly-report", "exit status 3"},
 	{"processor", "#/processor/webhooks", "Replay all"},
 	{"timeline", "#/timeline", "Who led which role"},
+	{"metrics", "#/metrics", "busiest node"},
 	{"audit", "#/audit", "step down"},
 	{"unknown", "#/nothing", "no such page"},
 	{"alerts", "#/alerts", "no_scheduler_leader"},

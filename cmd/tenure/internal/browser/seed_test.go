@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/internal/sampletest"
 )
 
 // token is what people log in with.
@@ -115,6 +117,7 @@ func seed(w *world) {
 	w.leads(second, "reports")
 	w.campaign(w.node(w.backend, "api-3", busy(12)), "scheduler", "reports", "log-compactor", "metrics-aggregator")
 	w.crash("api-4", 12, first, second)
+	w.samples(first, second)
 	w.exec(`UPDATE {nodes} SET version = '1.8.2', labels = '{"zone": "b"}'`)
 	for i, name := range []string{"invoices", "search-index", "webhooks"} {
 		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, node_name, errors, last_error)
@@ -133,6 +136,27 @@ func seed(w *world) {
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, failed_at)
 		SELECT 'webhooks', '7'::xid8, n, 'the receiver answered 400', 5, 1, now() FROM generate_series(1, 3) n`)
 	w.exec(`UPDATE {schedules} s SET term = t.term FROM {terms} t WHERE t.role = s.role`)
+}
+
+// samples stores an hour of samples of nodes, with ten minutes in which none was written.
+func (w *world) samples(nodes ...*tenure.Node) {
+	w.Helper()
+	now := time.Now()
+	for minute := range 60 {
+		if minute >= 20 && minute < 30 {
+			continue
+		}
+		wave := math.Sin(float64(minute) / 7)
+		for n, node := range nodes {
+			sampletest.Insert(w.Installation, node.ID(), now.Add(-time.Duration(minute)*time.Minute), map[string]float64{
+				"tenure_node_cpu_usage_ratio": 0.4 + 0.2*wave, "tenure_node_memory_usage_ratio": 0.41 + 0.002*float64(minute),
+				"tenure_node_connections": 12, "tenure_node_jobs": float64(minute % 5), "tenure_node_in_flight": 3 + float64(n),
+				"tenure_cluster_nodes active": 3, "tenure_cluster_nodes draining": 0, "tenure_cluster_nodes dead": 1,
+				"tenure_cluster_mean_load": 0.38 + 0.1*wave, "tenure_cluster_highest_load": 0.6 + 0.2*wave, "tenure_cluster_connections": 24,
+				"tenure_cluster_jobs": 4, "tenure_cluster_in_flight": 7, "tenure_leader_roles_led": 8,
+			})
+		}
+	}
 }
 
 // crash has a node lead some roles, and crash; others take over.

@@ -241,7 +241,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 			}
 			return page.close, page.open(dashboard.Config{
 				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Links: file.File.Links(), Alerts: rules.shown(p, pool), HandleAlert: rules.handle(p, pool), Title: c.Member.Name,
-				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: nodeConfig.Logger,
+				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: nodeConfig.Logger, MetricsPrefix: c.Listen.Prefix,
 			})
 		},
 		Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {

@@ -1,0 +1,311 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure/dberr"
+)
+
+// graphRange is a range of time that graphs can show, in steps of one point.
+type graphRange struct {
+	length, step time.Duration
+	daily        bool // from the daily totals, which are of all nodes together
+}
+
+// graphRanges are the ranges by their name in the address of a page.
+var graphRanges = map[string]graphRange{
+	"1h":  {length: time.Hour, step: 10 * time.Second},
+	"6h":  {length: 6 * time.Hour, step: time.Minute},
+	"24h": {length: sampledFor, step: 5 * time.Minute},
+	"7d":  {length: 7 * 24 * time.Hour, step: 24 * time.Hour, daily: true},
+	"30d": {length: 30 * 24 * time.Hour, step: 24 * time.Hour, daily: true},
+}
+
+// graphsRecord is what a page shows of the stored samples in a range.
+type graphsRecord struct {
+	From    int64         `json:"from"`    // in ms, as all times here
+	To      int64         `json:"to"`      // the time of the read
+	Newest  *int64        `json:"newest"`  // when the latest sample was written; null if there is none
+	Problem string        `json:"problem"` // why there is nothing to show, and what to do
+	Graphs  []graphRecord `json:"graphs"`
+}
+
+type graphRecord struct {
+	Name   string         `json:"name"`
+	Unit   string         `json:"unit"` // ratio or count
+	Step   int64          `json:"step"` // in ms, of numbers that are counted in steps; 0 for values at a time
+	Series []seriesRecord `json:"series"`
+}
+
+// seriesRecord is a line of a graph: [at ms, value]. A value is null where samples are
+// missing.
+type seriesRecord struct {
+	Name   string   `json:"name"`
+	Points [][2]any `json:"points"`
+}
+
+// line is a line of a graph before its points are known.
+type line struct {
+	name   string
+	figure figure
+	metric string // of the daily totals
+	status string // its label
+	how    reduction
+}
+
+// reduction is how the daily totals of a metric become one number.
+type reduction int
+
+const (
+	mean reduction = iota
+	greatest
+	increase
+)
+
+type graph struct {
+	name, unit string
+	lines      []line
+}
+
+var (
+	nodeGraphs = []graph{
+		{"load", "ratio", []line{{name: "cpu", figure: nodeCPU}, {name: "memory", figure: nodeMemory}}},
+		{"work", "count", []line{{name: "connections", figure: nodeConnections}, {name: "jobs", figure: nodeJobs}, {name: "in_flight", figure: nodeInFlight}}},
+	}
+	clusterGraphs = []graph{
+		{"nodes", "count", []line{
+			{name: "active", figure: activeNodes, metric: "_cluster_nodes", status: "active"},
+			{name: "draining", figure: drainingNodes, metric: "_cluster_nodes", status: "draining"},
+			{name: "dead", figure: deadNodes, metric: "_cluster_nodes", status: "dead"},
+		}},
+		{"roles", "count", []line{{name: "led", figure: rolesLed}}},
+		{"failovers", "count", []line{{name: "failovers", figure: figureCount, metric: "_leader_failovers_total", how: increase}}},
+		{"load", "ratio", []line{
+			{name: "mean", figure: meanLoad, metric: "_cluster_mean_load"},
+			{name: "highest", figure: highestLoad, metric: "_cluster_highest_load", how: greatest},
+		}},
+		{"work", "count", []line{
+			{name: "connections", figure: allConnections, metric: "_cluster_connections"},
+			{name: "jobs", figure: allJobs, metric: "_cluster_jobs"},
+			{name: "in_flight", figure: allInFlight, metric: "_cluster_in_flight"},
+		}},
+	}
+)
+
+// What to do if there is nothing to show.
+const (
+	noSamples     = "No samples are stored. Nodes store samples if they serve --listen, and Go programs with metrics.NewReporter."
+	noNodeSamples = "No samples of this node are stored in this range. A node stores samples if it serves --listen, and a Go program with metrics.NewReporter."
+	newerSamples  = "The stored samples cannot be read: a newer release wrote them. Update the program that serves this page."
+	noDays        = "No daily totals are stored in this range. The leader of the role log-compactor adds samples to them when they are a day old: run tenure serve, or package retention."
+	noPrivilege   = "The dashboard's database user may not read the samples. Grant it what tenure migrate grants --work prints."
+)
+
+// getGraphs returns the graphs of the cluster, or of a node.
+func (d *Dashboard) getGraphs(w http.ResponseWriter, r *http.Request) {
+	name, node := r.URL.Query().Get("range"), r.URL.Query().Get("node")
+	within, ok := graphRanges[name]
+	var id uuid.UUID
+	if node != "" {
+		var err error
+		if id, err = uuid.Parse(node); err != nil || within.daily {
+			ok = false
+		}
+	}
+	switch _, known := d.snapshot.nodeDetail(id); {
+	case d.samples == nil:
+		refuse(w, http.StatusNotFound, "this dashboard has no database connection for samples")
+		return
+	case !ok:
+		refuse(w, http.StatusBadRequest, "the range must be 1h, 6h, 24h, 7d or 30d; of a node, whose id must be valid, at most 24h")
+		return
+	case node != "" && !known:
+		refuse(w, http.StatusNotFound, "no node with this id is known")
+		return
+	}
+	record, err := d.graphs.get(r.Context(), name+" "+id.String(), func(ctx context.Context) (any, error) {
+		return d.readGraphs(ctx, within, id)
+	})
+	if err != nil {
+		d.log.Warn("the dashboard cannot read the samples", "error", err)
+		refuse(w, http.StatusServiceUnavailable, "the database is not responding")
+		return
+	}
+	answer(w, http.StatusOK, record)
+}
+
+// insufficientPrivilege is PostgreSQL's code for a missing privilege.
+const insufficientPrivilege = "42501"
+
+// readGraphs returns the graphs of a node, or of the cluster for the zero id.
+func (d *Dashboard) readGraphs(ctx context.Context, within graphRange, id uuid.UUID) (graphsRecord, error) {
+	now := d.snapshot.clockNow()
+	record := graphsRecord{From: now.Add(-within.length).UnixMilli(), To: now.UnixMilli(), Graphs: []graphRecord{}}
+	var err error
+	if within.daily {
+		err = d.samples.days(ctx, within, &record)
+	} else if err = d.samples.refresh(ctx, now); err == nil {
+		d.samples.graphs(within, id, now, d.snapshot.failoverTimes(), &record)
+	}
+	var refused *pgconn.PgError
+	if errors.Is(err, dberr.ErrPrivilege) || errors.As(err, &refused) && refused.Code == insufficientPrivilege {
+		record.Problem, err = noPrivilege, nil
+	}
+	return record, err
+}
+
+// graphs fills a record with the samples in a range.
+func (s *samples) graphs(within graphRange, id uuid.UUID, now time.Time, failovers failoverTimes, record *graphsRecord) {
+	from, of := now.Add(-within.length), clusterGraphs
+	newest, problem := s.newest, noSamples
+	if id != uuid.Nil {
+		newest, problem, of = time.Time{}, noNodeSamples, nodeGraphs
+		if node := s.nodes[id]; node != nil {
+			newest = node.last()
+		}
+	}
+	if !newest.IsZero() {
+		at := newest.UnixMilli()
+		record.Newest = &at
+	}
+	if newest.Before(from) {
+		if record.Problem = problem; s.unreadable {
+			record.Problem = newerSamples
+		}
+		return
+	}
+	for _, g := range of {
+		graph := graphRecord{Name: g.name, Unit: g.unit, Series: []seriesRecord{}}
+		for _, l := range g.lines {
+			var points [][2]any
+			switch {
+			case id != uuid.Nil:
+				points = s.nodes[id].line(l.figure, from, now, within.step)
+			case l.how == increase:
+				graph.Step = (within.length / barCount).Milliseconds()
+				points = failovers.counted(from, now, within.length/barCount)
+			default:
+				points = s.clusterLine(l.figure, from, now, max(within.step, within.length/mostClusterPoints))
+			}
+			graph.Series = append(graph.Series, seriesRecord{l.name, points})
+		}
+		record.Graphs = append(record.Graphs, graph)
+	}
+}
+
+const (
+	mostClusterPoints = 180 // of a line of the cluster
+	barCount          = 24  // numbers of failovers
+)
+
+// line returns a figure of a node: at most one point for each step. Where samples are
+// missing, there is a point without a value.
+func (n *sampledNode) line(f figure, from, now time.Time, step time.Duration) [][2]any {
+	points := [][2]any{}
+	var last time.Time // the step of the point before
+	broken := false
+	for i, one := range n.samples {
+		if one.at.Before(from) {
+			continue
+		}
+		value := float64(one.figures[f])
+		if at := one.at.Truncate(step); !at.Equal(last) || broken {
+			if !math.IsNaN(value) {
+				points = append(points, point(one.at, value))
+			}
+			last = at
+		}
+		if broken = math.IsNaN(value) || i+1 < len(n.samples) && !n.continues(i, now); broken {
+			points = append(points, [2]any{one.at.UnixMilli() + 1, nil})
+		}
+	}
+	return points
+}
+
+// point is a value at a time.
+func point(at time.Time, value float64) [2]any {
+	return [2]any{at.UnixMilli(), math.Round(value*1e4) / 1e4}
+}
+
+// clusterLine returns a figure of the cluster at regular times: of a figure that all nodes
+// report, the value of the latest sample, and of the led roles, their sum.
+func (s *samples) clusterLine(f figure, from, now time.Time, step time.Duration) [][2]any {
+	points := [][2]any{}
+	for t := from.Truncate(step).Add(step); !t.After(now); t = t.Add(step) {
+		var latest time.Time
+		value, sum := math.NaN(), math.NaN()
+		for _, node := range s.nodes {
+			one, ok := node.at(t, now)
+			v := float64(one.figures[f])
+			if !ok || math.IsNaN(v) {
+				continue
+			}
+			if one.at.After(latest) {
+				latest, value = one.at, v
+			}
+			if math.IsNaN(sum) {
+				sum = 0
+			}
+			sum += v
+		}
+		if f == rolesLed {
+			value = sum
+		}
+		if math.IsNaN(value) {
+			points = append(points, [2]any{t.UnixMilli(), nil})
+		} else {
+			points = append(points, point(t, value))
+		}
+	}
+	return points
+}
+
+// failoverTimes are the times of the failovers in memory, the oldest first. Those before
+// since are not known.
+type failoverTimes struct {
+	times []time.Time
+	since time.Time // zero if all are known
+}
+
+// counted counts failovers in steps of a range. The point of a step is its beginning.
+func (f failoverTimes) counted(from, now time.Time, step time.Duration) [][2]any {
+	points := [][2]any{}
+	i, _ := slices.BinarySearchFunc(f.times, from, time.Time.Compare)
+	for t := from.Truncate(step).Add(step); t.Before(now); t = t.Add(step) {
+		for i < len(f.times) && f.times[i].Before(t) {
+			i++
+		}
+		n := 0
+		for i < len(f.times) && f.times[i].Before(t.Add(step)) {
+			i++
+			n++
+		}
+		if t.Before(f.since) {
+			points = append(points, [2]any{t.UnixMilli(), nil})
+		} else {
+			points = append(points, point(t, float64(n)))
+		}
+	}
+	return points
+}
+
+// failoverTimes returns when the failovers in memory were over.
+func (p *snapshot) failoverTimes() (known failoverTimes) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, f := range p.failovers {
+		known.times = append(known.times, f.At)
+	}
+	if len(known.times) >= maxTerms {
+		known.since = known.times[0]
+	}
+	return known
+}

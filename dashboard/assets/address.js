@@ -12,6 +12,26 @@ export function parameter(key, fallback = "", known = null) {
   return value === null || (known && !known.includes(value)) ? fallback : value;
 }
 
+export const lastTime = Date.UTC(9999, 11, 31); // that an address can have
+
+// timeParameter returns the milliseconds of a time, or null if the address has none.
+export function timeParameter(key) {
+  const at = Date.parse(parameter(key));
+  return at >= 0 && at <= lastTime ? at : null;
+}
+
+export const timeText = (at) => (at === null ? "" : new Date(Math.round(at)).toISOString());
+
+const writeDelay = 250; // milliseconds: browsers limit how often the address changes
+
+// delayedParameters returns a function that writes parameters to the address a moment after
+// its last call, and close, after which it writes nothing.
+export function delayedParameters() {
+  let timer;
+  const write = (values) => { clearTimeout(timer); timer = setTimeout(() => setParameters(values), writeDelay); };
+  return { write, close: () => clearTimeout(timer) };
+}
+
 // setParameters writes parameters to the address, so that a link shows the same view, and
 // removes empty ones. It does not draw the page again.
 export function setParameters(values) {

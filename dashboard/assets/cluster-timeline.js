@@ -17,7 +17,7 @@ export default function clusterTimeline(page) {
     page.replaceChildren(h("h1", { class: "visually-hidden" }, "Timeline"), panel("Who led which role", [range, line.tools], line.element));
   }
   range.addEventListener("change", () => {
-    setParameters({ range: range.value });
+    setParameters({ range: range.value, from: "", to: "" });
     draw();
     range.focus();
   });

@@ -3,10 +3,12 @@
 
 import { h, visibleName } from "./dom.js";
 import { get } from "./api.js";
+import { delayedParameters, lastTime, timeParameter, timeText } from "./address.js";
 import { truncate, prepare, showTip } from "./canvas.js";
 import { clock, count, duration, long, moment, now, reason, unclean } from "./format.js";
 
 const lane = 18, axis = 24, maxLanes = 40; // pixels, and lanes in view
+const minSpan = 20; // milliseconds in view
 
 // lanes shows the roles of an incident, or all, in a range of time.
 export function lanes(incident, begin, end, whole = "Incident") {
@@ -17,7 +19,8 @@ export function lanes(incident, begin, end, whole = "Incident") {
   const frame = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of the leaders of roles. Left and right move, plus and minus zoom. The tables show the same data." }, canvas, tip);
   const element = h("div", {}, frame, legend);
   const first = new Date(begin).getTime(), last = new Date(end).getTime();
-  let from = first, to = last, view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, requests = 0, loading;
+  const address = delayedParameters(), wanted = [timeParameter("from"), timeParameter("to")], inAddress = wanted.every((at) => at !== null) && wanted[1] - wanted[0] >= minSpan;
+  let [from, to] = inAddress ? wanted : [first, last], view = { nodes: [], lanes: [], total: 0 }, boxes = [], gutter = 140, requests = 0, loading;
 
   async function load() {
     const request = ++requests;
@@ -30,9 +33,10 @@ export function lanes(incident, begin, end, whole = "Incident") {
   const reload = () => { clearTimeout(loading); loading = setTimeout(load, 120); };
 
   function move(nextFrom, nextTo) {
-    if (nextTo - nextFrom < 20) return;
-    from = nextFrom;
-    to = nextTo;
+    if (nextTo - nextFrom < minSpan) return;
+    [from, to] = [Math.max(0, nextFrom), Math.min(nextTo, lastTime)];
+    const moved = from !== first || to !== last;
+    address.write({ from: moved ? timeText(from) : "", to: moved ? timeText(to) : "" });
     draw();
     reload();
   }
@@ -119,5 +123,5 @@ export function lanes(incident, begin, end, whole = "Incident") {
     h("button", { type: "button", class: "quiet compact", onclick: () => move(first, last) }, whole),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"));
-  return { element, tools, reload, redraw: draw, close: () => { clearTimeout(loading); observer.disconnect(); } };
+  return { element, tools, reload, redraw: draw, close: () => { address.close(); clearTimeout(loading); observer.disconnect(); } };
 }

@@ -3,19 +3,22 @@
 
 import { h, visibleName } from "./dom.js";
 import { get } from "./api.js";
+import { delayedParameters, parameter, timeParameter, timeText } from "./address.js";
 import { truncate, prepare, showTip } from "./canvas.js";
 import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
 
 const lane = 26, axis = 24, maxLanes = 14; // pixels, and lanes
-const minSpan = 2_000; // milliseconds in view
+const minSpan = 2_000, maxSpan = 3_155_760_000_000; // milliseconds in view: up to a century
 
 export function timeline(role) {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
   const tip = h("div", { class: "tip" });
   tip.hidden = true;
   const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below shows the same data." }, canvas, tip);
-  let span = 3_600_000, end = null; // end null: now
-  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
+  const address = delayedParameters(), wanted = Number(parameter("span")) * 1000;
+  let span = wanted >= minSpan && wanted <= maxSpan ? wanted : 3_600_000, end = timeParameter("end"); // end null: now
+  if (end >= now()) end = null;
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], requests = 0, moved = span === wanted, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
   const to = () => end ?? now() + span * 0.02;
   const from = () => to() - span;
@@ -37,10 +40,11 @@ export function timeline(role) {
     loading = setTimeout(load, wait);
   }
 
-  function move(nextSpan, nextEnd) {
+  function move(nextSpan, nextEnd, byUser = true) {
     moved = true;
     span = Math.min(Math.max(nextSpan, minSpan), Math.max(everything(), 3_600_000) * 1.2);
     end = nextEnd === null || nextEnd >= now() ? null : nextEnd;
+    if (byUser) address.write({ span: +(span / 1000).toFixed(3), end: timeText(end) });
     schedule();
     reload();
   }
@@ -205,7 +209,7 @@ export function timeline(role) {
     if (end === null) schedule();
     if (end === null && to() > loadedTo) reload(0);
   }, 1000);
-  load().then(() => { if (view.first && !moved) move(Math.min(everything(), 86_400_000), null); });
+  load().then(() => { if (view.first && !moved) move(Math.min(everything(), 86_400_000), end, false); });
 
   const preset = (text, milliseconds) => h("button", { type: "button", class: "quiet compact", onclick: () => move(milliseconds ?? everything(), null) }, text);
   const tools = h("div", { role: "group", "aria-label": "Range of the timeline" },
@@ -216,5 +220,5 @@ export function timeline(role) {
     vacantSince = since;
     schedule();
   };
-  return { element, tools, reload, setVacant, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
+  return { element, tools, reload, setVacant, redraw: schedule, close: () => { address.close(); clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
 }

@@ -30,7 +30,7 @@ func newProcessorFamilies(config Config) processorFamilies {
 		lag:         f.gauge("lag_seconds", "How long the oldest waiting event has waited, 0 if none waits.", "processor"),
 		errors:      f.gauge("consecutive_errors", "Failed attempts of the processor since the last successful one.", "processor"),
 		panics:      f.counter("panics_total", "Calls of the processor's handler that panicked.", "processor"),
-		deadLetters: f.gauge("dead_letters", "Dead letters of the processor that were not replayed.", "processor"),
+		deadLetters: f.gauge("dead_letters", "Dead letters of the processor that were neither replayed nor dismissed.", "processor"),
 		horizon:     f.gauge("horizon_age_seconds", "How long the oldest transaction that may still write has been open, in the whole database cluster."),
 	}
 	c.families = f

@@ -32,8 +32,8 @@ SELECT
     p.last_error,
     p.last_error_at,
     p.next_attempt_at,
-    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL),
-    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.skipped_by <> ''),
+    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.dismissed_at IS NULL),
+    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.dismissed_at IS NULL AND d.skipped_by <> ''),
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_role ELSE '' END,
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_node ELSE '' END,
     p.updated_at
@@ -116,7 +116,9 @@ WITH failing AS (
         failed_at = clock_timestamp(),
         skipped_by = excluded.skipped_by,
         replay = false,
-        replayed_at = NULL
+        replayed_at = NULL,
+        dismissed_by = '',
+        dismissed_at = NULL
 )
 UPDATE {processors} p
 SET cursor_transaction = failing.failing_transaction,
@@ -141,17 +143,34 @@ WHERE p.name = $1
     AND (p.cursor_transaction, p.cursor_position) >= (d.transaction_id, d.position)`
 
 	listDeadLetters = `
-SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay
+SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay, dismissed_by, dismissed_at
 FROM {dead_letters}
 WHERE processor = $1 AND replayed_at IS NULL
-ORDER BY transaction_id, position
+ORDER BY dismissed_at IS NOT NULL, transaction_id, position
 LIMIT $2`
 
 	replayDeadLetters = `
 UPDATE {dead_letters}
-SET replay = true
-WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL OR id = ANY ($2))
+SET replay = true, dismissed_by = '', dismissed_at = NULL
+WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL AND dismissed_at IS NULL OR id = ANY ($2))
 RETURNING id`
+
+	// Dead letters that are already dismissed are found and stay unchanged. A requested
+	// replay is canceled: the leader commits no replay that is not requested.
+	dismissDeadLetters = `
+WITH found AS (
+    SELECT id, dismissed_at IS NULL AS waits
+    FROM {dead_letters}
+    WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL AND dismissed_at IS NULL OR id = ANY ($2))
+    FOR UPDATE
+), dismissed AS (
+    UPDATE {dead_letters} d
+    SET dismissed_by = $3, dismissed_at = clock_timestamp(), replay = false
+    FROM found
+    WHERE d.id = found.id AND found.waits
+)
+SELECT id, waits
+FROM found`
 
 	// Waiting times count up to now if no event was handled since the
 	// measurement. Otherwise they are those of the measurement, since the

@@ -21,10 +21,13 @@ type DeadLetter struct {
 	FailedAt  time.Time
 	SkippedBy string // who skipped it; empty if the processor moved it
 	Replay    bool   // a replay was requested and has not succeeded yet
+
+	DismissedBy string // who dismissed it; empty if no operator did
+	DismissedAt time.Time
 }
 
-// DeadLetters returns the dead letters of a processor in log order, except
-// replayed ones, up to a limit.
+// DeadLetters returns the dead letters of a processor, except replayed ones, up to a
+// limit: in log order, and dismissed ones last.
 func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]DeadLetter, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
@@ -37,11 +40,15 @@ func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]Dead
 }
 
 func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
-	return l, row.Scan(&l.ID, &l.Event.Transaction, &l.Event.Position, &l.Error, &l.Attempts, &l.Term, &l.FailedAt, &l.SkippedBy, &l.Replay)
+	var dismissedAt *time.Time
+	err = row.Scan(&l.ID, &l.Event.Transaction, &l.Event.Position, &l.Error, &l.Attempts, &l.Term, &l.FailedAt, &l.SkippedBy, &l.Replay,
+		&l.DismissedBy, &dismissedAt)
+	l.DismissedAt = value(dismissedAt)
+	return l, err
 }
 
 // Replay requests that the leader handles dead letters again: those with the
-// ids, or all if ids is nil. It returns how many there are. If the role has no
+// ids, or all that are not dismissed if ids is nil. It returns how many there are. If the role has no
 // leader, the next leader replays them. They are handled one at a time, in log
 // order, after later events and between new batches, but not while the
 // processor is paused or has failed. What Handle does and the end of the dead
@@ -51,18 +58,49 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 // If an id is not that of a dead letter of the processor, the error matches
 // tenure.ErrInvalidConfig and nothing is replayed.
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
+	return m.changeLetters(ctx, name, by, "replay", ids, func(ctx context.Context, tx pgx.Tx) (found []int64, changed int, err error) {
+		rows, _ := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids) // rows reports the error
+		found, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return found, len(found), err
+	})
+}
+
+// Dismiss marks dead letters as handled by a person, outside of the processor: those with
+// the ids, or all if ids is nil. It returns how many there are. A dismissed dead letter is
+// still listed, with who dismissed it, but it does not count as a dead letter. A replay
+// that was requested is canceled; one in progress of Publish may still publish the event.
+// Replay with its id takes the dismissal back. Dismissing a dead letter twice is not an
+// error, and keeps who dismissed it first.
+//
+// If an id is not that of a dead letter of the processor, the error matches
+// tenure.ErrInvalidConfig and nothing is dismissed.
+func (m *Admin) Dismiss(ctx context.Context, name string, ids []int64, by string) (int, error) {
+	return m.changeLetters(ctx, name, by, "dismiss", ids, func(ctx context.Context, tx pgx.Tx) (found []int64, changed int, err error) {
+		rows, _ := tx.Query(ctx, m.tables.SQL(dismissDeadLetters), name, ids, by) // rows reports the error
+		var id int64
+		var waits bool
+		_, err = pgx.ForEachRow(rows, []any{&id, &waits}, func() error {
+			found = append(found, id)
+			if waits {
+				changed++
+			}
+			return nil
+		})
+		return found, changed, err
+	})
+}
+
+// changeLetters changes dead letters, all if ids is nil, and records how many changed. fn
+// returns those that it found. The result is their number.
+func (m *Admin) changeLetters(
+	ctx context.Context, name, by, action string, ids []int64, fn func(context.Context, pgx.Tx) (found []int64, changed int, err error),
+) (int, error) {
 	var found []int64
 	missing := ""
-	err := m.change(ctx, name, by, "replay", func(ctx context.Context, tx pgx.Tx) (string, error) {
-		rows, err := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids)
-		if err != nil {
+	err := m.change(ctx, name, by, action, func(ctx context.Context, tx pgx.Tx) (detail string, err error) {
+		var changed int
+		if found, changed, err = fn(ctx, tx); err != nil {
 			return "", err
-		}
-		if found, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-			return "", err
-		}
-		if len(found) == 0 && len(ids) == 0 {
-			return "", errUnchanged
 		}
 		for _, id := range ids {
 			if !slices.Contains(found, id) {
@@ -70,13 +108,16 @@ func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string)
 				return "", errUnchanged
 			}
 		}
-		return fmt.Sprintf("dead letters: %d", len(found)), nil
+		if changed == 0 {
+			return "", errUnchanged
+		}
+		return fmt.Sprintf("dead letters: %d", changed), nil
 	})
 	switch {
 	case err != nil && !errors.Is(err, errUnchanged):
 		return 0, err
 	case missing != "":
-		return 0, invalid("%s has no dead letter %s that could be replayed", name, missing)
+		return 0, invalid("%s has no dead letter %s that waits", name, missing)
 	}
 	return len(found), nil
 }

@@ -159,7 +159,9 @@ SET error = excluded.error,
     failed_at = clock_timestamp(),
     skipped_by = '',
     replay = false,
-    replayed_at = NULL`
+    replayed_at = NULL,
+    dismissed_by = '',
+    dismissed_at = NULL`
 
 	reportError = `
 UPDATE {processors}

@@ -34,7 +34,7 @@ type Status struct {
 	LastError        string
 	LastErrorAt      time.Time // zero if there was none
 	NextAttemptAt    time.Time // zero if nothing failed
-	DeadLetters      int       // not counting replayed ones
+	DeadLetters      int       // neither replayed nor dismissed
 	Skipped          int       // of these, how many an operator skipped
 	// RefusedRole is another role under which a node tried to run the processor
 	// within the last minute, and RefusedNode is that node; see [ErrOwned].

@@ -67,10 +67,13 @@ CREATE TABLE {dead_letters} (
     skipped_by text NOT NULL DEFAULT '',
     replay boolean NOT NULL DEFAULT false,
     replayed_at timestamptz,
+    dismissed_by text NOT NULL DEFAULT '',
+    dismissed_at timestamptz,
     UNIQUE (processor, transaction_id, position)
 );
 
 CREATE INDEX "{prefix}dead_letters_replay" ON {dead_letters} (processor) WHERE replay;
 
 COMMENT ON COLUMN {dead_letters}.skipped_by IS 'Who skipped the event; empty if the processor gave it up.';
+COMMENT ON COLUMN {dead_letters}.dismissed_by IS 'Who marked the event as handled outside of the processor; empty if no operator did.';
 COMMENT ON COLUMN {dead_letters}.replay IS 'Whether the leader is to hand the event to the handler again.';

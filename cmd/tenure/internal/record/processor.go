@@ -130,6 +130,9 @@ type DeadLetter struct {
 	FailedAt  Time   `json:"failed_at"`
 	SkippedBy string `json:"skipped_by,omitempty"`
 	Replay    bool   `json:"replay"` // a replay was requested and has not succeeded
+
+	DismissedBy string `json:"dismissed_by,omitempty"`
+	DismissedAt Time   `json:"dismissed_at"`
 }
 
 // NewDeadLetters returns the dead letters of a processor.
@@ -137,7 +140,7 @@ func NewDeadLetters(name string, letters []processor.DeadLetter) DeadLetters {
 	all := DeadLetters{name, []DeadLetter{}}
 	for _, l := range letters {
 		all.DeadLetters = append(all.DeadLetters, DeadLetter{
-			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, Time(l.FailedAt), l.SkippedBy, l.Replay,
+			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, Time(l.FailedAt), l.SkippedBy, l.Replay, l.DismissedBy, Time(l.DismissedAt),
 		})
 	}
 	return all
@@ -147,6 +150,12 @@ func NewDeadLetters(name string, letters []processor.DeadLetter) DeadLetters {
 type ReplayedLetters struct {
 	Processor string `json:"processor"`
 	Replaying int    `json:"replaying"`
+}
+
+// DismissedLetters is the number of dismissed dead letters.
+type DismissedLetters struct {
+	Processor string `json:"processor"`
+	Dismissed int    `json:"dismissed"`
 }
 
 // SkippedEvent is a skipped event.

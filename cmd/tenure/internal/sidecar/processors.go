@@ -18,7 +18,7 @@ const (
 // The shapes of bodies, in words.
 const (
 	skipShape   = `{} or {"at": "TRANSACTION:POSITION"}`
-	replayShape = `{"ids": [ID, ...]} or {"all": true}`
+	lettersShape = `{"ids": [ID, ...]} or {"all": true}`
 	rewindShape = `{"to": "start"} or {"to": "TRANSACTION:POSITION"}`
 )
 
@@ -27,10 +27,18 @@ type skipBody struct {
 	At string `json:"at"` // the event; empty for the one that fails now
 }
 
-// replayBody says which dead letters to replay.
-type replayBody struct {
+// lettersBody says which dead letters to replay or dismiss.
+type lettersBody struct {
 	IDs []int64 `json:"ids"`
 	All bool    `json:"all"`
+}
+
+// check returns an error unless the body has either ids or all.
+func (b lettersBody) check() error {
+	if b.All == (len(b.IDs) > 0) {
+		return &badInput{codeInvalidBody, "name dead letters by their ids, or send " + `{"all": true}`}
+	}
+	return nil
 }
 
 // rewindBody says where to rewind to.
@@ -60,7 +68,8 @@ func (h *Handler) processorRoutes() (map[string]methods, []namedPath) {
 			{prefix, "name", "/rebuild", simple(workTimeout, changedProcessor(http.StatusAccepted, (*processor.Admin).Rebuild))},
 			{prefix, "name", "/repair", simple(repairTimeout, repairLog)},
 			{prefix, "name", "/skip", post(changed(h, processors, workTimeout, skipShape, skipEvent))},
-			{prefix, "name", "/replay", post(changed(h, processors, workTimeout, replayShape, replayLetters))},
+			{prefix, "name", "/replay", post(changed(h, processors, workTimeout, lettersShape, replayLetters))},
+			{prefix, "name", "/dismiss", post(changed(h, processors, workTimeout, lettersShape, dismissLetters))},
 			{prefix, "name", "/rewind", post(changed(h, processors, workTimeout, rewindShape, rewindProcessor))},
 			{prefix, "name", "", get(func(ctx context.Context, q *workRequest) (int, any, error) {
 				return shownProcessor(ctx, q, http.StatusOK)
@@ -147,12 +156,20 @@ func skipEvent(ctx context.Context, q *workRequest, body skipBody) (int, any, er
 	return http.StatusOK, record.SkippedEvent{Processor: q.name(), Skipped: skipped.String()}, err
 }
 
-func replayLetters(ctx context.Context, q *workRequest, body replayBody) (int, any, error) {
-	if body.All == (len(body.IDs) > 0) {
-		return 0, nil, &badInput{codeInvalidBody, "name dead letters by their ids, or send " + `{"all": true}`}
+func replayLetters(ctx context.Context, q *workRequest, body lettersBody) (int, any, error) {
+	if err := body.check(); err != nil {
+		return 0, nil, err
 	}
 	n, err := q.processors.Replay(ctx, q.name(), body.IDs, q.by)
 	return http.StatusAccepted, record.ReplayedLetters{Processor: q.name(), Replaying: n}, err
+}
+
+func dismissLetters(ctx context.Context, q *workRequest, body lettersBody) (int, any, error) {
+	if err := body.check(); err != nil {
+		return 0, nil, err
+	}
+	n, err := q.processors.Dismiss(ctx, q.name(), body.IDs, q.by)
+	return http.StatusOK, record.DismissedLetters{Processor: q.name(), Dismissed: n}, err
 }
 
 func rewindProcessor(ctx context.Context, q *workRequest, body rewindBody) (int, any, error) {

@@ -20,7 +20,7 @@ func New(out *console.Output) *cobra.Command {
 	return console.Group("processor", "Show and change processors of events", processorLong,
 		newProcessorList(out), newProcessorShow(out), newProcessorLag(out), newProcessorChanges(out),
 		newProcessorPause(out), newProcessorResume(out), newProcessorRetry(out), newProcessorSkip(out),
-		newProcessorDeadLetters(out), newProcessorReplay(out),
+		newProcessorDeadLetters(out), newProcessorReplay(out), newProcessorDismiss(out),
 		newProcessorRewind(out), newProcessorRebuild(out), newProcessorRepair(out))
 }
 

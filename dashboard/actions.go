@@ -29,6 +29,7 @@ const (
 	resumeProcessor = "resume_processor"
 	retryProcessor  = "retry_processor"
 	replayLetters   = "replay_dead_letters"
+	dismissLetters  = "dismiss_dead_letters"
 	triggerSchedule = "trigger_schedule"
 	pauseSchedule   = "pause_schedule"
 	resumeSchedule  = "resume_schedule"
@@ -51,7 +52,7 @@ type actionBody struct {
 	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
 	Force  bool      `json:"force"`
 
-	// Letters are the dead letters to replay; none means all.
+	// Letters are the dead letters to replay, or to dismiss; none means all to replay.
 	Letters []string `json:"letters"`
 
 	// Of an alert.
@@ -94,7 +95,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.notify()
-	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run, about.replayed}))
+	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run, about.letters}))
 }
 
 // refusal is why an action was not done.
@@ -108,7 +109,7 @@ type subject struct {
 	role, nodeName, detail string
 	node                   uuid.UUID
 	run                    int64 // the requested run of a schedule
-	replayed               int   // the dead letters to handle again
+	letters                int   // how many dead letters are replayed or dismissed
 }
 
 // perform performs the requested action.
@@ -143,9 +144,9 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		return about, d.processors.Resume(ctx, body.Name, by)
 	case retryProcessor:
 		return about, d.processors.Retry(ctx, body.Name, by)
-	case replayLetters:
-		replayed, err := d.replay(ctx, body, by)
-		about.replayed = replayed
+	case replayLetters, dismissLetters:
+		var err error
+		about.letters, err = d.actOnLetters(ctx, body, by)
 		return about, err
 	case triggerSchedule:
 		run, err := d.schedules.Trigger(ctx, body.Name, by)
@@ -160,8 +161,9 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 	}
 }
 
-// replay requests that dead letters are handled again.
-func (d *Dashboard) replay(ctx context.Context, body actionBody, by string) (int, error) {
+// actOnLetters requests that dead letters are handled again, or dismisses them. Only the
+// named ones are dismissed: those that the user has seen.
+func (d *Dashboard) actOnLetters(ctx context.Context, body actionBody, by string) (int, error) {
 	var ids []int64
 	for _, text := range body.Letters {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -170,7 +172,14 @@ func (d *Dashboard) replay(ctx context.Context, body actionBody, by string) (int
 		}
 		ids = append(ids, id)
 	}
-	return d.processors.Replay(ctx, body.Name, ids, by)
+	switch {
+	case body.Action == replayLetters:
+		return d.processors.Replay(ctx, body.Name, ids, by)
+	case len(ids) == 0:
+		return 0, invalid("the dead letters to dismiss must be named")
+	default:
+		return d.processors.Dismiss(ctx, body.Name, ids, by)
+	}
 }
 
 // recordRequest keeps the requester and the request: the request itself is removed

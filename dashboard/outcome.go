@@ -21,7 +21,7 @@ type pendingAction struct {
 	before  uint64    // the last event before it
 	asked   time.Time // when it was requested, by the database's clock
 	run     int64     // the requested run of a schedule
-	letters int       // the dead letters that are handled again
+	letters int       // how many dead letters are replayed or dismissed
 }
 
 // await waits until the snapshot shows the outcome of an action. It does not use the
@@ -57,6 +57,8 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 		message, done = quoted(what.Name)+" tries again now.", true
 	case replayLetters:
 		message, done = replayed(what.letters), true
+	case dismissLetters:
+		message, done = count(what.letters, "dead letter is", "dead letters are")+" dismissed.", true
 	case silenceAlert:
 		message, done = quoted(what.Name)+" is silenced.", true
 	case acknowledgeAlert:

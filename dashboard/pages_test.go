@@ -135,6 +135,46 @@ func TestReplayRequestsDeadLetters(t *testing.T) {
 	}
 }
 
+// TestDismissedDeadLettersAreNoWarning: an operator dismisses dead letters, which stay listed
+// with who dismissed them and when, and warn no longer. Those that the user did not name stay.
+func TestDismissedDeadLettersAreNoWarning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{Authentication: authentication(t)}, fillWork)
+	headers := []string{"Authorization", "Bearer " + annasToken}
+	act := func(letters ...string) (reply, string) {
+		return w.request(http.MethodPost, "/api/actions", object(map[string]any{"action": dismissLetters, "name": "webhooks", "letters": letters}), headers...)
+	}
+	shown := get[processorDetail](w, "/api/processor?name=webhooks", headers...).DeadLetters
+	for i, letter := range shown {
+		if response, text := act(letter.ID); response.StatusCode != http.StatusOK || !strings.Contains(text, "1 dead letter is dismissed.") {
+			t.Errorf("%s %s", response.Status, text)
+		}
+		want := trouble{level: good}
+		if i < 2 {
+			want = trouble{warning, quoted("webhooks") + " has " + count(2-i, "dead letter", "dead letters") + "."}
+		}
+		w.await("the warning is "+want.text, func() bool {
+			work := w.board.snapshot.workNow()
+			return len(work.Processors) == 1 && work.Processors[0].trouble() == want
+		})
+	}
+	w.board.shared.results = map[string]*sharedResult{} // nothing else reads
+	for _, letter := range get[processorDetail](w, "/api/processor?name=webhooks", headers...).DeadLetters {
+		if letter.DismissedBy != "anna" || letter.DismissedAt == nil || time.Since(*letter.DismissedAt).Abs() > time.Minute {
+			t.Errorf("the dead letter is %+v", letter)
+		}
+	}
+	for _, letters := range [][]string{nil, {"x"}, {"999"}} {
+		if response, text := act(letters...); response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusNotFound {
+			t.Errorf("%v: %s %s", letters, response.Status, text)
+		}
+	}
+	audit := get[list[auditRecord]](w, "/api/audit", headers...)
+	if audit.Total != 3 || audit.Rows[0].Action != "dismiss" || audit.Rows[0].By != "anna" || audit.Rows[0].Name != "webhooks" || !audit.Rows[0].Done {
+		t.Errorf("the audit is %+v", audit)
+	}
+}
+
 // TestRequestedRunReportsItsResult: the outcome of a requested run is final when the run has
 // ended, and states a failure.
 func TestRequestedRunReportsItsResult(t *testing.T) {

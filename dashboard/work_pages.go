@@ -63,6 +63,9 @@ type deadLetterRecord struct {
 	FailedAt  time.Time `json:"failed_at"`
 	SkippedBy string    `json:"skipped_by,omitempty"`
 	Replay    bool      `json:"replay"` // a replay was requested
+
+	DismissedBy string     `json:"dismissed_by,omitempty"`
+	DismissedAt *time.Time `json:"dismissed_at"` // null if no operator dismissed it
 }
 
 // lagRecord is a measurement of a processor's lag.
@@ -129,7 +132,7 @@ func (d *Dashboard) getProcessor(w http.ResponseWriter, r *http.Request) {
 		for _, l := range letters {
 			detail.DeadLetters = append(detail.DeadLetters, deadLetterRecord{
 				ID: strconv.FormatInt(l.ID, 10), Event: l.Event.String(), Error: l.Error, Attempts: l.Attempts, FailedAt: l.FailedAt,
-				SkippedBy: l.SkippedBy, Replay: l.Replay,
+				SkippedBy: l.SkippedBy, Replay: l.Replay, DismissedBy: l.DismissedBy, DismissedAt: when(l.DismissedAt),
 			})
 		}
 		changes, err := d.processors.Changes(ctx, name, maxWorkChanges)

@@ -197,6 +197,7 @@ func TestAdminRejectsInvalidChanges(t *testing.T) {
 		"skip":       func(name, by string) error { _, err := m.Skip(ctx, name, processor.Cursor{}, by); return err },
 		"replay":     func(name, by string) error { _, err := m.Replay(ctx, name, nil, by); return err },
 		"replay one": func(name, by string) error { _, err := m.Replay(ctx, name, []int64{1}, by); return err },
+		"dismiss":    func(name, by string) error { _, err := m.Dismiss(ctx, name, nil, by); return err },
 		"repair":     func(name, by string) error { _, err := m.Repair(ctx, name, by); return err },
 	} {
 		var unknown *processor.UnknownError
@@ -215,6 +216,9 @@ func TestAdminRejectsInvalidChanges(t *testing.T) {
 	}
 	if n, err := m.Replay(ctx, "counts", nil, "ann"); n != 0 || err != nil {
 		t.Errorf("replaying no dead letters: %d, %v", n, err)
+	}
+	if n, err := m.Dismiss(ctx, "counts", nil, "ann"); n != 0 || err != nil {
+		t.Errorf("dismissing no dead letters: %d, %v", n, err)
 	}
 	if _, err := m.Lag(ctx, "counts", "other"); err == nil {
 		t.Error("the lag of an unknown processor was read")

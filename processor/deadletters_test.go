@@ -288,3 +288,93 @@ func TestReplayReportsMissingEvent(t *testing.T) {
 		return len(letters) == 1 && !letters[0].Replay && strings.Contains(letters[0].Error, "no longer")
 	})
 }
+
+// A dismissed dead letter is listed last with who dismissed it, counts no longer, and is not
+// replayed with all others. A second dismissal changes nothing, and a replay takes it back.
+func TestDismissedDeadLetterCountsNoLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m, ctx := w.management(), t.Context()
+	w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('counts', 'view', 'views')`)
+	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, skipped_by, replay)
+		SELECT 'counts', '7', n, 'two is too much', 5, 1, CASE n WHEN 2 THEN 'eve' ELSE '' END, n = 1 FROM generate_series(1, 4) n`)
+	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term) VALUES ('others', '7', 1, 'no', 1, 1)`)
+	all := w.letters("counts")
+	ids := []int64{all[0].ID, all[1].ID}
+	for _, by := range []string{"ann", "bob"} { // again, as after a lost response
+		if n, err := m.Dismiss(ctx, "counts", ids, by); n != 2 || err != nil {
+			t.Fatalf("%d dead letters are dismissed, %v; want 2", n, err)
+		}
+	}
+	letters := w.letters("counts")
+	if len(letters) != 4 || letters[2].ID != ids[0] || letters[3].ID != ids[1] || letters[0].DismissedBy != "" || !letters[0].DismissedAt.IsZero() {
+		t.Fatalf("the dead letters are %+v", letters)
+	}
+	for _, l := range letters[2:] {
+		if l.DismissedBy != "ann" || time.Since(l.DismissedAt).Abs() > time.Minute || l.Replay {
+			t.Errorf("a dismissed dead letter is %+v", l)
+		}
+	}
+	if s := w.show("counts"); s.DeadLetters != 2 || s.Skipped != 0 {
+		t.Errorf("the processor has %d dead letters, %d of them skipped; want 2 and 0", s.DeadLetters, s.Skipped)
+	}
+	foreign := pgtest.SQL(w.backend, `SELECT id FROM {dead_letters} WHERE processor = 'others'`)
+	var other int64
+	w.must(w.pool.QueryRow(ctx, foreign).Scan(&other))
+	for _, wrong := range []int64{other, 999} {
+		if _, err := m.Dismiss(ctx, "counts", []int64{letters[0].ID, wrong}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("dismissing %d: %v", wrong, err)
+		}
+	}
+	if n, err := m.Replay(ctx, "counts", nil, "ann"); n != 2 || err != nil {
+		t.Errorf("%d are replayed, %v; want the 2 that are not dismissed", n, err)
+	}
+	if n, err := m.Replay(ctx, "counts", ids[:1], "cleo"); n != 1 || err != nil {
+		t.Errorf("%d are replayed, %v; want 1", n, err)
+	}
+	if s := w.show("counts"); s.DeadLetters != 3 {
+		t.Errorf("after a replay of a dismissed one, %d dead letters count; want 3", s.DeadLetters)
+	}
+	if n, err := m.Dismiss(ctx, "counts", nil, "ann"); n != 3 || err != nil || w.show("counts").DeadLetters != 0 {
+		t.Errorf("%d are dismissed, %v, and %d remain", n, err, w.show("counts").DeadLetters)
+	}
+	w.wantChanges("ann counts dismiss dead letters: 3", "cleo counts replay dead letters: 1", "ann counts replay dead letters: 2", "ann counts dismiss dead letters: 2")
+}
+
+// A dead letter that is dismissed while its replay is in progress stays dismissed, and what
+// the handler did is rolled back. A later failure of the event makes it count again.
+func TestDismissEndsAReplayInProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	var mended atomic.Bool
+	handle := w.flawed(&mended)
+	entered, goOn := make(chan struct{}, 10), make(chan struct{})
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 1, Poison: processor.PoisonDeadLetter,
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if mended.Load() {
+				entered <- struct{}{}
+				<-goOn
+			}
+			return handle(ctx, tx, batch)
+		},
+	})
+	w.await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 && slices.Equal(w.numbers(), []int{1, 3}) })
+	mended.Store(true)
+	n, err := w.management().Replay(t.Context(), "counts", nil, "bob")
+	w.must(err)
+	<-entered
+	dismissed, err := w.management().Dismiss(t.Context(), "counts", nil, "ann")
+	w.must(err)
+	close(goOn)
+	w.append(4)
+	w.await("the later event", func() bool { return slices.Contains(w.numbers(), 4) })
+	letters := w.letters("counts")
+	if n != 1 || dismissed != 1 || len(letters) != 1 || letters[0].DismissedBy != "ann" || letters[0].Replay || !slices.Equal(w.numbers(), []int{1, 3, 4}) {
+		t.Errorf("%d replayed, %d dismissed, the dead letters are %+v, the numbers %v", n, dismissed, letters, w.numbers())
+	}
+	mended.Store(false)
+	w.must(w.management().Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
+	w.await("the failure of the event", func() bool { return w.show("counts").DeadLetters == 1 })
+}

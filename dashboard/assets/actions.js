@@ -161,6 +161,15 @@ export function replayAction(processor, letter) {
   }), `replay ${letter?.id ?? "all"}`, { class: "compact", "aria-label": `Replay ${what}` });
 }
 
+// dismissAction dismisses a dead letter, or those that the user sees.
+export function dismissAction(processor, letters, one = null) {
+  const what = one ? `event ${one.event}` : letters.length === 1 ? "the dead letter" : `the ${letters.length} dead letters that are shown`;
+  return button(one ? "Dismiss" : "Dismiss all", () => confirm({
+    title: "Dismiss?", verb: "Dismiss", action: { action: "dismiss_dead_letters", name: processor, letters: letters.map(({ id }) => id) },
+    text: `This marks ${what} of ${quoted(processor)} as handled by you, outside of the processor. Dismissed dead letters stay listed and cause no warning.`,
+  }), `dismiss ${one?.id ?? "all"}`, { class: "compact", "aria-label": `Dismiss ${one ? what : "all"}` });
+}
+
 export function scheduleActions(schedule) {
   const paused = schedule.paused;
   return [

@@ -2,7 +2,7 @@
 
 import { updateElement, figures, h, name, visibleName, panel, prose, status } from "./dom.js";
 import { get } from "./api.js";
-import { mayAct, processorAction, replayAction, retryAction } from "./actions.js";
+import { dismissAction, mayAct, processorAction, replayAction, retryAction } from "./actions.js";
 import { ago, duration, grouped, long, since, until } from "./format.js";
 import { ageText } from "./staleness.js";
 import { lagChart } from "./lag-chart.js";
@@ -14,10 +14,11 @@ import { processorState } from "./work.js";
 
 function letterRow(processorName, letter) {
   return h("tr", {},
-    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "replay requested", "began")) : null),
+    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "replay requested", "began")) : null,
+      letter.dismissed_at ? h("div", { class: "small" }, status("faint", "dismissed"), " by ", name(letter.dismissed_by), ", ", time(letter.dismissed_at)) : null),
     h("td", {}, letter.error ? prose(letter.error) : letter.skipped_by ? ["skipped by ", name(letter.skipped_by)] : "–"),
     h("td", { class: "wide number figure" }, grouped(letter.attempts)), h("td", { class: "wide" }, time(letter.failed_at)),
-    mayAct() ? h("td", { class: "actions" }, letter.replay ? "" : replayAction(processorName, letter)) : null);
+    mayAct() ? h("td", { class: "actions" }, letter.replay ? null : replayAction(processorName, letter), " ", letter.dismissed_at ? null : dismissAction(processorName, [letter], letter)) : null);
 }
 
 export default function processor(page, processorName) {
@@ -52,7 +53,8 @@ export default function processor(page, processorName) {
     if (text === drawn) return;
     drawn = text;
     const focused = document.activeElement?.getAttribute?.("data-action");
-    all.replaceChildren(mayAct() && detail.dead_letters.some((l) => !l.replay) ? replayAction(processorName) : "");
+    const waiting = detail.dead_letters.filter((l) => !l.dismissed_at);
+    all.replaceChildren(...(mayAct() && waiting.length ? [waiting.some((l) => !l.replay) ? replayAction(processorName) : "", " ", dismissAction(processorName, waiting)] : []));
     letters.replaceChildren(detail.dead_letters.length ? table("Dead letters", [["Event"], ["Error"], ["Attempts", "wide number"], ["Failed", "wide"], ...(mayAct() ? [["", "actions"]] : [])], detail.dead_letters.map((l) => letterRow(processorName, l)))
       : h("p", { class: "empty" }, "There is no dead letter."));
     changes.replaceChildren(changesTable(detail.changes));

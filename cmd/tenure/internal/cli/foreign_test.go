@@ -163,7 +163,7 @@ func printingRuns(p place) []printingRun {
 		try("cron", "change", evil, "--tz", "UTC"), try("cron", "reset", evil), try("cron", "add", "extra", "--job", evil, "--expr", "@daily"),
 		try("cron", "backfill", evil, "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-01T00:05:00Z"),
 		try("processor", "pause", evil), try("processor", "resume", evil), try("processor", "skip", evil, "--at", "3:1"),
-		try("processor", "replay", evil), try("processor", "rewind", evil, "--to", "0:0", "--yes"), try("processor", "rebuild", evil, "--yes"),
+		try("processor", "replay", evil), try("processor", "dismiss", evil, "--all"), try("processor", "rewind", evil, "--to", "0:0", "--yes"), try("processor", "rebuild", evil, "--yes"),
 		try("processor", "repair", evil, "--yes"), try("processor", "retry", evil),
 		try("cron", "remove", evil, "--yes"), try("alerts", "check", evil), try("alerts", "test", evil), try("config", "check", evil),
 		try("health", "--url", evil), try("version", evil), try("config", "show", "--name", evil),

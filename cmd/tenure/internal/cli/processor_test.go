@@ -149,6 +149,16 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 	if text := on("dead-letters", "counts").stdout; !strings.Contains(text, "13 is unlucky") {
 		t.Errorf("%s", text)
 	}
+	if text := on("dismiss", "counts", "--all", "--by", "bob").stdout; text != "dismissed dead letters: 1\n" {
+		t.Errorf("%q", text)
+	}
+	on("dead-letters", "counts", "-o", "json").decode(t, &letters)
+	if place.show(t, "counts").DeadLetters != 0 || len(letters.DeadLetters) != 1 || letters.DeadLetters[0].DismissedBy != "bob" {
+		t.Errorf("after a dismissal: %+v", letters)
+	}
+	if text := on("dead-letters", "counts").stdout; !strings.Contains(text, "DISMISSED BY") || !strings.Contains(text, "bob") {
+		t.Errorf("%s", text)
+	}
 	broken.Store(false)
 	if text := on("replay", "counts", fmt.Sprint(letters.DeadLetters[0].ID), "--by", "ann").stdout; text != "dead letters to be replayed: 1\n" {
 		t.Errorf("%q", text)
@@ -181,7 +191,7 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if want := []string{"pause", "resume", "retry", "skip", "replay", "rewind", "rebuild"}; !slices.Equal(actions, want) {
+	if want := []string{"pause", "resume", "retry", "skip", "dismiss", "replay", "rewind", "rebuild"}; !slices.Equal(actions, want) {
 		t.Errorf("%q; want %q", actions, want)
 	}
 	for _, args := range [][]string{{"show", "count"}, {"lag", "counts", "count"}, {"pause", "count"}} {
@@ -298,6 +308,7 @@ func TestProcessorRejectsBadInput(t *testing.T) {
 		"it must be a position in the log": on("skip", "a", "--at", "start", "--yes"),
 		"confirmation here: use --yes":     on("repair", "a", "-o", "json"),
 		"or use --all":                     on("replay", "a"),
+		"by their ids, or use --all":       on("dismiss", "a"),
 		"not both":                         on("replay", "a", "1", "--all"),
 		"not the id":                       on("replay", "a", "one"),
 		"at least 1":                       on("dead-letters", "a", "-n", "0"),

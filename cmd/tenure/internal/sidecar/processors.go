@@ -17,9 +17,9 @@ const (
 
 // The shapes of bodies, in words.
 const (
-	skipShape   = `{} or {"at": "TRANSACTION:POSITION"}`
+	skipShape    = `{} or {"at": "TRANSACTION:POSITION"}`
 	lettersShape = `{"ids": [ID, ...]} or {"all": true}`
-	rewindShape = `{"to": "start"} or {"to": "TRANSACTION:POSITION"}`
+	rewindShape  = `{"to": "start"} or {"to": "TRANSACTION:POSITION"}`
 )
 
 // skipBody is what a request to skip an event may say.

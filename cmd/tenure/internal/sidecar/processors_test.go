@@ -100,6 +100,12 @@ func TestProcessorsAreRepairedOverHTTP(t *testing.T) {
 	i.Await("the failure of the next event", func() bool { s := show(); return s.Status == "failed" && *s.Failing != failing })
 	broken.Store(false)
 	post("/retry", "", 200)
+	if n := decode[record.DismissedLetters](t, post("/dismiss", `{"all": true}`, 200)).Dismissed; n != 1 {
+		t.Errorf("%d are dismissed", n)
+	}
+	if l := decode[record.DeadLetters](t, call(t, h, http.MethodGet, path+"/dead-letters", "").want(t, 200).body).DeadLetters; len(l) != 1 || l[0].DismissedBy != askedOverHTTP || show().DeadLetters != 0 {
+		t.Errorf("after a dismissal: %+v", l)
+	}
 	if n := decode[record.ReplayedLetters](t, post("/replay", fmt.Sprintf(`{"ids": [%d]}`, letters[0].ID), 202)).Replaying; n != 1 {
 		t.Errorf("%d are replayed", n)
 	}
@@ -126,7 +132,7 @@ func TestProcessorsAreRepairedOverHTTP(t *testing.T) {
 			t.Errorf("%+v was not asked over HTTP", c)
 		}
 	}
-	if got, want := strings.Join(actions, " "), "resume rewind pause replay retry skip"; got != want {
+	if got, want := strings.Join(actions, " "), "resume rewind pause replay dismiss retry skip"; got != want {
 		t.Errorf("the changes are %q, want %q", got, want)
 	}
 }
@@ -152,6 +158,9 @@ func TestProcessorsRefuseBadRequests(t *testing.T) {
 		{"POST", "/v1/processors/counts/replay", "", 400, codeInvalidBody, "name dead letters"},
 		{"POST", "/v1/processors/counts/replay", `{"ids": [1], "all": true}`, 400, codeInvalidBody, "name dead letters"},
 		{"POST", "/v1/processors/counts/replay", `{"ids": [7]}`, 409, codeConflict, "no dead letter 7"},
+		{"POST", "/v1/processors/counts/dismiss", "", 400, codeInvalidBody, "name dead letters"},
+		{"POST", "/v1/processors/counts/dismiss", `{"ids": [7]}`, 409, codeConflict, "no dead letter 7"},
+		{"POST", "/v1/processors/none/dismiss", `{"all": true}`, 404, codeUnknownProcessor, "none"},
 		{"POST", "/v1/processors/counts/rewind", "", 400, codeInvalidBody, "to: it must be start"},
 		{"POST", "/v1/processors/counts/rewind", `{"to": "99999999999:1"}`, 409, codeConflict, "no event can be at"},
 		{"POST", "/v1/processors/counts/rebuild", "", 409, codeConflict, "it has no Reset"},
@@ -178,8 +187,8 @@ func coverProcessors(t *testing.T, answered coverage) {
 	const one = "/v1/processors/counts"
 	coverReads(t, i, answered, "/v1/processors", "/v1/processor-lag", "/v1/processor-changes?count=5", one, one+"/dead-letters?count=5")
 	const ahead = `{"to":"99999999999:1"}`
-	bodies := map[string]string{"/skip": "", "/replay": `{"ids":[7]}`, "/rewind": ahead}
-	actions := []string{"/skip", "/pause", "/resume", "/retry", "/replay", "/rewind", "/rebuild", "/repair"}
+	bodies := map[string]string{"/skip": "", "/replay": `{"ids":[7]}`, "/dismiss": `{"ids":[7]}`, "/rewind": ahead}
+	actions := []string{"/skip", "/pause", "/resume", "/retry", "/replay", "/dismiss", "/rewind", "/rebuild", "/repair"}
 	var writes []write
 	for _, action := range actions {
 		writes = append(writes, write{"POST", one + action, bodies[action]})
@@ -201,6 +210,7 @@ func coverProcessors(t *testing.T, answered coverage) {
 	})
 	seen("POST", one+"/skip", "") // no event fails
 	seen("POST", one+"/replay", `{"all":true}`)
+	seen("POST", one+"/dismiss", `{"all":true}`)
 	seen("POST", one+"/rewind", `{"to":"start"}`)
 	i.Exec(`UPDATE {processors} SET can_rebuild = true`)
 	seen("POST", one+"/rebuild", "")

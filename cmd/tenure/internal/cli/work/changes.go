@@ -11,7 +11,8 @@ import (
 )
 
 const processorChangesLong = `Print the changes by operators to processors, newest first: who paused, resumed,
-rewound, rebuilt or repaired which one, skipped events or replayed them, and when.`
+rewound, rebuilt or repaired which one, skipped events, replayed or dismissed
+them, and when.`
 
 func newProcessorChanges(out *console.Output) *cobra.Command {
 	return subject.Changes(out, &cobra.Command{

@@ -149,14 +149,14 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 	if text := on("dead-letters", "counts").stdout; !strings.Contains(text, "13 is unlucky") {
 		t.Errorf("%s", text)
 	}
-	if text := on("dismiss", "counts", "--all", "--by", "bob").stdout; text != "dismissed dead letters: 1\n" {
+	if text := on("dismiss", "counts", "--all", "--by", "ann").stdout; text != "dismissed dead letters: 1\n" {
 		t.Errorf("%q", text)
 	}
 	on("dead-letters", "counts", "-o", "json").decode(t, &letters)
-	if place.show(t, "counts").DeadLetters != 0 || len(letters.DeadLetters) != 1 || letters.DeadLetters[0].DismissedBy != "bob" {
+	if place.show(t, "counts").DeadLetters != 0 || len(letters.DeadLetters) != 1 || letters.DeadLetters[0].DismissedBy != "ann" {
 		t.Errorf("after a dismissal: %+v", letters)
 	}
-	if text := on("dead-letters", "counts").stdout; !strings.Contains(text, "DISMISSED BY") || !strings.Contains(text, "bob") {
+	if text := on("dead-letters", "counts").stdout; !strings.Contains(text, "DISMISSED BY") || strings.Count(text, "ann") < 2 {
 		t.Errorf("%s", text)
 	}
 	broken.Store(false)

@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,6 +38,7 @@ type order struct {
 	DSN, Schema, Name string
 	Lease             time.Duration
 	Roles             int
+	Gap               time.Duration // how far apart looks are that it reports; half a lease if 0
 }
 
 // runChild is the life of a child; it ends when its standard input does.
@@ -92,7 +94,7 @@ func lead(kind string, o order) error {
 		}
 	}
 	children.Send(children.Report{Kind: "ready"})
-	go children.Watch(lease/2, children.Leads(first.IsLeader))
+	go children.Watch(cmp.Or(o.Gap, lease/2), children.Leads(first.IsLeader))
 	lines := bufio.NewScanner(os.Stdin)
 	if kind != childIdle {
 		pool, err := pgxpool.New(ctx, o.DSN)

@@ -15,7 +15,7 @@ import (
 )
 
 // pace is how often a lookout looks.
-const pace = 5 * time.Millisecond
+const pace = 10 * time.Millisecond
 
 // change is a fact that one look showed and the look before did not. It came about
 // between the begin of the look before and the end of this one, by the server's clock.
@@ -61,15 +61,21 @@ type lookout struct {
 	mu      sync.Mutex
 	facts   map[string]string
 	changes []change
-	waits   []wait
+	late    []late
 	broken  time.Time // when the last look began before the server was down
 }
 
-// wait is a look that was late: for as long as the observer itself was not scheduled, and
-// as the server needed to answer.
-type wait struct {
+// waits is for how long the machine delayed the parties.
+type waits struct{ observer, server, node time.Duration }
+
+func (w waits) String() string {
+	return fmt.Sprintf("the observer waited %v for a processor and %v for the server, and a node %v for a processor", w.observer, w.server, w.node)
+}
+
+// late is a look that was late.
+type late struct {
 	children.Interval
-	scheduled, answered time.Duration
+	waits
 }
 
 // lookFrom begins to look, on a separate connection, until the end of the test. While the
@@ -111,11 +117,10 @@ func (l *lookout) run(ctx context.Context) {
 	var last time.Time // when the look before began
 	next := time.Now()
 	for ctx.Err() == nil {
-		late := time.Since(next)
 		began := time.Now()
 		if at, err := l.lookOnce(ctx, &conn, last); err == nil {
 			last = at
-			l.note(wait{children.Interval{From: next, To: time.Now()}, max(0, late), time.Since(began)})
+			l.note(late{children.Interval{From: next, To: time.Now()}, waits{observer: max(0, began.Sub(next)), server: time.Since(began)}})
 		} else {
 			l.noteBroken(last)
 		}
@@ -164,13 +169,13 @@ func (l *lookout) lookOnce(ctx context.Context, conn **pgx.Conn, last time.Time)
 	return began, nil
 }
 
-func (l *lookout) note(w wait) {
-	if w.Length() < 2*pace {
+func (l *lookout) note(look late) {
+	if look.Length() < pace {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waits = append(l.waits, w)
+	l.late = append(l.late, look)
 }
 
 func (l *lookout) noteBroken(last time.Time) {
@@ -242,14 +247,17 @@ func (l *lookout) released(role string, next change) (change, bool) {
 }
 
 // waited returns the longest times in an interval for which the observer was not
-// scheduled, and the server did not answer.
-func (l *lookout) waited(during children.Interval) (scheduled, answered time.Duration) {
+// scheduled, the server did not answer, and a node was not scheduled.
+func (l *lookout) waited(during children.Interval, nodes ...*process) (w waits) {
+	for _, node := range nodes {
+		w.node = max(w.node, node.Gap(during))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.waits {
-		if w.Shared(during) > 0 {
-			scheduled, answered = max(scheduled, w.scheduled), max(answered, w.answered)
+	for _, late := range l.late {
+		if late.Shared(during) > 0 {
+			w.observer, w.server = max(w.observer, late.observer), max(w.server, late.server)
 		}
 	}
-	return scheduled, answered
+	return w
 }

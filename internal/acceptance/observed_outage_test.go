@@ -62,8 +62,8 @@ func (o *observed) outage(serverChanged bool, inject func() (up time.Time)) {
 	}
 	session.From = children.Later(session.From, up)
 	seen := beat.until(session)
-	scheduled, answered := o.out.waited(children.Interval{From: since, To: session.To})
-	o.found.compare(o.t, "length", seen, recorded.Ended.Sub(recorded.Began), scheduled, answered)
+	waited := o.out.waited(children.Interval{From: since, To: session.To}, o.leader, o.standby)
+	o.found.compare(o.t, "length", seen, recorded.Ended.Sub(recorded.Began), waited)
 	if !slices.Equal(recorded.Roles, held) {
 		o.t.Errorf("%q stood still, want the roles whose locks were held: %q", recorded.Roles, held)
 	}

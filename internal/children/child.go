@@ -127,6 +127,20 @@ func (c *Child) Find(kind string, since time.Time) (Report, bool) {
 	return c.reports[i], true
 }
 
+// Gap returns the longest time between two looks of [Watch] that began in an interval, of
+// those that the child has reported.
+func (c *Child) Gap(during Interval) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	longest := time.Duration(0)
+	for _, r := range c.reports {
+		if last := time.Unix(0, r.Last); r.Kind == "gap" && last.After(during.From) && last.Before(during.To) {
+			longest = max(longest, r.Time().Sub(last))
+		}
+	}
+	return longest
+}
+
 // Await waits for a report of a kind since a moment.
 func (c *Child) Await(ctx context.Context, kind string, since time.Time) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -102,3 +102,11 @@ func TestUntilReturnsTheLastErrorAtTheLimit(t *testing.T) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
+
+func TestGapIsTheLongestThatBeganInTheInterval(t *testing.T) {
+	gap := func(from, to int64) Report { return Report{Kind: "gap", Last: from, At: to} }
+	c := &Child{reports: []Report{gap(5, 95), gap(10, 12), gap(20, 50), {Kind: "lead", Last: 25, At: 90}, gap(40, 80)}}
+	if got := c.Gap(Interval{time.Unix(0, 9), time.Unix(0, 40)}); got != 30 {
+		t.Errorf("got %d ns, want the 30 ns from 20 to 50", got)
+	}
+}

@@ -104,3 +104,13 @@ func TestFlagsOfGoTestReachTheBinary(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Pgpool-II prints its version to standard error.
+func TestVersionOfProxyIsReadFromBothOutputs(t *testing.T) {
+	for _, script := range []string{"echo proxy 1.2.3", "echo proxy 1.2.3 >&2"} {
+		p := proxy{title: "proxy", version: []string{"sh", "-c", script}}
+		if got, err := p.installed(t.Context()); err != nil || got != "1.2.3" {
+			t.Errorf("%s: got %q, %v", script, got, err)
+		}
+	}
+}

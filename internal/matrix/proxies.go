@@ -109,7 +109,9 @@ func (p proxy) installed(ctx context.Context) (string, error) {
 	if p.version == nil {
 		return "–", nil
 	}
-	text, err := output(ctx, ".", "env", append([]string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"}, p.version...)...)
+	// Pgpool-II prints its version to standard error.
+	path := "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"
+	text, err := output(ctx, ".", "env", append([]string{path, "sh", "-c", `exec "$@" 2>&1`, "sh"}, p.version...)...)
 	if err != nil {
 		return "", err
 	}

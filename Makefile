@@ -137,10 +137,10 @@ test-managed: ## servers like those of managed services: imposed limits, rotatin
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	$(tied) $(BIN)/test-matrix -tests=internal/managed -- -timeout=20m -parallel=$(PARALLEL) $(ARGS)
 
-test-observer: ## compare recorded vacancies, silences and outages with an outside observer: FAULTS=200 of each kind in CLUSTERS=3 clusters (PAGE=docs/reference/tested-with.md)
+test-observer: ## compare recorded vacancies, silences and outages with an outside observer: FAULTS=200 of each kind in CLUSTERS=2 clusters (PAGE=docs/reference/tested-with.md)
 	@.ci/prerequisites ip:iproute2 setpriv:util-linux
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
-	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),3) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
+	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),2) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
 		$(BIN)/test-matrix -tests=internal/acceptance -- -run='^TestRecordsAgreeWithObserver$$' -parallel=20 -timeout=0 -v $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1; in parts that resume with STATE=FILE

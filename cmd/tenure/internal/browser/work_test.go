@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dashboard"
@@ -85,4 +86,40 @@ func TestDeadLettersAreYellowEverywhere(t *testing.T) {
 	}
 	p.do("follow the link", chromedp.Click(link))
 	p.shows("the receiver answered 400")
+}
+
+// TestDeadLettersAreDismissedWithTheKeyboard: with the keyboard alone, a user dismisses one dead letter
+// and then all. They stay listed with who dismissed them, and nothing warns.
+func TestDeadLettersAreDismissedWithTheKeyboard(t *testing.T) {
+	const hostile = "<img src=x onerror=document.title='broken'>"
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, func(w *world) {
+		w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('webhooks', 'outbox', 'views')`)
+		w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
+			SELECT 'webhooks', '7', n, 'the receiver answered 400', 5, 1 FROM generate_series(1, 3) n`)
+		w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, dismissed_by, dismissed_at)
+			VALUES ('webhooks', '7', 4, 'earlier', 5, 1, $1, now())`, hostile)
+	})
+	p := w.open("")
+	p.logIn()
+	p.visit("#/processor/webhooks")
+	p.shows(hostile)
+	p.await("the banner warns of the others", `document.getElementById("incident").innerText.includes("3 dead letters")`)
+	press := func(button string) {
+		t.Helper()
+		value[bool](p, `document.querySelector('`+button+`').focus(), true`)
+		p.do("open the dialog", chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+		p.await("the outcome", `/dismissed\.$/.test(document.querySelector("dialog .answer").innerText)`)
+		p.do("close", chromedp.KeyEvent(kb.Enter))
+	}
+	press(`[data-action^="dismiss "]:not([data-action="dismiss all"])`)
+	p.await("one is dismissed by the user", `[...document.querySelectorAll("tr")].filter((row) => /dismissed by .?anna/.test(row.innerText)).length === 1 && document.getElementById("incident").innerText.includes("2 dead letters")`)
+	press(`[data-action="dismiss all"]`)
+	p.await("all are, and nothing warns", `[...document.querySelectorAll("tr")].filter((row) => /dismissed by/.test(row.innerText)).length === 4 && !document.body.innerText.includes("dead letters.") && !document.querySelector('[data-action="dismiss all"]')`)
+	p.visit("#/work")
+	p.await("the row does not warn", `[...document.querySelectorAll("tr")].find((row) => row.innerText.includes("webhooks"))?.querySelector(".is-warning") === null`)
+	p.visit("#/audit")
+	p.shows("dismiss processor")
+	if value[string](p, `document.title`) == "broken" {
+		t.Error("a name became markup")
+	}
 }

@@ -25,7 +25,7 @@ func Insert(i *postgrestest.Installation, node uuid.UUID, at time.Time, values m
 		VALUES (pg_current_xact_id(), $1, $2, $3, $4, $5, now() + interval '2 days', true)`, node, "node", at, format, Body(i, values))
 }
 
-// Body is a sample as it is stored.
+// Body returns the stored form of a sample.
 func Body(i *postgrestest.Installation, values map[string]float64) []byte {
 	i.Helper()
 	var body bytes.Buffer

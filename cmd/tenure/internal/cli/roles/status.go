@@ -26,10 +26,10 @@ lock table. Leases have no locks: for them only the records are shown.
 
 The first line of text output is a verdict: which roles have no leader and for how long,
 and which nodes are dead. If no role is selected, it also names schedules that fail or
-are overdue, processors that failed, fail, have dead letters that no operator skipped, or
-have no leader while events wait, and alerts that fire and are not silenced. The next
-line names an outage of the database that ended within the last hour: see tenure history
---outages. What cannot be read is named with the cause.
+are overdue, processors that failed, fail, have dead letters that no operator skipped or
+dismissed, or have no leader while events wait, and alerts that fire and are not
+silenced. The next line names an outage of the database that ended within the last hour:
+see tenure history --outages. What cannot be read is named with the cause.
 
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that

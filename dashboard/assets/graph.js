@@ -7,14 +7,15 @@ import { clock, grouped, minute, moment } from "./format.js";
 
 const height = 170, left = 58, bottom = 24, top = 10;
 const dashes = [[], [6, 4], [2, 3]]; // lines differ without color
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200].map((minutes) => minutes * 60_000); // between times of the axis
 const mostRows = 60; // of the table
 
 export const valueText = (unit, value) => (value === null ? "no sample" : unit === "ratio" ? `${+(100 * value).toFixed(1)} %` : grouped(Math.round(value * 10) / 10));
 
-// nice returns a round number that is not below another.
+// nice returns a round number that is not below another, and whose half is whole from 2 on.
 function nice(most) {
   const power = 10 ** Math.floor(Math.log10(most));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= most);
+  return [1, 2, 4, 6, 10].map((n) => n * power).find((n) => n >= most);
 }
 
 // graph shows series of points [milliseconds, value or null]. titles names the series. With
@@ -47,10 +48,9 @@ export function graph(title, titles) {
       c.fillText(valueText(data.unit, mark), left - 8, y(mark));
     }
     c.textAlign = "center";
-    const marks = Math.max(2, Math.min(6, Math.floor((width - left) / 140)));
-    for (let i = 0; i < marks; i++) {
-      const at = from + ((to - from) * (i + 0.5)) / marks;
-      c.fillText(label(at), x(at), height - bottom / 2);
+    const step = steps.find((s) => (s / (to - from)) * (width - left) > 110) ?? steps.at(-1);
+    for (let at = Math.ceil(from / step) * step; at < to; at += step) {
+      if (x(at) > left + 30 && x(at) < width - 40) c.fillText(label(at), x(at), height - bottom / 2);
     }
     data.series.forEach((series, i) => {
       c.strokeStyle = c.fillStyle = palette[i % palette.length];
@@ -68,17 +68,14 @@ export function graph(title, titles) {
   // lines draws a line, which is broken where samples are missing.
   function lines(c, series, x, y, dash) {
     c.setLineDash(dash);
+    c.beginPath();
     let before = null;
     series.points.forEach(([at, value], i) => {
       if (value !== null && before === null && (series.points[i + 1]?.[1] ?? null) === null) c.fillRect(x(at) - 2, y(value) - 2, 4, 4); // alone
-      if (value !== null && before !== null) {
-        c.lineTo(x(at), y(value));
-        c.stroke();
-      }
-      c.beginPath();
-      if (value !== null) c.moveTo(x(at), y(value));
+      if (value !== null) before === null ? c.moveTo(x(at), y(value)) : c.lineTo(x(at), y(value));
       before = value;
     });
+    c.stroke();
     c.setLineDash([]);
   }
 

@@ -4,7 +4,7 @@
 import { h, panel } from "./dom.js";
 import { get } from "./api.js";
 import { parameter, setParameters } from "./address.js";
-import { ago, clock, long, moment } from "./format.js";
+import { clock, long, moment } from "./format.js";
 import { graph } from "./graph.js";
 
 const ranges = [["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"]];
@@ -27,7 +27,7 @@ export function graphs(node = "") {
   let drawn = new Map(), requests = 0, lastRange = "", closed = false;
 
   function draw(record, range) {
-    const daily = range.endsWith("d"), newest = record.newest === null ? "" : daily ? `latest day ${moment(record.newest)}` : `latest sample ${ago(record.newest)}`;
+    const daily = range.endsWith("d"), newest = record.newest === null ? "" : daily ? `latest day ${moment(record.newest)}` : `latest sample ${long((record.to - record.newest) / 1000)} earlier`;
     asOf.textContent = `${daily ? "one value a day, of the totals; " : ""}as of ${clock(record.to)}${newest ? `, ${newest}` : ""}`;
     message.hidden = !record.problem;
     message.textContent = record.problem;

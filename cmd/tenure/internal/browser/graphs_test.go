@@ -23,7 +23,7 @@ func TestGraphsShowStoredSamples(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, seed)
 	p := w.open("#/metrics?range=6h")
 	p.shows("busiest node")
-	p.await("the range is that of the address", `document.querySelector("select").value === "6h" && /as of .*latest sample/.test(document.body.innerText)`)
+	p.await("the range is that of the address", `document.querySelector("select").value === "6h" && /as of .*latest sample \d+ .*earlier/.test(document.body.innerText)`)
 	value[bool](p, `document.querySelector("select").focus(), true`)
 	p.do("choose the range of an hour", chromedp.KeyEvent("1"))
 	p.await("the address has no range", `document.querySelector("select").value === "1h" && location.hash === "#/metrics"`)

@@ -36,6 +36,7 @@ type world struct {
 	statements atomic.Int64
 
 	timelineReads atomic.Int64
+	sampleReads   atomic.Int64 // statements on the stored samples
 }
 
 // History implements historyReader, and counts the reads of timelines.
@@ -45,8 +46,11 @@ func (w *world) History(ctx context.Context, query history.Query) ([]history.Ter
 }
 
 // TraceQueryStart implements pgx.QueryTracer.
-func (w *world) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (w *world) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	w.statements.Add(1)
+	if strings.Contains(data.SQL, `"tenure_samples"`) {
+		w.sampleReads.Add(1)
+	}
 	return ctx
 }
 

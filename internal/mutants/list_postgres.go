@@ -47,7 +47,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a fenced role holds up the others",
-		file: "postgres/migrations/0001_functions.up.sql", from: "        FOR UPDATE OF t SKIP LOCKED\n", to: "        FOR UPDATE OF t\n",
+		file: "postgres/migrations/0001_functions.up.sql", from: "            FOR UPDATE SKIP LOCKED\n", to: "            FOR UPDATE\n",
 		promise: "one slow role delays no other",
 		tests:   []tests{in("postgres", "^TestLockedRowDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
 	},
@@ -83,7 +83,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a term begins under a key that is no longer the recorded one",
-		file: "postgres/migrations/0001_functions.up.sql", from: "ON t.role = h.role AND t.lock_key = h.lock_key", to: "ON t.role = h.role",
+		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE t.role = h.role AND t.lock_key = h.lock_key\n", to: "WHERE t.role = h.role\n",
 		promise: "1 One leader: one name has one key, also while it changes",
 		tests:   []tests{in("postgres", "^TestCandidateWithOldKeyCannotLead$")},
 	},

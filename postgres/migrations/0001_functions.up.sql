@@ -17,6 +17,13 @@
 -- one that the last leader saw. That makes the commit need no flush: a crash that
 -- loses it also loses what was fenced with the number, the next term waits for this
 -- node, and no later term has the number. The next heartbeat flushes it.
+--
+-- A plan for each call would take longer than the work for one role. The one plan that is
+-- kept must fit one role of thousands and a thousand roles, whatever the size of the
+-- tables when it was made. So each row is looked up by its key: the lateral subqueries
+-- are no joins that the planner may turn round, and no join method but a lookup applies to
+-- ANY. Speculative insertion into the history takes as long as a third of the insertion,
+-- and no other session inserts the term of a role whose row is locked.
 CREATE FUNCTION {take}(
     roles text[],
     keys bigint[], -- null where the key is a pair
@@ -45,11 +52,15 @@ CREATE FUNCTION {take}(
 RETURNS SETOF record
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
 AS $tenure_function$
 DECLARE
     wanted record;
     held text[] := '{}';
     held_keys text[] := '{}';
+    moment timestamptz;
+    moment_ms bigint;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF examined THEN
@@ -58,14 +69,15 @@ BEGIN
         INTO held_keys
         FROM unnest(keys, firsts, seconds) WITH ORDINALITY AS k(key, first, second, place);
     ELSE
+        moment := clock_timestamp();
         FOR wanted IN
             SELECT w.*, (
                 SELECT CASE
-                    WHEN t.reserved_until > now AND t.reserved_for = own THEN 0
-                    WHEN t.reserved_until > now THEN 1000 * extract(epoch FROM t.reserved_until - now)
+                    WHEN t.reserved_until > moment AND t.reserved_for = own THEN 0
+                    WHEN t.reserved_until > moment THEN 1000 * date_part('epoch', t.reserved_until - moment)
                     WHEN t.term = w.yield_term THEN w.yield_ms
                 END
-                FROM {terms} t, clock_timestamp() now
+                FROM {terms} t
                 WHERE t.role = w.role
             ) AS left_ms
             FROM unnest(roles, keys, firsts, seconds, yield_terms, yield_ms) AS w(role, key, first, second, yield_term, yield_ms)
@@ -86,14 +98,15 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    moment := clock_timestamp();
+    moment_ms := floor(1000 * extract(epoch FROM moment));
     RETURN QUERY
     WITH previous AS MATERIALIZED (
         SELECT
             t.*,
-            now,
-            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), now)) AS over_at,
+            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), moment)) AS over_at,
             coalesce(t.end_reason, CASE
-                WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, d.since, now) THEN 'lease_expired'
+                WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, d.since, moment) THEN 'lease_expired'
                 ELSE 'crashed'
             END) AS reason,
             CASE
@@ -101,18 +114,27 @@ BEGIN
                 WHEN t.end_reason IN ('crashed', 'lease_expired', 'server_changed') THEN t.last_seen
                 ELSE t.ended_at
             END AS seen_at
-        FROM unnest(held, held_keys) AS h(role, lock_key)
-        JOIN {terms} t ON t.role = h.role AND t.lock_key = h.lock_key
-        LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+        FROM (SELECT * FROM unnest(held, held_keys) AS w(role, lock_key) ORDER BY w.role) h
+        CROSS JOIN LATERAL (
+            SELECT
+                t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at, t.ended_at, t.end_reason, t.ended_by,
+                t.vacant_ms, t.silent_ms, t.last_seen
+            FROM {terms} t
+            WHERE t.role = h.role AND t.lock_key = h.lock_key
+                AND (examined
+                    OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= moment)
+                    AND (t.term = 0 AND is_new
+                        OR t.server_lineage = lineage AND t.server_epoch = epoch
+                        AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
+            FOR UPDATE SKIP LOCKED
+        ) t
+        LEFT JOIN LATERAL (
+            SELECT n.last_heartbeat, n.lease_ms, n.died_at
+            FROM {nodes} n
+            WHERE t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+            OFFSET 0
+        ) n ON true
         LEFT JOIN unnest(dead_sessions, dead_since) AS d(session, since) ON t.ended_at IS NULL AND d.session = t.incarnation
-        CROSS JOIN clock_timestamp() now
-        WHERE examined
-            OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= clock_timestamp())
-            AND (t.term = 0 AND is_new
-                OR t.server_lineage = lineage AND t.server_epoch = epoch
-                AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed')))
-        ORDER BY t.role
-        FOR UPDATE OF t SKIP LOCKED
     ), recorded AS (
         INSERT INTO {history}
             (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms, silent_ms)
@@ -120,24 +142,24 @@ BEGIN
             p.silent_ms
         FROM previous p
         WHERE p.term > 0
-        ON CONFLICT DO NOTHING
+            AND (SELECT h.term FROM {history} h WHERE h.role = p.role AND h.term = p.term) IS NULL
     ), begun AS (
         UPDATE {terms} t
-        SET term = greatest(p.term + 1, floor(1000 * extract(epoch FROM p.now))::bigint),
+        SET term = greatest(p.term + 1, moment_ms),
             node_id = own,
             node_name = own_name,
             incarnation = own_incarnation,
             lease_ms = own_lease_ms,
-            acquired_at = greatest(p.now, p.over_at),
+            acquired_at = greatest(moment, p.over_at),
             ended_at = NULL,
             end_reason = NULL,
             ended_by = '',
             vacant_ms = CASE
                 WHEN p.term > 0 AND p.reason <> 'server_changed'
-                THEN 1000 * extract(epoch FROM greatest(p.now, p.over_at) - p.over_at)
+                THEN 1000 * date_part('epoch', greatest(moment, p.over_at) - p.over_at)
             END,
             silent_ms = CASE
-                WHEN p.term > 0 THEN 1000 * extract(epoch FROM greatest(p.now, p.over_at) - p.seen_at)
+                WHEN p.term > 0 THEN 1000 * date_part('epoch', greatest(moment, p.over_at) - p.seen_at)
             END,
             last_seen = NULL,
             server_lineage = lineage,
@@ -147,12 +169,13 @@ BEGIN
             retired_at = NULL,
             retired_by = ''
         FROM previous p
-        WHERE t.role = p.role
+        WHERE t.role = ANY (ARRAY[p.role])
         RETURNING t.role, t.term, p.term AS last_term, t.acquired_at, t.vacant_ms
     )
-    SELECT h.role, b.term, b.last_term, b.acquired_at, b.vacant_ms, NULL::double precision
-    FROM unnest(held) AS h(role)
-    LEFT JOIN begun b ON b.role = h.role;
+    SELECT b.role, b.term, b.last_term, b.acquired_at, b.vacant_ms, NULL::double precision
+    FROM begun b
+    UNION ALL
+    SELECT h.role, NULL, NULL, NULL, NULL, NULL FROM unnest(held) h(role) WHERE h.role NOT IN (SELECT b.role FROM begun b);
 END
 $tenure_function$;
 

@@ -30,12 +30,12 @@ type Election struct {
 
 	// Guarded by Node.mu.
 	mode           mode
+	steppingDown   bool            // the release in progress is a step-down
+	stopping       bool            // stop when the release is done
 	runNumber      uint64          // counts the starts
 	valuesContext  context.Context // provides the values of the terms' contexts
 	terms          chan *Term      // of Run and Campaign: terms whose work counts as running
 	term           *Term           // the last term, until its work has returned and its lock is released or lost
-	steppingDown   bool            // the release in progress is a step-down
-	stopping       bool            // stop when the release is done
 	err            error           // why it stopped without a request
 	changed        chan struct{}   // closed at the next change
 	lostTerm       *Term           // while Reconnecting
@@ -47,10 +47,7 @@ type Election struct {
 	polledUntil    time.Duration // when a reservation that began at the last TryAcquire ends
 	counters       electionCounters
 
-	callbacks       []func(Event)
-	queue           []delivery
-	delivering      bool
-	deliveringSince time.Duration // while delivering: when the current event was posted, on the monotonic clock
+	events eventQueue
 }
 
 // mode is how an election was started.

@@ -38,12 +38,14 @@
 // # Locks
 //
 // Node.mu guards all bookkeeping of the node, its session, elections and terms. A
-// method whose name ends in Locked must be called with it held. Node.mu may be held when one of
-// these is taken, never the other way around: Term.work, trust.mu, loadSampler.mu,
-// logQueue.mu. No logger's handler, callback, retry strategy, load function or I/O
-// runs under Node.mu; a Clock does, and therefore must not block. trust.end needs no
-// Node.mu: contexts are canceled in time even if something keeps that mutex. Callers
-// that wait hold no mutex: Election.waitFor checks again after each change.
+// method whose name ends in Locked must be called with it held. Node.mu may be held when
+// one of these is taken, never the other way around: Term.work, Election.events,
+// Node.callbackDelays, trust.mu, loadSampler.mu, logQueue.mu. No logger's handler,
+// callback, retry strategy, load function or I/O runs under Node.mu; a Clock does, and
+// therefore must not block. Events that are posted under Node.mu are delivered after it
+// is unlocked. trust.end needs no Node.mu: contexts are canceled in time even if
+// something keeps that mutex. Callers that wait hold no mutex: Election.waitFor checks
+// again after each change.
 //
 // # Shutdowns
 //

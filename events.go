@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -36,10 +37,11 @@ type Event struct {
 // ended and contexts are canceled, if the event implies it. A panic of fn is
 // caught, logged, and passed to the error callbacks.
 func (e *Election) OnEvent(fn func(Event)) {
-	e.node.mu.Lock()
-	defer e.node.mu.Unlock()
+	q := &e.events
+	q.Lock()
+	defer q.Unlock()
 	// A copy: queued events keep the functions that they were posted with.
-	e.callbacks = append(e.callbacks[:len(e.callbacks):len(e.callbacks)], fn)
+	q.callbacks = append(q.callbacks[:len(q.callbacks):len(q.callbacks)], fn)
 }
 
 func (e *Election) on(kind EventKind, fn func(Event)) {
@@ -100,40 +102,105 @@ type delivery struct {
 	posted    time.Duration // on the node's monotonic clock
 }
 
+// nodeMutex is the type of Node.mu. Its Unlock releases the events that were posted under
+// it: callbacks find the change that caused them complete.
+type nodeMutex struct {
+	sync.Mutex
+	posted []*Election // that have events to release
+}
+
+// Unlock releases the events and unlocks the mutex.
+func (m *nodeMutex) Unlock() {
+	for _, e := range m.posted {
+		e.releaseEvents()
+	}
+	m.posted = m.posted[:0]
+	m.Mutex.Unlock()
+}
+
+// eventQueue has the callbacks of an election and the events for them.
+type eventQueue struct {
+	sync.Mutex // a leaf: held only for the fields below
+	callbacks  []func(Event)
+	waiting    []delivery
+	unreleased int // the last of those waiting: Node.mu has not been unlocked since
+	delivering bool
+	since      time.Duration // while delivering: when the current event was posted, on the monotonic clock
+}
+
 // postLocked queues an event.
 func (e *Election) postLocked(event Event) {
-	e.node.counters.events[event.Kind]++
-	if len(e.callbacks) == 0 {
+	n, q := e.node, &e.events
+	n.counters.events[event.Kind]++
+	q.Lock()
+	defer q.Unlock()
+	if len(q.callbacks) == 0 {
 		return
 	}
-	now := e.node.clock.Now()
+	now := n.clock.Now()
 	event.At, event.Role = now.Wall, e.role
-	e.queue = append(e.queue, delivery{event, e.callbacks, now.Mono})
-	if !e.delivering {
-		e.delivering, e.deliveringSince = true, now.Mono
-		e.node.group.Add(1)
-		go e.deliver() // exits when the queue is empty; Close waits through n.group
+	q.waiting = append(q.waiting, delivery{event, q.callbacks, now.Mono})
+	if q.unreleased++; q.unreleased == 1 {
+		n.mu.posted = append(n.mu.posted, e)
 	}
 }
 
-// deliver calls the callbacks of queued events until the queue is empty.
+// releaseEvents starts to deliver the events that were posted. Node.mu is held.
+func (e *Election) releaseEvents() {
+	q := &e.events
+	q.Lock()
+	defer q.Unlock()
+	q.unreleased = 0
+	if !q.delivering {
+		q.delivering, q.since = true, q.waiting[0].posted
+		e.node.group.Add(1)
+		go e.deliver() // exits when no event waits; Close waits through n.group
+	}
+}
+
+// deliver calls the callbacks of queued events until none waits. It needs no Node.mu: the
+// session would wait for that behind the events of thousands of elections.
 func (e *Election) deliver() {
 	n := e.node
 	defer n.group.Done()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for len(e.queue) > 0 {
-		next := e.queue[0]
-		e.queue = e.queue[1:]
-		e.deliveringSince = next.posted
-		n.mu.Unlock()
+	for {
+		next, found := e.events.take()
+		if !found {
+			return
+		}
 		for _, callback := range next.callbacks {
 			e.call(callback, next.event)
 		}
-		n.mu.Lock()
-		n.counters.callbacks.add(n.clock.Now().Mono - next.posted)
+		n.callbackDelays.record(n.clock.Now().Mono - next.posted)
 	}
-	e.queue, e.delivering = nil, false
+}
+
+// take returns the next event, or marks the end of the goroutine if there is none.
+func (q *eventQueue) take() (next delivery, found bool) {
+	q.Lock()
+	defer q.Unlock()
+	if len(q.waiting) == q.unreleased {
+		q.delivering = false
+		if len(q.waiting) == 0 {
+			q.waiting = nil
+		}
+		return delivery{}, false
+	}
+	next = q.waiting[0]
+	q.waiting = q.waiting[1:]
+	q.since = next.posted
+	return next, true
+}
+
+// undelivered returns how many events wait, and the age of the oldest event whose
+// callbacks have not all returned.
+func (q *eventQueue) undelivered(now time.Duration) (waiting int, age time.Duration) {
+	q.Lock()
+	defer q.Unlock()
+	if q.delivering {
+		age = now - q.since
+	}
+	return len(q.waiting), age
 }
 
 func (e *Election) call(callback func(Event), event Event) {

@@ -44,7 +44,7 @@ type Node struct {
 	cancel      context.CancelFunc
 	abandonWork chan struct{} // closed when the node must not wait for work
 
-	mu sync.Mutex
+	mu nodeMutex
 
 	// Guarded by mu.
 	elections       map[string]*Election
@@ -65,6 +65,8 @@ type Node struct {
 	offerDeciders      map[*func(role string) bool]struct{}
 	nodeRequest        *nodeRequest // the latest request for the node
 	counters           counters
+
+	callbackDelays callbackDelays
 }
 
 // Open opens a node and returns when its first session is open. It retries as

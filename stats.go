@@ -3,6 +3,7 @@ package tenure
 import (
 	"maps"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/fsm"
@@ -75,9 +76,27 @@ type counters struct {
 	events      map[EventKind]uint64
 	panics      uint64
 
-	sessions, sessionFailures        uint64
-	heartbeats, vacancies, callbacks histogram
-	heartbeatFailures                uint64
+	sessions, sessionFailures uint64
+	heartbeats, vacancies     histogram
+	heartbeatFailures         uint64
+}
+
+// callbackDelays are the times from events to the return of their callbacks.
+type callbackDelays struct {
+	sync.Mutex // a leaf
+	histogram
+}
+
+func (d *callbackDelays) record(took time.Duration) {
+	d.Lock()
+	defer d.Unlock()
+	d.add(took)
+}
+
+func (d *callbackDelays) soFar() Histogram {
+	d.Lock()
+	defer d.Unlock()
+	return d.snapshot()
 }
 
 func newCounters() counters {
@@ -115,7 +134,7 @@ func (n *Node) Stats() Stats {
 		Transitions:    maps.Clone(n.counters.transitions),
 		Events:         maps.Clone(n.counters.events),
 		CallbackPanics: n.counters.panics,
-		CallbackDelays: n.counters.callbacks.snapshot(),
+		CallbackDelays: n.callbackDelays.soFar(),
 		Elections:      make([]ElectionStats, 0, len(n.elections)),
 
 		Sessions: n.counters.sessions, SessionFailures: n.counters.sessionFailures,
@@ -139,10 +158,9 @@ func (n *Node) Stats() Stats {
 			figures.Term, figures.LeadingFor = term.number, now-term.beganAt
 		}
 		stats.Elections = append(stats.Elections, figures)
-		stats.CallbacksWaiting += len(e.queue)
-		if e.delivering {
-			stats.OldestCallbackAge = max(stats.OldestCallbackAge, now-e.deliveringSince)
-		}
+		waiting, age := e.events.undelivered(now)
+		stats.CallbacksWaiting += waiting
+		stats.OldestCallbackAge = max(stats.OldestCallbackAge, age)
 	}
 	return stats
 }

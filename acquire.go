@@ -28,7 +28,7 @@ func (s *session) attemptAllNowLocked() {
 	s.vacancyAt = now
 	for e := range s.node.followers {
 		if !e.attempt.pending {
-			e.attempt.nextAt, e.attempt.quickRetries = now, len(quickRetryDelays)
+			e.attempt.nextAt, e.attempt.quickRetries = now, quickRetries
 		}
 	}
 }
@@ -267,7 +267,7 @@ func nextQuickRetry(a *attempt) time.Duration {
 		return quickRetryDelays[len(quickRetryDelays)-1]
 	}
 	a.quickRetries--
-	return quickRetryDelays[len(quickRetryDelays)-1-a.quickRetries]
+	return quickRetryDelays[quickRetries-1-a.quickRetries]
 }
 
 // failAttemptLocked ends an attempt and reports whether the election remains a
@@ -279,7 +279,7 @@ func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) boo
 	a.cycleFailures++
 	a.err = err
 	if a.cycleFailures == 1 {
-		a.firstFailure = s.node.clock.Now()
+		a.firstFailure = s.node.clock.Now().Mono
 	}
 	e.stepLocked(input, nil, err)
 	return e.State() == Follower
@@ -307,7 +307,7 @@ func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {
 			continue
 		}
 		a.nextAt = math.MaxInt64 // until scheduleRetryLocked
-		cycle, attempts := a.cycleFailures, retry.Failure{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure.Mono, LastError: a.err}
+		cycle, attempts := a.cycleFailures, retry.Failure{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure, LastError: a.err}
 		called = true
 		strategies.Add(1)
 		n.group.Go(func() { // exits when the strategy returns; Close waits through n.group
@@ -362,7 +362,7 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, precedingVacancy: granted.PrecedingVacancy,
 		beganAt:   n.clock.Now().Mono,
 		takenOver: granted.Previous > 0 && granted.Previous == e.takeOver.asked,
-		campaign:  e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
+		campaign:  e.mode == modeCampaign,
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.valuesContext)
 	if !s.trust.add(t) {

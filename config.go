@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/exactly-one/tenure/clocks"
@@ -135,6 +136,18 @@ type ElectionConfig struct {
 	// NoReacquire stops the election after a loss, a step-down or an attempt that fails
 	// with an error of the database, instead of campaigning again.
 	NoReacquire bool
+}
+
+// defaultElectionConfig is that of all elections with default settings: a node can have
+// 10,000 of them.
+var defaultElectionConfig ElectionConfig
+
+// shared returns the configuration for an election that does not change it.
+func (c ElectionConfig) shared() *ElectionConfig {
+	if reflect.ValueOf(c).IsZero() {
+		return &defaultElectionConfig
+	}
+	return &c
 }
 
 func (c Config) withDefaults() Config {

@@ -21,7 +21,7 @@ import (
 type Election struct {
 	node *Node
 	role Role
-	cfg  ElectionConfig
+	cfg  *ElectionConfig // the elections with default settings share one
 
 	group *group // the elections that share a limit with this one, or nil
 

@@ -148,7 +148,7 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 	if n.elections[role.Name()] != nil {
 		return nil, fmt.Errorf("%w: %s", ErrDuplicateRole, role)
 	}
-	e := &Election{node: n, role: role, cfg: cfg}
+	e := &Election{node: n, role: role, cfg: cfg.shared()}
 	if err := n.prepareTakeOverLocked(cfg); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (s *session) dropRoleLocked(r release) {
 			e.term = nil
 		}
 		e.dampTakeOverLocked(r.term)
-		close(r.term.released)
+		r.term.setReleasedLocked()
 		e.leaveRoomLocked()
 		s.checkIdleLocked()
 		s.node.wakeSessionLocked()
@@ -60,11 +60,16 @@ func (s *session) release() error {
 	batch := make([]ReleaseRequest, len(s.releaseBatch))
 	for i, r := range s.releaseBatch {
 		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: endreason.Resigned}
-		if t := r.term; t != nil {
-			batch[i].Reason, batch[i].By = t.plannedEnd.reason, t.plannedEnd.by
-			if t.plannedEnd.reason == endreason.HandedOver {
-				batch[i].Target, batch[i].Reservation = t.plannedEnd.target, n.cfg.CheckInterval
-			}
+		if r.term == nil {
+			continue
+		}
+		var planned termEnd
+		if r.term.stopRequested {
+			planned = *r.term.plannedEnd
+		}
+		batch[i].Reason, batch[i].By = planned.reason, planned.by
+		if planned.reason == endreason.HandedOver {
+			batch[i].Target, batch[i].Reservation = planned.target, n.cfg.CheckInterval
 		}
 	}
 	n.mu.Unlock()

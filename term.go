@@ -20,31 +20,41 @@ type Term struct {
 	acquiredAt       time.Time
 	precedingVacancy time.Duration
 	beganAt          time.Duration // on the node's monotonic clock
-	takenOver        bool          // from the leader that this node had asked to hand over
-	campaign         bool          // of Campaign: its caller reports with Resign that the work has returned
 
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	ended        atomic.Bool // trust in this term has ended
 	usesStopping atomic.Bool // the work has called Stopping
 
-	stopping chan struct{} // closed when the term was asked to end
-	released chan struct{} // closed when the lock is released or was lost with the session
+	takenOver bool // from the leader that this node had asked to hand over
+	campaign  bool // of Campaign: its caller reports with Resign that the work has returned
 
-	// Guarded by Node.mu.
+	// Guarded by Node.mu. A node can have 10,000 terms: what few of them need is made
+	// when it is needed.
 	stopRequested bool
-	plannedEnd    termEnd // why and how it ends, once stopRequested
+	releaseQueued bool     // queued in the session for release, or dropped with it
+	isReleased    bool     // the lock is released or was lost with the session
+	plannedEnd    *termEnd // why and how it ends; nil until stopRequested
 	stopTimer     func() bool
-	releaseQueued bool  // queued in the session for release, or dropped with it
-	releaseErr    error // set before released is closed
+	released      chan struct{} // closed once isReleased; nil until something waits for that
+	releaseErr    error         // set before isReleased
 
 	work struct {
 		sync.Mutex
-		guards int
-		body   bool // the function of Run or the caller of Campaign has not returned
-		closed bool // no new guards
+		guards   int
+		body     bool          // the function of Run or the caller of Campaign has not returned
+		closed   bool          // no new guards
+		stopped  bool          // the term was asked to end
+		stopping chan struct{} // closed once stopped; nil until Stopping is called
 	}
 }
+
+// closedChannel is the channel of everything that is over before something waits for it.
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // termEnd is why a term is given up, the node it is handed over to, and the
 // requester.
@@ -88,7 +98,15 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Stopping, the term's context is canceled without this delay.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
-	return t.stopping
+	t.work.Lock()
+	defer t.work.Unlock()
+	if t.work.stopping == nil {
+		t.work.stopping = closedChannel
+		if !t.work.stopped {
+			t.work.stopping = make(chan struct{})
+		}
+	}
+	return t.work.stopping
 }
 
 // Valid reports whether this node can trust the term at this moment. It uses
@@ -211,11 +229,13 @@ func (t *Term) stopLocked(why termEnd) {
 	if t.stopRequested {
 		return
 	}
-	t.stopRequested, t.plannedEnd = true, why
+	t.stopRequested, t.plannedEnd = true, &why
 	t.work.Lock()
-	t.work.closed = true
+	t.work.closed, t.work.stopped = true, true
+	if t.work.stopping != nil {
+		close(t.work.stopping)
+	}
 	t.work.Unlock()
-	close(t.stopping)
 	n := t.election.node
 	t.stopTimer = n.clock.AfterFunc(n.cfg.StopTimeout, func() {
 		n.mu.Lock()
@@ -227,6 +247,26 @@ func (t *Term) stopLocked(why termEnd) {
 		}
 	})
 	t.advanceLocked()
+}
+
+// releasedLocked returns a channel that is closed when the lock is released or was lost
+// with the session.
+func (t *Term) releasedLocked() <-chan struct{} {
+	switch {
+	case t.isReleased:
+		return closedChannel
+	case t.released == nil:
+		t.released = make(chan struct{})
+	}
+	return t.released
+}
+
+// setReleasedLocked records that the lock is released or was lost with the session.
+func (t *Term) setReleasedLocked() {
+	t.isReleased = true
+	if t.released != nil {
+		close(t.released)
+	}
 }
 
 // endLocked ends the term: trust ends now, the rest follows when the work has

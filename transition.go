@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/fsm"
 	"github.com/exactly-one/tenure/internal/sentinel"
 )
@@ -18,18 +17,18 @@ type attempt struct {
 	notBefore    time.Duration // no attempt before: work failed
 	yieldUntil   time.Duration // until then the role is left to others while its latest term is yieldTerm
 	yieldTerm    int64         // the term that the node gave up last
-	quickRetries int           // quick retries left after a notification
+	fencedSince  time.Duration // start of the wait for fenced transactions
+	quickRetries int8          // quick retries left after a notification
 	inFlight     bool          // in a call of TryAcquire
 	pending      bool          // the lock is held, the term cannot begin yet
 	unlocking    bool          // a lock without a term is being released
-	fencedSince  time.Duration // start of the wait for fenced transactions
+	sameCause    bool          // the last error had the same cause as the one before
 
-	cycleFailures int            // failed attempts since the last term or start
-	firstFailure  clocks.Instant // when the first of them failed
-	cause         string         // root cause of the last database error, until an attempt has another outcome
-	sameCause     bool           // the last error had the same cause as the one before
-	totalFailures uint64         // failed attempts since Open
-	err           error          // of the last failed attempt
+	cycleFailures int           // failed attempts since the last term or start
+	firstFailure  time.Duration // when the first of them failed, on the monotonic clock
+	cause         string        // root cause of the last database error, until an attempt has another outcome
+	totalFailures uint64        // failed attempts since Open
+	err           error         // of the last failed attempt
 }
 
 // dueAt returns when the next attempt is due, on the monotonic clock.
@@ -68,6 +67,8 @@ func (a *attempt) mayHoldLock() bool { return a.inFlight || a.pending || a.unloc
 var quickRetryDelays = [...]time.Duration{
 	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 }
+
+const quickRetries = int8(len(quickRetryDelays))
 
 // recentVacancy is how long after a notification an election that starts makes
 // quick retries: a node's death may be why it starts.
@@ -116,9 +117,9 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	now := n.clock.Now()
 	switch action {
 	case fsm.OpenConnection:
-		e.attempt = attempt{totalFailures: e.attempt.totalFailures, firstFailure: now}
+		e.attempt = attempt{totalFailures: e.attempt.totalFailures, firstFailure: now.Mono}
 		if s := n.session; s != nil && now.Mono-s.vacancyAt < recentVacancy {
-			e.attempt.quickRetries = len(quickRetryDelays)
+			e.attempt.quickRetries = quickRetries
 		}
 		e.takeOver.session = nil
 		n.followers[e] = struct{}{}
@@ -197,6 +198,9 @@ func (e *Election) logTransitionLocked(from, to State, term *Term, err error) {
 	level := slog.LevelInfo
 	if from == Acquiring && to == Follower || to == Acquiring {
 		level = slog.LevelDebug // every check interval
+	}
+	if !e.node.log.Enabled(e.node.ctx, level) {
+		return
 	}
 	attributes := []any{"role", e.role.Name(), "from", from.String(), "to", to.String()}
 	if e.role.kind != keyFromName {

@@ -88,14 +88,17 @@ func (e *unfinishedError) Unwrap() []error { return []error{e.kind, e.cause} }
 // awaitRelease waits until the term's lock is released or was lost with the
 // session.
 func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
+	e.node.mu.Lock()
+	released := term.releasedLocked()
+	e.node.mu.Unlock()
 	var err error
 	select {
-	case <-term.released:
+	case <-released:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	select {
-	case <-term.released:
+	case <-released:
 		return term.releaseErr // set before released was closed
 	default:
 		return e.unfinished(doing, err)

@@ -418,13 +418,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a hand-over reserves nothing",
-		file: "release.go", from: "			if t.plannedEnd.reason == endreason.HandedOver {", to: "			if t.plannedEnd.reason == endreason.HandedOver && false {",
+		file: "release.go", from: "		if planned.reason == endreason.HandedOver {", to: "		if planned.reason == endreason.HandedOver && false {",
 		promise: "a role that is handed over is left to its target",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},
 	{
 		name: "engine: a reservation lasts no time",
-		file: "release.go", from: "t.plannedEnd.target, n.cfg.CheckInterval\n", to: "t.plannedEnd.target, 0*n.cfg.CheckInterval\n",
+		file: "release.go", from: "planned.target, n.cfg.CheckInterval\n", to: "planned.target, 0*n.cfg.CheckInterval\n",
 		promise: "a role that is handed over is left to its target",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -21,12 +20,28 @@ type heldRole struct {
 	role     tenure.Role
 	key      tenure.LockKey
 	lockedAt time.Duration // on the node's monotonic clock
-	examined bool          // the row was read: what follows is known
 	wait     termWait
-	skipped  int   // how often a transaction was in the way
+	examined bool  // the row was read: wait and previous are known
+	skipped  int32 // how often a transaction was in the way
 	previous int64 // the number of the last term, once it is known
-	term     int64 // 0 while Waiting
-	attempt  tenure.AcquireResult
+
+	term       int64 // 0 while Waiting
+	acquiredAt time.Time
+	vacancy    time.Duration
+}
+
+// begin records the term that has begun, if one has.
+func (h *heldRole) begin(result tenure.AcquireResult) {
+	if result.Outcome == tenure.OutcomeGranted {
+		h.previous, h.term, h.acquiredAt, h.vacancy = result.Previous, result.Term, result.AcquiredAt, result.PrecedingVacancy
+	}
+}
+
+// granted is the result for the term that has begun.
+func (h *heldRole) granted() tenure.AcquireResult {
+	return tenure.AcquireResult{
+		Outcome: tenure.OutcomeGranted, Term: h.term, Previous: h.previous, AcquiredAt: h.acquiredAt, PrecedingVacancy: h.vacancy, NotDurable: true,
+	}
 }
 
 // TryAcquire implements [tenure.Session].
@@ -189,41 +204,48 @@ func lostOnly(err error) error {
 func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) ([]lockRequest, error) {
 	var unknown []lockRequest
 	for _, w := range all {
-		if _, known := s.known[w.role.Name()]; !known {
+		if known, found := s.known[w.role.Name()]; !found || known != w.key {
 			unknown = append(unknown, w)
 		}
 	}
-	if len(unknown) > 0 {
-		if err := s.learnKeys(unknown); err != nil {
-			return all, err
-		}
+	if len(unknown) == 0 {
+		return all, nil
 	}
-	owners, err := s.ownersOfKeys(unknown)
+	recorded, err := s.learnKeys(unknown)
 	if err != nil {
 		return all, err
 	}
+	owners, err := s.ownersOfKeys(unknown, recorded)
+	if err != nil {
+		return all, err
+	}
+	failed := map[int]bool{}
+	for _, w := range unknown {
+		key := w.key.String()
+		inRow, found := recorded[w.role.Name()]
+		if owner, taken := owners[key]; taken {
+			failed[w.index], attempts[w.index] = true, tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(w.role, key, owner)}
+		} else if found && inRow != key {
+			failed[w.index], attempts[w.index] = true, tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: installation.KeyMismatch(w.role, inRow, s.installation)}
+		} else if found {
+			s.known[w.role.Name()] = w.key
+		}
+	}
 	fitting := make([]lockRequest, 0, len(all))
 	for _, w := range all {
-		if owner, taken := owners[w.key.String()]; taken {
-			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(w.role, w.key.String(), owner)}
-			continue
+		if !failed[w.index] {
+			fitting = append(fitting, w)
 		}
-		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
-			delete(s.known, w.role.Name()) // read it again the next time
-			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: installation.KeyMismatch(w.role, recorded, s.installation)}
-			continue
-		}
-		fitting = append(fitting, w)
 	}
 	return fitting, nil
 }
 
 // ownersOfKeys returns, by key, the roles that have the keys of roles without a
 // row. Keys are unique, so no row was made for those.
-func (s *session) ownersOfKeys(some []lockRequest) (map[string]string, error) {
+func (s *session) ownersOfKeys(some []lockRequest, recorded map[string]string) (map[string]string, error) {
 	var keys []string
 	for _, w := range some {
-		if _, known := s.known[w.role.Name()]; !known {
+		if _, found := recorded[w.role.Name()]; !found {
 			keys = append(keys, w.key.String())
 		}
 	}
@@ -241,8 +263,8 @@ func (s *session) ownersOfKeys(some []lockRequest) (map[string]string, error) {
 }
 
 // learnKeys reads the keys of roles first, since most roles have had a leader, and
-// makes rows for those that have none.
-func (s *session) learnKeys(some []lockRequest) error {
+// makes rows for those that have none. It returns the keys by role.
+func (s *session) learnKeys(some []lockRequest) (map[string]string, error) {
 	recorded, err := s.readKeys(some)
 	if err == nil && len(recorded) < len(some) {
 		roles, keys := make([]string, len(some)), make([]string, len(some))
@@ -253,10 +275,7 @@ func (s *session) learnKeys(some []lockRequest) error {
 			recorded, err = s.readKeys(some)
 		}
 	}
-	if err == nil {
-		maps.Copy(s.known, recorded)
-	}
-	return err
+	return recorded, err
 }
 
 // readKeys reads the lock keys in the rows of roles.
@@ -299,11 +318,11 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 	for i, c := range candidates {
 		held := s.heldRoles[c.Role.Name()]
 		switch {
-		case slices.ContainsFunc(ready, func(r *heldRole) bool { return r.role == c.Role && failure != nil }):
+		case failure != nil && slices.ContainsFunc(ready, func(r *heldRole) bool { return r.role == c.Role }):
 			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: failure}
 		case held == nil: // set before, or busy
 		case held.term > 0:
-			attempts[i] = held.attempt
+			attempts[i] = held.granted()
 		case held.wait.until > now:
 			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: s.retryIn(held, now)}
 		default:

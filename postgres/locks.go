@@ -25,7 +25,9 @@ func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error
 			attempts[w.index] = attempt
 			return
 		}
-		held = append(held, &heldRole{role: w.role, key: w.key, term: attempt.Term, attempt: attempt})
+		h := &heldRole{role: w.role, key: w.key}
+		h.begin(attempt)
+		held = append(held, h)
 	})
 	if err == nil {
 		now := s.opening.Clock.Now().Mono

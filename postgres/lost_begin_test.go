@@ -22,7 +22,7 @@ func TestLostBegin(t *testing.T) {
 			earlier := open(t, b)
 			var last int64
 			if isNew {
-				if err := earlier.learnKeys([]lockRequest{{role: tenure.NamedRole("scheduler"), key: tenure.NamedRole("scheduler").LockKey(earlier.installation)}}); err != nil {
+				if _, err := earlier.learnKeys([]lockRequest{{role: tenure.NamedRole("scheduler"), key: tenure.NamedRole("scheduler").LockKey(earlier.installation)}}); err != nil {
 					t.Fatal(err)
 				}
 			} else {

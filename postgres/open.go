@@ -52,7 +52,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 		listener:  newConnListener(b.names.nodesChannel(), opening.NodesChanged),
 		heldRoles: map[string]*heldRole{},
 		keys:      map[tenure.LockKey]struct{}{},
-		known:     map[string]string{},
+		known:     map[string]tenure.LockKey{},
 		blocked:   map[string]blockage{},
 		silence:   new(silenceTimer),
 		openedAt:  opening.Clock.Now().Mono,

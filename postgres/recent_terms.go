@@ -32,7 +32,7 @@ func (r *recentTerms) add(node uuid.UUID, incarnation int32, roles []*heldRole) 
 	}
 	for _, h := range roles {
 		if h.term > 0 {
-			r.byNode[node] = append(r.byNode[node], recentTerm{h.role.Name(), h.term, incarnation, h.attempt.AcquiredAt, h.attempt.PrecedingVacancy})
+			r.byNode[node] = append(r.byNode[node], recentTerm{h.role.Name(), h.term, incarnation, h.acquiredAt, h.vacancy})
 		}
 	}
 }

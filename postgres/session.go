@@ -47,7 +47,7 @@ type session struct {
 	registry  registryCache               // the last result of Members
 	heldRoles map[string]*heldRole        // by role: those whose lock is held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
-	known     map[string]string           // keys of the roles that have a row
+	known     map[string]tenure.LockKey   // keys of the roles that have a row with this key
 	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
 	elsewhere ledElsewhere

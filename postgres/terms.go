@@ -75,8 +75,7 @@ func (s *session) begin(ready []*heldRole) error {
 		return err
 	}
 	for _, h := range ready {
-		h.attempt = begun[h.role.Name()]
-		h.term = h.attempt.Term
+		h.begin(begun[h.role.Name()])
 	}
 	s.begun(ready)
 	return nil
@@ -100,19 +99,7 @@ func (s *session) begun(some []*heldRole) {
 // left to other nodes, with RetryIn.
 func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult)) error {
 	node, timing := s.opening.Node, s.opening.Timing
-	n := len(all)
-	roles, keys, firsts, seconds := make([]string, n), make([]*int64, n), make([]*int32, n), make([]*int32, n)
-	yieldTerms, yieldFor := make([]int64, n), make([]int64, n)
-	for i, w := range all {
-		roles[i] = w.role.Name()
-		yieldTerms[i], yieldFor[i] = w.yieldTerm, w.yieldFor.Milliseconds()
-		if w.key.Pair {
-			first := int32(w.key.Key)
-			firsts[i], seconds[i] = &first, &all[i].key.Key2
-		} else {
-			keys[i] = &all[i].key.Key
-		}
-	}
+	wanted := takeArguments(all)
 	dead, deadSince := s.deaths.arguments()
 	return s.query(stmtTake, func(rows pgx.Rows) error {
 		var (
@@ -133,8 +120,40 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		}
 		each(role, attempt)
 		return nil
-	}, roles, keys, firsts, seconds, yieldTerms, yieldFor, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince)
+	}, append(wanted, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
+		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince)...)
+}
+
+// takeArguments are the arguments of the function for the roles. An array in which each
+// element would be null, or 0, is empty: the server adds nulls.
+func takeArguments(all []lockRequest) []any {
+	n := len(all)
+	roles, keys := make([]string, n), make([]int64, n)
+	var yieldTerms, yieldFor []int64
+	pairs := false
+	for i, w := range all {
+		roles[i], keys[i] = w.role.Name(), w.key.Key
+		pairs = pairs || w.key.Pair
+		if w.yieldFor > 0 && yieldTerms == nil {
+			yieldTerms, yieldFor = make([]int64, n), make([]int64, n)
+		}
+		if w.yieldFor > 0 {
+			yieldTerms[i], yieldFor[i] = w.yieldTerm, w.yieldFor.Milliseconds()
+		}
+	}
+	if !pairs {
+		return []any{roles, keys, noPairs, noPairs, yieldTerms, yieldFor}
+	}
+	singles, firsts, seconds := make([]*int64, n), make([]*int32, n), make([]*int32, n)
+	for i, w := range all {
+		if w.key.Pair {
+			first := int32(w.key.Key)
+			firsts[i], seconds[i] = &first, &all[i].key.Key2
+		} else {
+			singles[i] = &keys[i]
+		}
+	}
+	return []any{roles, singles, firsts, seconds, yieldTerms, yieldFor}
 }
 
 func fromMilliseconds(ms float64) time.Duration {

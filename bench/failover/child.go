@@ -7,11 +7,9 @@ import (
 	"flag"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/children"
@@ -47,65 +45,12 @@ func runChild(kind string, args []string) error {
 	}()
 	switch kind {
 	case "child-waiter":
-		return runWaiter(o.dsn, commands)
+		return runWaiter(o.dsn, o.roles, commands)
 	case "child-resting":
 		return runResting(o, commands)
 	default:
 		return runNode(o, commands)
 	}
-}
-
-// runWaiter is the limit of the machine: a connection that waits for the lock.
-func runWaiter(dsn string, commands <-chan string) error {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	const (
-		lock   = "SELECT pg_advisory_lock(42)"
-		unlock = "SELECT pg_advisory_unlock(42)"
-		record = "UPDATE bare_term SET term = term + 1"
-	)
-	// took reports the lock, and then the least that a fencing number costs: one
-	// durable commit.
-	took := func() error {
-		children.Send(children.Report{Kind: "acquired"})
-		_, err := conn.Exec(ctx, record)
-		children.Send(children.Report{Kind: "recorded"})
-		return err
-	}
-	if _, err := conn.Prepare(ctx, record, record); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, record); err != nil { // the first execution on a connection costs more
-		return err
-	}
-	var holds atomic.Bool
-	go children.Watch(0, children.Leads(holds.Load)) // as the nodes do: it costs them something to die
-	children.Send(children.Report{Kind: "ready"})
-	if _, err := conn.Exec(ctx, lock); err != nil {
-		return err
-	}
-	if err := took(); err != nil {
-		return err
-	}
-	holds.Store(true)
-	for range commands { // release
-		children.Send(children.Report{Kind: "fault"})
-		holds.Store(false)
-		if _, err := conn.Exec(ctx, unlock); err != nil {
-			return err
-		}
-		if _, err := conn.Exec(ctx, lock); err != nil {
-			return err
-		}
-		if err := took(); err != nil {
-			return err
-		}
-		holds.Store(true)
-	}
-	return nil
 }
 
 func runNode(o childOptions, commands <-chan string) error {

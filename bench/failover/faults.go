@@ -157,15 +157,18 @@ func (b *bench) afterRestart(ctx context.Context, leader *child, begun, ready ti
 // it has also committed one row durably.
 type limit struct{ locked, recorded time.Duration }
 
-// waiters are the bare connections: one holds the lock, one waits.
-type waiters struct{ holder *child }
+// waiters are the bare connections: one holds the locks, one waits.
+type waiters struct {
+	holder *child
+	roles  int // more than one: they also acquire and record so many
+}
 
 func (w *waiters) gather(ctx context.Context, b *bench) error {
 	for range 2 {
 		if w.holder != nil && w.count(b) == 2 {
 			break
 		}
-		c, err := b.spawn(ctx, nil, "child-waiter", "-dsn", b.server.DSN())
+		c, err := b.spawn(ctx, nil, "child-waiter", "-dsn", b.server.DSN(), "-roles", fmt.Sprint(w.roles))
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,8 @@
 // fault, and for how long two processes both trust their terms, with separate
 // processes on a real PostgreSQL that it starts itself. Beside each fault of the
 // first kind it measures, in the same run, the limit of the machine: a bare
-// connection that waits in pg_advisory_lock. It prints histograms, names the causes of slow
+// connection that waits in pg_advisory_lock, and that then acquires and records as many
+// roles as the nodes. It prints histograms, names the causes of slow
 // rounds, draws a plot, and measures other systems in the same rounds. README.md shows how.
 package main
 
@@ -109,8 +110,8 @@ func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {
 	}
 	defer box.Close()
 	settings := maps.Clone(logSettings)
-	settings["max_locks_per_transaction"] = "256"
-	settings["max_connections"] = strconv.Itoa(100 + 2*b.crowd) // a session and a watch for each node
+	settings["max_locks_per_transaction"] = strconv.Itoa(max(256, b.roles/20)) // nodes and bare waiters hold the locks of many roles
+	settings["max_connections"] = strconv.Itoa(100 + 2*b.crowd)                // a session and a watch for each node
 	options := pgserver.Options{Version: b.version, Durable: true, Fresh: true, Settings: settings}
 	if b.network, b.noNetwork = netns.New(ctx, 1); b.noNetwork == nil {
 		defer b.network.Close()

@@ -40,7 +40,7 @@ var scenarios = []scenario{
 	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 2, p99 <= 10"},
 	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 2, p99 <= 10"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
-	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "<= 15 for 1,000 roles, 60 for 10,000"},
+	{name: "sigkill-many-roles", bare: bareKill, fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "<= 15 for 1,000 roles, 60 for 10,000"},
 	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 100"},
 	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 100"},
 	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
@@ -70,7 +70,10 @@ func (s scenario) run(ctx context.Context, b *bench) (results, error) {
 	}
 	var waiting *waiters
 	if s.bare != nil {
-		waiting = &waiters{}
+		waiting = &waiters{roles: 1}
+		if s.roles != nil {
+			waiting.roles = s.roles(b)
+		}
 	}
 	others := b.systems(s)
 	defer others.end()

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -111,11 +112,36 @@ type nodeMutex struct {
 
 // Unlock releases the events and unlocks the mutex.
 func (m *nodeMutex) Unlock() {
-	for _, e := range m.posted {
-		e.releaseEvents()
+	if len(m.posted) > 0 {
+		m.releaseEvents()
 	}
-	m.posted = m.posted[:0]
 	m.Mutex.Unlock()
+}
+
+// fewEvents is for how many elections Unlock starts the goroutines itself.
+const fewEvents = 16
+
+// releaseEvents starts to deliver the events that were posted.
+func (m *nodeMutex) releaseEvents() {
+	idle := slices.DeleteFunc(m.posted, func(e *Election) bool { return !e.events.release() })
+	for _, e := range idle {
+		e.node.group.Add(1)
+	}
+	// Each goroutine exits when no event waits; Close waits through n.group.
+	if len(idle) <= fewEvents {
+		for _, e := range idle {
+			go e.deliver()
+		}
+		m.posted = m.posted[:0]
+		return
+	}
+	// The session has other work than to start thousands of goroutines.
+	m.posted = nil
+	go func() { // exits when it has started the others
+		for _, e := range idle {
+			go e.deliver()
+		}
+	}()
 }
 
 // eventQueue has the callbacks of an election and the events for them.
@@ -145,17 +171,17 @@ func (e *Election) postLocked(event Event) {
 	}
 }
 
-// releaseEvents starts to deliver the events that were posted. Node.mu is held.
-func (e *Election) releaseEvents() {
-	q := &e.events
+// release lets the events that were posted be delivered, and reports whether a goroutine
+// must be started for that.
+func (q *eventQueue) release() (start bool) {
 	q.Lock()
 	defer q.Unlock()
 	q.unreleased = 0
-	if !q.delivering {
-		q.delivering, q.since = true, q.waiting[0].posted
-		e.node.group.Add(1)
-		go e.deliver() // exits when no event waits; Close waits through n.group
+	if q.delivering {
+		return false
 	}
+	q.delivering, q.since = true, q.waiting[0].posted
+	return true
 }
 
 // deliver calls the callbacks of queued events until none waits. It needs no Node.mu: the

@@ -114,11 +114,11 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 
 func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	n := e.node
-	now := n.clock.Now()
 	switch action {
 	case fsm.OpenConnection:
-		e.attempt = attempt{totalFailures: e.attempt.totalFailures, firstFailure: now.Mono}
-		if s := n.session; s != nil && now.Mono-s.vacancyAt < recentVacancy {
+		now := n.clock.Now().Mono
+		e.attempt = attempt{totalFailures: e.attempt.totalFailures, firstFailure: now}
+		if s := n.session; s != nil && now-s.vacancyAt < recentVacancy {
 			e.attempt.quickRetries = quickRetries
 		}
 		e.takeOver.session = nil
@@ -137,7 +137,7 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	case fsm.EmitAcquired:
 		e.postLocked(Event{Kind: EventAcquired, Term: term})
 	case fsm.EmitReleased:
-		e.attempt.yieldTerm, e.attempt.yieldUntil = term.number, now.Mono+min(stepDownPause, n.cfg.CheckInterval/2)
+		e.attempt.yieldTerm, e.attempt.yieldUntil = term.number, n.clock.Now().Mono+min(stepDownPause, n.cfg.CheckInterval/2)
 		e.attempt.nextAt = e.attempt.yieldUntil // or the next notification
 		e.postLocked(Event{Kind: EventReleased, Term: term})
 	case fsm.EmitLost:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestConfigDefaults(t *testing.T) {
+func TestZeroConfigGetsDefaults(t *testing.T) {
 	t.Parallel()
 	c := Config{}.withDefaults()
 	want := Timing{

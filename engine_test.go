@@ -129,7 +129,7 @@ func lead(t *testing.T, e *tenure.Election) *tenure.Term {
 	return term
 }
 
-func TestElectionLifecycle(t *testing.T) {
+func TestElectionPassesThroughItsStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

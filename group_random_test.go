@@ -13,7 +13,7 @@ import (
 
 // Whatever happens to the nodes, none holds more locks of a group than its limit, and
 // a role is led soon while a node has room.
-func TestGroupUnderRandomFaults(t *testing.T) {
+func TestGroupKeepsItsLimitUnderRandomFaults(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runRandomGroup(t, rand.New(rand.NewPCG(seed, 17))) })

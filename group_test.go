@@ -333,7 +333,7 @@ func refusesHandOverWithoutRoom(t *testing.T, db *database, backend tenure.Backe
 }
 
 // An attempt that would wait for room is refused.
-func TestGroupTryAcquireWithoutRoom(t *testing.T) {
+func TestGroupRefusesTryAcquireWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

@@ -8,7 +8,7 @@ import (
 
 // The session may end after serve has chosen a call and before it runs it: then
 // the call has failed and is no longer queued.
-func TestRunCallAfterSessionEnd(t *testing.T) {
+func TestRunCallSkipsFailedCall(t *testing.T) {
 	t.Parallel()
 	s := newSession(&Node{cfg: Config{}.withDefaults(), clock: clocks.System()})
 	if err := s.runCall(); err != nil {

@@ -132,7 +132,7 @@ func version(v string) func(*tenure.Description) {
 	return func(d *tenure.Description) { d.Version = v }
 }
 
-func TestUpdateDescription(t *testing.T) {
+func TestUpdateDescriptionWritesChangesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -260,7 +260,7 @@ func TestUpdateDescriptionReturnsSessionLoss(t *testing.T) {
 }
 
 // Concurrent changes of different fields all take effect.
-func TestConcurrentUpdateDescription(t *testing.T) {
+func TestConcurrentDescriptionChangesTakeEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)

@@ -283,7 +283,7 @@ func TestReconnectGraceSuppressesEvents(t *testing.T) {
 	})
 }
 
-func TestConcurrentLifecycle(t *testing.T) {
+func TestConcurrentCallsKeepStatesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

@@ -34,7 +34,7 @@ func TestLockKeyOfNameIsStable(t *testing.T) {
 	}
 }
 
-func TestRolesWithExplicitKeys(t *testing.T) {
+func TestKeyRolesHaveTheirKeys(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		role      tenure.Role

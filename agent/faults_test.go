@@ -193,7 +193,7 @@ func TestSecondAgentAtOnePathIsRefused(t *testing.T) {
 
 // A stopped agent serves no calls, but what a node holds ends with its socket once
 // the agent continues.
-func TestNodeKilledWhileItsAgentIsStopped(t *testing.T) {
+func TestKilledNodeOfStoppedAgentIsReplaced(t *testing.T) {
 	h := newHosts(t)
 	since := time.Now()
 	h.stop(h.agents[0])

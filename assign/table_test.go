@@ -16,7 +16,7 @@ import (
 )
 
 // Names that need quotes, and all allowed types.
-func TestTablesWithQuotedNamesAndAllTypes(t *testing.T) {
+func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 	t.Parallel()
 	columns := assign.Columns{
 		ID: `the "id"`, State: "State; --", Node: "node $1", Capability: `needs {table} \`, Attempts: "try's", Assignment: "select",

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-func TestConfigurationsThatCannotBeUsed(t *testing.T) {
+func TestJoinRejectsInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	store := newSite(t).store()
 	for says, config := range map[string]cluster.Config{

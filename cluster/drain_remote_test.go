@@ -119,7 +119,7 @@ func TestConcurrentDrainNodeCallsBothWait(t *testing.T) {
 }
 
 // However the two meet, one node of the last two stays active.
-func TestConcurrentDrainsOfTheLastTwoNodes(t *testing.T) {
+func TestConcurrentDrainsLeaveOneNodeActive(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	nodes := [2]node{site.join("a", cluster.Config{}), site.join("b", cluster.Config{})}

@@ -47,7 +47,7 @@ func TestStatusesParseTheirText(t *testing.T) {
 	}
 }
 
-func TestNodeRolesAndCapabilities(t *testing.T) {
+func TestNodeInfoFindsRolesAndCapabilities(t *testing.T) {
 	t.Parallel()
 	all := cluster.NodeRoles()
 	if want := []cluster.NodeRole{"gateway", "function", "worker", "scheduler"}; !slices.Equal(all, want) {

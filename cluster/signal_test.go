@@ -114,7 +114,7 @@ func (p process) signal(t testing.TB) {
 	}
 }
 
-func TestShutdownOnSignal(t *testing.T) {
+func TestSignalDrainsAndShutsDown(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -150,7 +150,7 @@ func TestSecondSignalForces(t *testing.T) {
 
 // A shutdown that begins elsewhere, or the end of the context, is as good as a
 // signal.
-func TestShutdownOnSignalWithoutASignal(t *testing.T) {
+func TestShutdownOnSignalReturnsWithoutASignal(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})

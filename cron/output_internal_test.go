@@ -57,7 +57,7 @@ func TestOutputIsStorable(t *testing.T) {
 	})
 }
 
-func TestOutputOfManyWriters(t *testing.T) {
+func TestOutputKeepsLinesOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var o output
 	var writers sync.WaitGroup

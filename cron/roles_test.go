@@ -12,7 +12,7 @@ import (
 
 // Two roles take over one schedule at the same moment. The second one sees the
 // other's term, even if it began while the second waited for the row.
-func TestConcurrentTakeoverByTwoRoles(t *testing.T) {
+func TestConcurrentTakeoverSeesTermOfOtherRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	shared, mine := cron.Schedule{Name: "shared", Expression: never, Job: nothing}, cron.Schedule{Name: "mine", Expression: never, Job: nothing}

@@ -65,7 +65,7 @@ func (l *log) must(err error) {
 	}
 }
 
-func TestAppendInTheCallersTransaction(t *testing.T) {
+func TestAppendJoinsTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
 	ctx := t.Context()

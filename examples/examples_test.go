@@ -171,10 +171,10 @@ func TestServiceStaysUnder60Lines(t *testing.T) {
 	}
 }
 
-// TestNewUsersDay runs the script of a day: a service with three replicas, a program
+// TestScriptOfNewUsersDaySucceeds runs the script of a day: a service with three replicas, a program
 // in Python, shards, and a schedule that changes. It ends with a failure at the first
 // expectation that is not met.
-func TestNewUsersDay(t *testing.T) {
+func TestScriptOfNewUsersDaySucceeds(t *testing.T) {
 	t.Parallel()
 	programs := t.TempDir()
 	for _, target := range []string{"./service", "./shards", "../cmd/tenure"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sessiontest"
 )
 
-func TestSession(t *testing.T) {
+func TestSessionConformsToContract(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	sessiontest.Run(t, func(t *testing.T) tenure.Backend {

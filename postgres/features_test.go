@@ -59,7 +59,7 @@ func TestFirstUseCreatesTables(t *testing.T) {
 
 // An operator removes the schema. The node that creates it again also creates
 // the tables of a feature that it has used before.
-func TestFirstUseInANewInstallation(t *testing.T) {
+func TestNewInstallationGetsTablesOfUsedFeature(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := pgtest.Pool(t, pgtest.Shared(t).DSN())

@@ -195,7 +195,7 @@ func TestOverlappingFencedTransactionsDoNotBlockNextTerm(t *testing.T) {
 	}
 }
 
-func TestInTxSavepointRolledBack(t *testing.T) {
+func TestInTxFencesAfterRolledBackSavepoint(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
@@ -261,7 +261,7 @@ func TestInTxCommitsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestFenceWithDatabaseSQL(t *testing.T) {
+func TestFenceWorksWithDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	work(t, b)
@@ -320,7 +320,7 @@ func termOfNode(ctx context.Context, t *testing.T, b *Backend) *tenure.Term {
 	return term
 }
 
-func TestInTxWithTermOfNode(t *testing.T) {
+func TestInTxFencesWithTermOfNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
@@ -358,7 +358,7 @@ func TestInTxWithTermOfNode(t *testing.T) {
 	}
 }
 
-func TestInSQLTxWithTermOfNode(t *testing.T) {
+func TestInSQLTxFencesWithTermOfNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	work(t, b)

@@ -11,7 +11,7 @@ import (
 
 // A crash may undo the commit that began a term. The next term waits for the leader
 // that the server has forgotten, has a greater number, and the history has both.
-func TestLostBegin(t *testing.T) {
+func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 	const long = time.Hour // what the test cannot wait for
 	for name, isNew := range map[string]bool{"the row has an earlier term": false, "the row has no term": true} {
 		t.Run(name, func(t *testing.T) {

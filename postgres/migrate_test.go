@@ -46,7 +46,7 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 	nodes[9].refused("scheduler")
 }
 
-func TestMigrationsUpAndDown(t *testing.T) {
+func TestMigrationsMoveUpAndDown(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), Prefix: `o'd "d\_`, ManualMigrations: true})

@@ -80,7 +80,7 @@ func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
 
 // After the server has lost its locks, the next term waits for every node that may
 // trust an earlier session, and no longer.
-func TestReunion(t *testing.T) {
+func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 	const long = time.Hour // what the test cannot wait for
 	lasting := func(o *peerOptions) { o.timing.FailoverWait = long }
 	for name, c := range map[string]struct {
@@ -209,7 +209,7 @@ func TestReunionIsNoticed(t *testing.T) {
 
 // After a promotion rows may be missing, unless only synchronous standbys are
 // promoted.
-func TestReunionAfterAPromotion(t *testing.T) {
+func TestReunionAfterPromotionNeedsSynchronousFailover(t *testing.T) {
 	for name, c := range map[string]struct {
 		synchronous bool
 		timeline    string
@@ -247,7 +247,7 @@ func TestReunionAfterAPromotion(t *testing.T) {
 }
 
 // Settle gives work that was canceled time to return: from when everybody is back.
-func TestSettleAfterAReunion(t *testing.T) {
+func TestSettleCountsFromTheReunion(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	const settle = time.Hour

@@ -12,7 +12,7 @@ import (
 
 // The wait on another server is the longest of the lease, FailoverWait and,
 // after an unclean end, Settle.
-func TestLongestWaitAfterServerChange(t *testing.T) {
+func TestServerChangeAwaitsTheLongestTime(t *testing.T) {
 	t.Parallel()
 	const longer, longest = 20 * time.Minute, 40 * time.Minute
 	lease := timing().Lease

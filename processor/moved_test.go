@@ -51,7 +51,7 @@ func TestBatchBehindTheCursorDoesNotCount(t *testing.T) {
 
 // A rewind to the cursor where the batch in flight began counts as a rewind:
 // the batch does not count.
-func TestRewindToTheStartOfTheBatchInFlight(t *testing.T) {
+func TestRewindToStartOfBatchDiscardsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)

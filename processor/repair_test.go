@@ -158,7 +158,7 @@ func TestRepairKeepsValidTransactionIDs(t *testing.T) {
 
 // The log was emptied behind the cursor before the dump: a cursor from another
 // cluster says nothing about events that were appended here.
-func TestRepairOfCursorBehindEmptiedLog(t *testing.T) {
+func TestRepairResetsCursorBehindEmptiedLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	table := w.newTable("own")

@@ -238,7 +238,7 @@ func TestRepairDuringCheckOfLogIsKept(t *testing.T) {
 // Everything that the old primary did after the replica's last position is lost, both
 // from the log and from the cursor. A cursor that is ahead of the log fails with an
 // error.
-func TestFailoverToLaggingReplica(t *testing.T) {
+func TestCursorAheadOfLaggingReplicaIsReported(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})

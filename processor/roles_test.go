@@ -114,7 +114,7 @@ func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 
 // The cursor has passed unselected events, which is not saved yet, when an
 // event is moved to the dead letters: it stays there.
-func TestDeadLetterAfterUnsavedSkip(t *testing.T) {
+func TestDeadLetterStaysAfterUnsavedSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls atomic.Int64

@@ -82,7 +82,7 @@ func TestStartAtTheEndReceivesOpenTransactions(t *testing.T) {
 	w.wantNumbers(3, 4, 5)
 }
 
-func TestStartAtTheEndOfAnEmptyLog(t *testing.T) {
+func TestStartAtEndOfEmptyLogReceivesOpenTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	open := w.begin()
@@ -120,7 +120,7 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 }
 
 // No event of the time or later is missed, whatever its place in the log.
-func TestStartAtATime(t *testing.T) {
+func TestStartAtTimeMissesNoLaterEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for number, second := range []int{0, 20, 10, 30} {
@@ -153,7 +153,7 @@ func TestStartAtATimeReceivesOpenTransactions(t *testing.T) {
 	w.wantNumbers(2, 3, 4)
 }
 
-func TestStartAfterACursor(t *testing.T) {
+func TestStartAfterCursorSkipsEarlierEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
@@ -165,7 +165,7 @@ func TestStartAfterACursor(t *testing.T) {
 }
 
 // A start that cannot be found is logged once, and nothing is handled or stored.
-func TestStartThatCannotBeFound(t *testing.T) {
+func TestUnknownStartHandlesNothing(t *testing.T) {
 	t.Parallel()
 	timeless := processor.LogFromQuery("timeless", `
 		SELECT 3::text::xid8 AS transaction_id, 1 AS position, '' AS type, '{}'::text[] AS tags, 'null'::jsonb AS data,

@@ -221,7 +221,7 @@ func (f *faultyTx) Commit(ctx context.Context) error {
 
 // After a commit with an unknown outcome, no event is handled twice and none is
 // lost.
-func TestCommitsOfUnknownOutcome(t *testing.T) {
+func TestEventsAreHandledOnceAfterUnknownCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
@@ -241,7 +241,7 @@ func TestCommitsOfUnknownOutcome(t *testing.T) {
 
 // Within a term nothing is published twice, even if the progress cannot be
 // saved or the outcome of saving is unknown.
-func TestPublishOncePerTerm(t *testing.T) {
+func TestPublisherSendsOncePerTerm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var mu sync.Mutex

@@ -171,7 +171,7 @@ func TestSessionRejectsRolesItDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestContextHasEnded(t *testing.T) {
+func TestEndedContextFailsRequests(t *testing.T) {
 	db := tenuretest.NewDatabase()
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())

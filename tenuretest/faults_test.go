@@ -255,7 +255,7 @@ func TestFailEndsListening(t *testing.T) {
 	})
 }
 
-func TestFailAndRevoke(t *testing.T) {
+func TestFailAndRevokeEndLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := campaign(t, db, "a", role, tenure.Config{})

@@ -122,9 +122,9 @@ func expect(t *testing.T, lock *tenurekubernetes.Lock, holder string) resourcelo
 	return *record
 }
 
-// TestElectorThatReleasesNothing: an elector without ReleaseOnCancel keeps the role for
+// TestElectorWithoutReleaseKeepsRoleForItsLease: an elector without ReleaseOnCancel keeps the role for
 // the duration of its lease, and no longer.
-func TestElectorThatReleasesNothing(t *testing.T) {
+func TestElectorWithoutReleaseKeepsRoleForItsLease(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t)
 	lock := newLock(i, i.Node("node-1", tenure.Config{}))

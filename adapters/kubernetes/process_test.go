@@ -172,10 +172,10 @@ func (c *crew) written() []string {
 	return names
 }
 
-// TestKilledProcesses: when the leader's process is killed while it writes, an elector of
+// TestKilledElectorLosesAtMostWritesInFlight: when the leader's process is killed while it writes, an elector of
 // another process leads. No two lead together, no write takes effect twice, none that
 // succeeded is lost, and each writer loses at most the write in flight.
-func TestKilledProcesses(t *testing.T) {
+func TestKilledElectorLosesAtMostWritesInFlight(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, settings{})
 	for range 3 {

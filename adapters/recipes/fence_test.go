@@ -88,7 +88,7 @@ var libraries = map[string]newWriter{
 	"ent":                           newEntWriter,
 }
 
-func TestFenceOfLibraries(t *testing.T) {
+func TestLibrariesFenceTheirTransactions(t *testing.T) {
 	t.Parallel()
 	for name, open := range libraries {
 		t.Run(name, func(t *testing.T) {

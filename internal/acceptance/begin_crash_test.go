@@ -82,8 +82,8 @@ func (l *ledger) check(t *testing.T, conn *pgx.Conn) {
 // milliseconds of it, again and again, and often forgets the term; the leader may not
 // notice the crash.
 //
-//	TENURE_TEST_BEGIN_CRASHES=500 go test ./internal/acceptance -run TestCrashesAtBegin -v -timeout 0
-func TestCrashesAtBegin(t *testing.T) {
+//	TENURE_TEST_BEGIN_CRASHES=500 go test ./internal/acceptance -run TestCrashesAtBeginKeepInvariants -v -timeout 0
+func TestCrashesAtBeginKeepInvariants(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	rounds := scaled("TENURE_TEST_BEGIN_CRASHES", 10)

@@ -58,7 +58,7 @@ func (p *promotion) write(t *testing.T, server *pgtest.Server, term *tenure.Term
 
 // No one stops the old primary, and replication is asynchronous: two nodes lead,
 // from the end of the wait until the old primary stops, however long the wait is.
-func TestTwoLeadersWhileOldPrimaryIsNotFenced(t *testing.T) {
+func TestUnfencedOldPrimaryPermitsTwoLeaders(t *testing.T) {
 	pgtest.Long(t)
 	for name, failoverWait := range map[string]time.Duration{"default wait": 0, "with FailoverWait": 2 * lease} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ var seed = flag.Uint64("acceptance-seed", 0, "seed of the random faults; 0 for a
 // Three nodes over many rounds, each with one fault to one of them, mostly to
 // the leader. The checker of the cluster watches all the time, and afterwards the
 // history has to agree with one who looked at the lock.
-func TestOneLeaderUnderRandomFaults(t *testing.T) {
+func TestRandomFaultsLeaveAtMostOneLeader(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	rounds := scaled("TENURE_TEST_RANDOM_ROUNDS", 100)

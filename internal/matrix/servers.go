@@ -47,8 +47,8 @@ var columns = []string{"conformance", "backend", "acceptance", "doctor", "manage
 const program, dialects = "cmd/tenure", "internal/dialects"
 
 var sessions = mode{"sessions", []suite{
-	{column: "conformance", module: ".", folder: "postgres", run: "^TestSession$"},
-	{column: "backend", module: ".", folder: "postgres", skip: "^TestSession$"},
+	{column: "conformance", module: ".", folder: "postgres", run: "^TestSessionConformsToContract$"},
+	{column: "backend", module: ".", folder: "postgres", skip: "^TestSessionConformsToContract$"},
 	{column: "acceptance", module: ".", folder: "internal/acceptance", long: true},
 	{column: "doctor", module: program, folder: "internal/cli", run: "^TestDoctor"},
 	{column: "managed", module: ".", folder: "internal/managed"},

@@ -314,7 +314,7 @@ var engineMutants = []mutant{
 		name: "engine: a term granted to an election that stopped is kept",
 		file: "acquire.go", from: "stopped := state != Acquiring && state != Reconnecting", to: "stopped := state == Stopped && state != Reconnecting && false",
 		promise: "7 Someone leads: a lock without a candidate is released",
-		tests:   []tests{in(".", "^TestShutdownReleasesPendingRoleOnce|^TestConcurrentLifecycle$")},
+		tests:   []tests{in(".", "^TestShutdownReleasesPendingRoleOnce|^TestConcurrentCallsKeepStatesInOrder$")},
 	},
 	{
 		name: "engine: NoReacquire is ignored",
@@ -356,7 +356,7 @@ var engineMutants = []mutant{
 		name: "engine: closing does not wait for the work",
 		file: "node.go", from: "		if failed == nil {\n			failed = e.awaitFinished(", to: "		if failed != nil {\n			failed = e.awaitFinished(",
 		promise: "4 Work ends first: Close waits until the work has returned",
-		tests:   []tests{in(".", "^TestCloseWaitsForStuckWork$|^TestElectionLifecycle$"), schedules(100)},
+		tests:   []tests{in(".", "^TestCloseWaitsForStuckWork$|^TestElectionPassesThroughItsStates$"), schedules(100)},
 	},
 
 	// Waiting for a role.
@@ -452,13 +452,13 @@ var engineMutants = []mutant{
 		name: "engine: a node asks for more roles of a group than the limit permits",
 		file: "group.go", from: "		if room > 0 {\n			admitted", to: "		if true {\n			admitted",
 		promise: "a node leads at most GroupLimit roles of a group",
-		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupUnderRandomFaults$")},
+		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupKeepsItsLimitUnderRandomFaults$")},
 	},
 	{
 		name: "engine: one call asks for more roles of a group than there is room",
 		file: "group.go", from: "		rooms[g] = room - 1\n", to: "		rooms[g] = room\n",
 		promise: "a node leads at most GroupLimit roles of a group",
-		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupUnderRandomFaults$")},
+		tests:   []tests{in(".", "^TestGroupLimitsRoles$|^TestGroupKeepsItsLimitUnderRandomFaults$")},
 	},
 	{
 		name: "engine: work that still runs uses no room in its group",

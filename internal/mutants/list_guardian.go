@@ -154,7 +154,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the command outlives its guardian",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "Setpgid: true, Pdeathsig: syscall.SIGKILL", to: "Setpgid: true",
 		promise: "4 Work ends first: the kernel kills the command of a guardian that was killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestGuardianKilledWhileSupervisorIsStopped$")}, says: "nvariant 4",
+		tests:   []tests{inCommand("internal/guardian", "^TestCommandDiesWithGuardianOfStoppedSupervisor$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: the supervisor kills after the end of trust",

@@ -7,7 +7,7 @@ var postgresMutants = []mutant{
 		name: "postgres: locking acquires only one role",
 		file: "postgres/migrations/0001_functions.up.sql", from: "                held := held || wanted.role;\n", to: "                held := ARRAY[wanted.role];\n",
 		promise: "a batch acquires each requested lock, and no other",
-		tests:   []tests{in("postgres", "^TestSession/many_roles_in_one_call$")},
+		tests:   []tests{in("postgres", "^TestSessionConformsToContract/many_roles_in_one_call$")},
 	},
 	{
 		name: "postgres: a release is seen only by its notification",
@@ -43,7 +43,7 @@ var postgresMutants = []mutant{
 		name: "postgres: InTx does not fence",
 		file: "postgres/intx.go", from: "	if err := b.fence(ctx, tx, marks); err != nil {", to: "	if err := b.fence(ctx, tx, marks); err != nil && false {",
 		promise: "3 Fenced writes are ordered",
-		tests:   []tests{in("postgres", "^TestFencedTransactionCommitsDuringItsTermOnly$|^TestInTxWithTermOfNode$")},
+		tests:   []tests{in("postgres", "^TestFencedTransactionCommitsDuringItsTermOnly$|^TestInTxFencesWithTermOfNode$")},
 	},
 	{
 		name: "postgres: a fenced role holds up the others",
@@ -79,7 +79,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the end of a term is not recorded",
 		file: "postgres/queries.go", from: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL\n    RETURNING t.role\n", to: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NOT NULL\n    RETURNING t.role\n",
 		promise: "a resignation is recorded before the lock is free",
-		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$|^TestHistoryListsEveryTermOnce$|^TestSession/a_release_wakes_candidates$")},
+		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$|^TestHistoryListsEveryTermOnce$|^TestSessionConformsToContract/a_release_wakes_candidates$")},
 	},
 	{
 		name: "postgres: a term begins under a key that is no longer the recorded one",
@@ -123,25 +123,25 @@ var postgresMutants = []mutant{
 		name: "postgres: a wait ends before all nodes are back",
 		file: "postgres/queries.go", from: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)\n    THEN", to: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text) AND status <> 'dead' AND false\n    THEN",
 		promise: "1 One leader: after a restart a node that is not back may still trust its term",
-		tests:   []tests{in("postgres", "^TestReunion$")},
+		tests:   []tests{in("postgres", "^TestReunionAwaitsNodesThatMayTrust$")},
 	},
 	{
 		name: "postgres: nodes that were found dead are not waited for",
 		file: "postgres/queries.go", from: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)\n    THEN", to: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text) AND status <> 'dead'\n    THEN",
 		promise: "1 One leader: after a restart dead and living nodes look the same",
-		tests:   []tests{in("postgres", "^TestReunion$")},
+		tests:   []tests{in("postgres", "^TestReunionAwaitsNodesThatMayTrust$")},
 	},
 	{
 		name: "postgres: another process with the same id is back",
 		file: "postgres/join.go", from: "        WHEN n.incarnation = ANY ($8) THEN n.trust_until\n", to: "        WHEN true THEN n.trust_until\n",
 		promise: "1 One leader: a node's id does not prove which process it is",
-		tests:   []tests{in("postgres", "^TestReunion$")},
+		tests:   []tests{in("postgres", "^TestReunionAwaitsNodesThatMayTrust$")},
 	},
 	{
 		name: "postgres: every promoted replica is complete",
 		file: "postgres/reunion.go", from: "return s.opening.Timing.SynchronousFailover && ", to: "return ",
 		promise: "1 One leader: an asynchronous replica may lack nodes",
-		tests:   []tests{in("postgres", "^TestReunionAfterAPromotion$")},
+		tests:   []tests{in("postgres", "^TestReunionAfterPromotionNeedsSynchronousFailover$")},
 	},
 	{
 		name: "postgres: a dead node is forgotten while it may trust its session",
@@ -153,13 +153,13 @@ var postgresMutants = []mutant{
 		name: "postgres: a lost term is waited for as long as the last recorded one",
 		file: "postgres/reunion.go", from: "timing.Lease, row.lease, s.server.longest, timing.FailoverWait)", to: "timing.Lease, row.lease, timing.FailoverWait)",
 		promise: "1 One leader: a crash may forget who led",
-		tests:   []tests{in("postgres", "^TestLostBegin$")},
+		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")},
 	},
 	{
 		name: "postgres: a lost term is not recorded",
 		file: "postgres/terms.go", from: "s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)", to: "_ = some",
 		promise: "the history has every term that a node led",
-		tests:   []tests{in("postgres", "^TestLostBegin$")},
+		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")},
 	},
 	{
 		name: "postgres: the begin of a term waits for the replica",
@@ -183,7 +183,7 @@ var postgresMutants = []mutant{
 		name: "postgres: a request for an earlier term is obeyed",
 		file: "postgres/session.go", from: "held != nil && held.term == r.term {", to: "held != nil && held.term != 0 {",
 		promise: "a request is for the leader that it was made for",
-		tests:   []tests{in("postgres", "^TestRequestsReachLeaderAndNode$|^TestSession/a_request")},
+		tests:   []tests{in("postgres", "^TestRequestsReachLeaderAndNode$|^TestSessionConformsToContract/a_request")},
 	},
 
 	// The lease and the reaper.

@@ -12,7 +12,7 @@ var processorMutants = []mutant{
 		name: "processor: a cursor moves over a rewind",
 		file: "processor/queries.go", from: "    AND generation = $5\n    AND role = $6", to: "    AND $5::bigint >= 0\n    AND role = $6",
 		promise: "a cursor that an operator moved is not moved by a batch in flight",
-		tests:   []tests{in("processor", "^TestRewindToTheStartOfTheBatchInFlight$")},
+		tests:   []tests{in("processor", "^TestRewindToStartOfBatchDiscardsIt$")},
 	},
 	{
 		name: "processor: events above the horizon are read",
@@ -60,13 +60,13 @@ var processorMutants = []mutant{
 		name: "processor: what a publisher took is published again",
 		file: "processor/batch.go", from: "		l.recordProgress(events[taken-1].Cursor, taken)\n", to: "		l.recordProgress(events[0].Cursor, taken)\n",
 		promise: "an event is published once in a term",
-		tests:   []tests{in("processor", "^TestPublishOncePerTerm$")},
+		tests:   []tests{in("processor", "^TestPublisherSendsOncePerTerm$")},
 	},
 	{
 		name: "processor: progress is lost with an error",
 		file: "processor/batch.go", from: "	if err == nil || errors.Is(err, errMoved) {\n		l.unsaved = unsaved{}\n", to: "	if err == nil || errors.Is(err, err) {\n		l.unsaved = unsaved{}\n",
 		promise: "an event is published once in a term, also if its progress could not be saved",
-		tests:   []tests{in("processor", "^TestPublishOncePerTerm$|^TestCommitsOfUnknownOutcome$")},
+		tests:   []tests{in("processor", "^TestPublisherSendsOncePerTerm$|^TestEventsAreHandledOnceAfterUnknownCommits$")},
 	},
 	{
 		name: "processor: transactions of the last term are left open",
@@ -90,13 +90,13 @@ var processorMutants = []mutant{
 		name: "processor: the cursor moves in memory although the batch was aborted",
 		file: "processor/state.go", from: "		l.state = before\n", to: "		_ = before\n",
 		promise: "each event is applied once: the cursor is that of the database",
-		tests:   []tests{in("processor", "^TestCommitsOfUnknownOutcome$|^TestPublishOncePerTerm$|^TestProgressInFlightIsCountedOnce$|^TestHandlerThatEndsItsTransactionFails$|^TestCommitConflictsBlameNoEvent$")},
+		tests:   []tests{in("processor", "^TestEventsAreHandledOnceAfterUnknownCommits$|^TestPublisherSendsOncePerTerm$|^TestProgressInFlightIsCountedOnce$|^TestHandlerThatEndsItsTransactionFails$|^TestCommitConflictsBlameNoEvent$")},
 	},
 	{
 		name: "processor: an unknown commit counts as decided",
 		file: "processor/state.go", from: "l.outcomeUnknown = l.outcomeUnknown || !decided", to: "l.outcomeUnknown = l.outcomeUnknown && !decided",
 		promise: "each event is applied once: an unknown commit is settled before anything depends on it",
-		tests:   []tests{in("processor", "^TestOutcomeOfCommitInFlightIsAwaited$|^TestProgressInFlightIsCountedOnce$|^TestCommitsOfUnknownOutcome$")},
+		tests:   []tests{in("processor", "^TestOutcomeOfCommitInFlightIsAwaited$|^TestProgressInFlightIsCountedOnce$|^TestEventsAreHandledOnceAfterUnknownCommits$")},
 	},
 	{
 		name: "processor: events are read by position alone",
@@ -132,7 +132,7 @@ var processorMutants = []mutant{
 		name: "processor: a batch is set aside for one event",
 		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == PoisonDeadLetter && len(events) > 0 {",
 		promise: "an event is set aside only after an attempt with it alone",
-		tests:   []tests{in("processor", "^TestPoison|^TestReplay|^TestRewindRemoves")},
+		tests:   []tests{in("processor", "^TestPoison|^TestReplayPrintsItsTranscript|^TestRewindRemoves")},
 	},
 	{
 		name: "processor: the first event of a batch is blamed",

@@ -14,7 +14,7 @@ var schemaMutants = []mutant{
 		name: "schema: a session remembers the tables of a removed installation",
 		file: "postgres/open.go", from: "	b.schema.Forget() // the session", to: "	_ = b.schema // the session",
 		promise: "the node that makes an installation anew also creates the tables of its features",
-		tests:   []tests{in("postgres", "^TestFirstUseInANewInstallation$")}, says: "no table extra",
+		tests:   []tests{in("postgres", "^TestNewInstallationGetsTablesOfUsedFeature$")}, says: "no table extra",
 	},
 	{
 		name: "schema: an older version counts as the newest",

@@ -59,7 +59,7 @@ var hostile = map[string]string{
 
 // Each row of the table holds on every connection that it names, whoever set the
 // parameter to something else: the role, the database, or the connection string.
-func TestSettingsHold(t *testing.T) {
+func TestSettingsHoldOnEveryConnection(t *testing.T) {
 	t.Parallel()
 	for _, version := range pgtest.Versions(t) {
 		t.Run(version, func(t *testing.T) {

@@ -37,7 +37,7 @@ func withoutClients(t *testing.T) string {
 	return directory
 }
 
-func TestReplicaWithoutProgramsOfClients(t *testing.T) {
+func TestReplicaNeedsNoClientPrograms(t *testing.T) {
 	t.Setenv(BinariesVariable, withoutClients(t))
 	primary := start(t, newSandbox(t), Options{})
 	ctx := t.Context()

@@ -150,7 +150,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-func TestPortTakenAtFirstStart(t *testing.T) {
+func TestFirstStartReplacesTakenPort(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t)
 	first := start(t, sandbox, Options{})

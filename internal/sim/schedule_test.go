@@ -20,7 +20,7 @@ var (
 	schedules = flag.Int("schedules", schedulesFromEnvironment(), "how many schedules TestSchedules runs")
 	firstSeed = flag.Uint64("first-seed", 1, "the seed of the first schedule")
 	resultTo  = flag.String("result", "", "a file to which TestSchedules writes its result; then it runs all schedules, whatever they violate")
-	seed      = flag.Uint64("seed", 1, "the seed that TestReplay runs")
+	seed      = flag.Uint64("seed", 1, "the seed that TestReplayPrintsItsTranscript runs")
 )
 
 func schedulesFromEnvironment() int {
@@ -119,8 +119,8 @@ func (s *summary) write(t *testing.T, path string) {
 	}
 }
 
-// TestReplay runs the schedule of -seed and prints its whole transcript.
-func TestReplay(t *testing.T) {
+// TestReplayPrintsItsTranscript runs the schedule of -seed and prints its whole transcript.
+func TestReplayPrintsItsTranscript(t *testing.T) {
 	var result Result
 	synctest.Test(t, func(*testing.T) {
 		schedule := scheduled(*seed)

@@ -124,7 +124,7 @@ func TestGoodHistoriesPass(t *testing.T) {
 }
 
 // Every kind of violation is seen.
-func TestBadHistories(t *testing.T) {
+func TestViolationsOfHistoriesAreFound(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, text string
 		change     func(*record.History)

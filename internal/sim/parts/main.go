@@ -83,7 +83,7 @@ func command(ctx context.Context, args []string) error {
 		}
 	}
 	for _, v := range s.Violations {
-		fmt.Printf("seed %d: %s\n\tgo test ./internal/sim -run 'TestReplay$' -v -args -seed=%d\n", v.Seed, v.What, v.Seed)
+		fmt.Printf("seed %d: %s\n\tgo test ./internal/sim -run 'TestReplayPrintsItsTranscript$' -v -args -seed=%d\n", v.Seed, v.What, v.Seed)
 	}
 	if n := len(s.Violations); n > 0 {
 		return fmt.Errorf("%d schedules violated an invariant", n)

@@ -29,9 +29,9 @@ func (w *world) presence(metric string) map[string]float64 {
 	return values
 }
 
-// TestNodeUpOfRegisteredNodes: a live node without samples is up; so is one that has
+// TestNodeUpFollowsTheRegistry: a live node without samples is up; so is one that has
 // restarted under a new id, while its dead row remains; a node that left is not known.
-func TestNodeUpOfRegisteredNodes(t *testing.T) {
+func TestNodeUpFollowsTheRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.idle("a")

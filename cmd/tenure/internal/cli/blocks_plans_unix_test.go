@@ -98,7 +98,7 @@ var plans = map[string]plan{
 	"tenure cron run --config tenure.toml":                                     {until: "follower"},
 	"tenure cron list\ntenure cron history backup\ntenure cron history --run 42\ntenure cron trigger backup\ntenure cron backfill backup --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z\ntenure cron pause backup --by ann\ntenure cron change backup --expr '0 4 * * *' --timeout 2h\ntenure cron reset backup\ntenure cron remove backup --yes": {setup: backupAtNoon},
 	"tenure cron remove backup --yes":                           {setup: backupAtNoon},
-	"tenure health":                                             {skip: "it asks port 8080, which another program may have: TestHealthExitCodes asks others"},
+	"tenure health":                                             {skip: "it asks port 8080, which another program may have: TestHealthExitCodeFollowsAnswer asks others"},
 	"tenure migrate grants --user app":                          {skip: "the rights of a user of the whole server, which other tests change at the same time: TestMigrateGrantsSufficeForNode tries them"},
 	"tenure processor rewind balances --to 742:1031":            {confirm: true},
 	"tenure processor skip mails --at 742:1031":                 {skip: "no second event fails in time: TestProcessorCommandsRecordRequester skips"},

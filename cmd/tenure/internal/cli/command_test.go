@@ -156,7 +156,7 @@ func TestCommandReadsStandardInput(t *testing.T) {
 
 // If another node leads, the program ends with the configured exit code;
 // otherwise it leads.
-func TestNoLeaderExitCode(t *testing.T) {
+func TestNoLeaderExitReturnsItsCode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	leader := launch(t, place.guarded("echo leads; exec sleep 600", "--no-leader-exit", "9")...)

@@ -22,7 +22,7 @@ func listenSilently(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestHealthExitCodes(t *testing.T) {
+func TestHealthExitCodeFollowsAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/good" {

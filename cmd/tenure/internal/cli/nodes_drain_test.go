@@ -36,7 +36,7 @@ func (p place) pair(t *testing.T) (one, two *process) {
 
 // The command drains a node of another process, undrains it, and reports the
 // progress.
-func TestDrainAndUndrainNodeOfAnotherProcess(t *testing.T) {
+func TestDrainCommandsReachNodeOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, two := place.pair(t)
@@ -193,7 +193,7 @@ func TestDeathWhileDrainingIsReported(t *testing.T) {
 
 // If two operators drain the same node, both commands wait until it is drained.
 // If they drain the last two nodes, one is refused.
-func TestConcurrentDrainsOfTwoOperators(t *testing.T) {
+func TestConcurrentDrainCommandsLeaveOneNodeActive(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.pair(t)

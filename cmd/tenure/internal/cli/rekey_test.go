@@ -65,7 +65,7 @@ func TestRekeyedRoleLeadsAgain(t *testing.T) {
 }
 
 // Commands name the role of keys in every form.
-func TestRoleOfKeysInEveryForm(t *testing.T) {
+func TestCommandsAcceptEveryFormOfKeyPair(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "pair:5,-6")...).want(t, console.ExitDone)

@@ -68,7 +68,7 @@ func TestStepDownPassesHungHost(t *testing.T) {
 }
 
 // The named node leads next, by name and by id.
-func TestHandOverToNamedNode(t *testing.T) {
+func TestHandOverReachesNamedNode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	names := []string{"one", "two", "three", "four"}

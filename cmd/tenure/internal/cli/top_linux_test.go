@@ -40,7 +40,7 @@ func TestTopFollowsChangesOnTerminal(t *testing.T) {
 }
 
 // Without colors there are none, and a signal ends the command as q does.
-func TestTopWithoutColors(t *testing.T) {
+func TestTopPrintsNoColorsIfDisabled(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// TestSchedules: the tables of [[cron]] as package cron takes them.
-func TestSchedules(t *testing.T) {
+// TestCronTablesBecomeSchedules: the tables of [[cron]] as package cron takes them.
+func TestCronTablesBecomeSchedules(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, `
 [[cron]]

@@ -33,7 +33,7 @@ func open(t testing.TB, target *Target) *sql.DB {
 	return db
 }
 
-func TestSQLiteSettingsOfEveryConnection(t *testing.T) {
+func TestSQLiteConnectionsHaveTheSettings(t *testing.T) {
 	t.Parallel()
 	db := open(t, parse(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db")))
 	var conns []*sql.Conn

@@ -165,7 +165,7 @@ func TestGuardianKillsWhileSupervisorIsStopped(t *testing.T) {
 
 // The kernel kills the command, and the supervisor kills the rest when it
 // continues.
-func TestGuardianKilledWhileSupervisorIsStopped(t *testing.T) {
+func TestCommandDiesWithGuardianOfStoppedSupervisor(t *testing.T) {
 	a := beginApart(t, now().add(time.Hour), stubborn["daemon in its own session"])
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)
 	a.signal(a.guardian, syscall.SIGKILL)

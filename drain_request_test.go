@@ -76,9 +76,9 @@ func TestStatusRequesterIsRecorded(t *testing.T) {
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
 		want(t, "a change without a requester", by(), "draining by bob")
 		wantError(t, "Undrain", node.Undrain(t.Context()), nil)
-		want(t, "by itself", by(), "active by ")
+		want(t, "on its own", by(), "active by ")
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
-		want(t, "by itself", by(), "draining by ")
+		want(t, "on its own", by(), "draining by ")
 		ask(tenure.RequestUndrain, "cem")
 		want(t, "asked to come back", by(), "active by cem")
 		wantError(t, "Describe", node.UpdateDescription(t.Context(), func(d *tenure.Description) {
@@ -88,7 +88,7 @@ func TestStatusRequesterIsRecorded(t *testing.T) {
 		want(t, "of another change", by(), "active by cem")
 		ask(tenure.RequestDrain, "ann")
 		ask(tenure.RequestDrain, "dan") // taken together
-		want(t, "two at once", by(), "draining by dan")
+		want(t, "two together", by(), "draining by dan")
 		for _, unfit := range []string{"\x00", "\xff"} {
 			err := node.UpdateDescription(t.Context(), func(d *tenure.Description) { d.StatusBy = unfit })
 			wantError(t, unfit, err, tenure.ErrInvalidConfig)

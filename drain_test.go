@@ -398,7 +398,7 @@ func TestDrainWithoutSessionWaitsForOne(t *testing.T) {
 		wantError(t, "Drain", err, context.DeadlineExceeded)
 		db.refuseAll(nil)
 		time.Sleep(10 * time.Second)
-		want(t, "what was begun went on", db.status(), "drained")
+		want(t, "what was begun continued", db.status(), "drained")
 	})
 }
 

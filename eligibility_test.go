@@ -122,7 +122,7 @@ func TestElectionRequiresNodeRole(t *testing.T) {
 		want(t, "state", e.State(), tenure.Follower)
 
 		become("scheduler")
-		want(t, "leads again at once", e.IsLeader(), true)
+		want(t, "leads again immediately", e.IsLeader(), true)
 	})
 }
 

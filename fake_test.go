@@ -35,7 +35,7 @@ type reservation struct {
 }
 
 // longestTest is how much simulated time a test may take. Nodes send heartbeats
-// for ever, so a bubble in which something never happens has no end of its own.
+// for ever, so a bubble in which something never happens has no end.
 const longestTest = 24 * time.Hour
 
 func newDatabase() *database {

@@ -37,7 +37,7 @@ func TestLockTimeoutReleasesLock(t *testing.T) {
 		e, rec := elect(t, node, tenure.ElectionConfig{})
 		time.Sleep(5 * time.Second)
 		wantError(t, "Start", e.Start(t.Context()), nil)
-		// The release wakes the node, too: it tries again at once.
+		// The release wakes the node, too: it tries again immediately.
 		for n := range 3 {
 			time.Sleep(9500 * time.Millisecond)
 			want(t, "releases before LockTimeout", c.count("release r resigned"), n)

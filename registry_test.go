@@ -215,7 +215,7 @@ func TestFailedDescriptionWriteIsRepeated(t *testing.T) {
 	})
 }
 
-// A change made during a write that fails is written at once: a node that was
+// A change made during a write that fails is written immediately: a node that was
 // undrained must not lead while the registry says that it is draining.
 func TestChangeDuringFailedDescriptionWriteIsWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

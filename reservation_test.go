@@ -44,7 +44,7 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 			t.Fatal("a node took the role during its reservation for another node")
 		}
 		next, _ := elect(t, target, tenure.ElectionConfig{})
-		want(t, "the target leads at once", lead(t, next).NodeID(), target.ID())
+		want(t, "the target leads immediately", lead(t, next).NodeID(), target.ID())
 		want(t, "time since the hand-over", time.Since(handedOver), 4*time.Second)
 	})
 }
@@ -66,7 +66,7 @@ func TestReservedRoleIsTriedAtCheckIntervals(t *testing.T) {
 	})
 }
 
-// A role whose target has led and left is led again at once, although the time of its
+// A role whose target has led and left is led again immediately, although the time of its
 // reservation has not passed.
 func TestReservationEndsWithTargetsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestHandOverNeedsAnotherNode(t *testing.T) {
 }
 
 // A hand-over to a node that does not campaign for the role is refused, and the leader
-// keeps its term. A node that campaigns leads at once.
+// keeps its term. A node that campaigns leads immediately.
 func TestHandOverToNodeThatDoesNotCampaignIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()

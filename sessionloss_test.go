@@ -77,7 +77,7 @@ func TestGrantOfLostSessionIsIgnored(t *testing.T) {
 		db.prepare = func(c *conn) {
 			if c.number == 1 {
 				c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
-					time.Sleep(time.Minute) // trust ends meanwhile
+					time.Sleep(time.Minute) // trust ends in that time
 					return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
 				}
 			}

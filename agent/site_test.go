@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// site is an installation with agents and nodes in processes of their own.
+// site is an installation with agents and nodes in separate processes.
 type site struct {
 	*testing.T
 	server *pgtest.Server

@@ -132,7 +132,7 @@ func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 	held.awaitNext(pid)
 	held.release()
 	if most := w.finishAll(a, rows); most > places {
-		t.Errorf("a node had %d rows; the most is %d", most, places)
+		t.Errorf("a node had %d rows; the maximum is %d", most, places)
 	}
 }
 
@@ -170,6 +170,6 @@ func TestMaxPerNodeHoldsForTwoRoles(t *testing.T) {
 	held.awaitNext(pid)
 	held.release()
 	if most := w.finishAll(a, rows); most > places {
-		t.Errorf("a node had %d rows; the most is %d", most, places)
+		t.Errorf("a node had %d rows; the maximum is %d", most, places)
 	}
 }

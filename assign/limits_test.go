@@ -37,7 +37,7 @@ func TestMaxPerNodeLimitsUnfinishedRows(t *testing.T) {
 		return w.count(`state = 'done'`) == 30
 	})
 	if most > 5 {
-		t.Errorf("a node had %d rows; the most is 5", most)
+		t.Errorf("a node had %d rows; the maximum is 5", most)
 	}
 }
 
@@ -176,10 +176,10 @@ func TestListenWakesOnAssignment(t *testing.T) {
 	select {
 	case n := <-woken:
 		if n != 1 {
-			t.Errorf("the node was told when it had %d rows", n)
+			t.Errorf("the node was notified when it had %d rows", n)
 		}
 	case <-time.After(patience):
-		t.Error("the node was not told")
+		t.Error("the node was not notified")
 	}
 	stop()
 	if err := <-listening; err != nil {

@@ -222,7 +222,7 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 	a.kill()
 	w.await("the row taken back", func() bool { return w.count(`state = 'pending'`) == 1 })
 	if finish(stale) {
-		t.Error("the row was finished while nobody had it")
+		t.Error("the row was finished while no node had it")
 	}
 	b := w.worker("b")
 	second := begin(b)

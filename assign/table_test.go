@@ -81,7 +81,7 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 	}
 }
 
-// raw runs SQL as it is, of several statements.
+// raw runs SQL unchanged, of several statements.
 func (w *world) raw(sql string) {
 	w.Helper()
 	conn := pgtest.Conn(w, w.server.DSN())

@@ -42,7 +42,7 @@ func TestReleaseHooksRunBeforeRelease(t *testing.T) {
 		if !term.Valid() || m.InFlight().Count() != 0 || m.AcceptsWork() {
 			t.Errorf("term trusted %v, %d in flight, accepts work %v", term.Valid(), m.InFlight().Count(), m.AcceptsWork())
 		}
-		return errors.New("nobody can take it")
+		return errors.New("no node can take it")
 	})
 	guard, _ := m.InFlight().Enter()
 	stop := m.Node().Clock().AfterFunc(50*time.Millisecond, guard.Done)

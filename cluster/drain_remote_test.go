@@ -53,7 +53,7 @@ func TestDrainNodeReportsProgress(t *testing.T) {
 		t.Errorf("the last progress is %+v", last)
 	}
 	if !slices.ContainsFunc(steps, func(p cluster.DrainProgress) bool { return p.Leads == 1 }) {
-		t.Errorf("no progress tells that it led a role: %+v", steps)
+		t.Errorf("no progress reports that it led a role: %+v", steps)
 	}
 	leads(t, heir)
 	if err := cluster.UndrainNode(within(t), site.store(), b.ID(), "test"); err != nil {
@@ -74,7 +74,7 @@ func TestDrainNodeRejectsLastNode(t *testing.T) {
 	a := site.join("a", cluster.Config{})
 	err := site.drainNode(within(t), a.ID(), cluster.DrainOptions{})
 	if !errors.Is(err, tenure.ErrLastNode) || !strings.Contains(err.Error(), "force") {
-		t.Errorf("DrainNode: %v; want ErrLastNode that tells of force", err)
+		t.Errorf("DrainNode: %v; want ErrLastNode that mentions force", err)
 	}
 	if !a.AcceptsWork() {
 		t.Error("the node was drained")

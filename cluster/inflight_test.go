@@ -39,7 +39,7 @@ func TestInFlightDrains(t *testing.T) {
 		t.Errorf("after the last Done: idle %v, count %d; want true, 0", ended(idle), f.Count())
 	}
 	if again := f.drain(); !ended(again) {
-		t.Error("a second drain is not idle at once")
+		t.Error("a second drain is not idle immediately")
 	}
 }
 

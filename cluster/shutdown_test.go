@@ -218,7 +218,7 @@ func TestCloseEndsADrain(t *testing.T) {
 	select {
 	case <-b.Stopping():
 	default:
-		t.Error("Close did not tell that the member stops")
+		t.Error("Close did not report that the member stops")
 	}
 	if err := b.Shutdown(within(t)); err != nil && !errors.Is(err, tenure.ErrWorkRunning) {
 		t.Errorf("Shutdown after Close: %v", err)

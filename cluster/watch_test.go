@@ -145,5 +145,5 @@ func TestMembersSeeTheSameNodes(t *testing.T) {
 			t.Errorf("%s sees %+v", n.Node().Name(), n.Nodes())
 		}
 	}
-	t.Logf("three deaths at once were seen after %v", time.Since(begun))
+	t.Logf("three simultaneous deaths were seen after %v", time.Since(begun))
 }

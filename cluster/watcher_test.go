@@ -170,7 +170,7 @@ func TestWatcherMergesChangesForSlowReceiver(t *testing.T) {
 		}
 	}
 	if merged > 4 {
-		t.Errorf("%d changes were told", merged)
+		t.Errorf("%d changes were reported", merged)
 	}
 	s.silent(changes, member(0), back, moved)
 }

@@ -128,10 +128,10 @@ func TestAdminReportsUnknownSchedules(t *testing.T) {
 		t.Errorf("the history of a schedule that never ran is %v, %v", records, err)
 	}
 	for what, err := range map[string]error{
-		"nobody pauses":  m.Pause(ctx, "invoices", ""),
-		"nobody removes": m.Remove(ctx, "invoices", ""),
-		"no history":     func() error { _, err := m.History(ctx, "invoices", 0); return err }(),
-		"no changes":     func() error { _, err := m.Changes(ctx, "invoices", 0); return err }(),
+		"no requester pauses":  m.Pause(ctx, "invoices", ""),
+		"no requester removes": m.Remove(ctx, "invoices", ""),
+		"no history":           func() error { _, err := m.History(ctx, "invoices", 0); return err }(),
+		"no changes":           func() error { _, err := m.Changes(ctx, "invoices", 0); return err }(),
 	} {
 		if !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: %v", what, err)

@@ -114,7 +114,7 @@ END $$`)
 	if err := w.management.Resume(t.Context(), "reports", "test"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("a tick, or somebody who waits for the outcome", func() bool {
+	w.await("a tick, or a session that waits for the outcome", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return ticks > 0 || ask("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", int32(held)) > 0
@@ -134,6 +134,6 @@ END $$`)
 	mu.Lock()
 	defer mu.Unlock()
 	if most != 1 || manual != 1 {
-		t.Errorf("%d runs at once, and the one that was asked for ran %d times", most, manual)
+		t.Errorf("%d runs at the same time, and the one that was asked for ran %d times", most, manual)
 	}
 }

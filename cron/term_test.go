@@ -149,7 +149,7 @@ func TestStoppingTermLetsJobsFinish(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(patience):
-		t.Error("the scheduler goes on although no job does")
+		t.Error("the scheduler continues although no job does")
 	}
 	if state := w.state(first); state != cron.Succeeded {
 		t.Errorf("the run is %s", state)

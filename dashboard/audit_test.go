@@ -16,7 +16,7 @@ import (
 )
 
 // TestAuditListsWhoDidWhat: step-downs, hand-overs and drains are listed once with their
-// requesters, whoever asked; so are changes, and a request without effect as such.
+// requesters, whatever their kind; so are changes, and a request without effect as such.
 func TestAuditListsWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})

@@ -52,7 +52,7 @@ func TestCredentialsOfAnotherSystemAreIgnored(t *testing.T) {
 }
 
 // Over TLS the cookie has a name that no other host can set. A cookie that
-// another host did set logs nobody in or out.
+// another host did set logs no user in or out.
 func TestCookieNameDependsOnTLS(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{"": "__Host-tenure_session", "/ops": "__Secure-tenure_session"} {

@@ -114,7 +114,7 @@ func answerOf[R any](t *testing.T, handler http.HandlerFunc, path string) R {
 }
 
 // While the database cannot be read, an open outage says so. The recorded outage
-// replaces it, and is a row of its own among the failovers.
+// replaces it, and is its own row among the failovers.
 func TestUnreadableDatabaseIsAnOpenOutage(t *testing.T) {
 	t.Parallel()
 	d := newBoard()
@@ -211,8 +211,8 @@ func TestCriticalAlertIsInTheHealth(t *testing.T) {
 	t.Parallel()
 	d := newBoard()
 	d.reads(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
-	d.snapshot.setWork(workRecord{}, []Alert{{Name: "slow", State: "firing", Severity: "warning"}, {Name: "lost", State: "firing", Severity: "critical", Summary: "Nobody leads."}})
-	if h := d.snapshot.now().Health; h.Level != critical || !strings.Contains(h.Sentence, "fires: "+isolate+"Nobody leads"+ended+". 1 other alert fires too.") {
+	d.snapshot.setWork(workRecord{}, []Alert{{Name: "slow", State: "firing", Severity: "warning"}, {Name: "lost", State: "firing", Severity: "critical", Summary: "No node leads."}})
+	if h := d.snapshot.now().Health; h.Level != critical || !strings.Contains(h.Sentence, "fires: "+isolate+"No node leads"+ended+". 1 other alert fires too.") {
 		t.Errorf("%+v", h)
 	}
 }
@@ -236,11 +236,11 @@ func TestPastIsBounded(t *testing.T) {
 	p.dirty = false
 	p.add(reading{terms: r.terms[len(r.terms)-1:]}, false)
 	if p.dirty {
-		t.Error("a known term is news")
+		t.Error("a known term is reported")
 	}
 	old := snapshotTerm(1<<40, 2, began.Add(-time.Hour))
 	if p.add(reading{terms: []history.Term{old}}, false); p.dirty {
-		t.Error("an open term that was dropped is news at every read")
+		t.Error("an open term that was dropped is reported at every read")
 	}
 	old.Ended = began.Add(1000 * time.Hour)
 	if p.add(reading{terms: []history.Term{old}}, false); !p.dirty {
@@ -272,7 +272,7 @@ func TestRecordedOutageIsServed(t *testing.T) {
 	}
 	page := get[list[incidentRecord]](w, "/api/incidents?kind=outage")
 	if page.Total != 1 || page.Rows[0].ID != told[0].ID || math.Abs(page.Rows[0].Lasted-38) > 1 {
-		t.Errorf("%+v; told %+v", page, told)
+		t.Errorf("%+v; reported %+v", page, told)
 	}
 	detail := get[incidentDetail](w, "/api/incident?id="+latestID)
 	if detail.ID != told[0].ID || len(detail.Evidence) != 2 {

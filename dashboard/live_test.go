@@ -30,7 +30,7 @@ func TestLeadershipIsServed(t *testing.T) {
 	w.await("both nodes are shown", func() bool { return w.board.snapshot.now().Living == 2 })
 	line := get[viewRecord](w, "/api/timeline?role=scheduler")
 	if len(line.Spans) != 1 || line.Spans[0][1] != nil {
-		t.Errorf("the timeline of a term that goes on: %+v", line)
+		t.Errorf("the timeline of a term that continues: %+v", line)
 	}
 
 	stop()
@@ -176,7 +176,7 @@ func TestViewersAddNoStatements(t *testing.T) {
 }
 
 // A viewer that reconnects receives everything that it missed. If that is no
-// longer possible, it is told to read everything again.
+// longer possible, it must read everything again.
 func TestViewerResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -198,7 +198,7 @@ func TestViewerResumesWithoutLoss(t *testing.T) {
 		e := next()
 		switch e.kind {
 		case kindResync:
-			t.Fatal("told to read anew, with everything there")
+			t.Fatal("asked to read again, with everything there")
 		case kindChange:
 			var change changeRecord
 			if err := json.Unmarshal([]byte(e.data), &change); err != nil {

@@ -58,8 +58,8 @@ func (w *world) logIn(token string) (cookie, forgery string) {
 	return cookie, get[sessionRecord](w, "/api/session", "Cookie", cookie).Token
 }
 
-// Without authentication, everybody may view and nobody may act. With ReadOnly,
-// nobody may act even with authentication.
+// Without authentication, everybody may view and no visitor may act. With ReadOnly,
+// no user may act even with authentication.
 func TestReadOnlyPreventsActions(t *testing.T) {
 	t.Parallel()
 	bearer := []string{"Authorization", "Bearer " + annasToken}
@@ -153,7 +153,7 @@ func TestUnknownPathsFindNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL.Opaque = "//" + strings.TrimPrefix(w.url, "http://") + path // as it is
+		r.URL.Opaque = "//" + strings.TrimPrefix(w.url, "http://") + path // unchanged
 		response, text := w.send(r)
 		to := response.Header.Get("Location")
 		switch {
@@ -285,7 +285,7 @@ func TestUserHeaderNeedsTrustedProxy(t *testing.T) {
 		"a name without end":    {"192.0.2.7:80", []string{strings.Repeat("x", maxUser+1)}, "", ""},
 		"no text":               {"192.0.2.7:80", []string{"\xff"}, "", ""},
 		"the handler around it": {"198.51.100.7:80", nil, "dora", "dora"},
-		"a handler of nobody":   {"198.51.100.7:80", nil, "\x00", ""},
+		"a handler of no user":  {"198.51.100.7:80", nil, "\x00", ""},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.RemoteAddr = c.from

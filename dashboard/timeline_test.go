@@ -69,7 +69,7 @@ func TestTimelineFollowsTermsInAnyOrder(t *testing.T) {
 	ended := history.Term{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: history.EndCrashed}
 	line.follow(ended)
 	if line.spans[2].ended != 0 || len(line.pending) != 1 {
-		t.Error("news was used before the history was read")
+		t.Error("a change was used before the history was read")
 	}
 	line.reading = false
 	next := history.Term{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), PrecedingVacancy: -1}

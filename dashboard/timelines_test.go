@@ -92,7 +92,7 @@ func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	reads := w.timelineReads.Load()
 	for range 100 {
 		if _, err := broken.of(t.Context(), "scheduler"); err == nil {
-			t.Fatal("it was read again at once")
+			t.Fatal("it was read again immediately")
 		}
 	}
 	if again := w.timelineReads.Load() - reads; again != 0 {
@@ -141,7 +141,7 @@ func TestTimelinesAreBounded(t *testing.T) {
 // pastOfMany is a history in which several terms began at the same time.
 type pastOfMany struct {
 	terms []history.Term // newest first
-	most  int            // read at once
+	most  int            // read at the same time
 }
 
 func (p *pastOfMany) History(_ context.Context, query history.Query) (part []history.Term, _ error) {
@@ -171,7 +171,7 @@ func TestReadTermsReturnsEachTermOnce(t *testing.T) {
 			terms, err := readTerms(t.Context(), past, "scheduler")
 			want := min(count, maxTimelineTerms)
 			if err != nil || len(terms) != want || past.most > most {
-				t.Fatalf("%d terms, %d at a time: %d were read, at most %d at once (%v)", count, together, len(terms), past.most, err)
+				t.Fatalf("%d terms, %d at a time: %d were read, at most %d together (%v)", count, together, len(terms), past.most, err)
 			}
 			for i, term := range terms {
 				if term.Term != int64(count-want+i+1) {

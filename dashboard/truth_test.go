@@ -42,7 +42,7 @@ func TestFeedRefusesInvalidTimes(t *testing.T) {
 	f := newFeed()
 	at := time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	if f.Publish(kindChange, changeRecord{Events: []eventRecord{{At: at}}}) == nil || f.SetState(kindNow, nowRecord{Clock: at}) == nil {
-		t.Error("a year without a form was told")
+		t.Error("a year without a form was reported")
 	}
 	if f.Latest() != f.Position(0) {
 		t.Error("a change was published")
@@ -100,7 +100,7 @@ func TestRemovedRoleDisappears(t *testing.T) {
 		t.Errorf("it is not missed: %+v", change)
 	}
 	if change := fillSnapshot(p, reading{terms: []history.Term{kept}, whole: true}); !change.More {
-		t.Errorf("nobody is told to read anew: %+v", change)
+		t.Errorf("no client is asked to read again: %+v", change)
 	}
 	if _, there := p.role("scheduler"); there || !slices.Equal(p.names, []string{"kept"}) {
 		t.Errorf("there are %v", p.names)
@@ -126,7 +126,7 @@ func TestTimesFollowDatabaseClock(t *testing.T) {
 	}
 	fillSnapshot(p, reading{clock: behind, nodes: []history.NodeChange{}})
 	if change := fillSnapshot(p, reading{clock: behind, nodes: []history.NodeChange{node}, again: true}); len(change.Events) != 0 {
-		t.Errorf("told twice: %+v", change.Events)
+		t.Errorf("reported twice: %+v", change.Events)
 	}
 
 	w := watcher{readFrom: time.Now()}
@@ -136,7 +136,7 @@ func TestTimesFollowDatabaseClock(t *testing.T) {
 	}
 	w.advance(reading{clock: behind.Add(time.Second)})
 	if w.rewound {
-		t.Error("read again though the clock went on")
+		t.Error("read again though the clock advanced")
 	}
 	w.readFrom = time.Time{}
 	w.advance(reading{terms: []history.Term{snapshotTerm(1, 1, behind)}})

@@ -25,7 +25,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// log is a store in an installation of its own.
+// log is a store in its own installation.
 type log struct {
 	*postgrestest.Installation
 	*eventstore.Store
@@ -305,7 +305,7 @@ func TestFirstAppendCreatesTheTable(t *testing.T) {
 		t.Errorf("%d events, %v; want 2", count, err)
 	}
 
-	// Somebody removes the table.
+	// An operator removes the table.
 	for _, sql := range []string{"DROP TABLE {events}", "DELETE FROM {migrations} WHERE feature = 'events'"} {
 		if _, err := conn.Exec(ctx, pgtest.SQL(backend, sql)); err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 	"github.com/exactly-one/tenure/leaderhttp"
 )
 
-// fleet is a set of nodes in processes of their own, on one installation. The first
+// fleet is a set of nodes in separate processes, on one installation. The first
 // one, front, only forwards.
 type fleet struct {
 	*testing.T

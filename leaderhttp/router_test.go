@@ -100,7 +100,7 @@ func TestForwardToLeaderBoundsWaitingRequests(t *testing.T) {
 	}
 }
 
-// asked is a context that reports when somebody asks for its end.
+// asked is a context that reports when its end is asked for.
 type asked struct {
 	context.Context
 	once sync.Once
@@ -128,7 +128,7 @@ func TestForwardedRequestWaitsForTermThatBegins(t *testing.T) {
 	select {
 	case <-waits.was:
 	case <-answered:
-		t.Fatalf("it was refused at once: %d %s", answer.Code, answer.Body)
+		t.Fatalf("it was refused immediately: %d %s", answer.Code, answer.Body)
 	}
 	w.lead(a)
 	<-answered

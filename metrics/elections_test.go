@@ -208,7 +208,7 @@ func TestManyRolesShareASeries(t *testing.T) {
 	}
 }
 
-// A scrape returns every role name as it is or, for unprintable characters, as
+// A scrape returns every role name unchanged or, for unprintable characters, as
 // code points.
 func TestRoleNamesSurviveScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

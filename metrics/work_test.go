@@ -224,7 +224,7 @@ func TestManyProcessorsShareASeries(t *testing.T) {
 	got.want(t, 3, "tenure_cron_missed_ticks", "schedule", "")
 	got.want(t, 2, "tenure_processor_held_events", "processor", "")
 	if _, found := got.series("tenure_cron_failures_total", "schedule", "invoice"); found {
-		t.Error("a schedule has series of its own")
+		t.Error("a schedule has its own series")
 	}
 }
 

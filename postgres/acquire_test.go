@@ -216,7 +216,7 @@ func TestReservedRoleIsTriedByItsTargetAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Whoever has the lock now keeps it, since it cannot examine the row.
+	// The session that has the lock now keeps it, since it cannot examine the row.
 	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	}
 }
 
-// The fence reads the terms of its own installation, whatever schema the program
+// The fence reads the terms of its installation, whatever schema the program
 // searches first.
 func TestFenceReadsItsOwnSchema(t *testing.T) {
 	t.Parallel()

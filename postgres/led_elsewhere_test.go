@@ -18,7 +18,7 @@ func slowTiming(o *peerOptions) {
 }
 
 // lookElsewhere makes a candidate read who leads a role, as it does when there was no
-// change for a time. Late news of the sessions that have joined may come in between.
+// change for a time. Late notifications of the sessions that have joined may come in between.
 func (p *peer) lookElsewhere(roles ...string) {
 	p.t.Helper()
 	for {

@@ -49,7 +49,7 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 				t.Errorf("it waits for %v; the forgotten leader's lease is %v", left, long)
 			}
 			leader.openAgain()
-			if isNew { // nothing says that nobody else is missing
+			if isNew { // nothing says that no other node is missing
 				next.heldRoles["scheduler"].wait.until = testClock.Now().Mono
 			}
 			if won := next.win("scheduler"); won.Term <= lost.Term {

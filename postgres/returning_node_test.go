@@ -39,7 +39,7 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 		"ended at an unknown time, long ago": {
 			between: hourAgo, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true,
 		},
-		"ended at an unknown time, just now": {between: func(*testing.T, *Backend) {}, reason: history.EndCrashed, vacancy: true},
+		"ended at an unknown time, a moment ago": {between: func(*testing.T, *Backend) {}, reason: history.EndCrashed, vacancy: true},
 		"it was found dead": {
 			between: func(t *testing.T, b *Backend) {
 				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")

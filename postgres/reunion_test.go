@@ -47,7 +47,7 @@ func (p *peer) winAfterWait(role string) tenure.AcquireResult {
 }
 
 // endLife makes all that was recorded belong to an earlier life of the server,
-// which began again just now.
+// which began again a moment ago.
 func endLife(t *testing.T, b *Backend) {
 	t.Helper()
 	exec(t, b, "UPDATE {terms} SET server_epoch = 'of an earlier life'")
@@ -75,7 +75,7 @@ func (p *peer) failToOpen(changes ...func(*peerOptions)) {
 	}
 }
 
-// justRestarted makes a session believe that the server came back just now.
+// justRestarted makes a session believe that the server came back a moment ago.
 func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
 
 // After the server has lost its locks, the next term waits for every node that may
@@ -201,7 +201,7 @@ func TestReunionIsNoticed(t *testing.T) {
 	next.drain()
 	back := leader.openAgain()
 	if !next.wait(patience) {
-		t.Fatal("nobody told of the join")
+		t.Fatal("no notification reported the join")
 	}
 	next.win("scheduler")
 	back.refused("scheduler")

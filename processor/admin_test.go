@@ -205,7 +205,7 @@ func TestAdminRejectsInvalidChanges(t *testing.T) {
 			t.Errorf("%s of an unknown processor: %v", doing, err)
 		}
 		if err := refused("counts", " "); !errors.Is(err, tenure.ErrInvalidConfig) {
-			t.Errorf("%s by nobody: %v", doing, err)
+			t.Errorf("%s without a requester: %v", doing, err)
 		}
 	}
 	if err := m.Rebuild(ctx, "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {

@@ -174,7 +174,7 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 	b.ReportMetric(view.median()/bare.median(), "ratio")
 }
 
-// copyEvents writes a batch as it is.
+// copyEvents writes a batch unchanged.
 func copyEvents(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"filled"}, []string{"transaction_id", "position", "type", "tags", "data", "occurred_at"},
 		pgx.CopyFromSlice(len(batch), func(i int) ([]any, error) {

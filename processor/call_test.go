@@ -75,10 +75,10 @@ func TestHandlerIgnoringItsContextIsReported(t *testing.T) {
 	w.append(2)
 	w.await("the lag", func() bool { return w.lag("counts").Behind == 2 })
 	if s := w.show("counts"); !strings.Contains(s.LastError, "ignored the end of its context") || !s.Busy {
-		t.Errorf("while the handler goes on: %+v", s)
+		t.Errorf("while the handler continues: %+v", s)
 	}
 	if n := calls.Load(); n != 1 {
-		t.Errorf("%d calls while the first goes on", n)
+		t.Errorf("%d calls while the first continues", n)
 	}
 	close(release)
 	w.await("the events", func() bool { return len(w.numbers()) > 1 })

@@ -226,7 +226,7 @@ func TestReplayDeadLetters(t *testing.T) {
 				t.Errorf("replaying an unknown dead letter: %v", err)
 			}
 			if w.letters("counts")[0].Replay {
-				t.Error("a replay that was refused goes on")
+				t.Error("a replay that was refused continues")
 			}
 			trouble.Store("second")
 			n, err := m.Replay(t.Context(), "counts", nil, "ann")

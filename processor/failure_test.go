@@ -48,7 +48,7 @@ func TestPoisonEventIsMovedAfterOneAttempt(t *testing.T) {
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
 				attempts.Add(1)
-				return 0, fmt.Errorf("%w: nobody wants it", processor.ErrPoison)
+				return 0, fmt.Errorf("%w: no handler wants it", processor.ErrPoison)
 			}
 			for _, e := range batch {
 				taken.Store(taken.Load().(string) + string(e.Data))

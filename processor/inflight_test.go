@@ -202,7 +202,7 @@ func TestOutcomeOfCommitInFlightIsAwaited(t *testing.T) {
 				f.hold()
 			}()
 			pid := f.cutHeld()
-			f.await("somebody to wait for the outcome", func() bool { return f.blocks(pid) })
+			f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the handler was called %d times while the first commit was in flight", n)
 			}
@@ -252,7 +252,7 @@ func TestProgressInFlightIsCountedOnce(t *testing.T) {
 	f.hold()
 	close(first)
 	pid := f.cutHeld()
-	f.await("somebody to wait for the outcome", func() bool { return f.blocks(pid) })
+	f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 	f.free()
 	f.await("all events", func() bool { return f.show("sends").Processed >= 5 })
 	mu.Lock()
@@ -284,7 +284,7 @@ func TestReplayInFlightIsCountedOnce(t *testing.T) {
 	_, err := f.management().Replay(t.Context(), "counts", nil, "ann")
 	f.must(err)
 	pid := f.cutHeld()
-	f.await("somebody to wait for the outcome", func() bool { return f.blocks(pid) })
+	f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 	f.free()
 	f.append(2)
 	f.await("both events", func() bool { return slices.Contains(f.numbers(), 2) })

@@ -153,7 +153,7 @@ func TestHorizonShowsTransactionOfAnotherDatabase(t *testing.T) {
 	}
 	horizon := w.horizon()
 	if len(horizon.Holders) == 0 {
-		t.Fatal("nobody holds the horizon")
+		t.Fatal("no transaction holds the horizon")
 	}
 	holder := horizon.Holders[0]
 	if holder.PID != int(culprit.PgConn().PID()) || holder.Database != culprit.Config().Database || holder.Application != "report" ||

@@ -21,7 +21,7 @@ func TestPublisherSendsAgainAfterLostTerm(t *testing.T) {
 	config.Publish = func(ctx context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 		sent <- "first sends " + string(batch[0].Data)
 		select {
-		case <-again: // the process was stopped meanwhile
+		case <-again: // the process was stopped in between
 		case <-w.Context().Done():
 		}
 		return len(batch), context.Cause(ctx)

@@ -81,7 +81,7 @@ func TestNextLeaderTriesEventsOneAtATime(t *testing.T) {
 	w.group(w.node("b", tenure.Config{}), config)
 	w.await("the end", func() bool { return w.show("counts").Status == processor.Failed })
 	if first, second := <-sizes, <-sizes; first != 3 || second != 1 {
-		t.Errorf("the first leader tried %d events at once and the next one %d, want 3 and 1", first, second)
+		t.Errorf("the first leader tried %d events together and the next one %d, want 3 and 1", first, second)
 	}
 	if s := w.show("counts"); s.Failing == (processor.Cursor{}) {
 		t.Error("the event that was tried last is not shown as the one that fails")
@@ -159,7 +159,7 @@ func TestRetryPauseIgnoresInserts(t *testing.T) {
 		return s.NodeName == "second" && s.Led
 	})
 	w.append(21)
-	w.await("all news", func() bool { return w.show("counts").Behind >= 1 || attempts.Load() > 1 })
+	w.await("all new events", func() bool { return w.show("counts").Behind >= 1 || attempts.Load() > 1 })
 	if s := w.show("counts"); attempts.Load() != 1 || s.Errors != 1 {
 		t.Errorf("there were %d attempts, and %d were recorded", attempts.Load(), s.Errors)
 	}

@@ -31,7 +31,7 @@ func TestClockFiresInOrder(t *testing.T) {
 	}
 	clock.AfterFunc(3*time.Second, at("c", nil))
 	clock.AfterFunc(time.Second, at("a", func() {
-		clock.AfterFunc(time.Second, at("b", func() { clock.AfterFunc(0, at("at once", nil)) }))
+		clock.AfterFunc(time.Second, at("b", func() { clock.AfterFunc(0, at("without delay", nil)) }))
 	}))
 	clock.AfterFunc(3*time.Second, at("d", nil))
 	clock.AfterFunc(time.Hour, at("never", nil))
@@ -45,7 +45,7 @@ func TestClockFiresInOrder(t *testing.T) {
 		t.Errorf("before any time has passed: %q", fired)
 	}
 	clock.Advance(3 * time.Second)
-	want := []string{"a at 1s", "b at 2s", "at once at 2s", "c at 3s", "d at 3s"}
+	want := []string{"a at 1s", "b at 2s", "without delay at 2s", "c at 3s", "d at 3s"}
 	if !slices.Equal(fired, want) {
 		t.Errorf("fired %q, want %q", fired, want)
 	}
@@ -71,7 +71,7 @@ func TestStopReportsCallThatWasMade(t *testing.T) {
 		t.Error("stop claims to have prevented a call that was made")
 	}
 	if clock.AfterFunc(-1, func() {})() {
-		t.Error("stop claims to have prevented a call that is made at once")
+		t.Error("stop claims to have prevented a call that is made immediately")
 	}
 	clock.Advance(0)
 }
@@ -108,7 +108,7 @@ func stepped(t *testing.T, db *tenuretest.Database, clock *tenuretest.Clock, rol
 	return election, term
 }
 
-// However far the clock moves at once, no heartbeat is missed.
+// However far the clock moves in one step, no heartbeat is missed.
 func TestAdvanceLetsHeartbeatsThrough(t *testing.T) {
 	t.Parallel()
 	clock := tenuretest.NewClock()
@@ -119,7 +119,7 @@ func TestAdvanceLetsHeartbeatsThrough(t *testing.T) {
 		clock.Advance(10 * time.Minute)
 	}
 	if !first.Valid() || !second.Valid() {
-		t.Fatal("a term has ended although nobody was silent")
+		t.Fatal("a term has ended although no node was silent")
 	}
 	if left := first.Remaining(); left < lease/2 || left > lease {
 		t.Errorf("trust for %v, want most of %v", left, lease)
@@ -133,7 +133,7 @@ func TestAdvanceLetsHeartbeatsThrough(t *testing.T) {
 	}
 }
 
-// Advance waits for what a session does about news.
+// Advance waits for what a session does after a notification.
 func TestAdvanceLetsNewsThrough(t *testing.T) {
 	t.Parallel()
 	clock, role := tenuretest.NewClock(), tenure.NamedRole("r")

@@ -97,7 +97,7 @@ func TestObserveReportsLeaders(t *testing.T) {
 			t.Errorf("got %+v, want that a leads", change)
 		}
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the observer learned of the changes after %v, want at once", took)
+			t.Errorf("the observer learned of the changes after %v, want immediately", took)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func connect(t *testing.T, db *tenuretest.Database) tenure.Session {
 	return s
 }
 
-// News does not reach a silent session before its silence ends.
+// A notification does not reach a silent session before its silence ends.
 func TestSilenceKeepsNewsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")

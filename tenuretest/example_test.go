@@ -46,7 +46,7 @@ func ExampleDatabase() {
 	// error: <nil>
 }
 
-// Without a bubble, a test moves a clock of its own: here past the moment at
+// Without a bubble, a test moves its own clock: here past the moment at
 // which a leader that gets no answers stops believing in its term.
 func ExampleClock() {
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func ExampleClock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	clock.Advance(time.Hour) // heartbeats are sent meanwhile
+	clock.Advance(time.Hour) // heartbeats are sent in that time
 	fmt.Println("after an hour:", election.IsLeader())
 
 	db.Silence(role)

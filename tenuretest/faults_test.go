@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// atOnce is the bound on what follows a change at once. The bubble's time
+// atOnce is the bound on what follows a change immediately. The bubble's time
 // passes only while all goroutines wait.
 const atOnce = time.Millisecond
 
@@ -37,7 +37,7 @@ func TestOccupiedRoleIsLedAfterVacate(t *testing.T) {
 		if term := a.leadsWithin(atOnce); term.Number() <= leader.Term {
 			t.Errorf("term %d follows the stranger's, %d", term.Number(), leader.Term)
 		}
-		db.Vacate(role) // not the stranger's any more
+		db.Vacate(role) // no longer the stranger's
 		a.leads()
 		db.Vacate(tenure.NamedRole("unknown"))
 	})

@@ -38,7 +38,7 @@ func campaign(t *testing.T, db tenure.Backend, name string, role tenure.Role, cf
 	return candidate{t: t}.join(node, role)
 }
 
-// join makes a node stand for a role.
+// join makes a node campaign for a role.
 func (c candidate) join(node *tenure.Node, role tenure.Role) candidate {
 	c.t.Helper()
 	election, err := node.Election(role)

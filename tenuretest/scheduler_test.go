@@ -47,7 +47,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	})
 }
 
-// startScheduler runs a scheduler on a node of its own until the test ends. It
+// startScheduler runs a scheduler on its own node until the test ends. It
 // returns when the scheduler leads or stands by.
 func startScheduler(t *testing.T, db tenure.Backend, name string, job Job) *tenure.Election {
 	t.Helper()

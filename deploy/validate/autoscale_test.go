@@ -180,7 +180,7 @@ func faultsOfAutoscaler(a *autoscaling.HorizontalPodAutoscaler, others []meta.Ob
 		case metric.Pods.Target.Type != autoscaling.AverageValueMetricType || metric.Pods.Target.AverageValue.IsZero():
 			faults = append(faults, metric.Pods.Metric.Name+" has no average to aim at")
 		case !isAdapted(metric.Pods.Metric.Name, others):
-			faults = append(faults, "the adapter does not tell "+metric.Pods.Metric.Name)
+			faults = append(faults, "the adapter does not serve "+metric.Pods.Metric.Name)
 		}
 	}
 	if len(a.Spec.Metrics) == 0 {
@@ -204,7 +204,7 @@ type adapterRules struct {
 
 var seriesName = regexp.MustCompile(`__name__=~"([^"]*)"`)
 
-// isAdapted reports whether the adapter's rules tell a metric of pods.
+// isAdapted reports whether the adapter's rules serve a metric of pods.
 func isAdapted(metric string, others []meta.Object) bool {
 	for _, object := range others {
 		config, ok := object.(*core.ConfigMap)

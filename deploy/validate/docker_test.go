@@ -50,8 +50,8 @@ func readRecipe(t *testing.T) []instruction {
 	return all
 }
 
-// last returns what follows the last instruction of a kind in the last stage, in
-// which whoever runs the image lives.
+// last returns what follows the last instruction of a kind in the last stage,
+// in which the image runs.
 func last(recipe []instruction, word string) string {
 	found := ""
 	for _, i := range recipe {

@@ -243,7 +243,7 @@ func probesOf(container *core.Container) []*core.Probe {
 func checkNode(t *testing.T, container *core.Container, shared bool) {
 	t.Helper()
 	if container.LivenessProbe == nil {
-		t.Errorf("%s: nobody sees when it hangs", container.Name)
+		t.Errorf("%s: nothing detects that it hangs", container.Name)
 	}
 	variables := map[string]*core.EnvVarSource{}
 	for _, variable := range container.Env {

@@ -122,7 +122,7 @@ func (c *checker) count(leading int) {
 	if c.both.IsZero() {
 		c.both = time.Now()
 		if !c.excused {
-			c.t.Errorf("Invariant 1: %d nodes trust their terms at once", leading)
+			c.t.Errorf("Invariant 1: %d nodes trust their terms at the same time", leading)
 		}
 	}
 	c.overlap = max(c.overlap, time.Since(c.both), time.Millisecond)

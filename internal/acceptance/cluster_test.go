@@ -367,7 +367,7 @@ func (d *deaths) report(t *testing.T, slowest time.Duration) {
 	defer d.mu.Unlock()
 	t.Logf("all members agreed after at most %v", slowest.Round(time.Millisecond))
 	if len(d.took)+len(d.amid) == 0 {
-		t.Error("nobody has seen a death")
+		t.Error("no node has seen a death")
 	}
 	t.Logf("%d processes were killed", len(d.killed))
 	for _, kind := range []struct {

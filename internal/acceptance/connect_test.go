@@ -61,7 +61,7 @@ func TestPrimaryIsFoundAmongSeveralHosts(t *testing.T) {
 // What cannot be opened says why, and never a secret.
 func TestOpenReportsCauseWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	const secret = "nobody should read this"
+	const secret = "no log may show this"
 	server := guarded(t, "something else")
 	for name, test := range map[string]struct {
 		dsn  string
@@ -72,8 +72,8 @@ func TestOpenReportsCauseWithoutSecrets(t *testing.T) {
 			fmt.Sprintf("postgres://node:%s@%s/postgres?sslmode=disable", strings.ReplaceAll(secret, " ", "%20"), address(server)),
 			tenure.ErrConnection, "28P01",
 		},
-		"database missing": {server.DSNFor("postgres", "nowhere"), tenure.ErrConnection, "3D000"},
-		"nobody listens":   {"postgres://postgres@127.0.0.1:1/postgres?sslmode=disable", tenure.ErrConnection, "refused"},
+		"database missing":  {server.DSNFor("postgres", "nowhere"), tenure.ErrConnection, "3D000"},
+		"no server listens": {"postgres://postgres@127.0.0.1:1/postgres?sslmode=disable", tenure.ErrConnection, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// recovery is how long after the server answers again somebody leads, beside
+// recovery is how long after the server answers again a node leads, beside
 // what the protocol waits for.
 const recovery = 2500 * time.Millisecond
 
@@ -38,7 +38,7 @@ func crash(t *testing.T, server *pgtest.Server) (answered time.Time) {
 	return time.Now()
 }
 
-// reunited is how long after all nodes are back somebody leads.
+// reunited is how long after all nodes are back a node leads.
 const reunited = 500 * time.Millisecond
 
 // sinceAllAreBack is how long after the last node had opened its session the last
@@ -57,14 +57,14 @@ func (c *cluster) epoch() string {
 }
 
 func TestRoleIsLedAgainAfterServerCrash(t *testing.T) {
-	t.Run("the leader takes the role again at once", func(t *testing.T) {
+	t.Run("the leader takes the role again immediately", func(t *testing.T) {
 		t.Parallel()
 		server, c := newServer(t, pgtest.Options{})
 		c.config.Lease = 5 * lease // that is not waited for
 		leader := c.join("leader")
 		first := leader.leads()
 		before := c.epoch()
-		// The begin of a role's first term must not be lost: without its row nobody can
+		// The begin of a role's first term must not be lost: without its row no node can
 		// know that the leader is back, and the next term waits for the whole lease.
 		execute(t, server.Conn(t), "CHECKPOINT")
 		answered := crash(t, server)
@@ -176,7 +176,7 @@ func TestTerminatedSessionIsReplaced(t *testing.T) {
 			giveBack(t, near, far)
 		}
 		overlap := measured()
-		t.Logf("with news delayed by %v, two nodes trusted their terms for %v at most", delay, overlap)
+		t.Logf("with notifications delayed by %v, two nodes trusted their terms for %v at most", delay, overlap)
 		if overlap > delay+slack/2 {
 			t.Errorf("the overlap of %v is longer than the delay explains", overlap)
 		}
@@ -227,7 +227,7 @@ func TestReconnectedLeaderRecordsVacancy(t *testing.T) {
 	alone.wire.Resume()
 	next := alone.leads()
 	if next.Number() <= first.Number() || next.PrecedingVacancy() < away-slack || next.PrecedingVacancy() > time.Since(since) {
-		t.Errorf("term %d began after nobody had led for %v; want one after term %d, after %v", next.Number(), next.PrecedingVacancy(), first.Number(), away)
+		t.Errorf("term %d began after no node had led for %v; want one after term %d, after %v", next.Number(), next.PrecedingVacancy(), first.Number(), away)
 	}
 	c.agree(seen)
 }

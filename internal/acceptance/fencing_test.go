@@ -39,7 +39,7 @@ func TestTransactionOfStoppedLeaderDoesNotCommit(t *testing.T) {
 			if term.Number() <= writing.Term {
 				t.Errorf("Invariant 2: term %d came after term %d", term.Number(), writing.Term)
 			}
-			old.say("go on")
+			old.say("continue")
 			resumed := time.Now()
 			old.signal(sandbox.ResumeSignal)
 
@@ -105,7 +105,7 @@ func TestFencedTransactionsAndHeartbeatsDoNotBlockEachOther(t *testing.T) {
 }
 
 // The lock timeout may be as short as the fence timeout: an attempt lasts until
-// the transactions are ended that delay it, so somebody leads.
+// the transactions are ended that delay it, so a node leads.
 func TestRoleIsLedWithShortestLockTimeout(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

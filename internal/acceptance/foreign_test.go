@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// Somebody else's statements on the leader's own session, as a pooler or a
+// Statements of another program on the leader's own session, as a pooler or a
 // library with a borrowed connection would run them.
 func TestInterferenceWithSessionIsDetected(t *testing.T) {
 	const (

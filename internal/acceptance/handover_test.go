@@ -161,7 +161,7 @@ func TestEndOfTermIsRecordedBeforeUnlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := value[int](t, reader, held, from.Name(), owner); n != 0 {
-			t.Errorf("%s still holds %d locks when others are told that it resigned", from.Name(), n)
+			t.Errorf("%s still holds %d locks when others learn that it resigned", from.Name(), n)
 		}
 		if err := <-done; err != nil {
 			t.Fatal(err)

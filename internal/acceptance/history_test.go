@@ -150,7 +150,7 @@ func (c *cluster) agree(o *observer) {
 		}
 		last := terms[next-1]
 		if last.Ended.IsZero() {
-			c.t.Errorf("term %d is told to go on; its lock was freed at %v", last.Term, h.gone)
+			c.t.Errorf("term %d is said to continue; its lock was freed at %v", last.Term, h.gone)
 			continue
 		}
 		early, late := max(h.to.Sub(last.Ended), 0), max(last.Ended.Sub(h.gone), 0)
@@ -165,21 +165,21 @@ func (c *cluster) agree(o *observer) {
 				c.t.Logf("seen: %+v", h)
 			}
 			for _, term := range terms[max(next-3, 0):min(next+2, len(terms))] {
-				c.t.Logf("told: %+v", term)
+				c.t.Logf("recorded: %+v", term)
 			}
-			c.t.Errorf("term %d is told to have ended (%s) at %v; its lock was freed between %v and %v (hold %d of %d)",
+			c.t.Errorf("term %d is recorded as ended (%s) at %v; its lock was freed between %v and %v (hold %d of %d)",
 				last.Term, last.Reason, last.Ended, h.to, h.gone, i, len(holds))
 		}
 	}
-	// Before the first term of all nobody knows a vacancy; that of every other fits
+	// Before the first term of all no vacancy is known; that of every other fits
 	// the end of the one before, so that none is missing.
 	if len(terms) > 0 && terms[0].PrecedingVacancy >= 0 {
-		c.t.Errorf("the first term that is told, %d, began after a vacancy of %v", terms[0].Term, terms[0].PrecedingVacancy)
+		c.t.Errorf("the first recorded term, %d, began after a vacancy of %v", terms[0].Term, terms[0].PrecedingVacancy)
 	}
 	for i := 1; i < len(terms); i++ {
 		before, after := terms[i-1], terms[i]
 		if vacant := after.Began.Sub(before.Ended); (after.PrecedingVacancy - vacant).Abs() > time.Millisecond {
-			c.t.Errorf("before term %d the role is told to have been vacant for %v; its times tell %v", after.Term, after.PrecedingVacancy, vacant)
+			c.t.Errorf("before term %d the role is recorded as vacant for %v; its times show %v", after.Term, after.PrecedingVacancy, vacant)
 		}
 		switch {
 		case before.Ended.IsZero() || before.Reason == "":
@@ -200,12 +200,12 @@ func (c *cluster) agree(o *observer) {
 		if t.Began.After(o.since) && lasted && !slices.ContainsFunc(holds, func(h hold) bool {
 			return !t.Began.Before(h.free) && (h.gone.IsZero() || !t.Began.After(h.gone))
 		}) {
-			c.t.Errorf("term %d is told to have begun at %v, when the lock was not seen held", t.Term, t.Began)
+			c.t.Errorf("term %d is recorded to have begun at %v, when the lock was not seen held", t.Term, t.Began)
 		}
 	}
 	for _, led := range c.checks.terms() {
 		if told[led.Number()] != led.NodeID() {
-			c.t.Errorf("term %d of %v is told to be of %v", led.Number(), led.NodeID(), told[led.Number()])
+			c.t.Errorf("term %d of %v is recorded for %v", led.Number(), led.NodeID(), told[led.Number()])
 		}
 	}
 	c.t.Logf("%d terms, %d times that the lock was seen held; %v", len(terms), len(holds), reasons)

@@ -194,7 +194,7 @@ func causeOfEnd(t *testing.T, term *tenure.Term) error {
 	return context.Cause(term.Context())
 }
 
-// someoneElse waits until another term than this is led by anybody.
+// someoneElse waits until any node leads in another term than this.
 func (c *cluster) someoneElse(last int64, members ...*member) (*member, *tenure.Term) {
 	c.t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -44,7 +44,7 @@ func TestHandlerOfStoppedLeaderChangesNothing(t *testing.T) {
 	if took := time.Since(stopped); took > lease+margin+slack {
 		t.Errorf("the event was applied after %v", took)
 	}
-	old.say("go on")
+	old.say("continue")
 	old.signal(sandbox.ResumeSignal)
 	written := old.await("written", stopped)
 	if written.Error == fmt.Sprint(error(nil)) {
@@ -59,7 +59,7 @@ func TestHandlerOfStoppedLeaderChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := old.await("writing", time.Unix(0, written.At))
-	old.say("go on")
+	old.say("continue")
 	old.await("written", time.Unix(0, again.At))
 	eventually(t, admin, "SELECT count(*) = 3 FROM "+table)
 	const applied = "SELECT string_agg(concat(node, ' ', stream, ' ', in_stream), ', ' ORDER BY number) FROM "

@@ -124,7 +124,7 @@ func (p *projection) leader(last int64) (int64, int) {
 			return term, i
 		}
 	}
-	p.t.Fatalf("nobody is called %s", name)
+	p.t.Fatalf("no node is called %s", name)
 	return 0, 0
 }
 

@@ -155,7 +155,7 @@ func TestPromotedSynchronousStandbyEndsTrust(t *testing.T) {
 	}
 }
 
-// An old primary that nobody stops, and whose synchronous standby was promoted, looks
+// An old primary that no operator stops, and whose synchronous standby was promoted, looks
 // like a primary and commits nothing. A node that names it first leaves it.
 func TestNodeLeavesOrphanedPrimary(t *testing.T) {
 	pgtest.Long(t)

@@ -43,7 +43,7 @@ func TestLeaderBehindHAProxyLosesRoleWithProxy(t *testing.T) {
 		rival.leadsWithin(0, since)
 		ended(t, term)
 		if overlap := measured(); overlap > slack/4 {
-			t.Errorf("Invariant 1: two nodes trusted their terms for %v; both hear of the death of the proxy at once", overlap)
+			t.Errorf("Invariant 1: two nodes trusted their terms for %v; both learn of the death of the proxy at the same time", overlap)
 		}
 		relay.Start(t)
 		giveBack(t, rival, leader)

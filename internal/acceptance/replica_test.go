@@ -14,7 +14,7 @@ import (
 )
 
 // A replica that has missed the last terms is promoted: it knows neither their
-// numbers nor that anybody leads.
+// numbers nor that any node leads.
 func TestTermNumbersIncreaseAfterFailoverToLaggingReplica(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestUserDefaultsDoNotChangeElections(t *testing.T) {
 	eventually(t, admin, // longer than any of the timeouts
 		"SELECT acquired_at < clock_timestamp() - interval '1.5 s' FROM "+c.quoted("terms")+" WHERE role = $1", role)
 	if !term.Valid() {
-		t.Error("the first term ended by itself")
+		t.Error("the first term ended on its own")
 	}
 	for range 3 {
 		from, to := one, two

@@ -126,7 +126,7 @@ func TestSharedRolesAreTakenOverWithoutPolling(t *testing.T) {
 	if connections != 2*processes {
 		t.Errorf("%d processes have %d connections", processes, connections)
 	}
-	t.Logf("connections: %d, and %d for questions that close by themselves", connections, others)
+	t.Logf("connections: %d, and %d for questions that close on their own", connections, others)
 	s.awaitRest()
 	before := s.statements()
 	<-time.After(rest)
@@ -180,12 +180,12 @@ func (s *shared) reportMoves(joiner *process, share int, bound time.Duration) {
 		}
 		all = append(all, time.Duration(*ms*float64(time.Millisecond)))
 	}
-	s.t.Logf("moved to %s: led by nobody: %s", joiner.Name, describe(all))
+	s.t.Logf("moved to %s: without a leader: %s", joiner.Name, describe(all))
 	if len(all) != share {
 		s.t.Errorf("%d roles moved; the share is %d", len(all), share)
 	}
 	if p99 := percentile(all, 99); p99 > bound {
-		s.t.Errorf("roles that moved were led by nobody for %v (p99)", p99)
+		s.t.Errorf("roles that moved had no leader for %v (p99)", p99)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// wire is a connection through a proxy, seen from both ends, with bytes that are
-// nobody's protocol.
+// wire is a connection through a proxy, seen from both ends, with bytes that
+// belong to no protocol.
 type wire struct {
 	client, server *net.TCPConn
 	conn           *faultwire.Conn

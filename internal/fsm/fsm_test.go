@@ -117,8 +117,8 @@ func expected(t *testing.T, from State, input Input, policy Policy) (State, []Ac
 	return to, actions, true
 }
 
-// stopping is what becomes of actions on the way into Stopped: nothing is begun
-// any more, the connection is closed, and on_stopped comes last.
+// stopping is what becomes of actions on the way into Stopped: no action is begun,
+// the connection is closed, and on_stopped comes last.
 func stopping(actions []Action) []Action {
 	actions = slices.DeleteFunc(actions, func(a Action) bool {
 		return slices.Contains([]Action{Reconnect, ScheduleAttempt, ComputeBackoff, CloseConnection, EmitStopped}, a)

@@ -47,7 +47,7 @@ func TestHostsAcceptsOwnNamesOnly(t *testing.T) {
 	}
 }
 
-// TestClientIsTheAddressBehindTrustedProxies: clients are told apart by address, and of IPv6 by network.
+// TestClientIsTheAddressBehindTrustedProxies: clients are distinguished by address, and of IPv6 by network.
 func TestClientIsTheAddressBehindTrustedProxies(t *testing.T) {
 	t.Parallel()
 	proxies := Proxies{netip.MustParsePrefix("192.0.2.0/24")}

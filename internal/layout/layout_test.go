@@ -20,7 +20,7 @@ const (
 	maxLines = 500
 )
 
-// layers are the packages from the bottom up, by folder; a folder stands for
+// layers are the packages from the bottom up, by folder; a folder represents
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
@@ -46,7 +46,7 @@ var forTests = []string{
 	"internal/interruption", "internal/managed", "internal/matrix", "internal/mutants", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
 }
 
-// rootMayImport is all that the root package may import besides the standard
+// rootMayImport is all that the root package may import in addition to the standard
 // library: no database driver, above all.
 var rootMayImport = []string{
 	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/internal/preference", module + "/internal/wakeup", module + "/clocks", module + "/retry",

@@ -25,7 +25,7 @@ func TestModulesCanBeInstalled(t *testing.T) {
 	for _, file := range filesNamed(t, "go.mod") {
 		text := readFile(t, file)
 		if found := ownReplacement.FindString(text); found != "" {
-			t.Errorf("%s: nobody could install a module with %q", file, strings.TrimSpace(found))
+			t.Errorf("%s: no user could install a module with %q", file, strings.TrimSpace(found))
 		}
 		for _, found := range ownRequirement.FindAllStringSubmatch(text, -1) {
 			versions[found[1]] = true

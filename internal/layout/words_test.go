@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -93,6 +94,33 @@ func proseOf(t *testing.T, code string) []prose {
 	return found
 }
 
+// scriptProse matches the comments and the texts of files in other languages, by extension.
+var scriptProse = map[string]*regexp.Regexp{
+	".js":   regexp.MustCompile(`(?s)//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|` + "`(?:\\\\.|[^`\\\\])*`"),
+	".sql":  regexp.MustCompile(`(?s)--[^\n]*(?:\n[ \t]*--[^\n]*)*|/\*.*?\*/|'(?:''|[^'])*'`),
+	".css":  regexp.MustCompile(`(?s)/\*.*?\*/`),
+	".html": regexp.MustCompile(`(?s).+`),
+}
+
+// commentedLine matches the beginning of a further line of comment.
+var commentedLine = regexp.MustCompile(`\n[ \t]*(?://|--)`)
+
+// proseOfScript returns the comments of a file, and its texts of several words.
+func proseOfScript(code string, pattern *regexp.Regexp) []prose {
+	var found []prose
+	for _, at := range pattern.FindAllStringIndex(code, -1) {
+		text := code[at[0]:at[1]]
+		if strings.ContainsAny(text[:1], "\"'`") {
+			text = text[1 : len(text)-1]
+			if !strings.Contains(text, " ") {
+				continue
+			}
+		}
+		found = append(found, prose{1 + strings.Count(code[:at[0]], "\n"), commentedLine.ReplaceAllString(text, "\n")})
+	}
+	return found
+}
+
 // isMutation reports whether a node is code that a mutant replaces or inserts.
 func isMutation(n ast.Node) bool {
 	pair, ok := n.(*ast.KeyValueExpr)
@@ -110,17 +138,31 @@ func TestTextsAvoidListedWords(t *testing.T) {
 	}
 	read := 0
 	for _, s := range readSources(t) {
-		if s.isTest() {
+		name := filepath.Join(s.folder, s.name)
+		if s.name == "words_test.go" { // it contains the words
 			continue
 		}
-		name := filepath.Join(s.folder, s.name)
 		for _, p := range proseOf(t, readPage(t, name)) {
 			read++
 			found = append(found, p.faults(name)...)
 		}
 	}
-	if read < 1000 {
-		t.Fatalf("only %d comments and literals were found: the test looks in the wrong place", read)
+	if read < 10_000 {
+		t.Fatalf("only %d comments and literals of Go were found: the test looks in the wrong place", read)
+	}
+	for extension, pattern := range scriptProse {
+		read := 0
+		walk(t, extension, func(path string) error {
+			code, err := os.ReadFile(path)
+			for _, p := range proseOfScript(string(code), pattern) {
+				read++
+				found = append(found, p.faults(path)...)
+			}
+			return err
+		})
+		if read == 0 {
+			t.Errorf("no comment or text was found in files that end in %s: the test looks in the wrong place", extension)
+		}
 	}
 	slices.Sort(found)
 	for _, fault := range found {
@@ -167,6 +209,28 @@ func TestAvoidedWordsAreFound(t *testing.T) {
 		}
 		if got := strings.Join(found, "; "); !strings.Contains(got, test.want) || (test.want == "") != (got == "") || len(found) > 1 {
 			t.Errorf("%s: got %q, want one fault %q", name, got, test.want)
+		}
+	}
+	for name, test := range map[string]struct {
+		extension, code string
+		want            string
+	}{
+		"comment in JavaScript":          {".js", "x = 1;\n// It goes\n  // on.\n", `a:2: "goes\non": write continue, take over`},
+		"block of comment in JavaScript": {".js", "/* one\n told */", `a:2: "told": write report, notify, show, distinguish`},
+		"text in JavaScript":             {".js", "x = \"it's told\"", `a:1: "told": write report, notify, show, distinguish`},
+		"template in JavaScript":         {".js", "x = `was\n${a()} told`", `a:2: "told": write report, notify, show, distinguish`},
+		"name in JavaScript":             {".js", "told('told')", ""},
+		"comment in SQL":                 {".sql", "SELECT told;\n-- any\n-- more\n", `a:2: "any\n more": write no longer`},
+		"text in SQL":                    {".sql", "RAISE EXCEPTION 'it was ''told'' twice'", `a:1: "told": write report, notify, show, distinguish`},
+		"comment in a style sheet":       {".css", "a { b: c }\n/* as it is */", `a:2: "as it is": write unchanged`},
+		"text of a page":                 {".html", "<p>\nmeanwhile</p>", `a:2: "meanwhile": write when it happens`},
+	} {
+		var found []string
+		for _, p := range proseOfScript(test.code, scriptProse[test.extension]) {
+			found = append(found, p.faults("a")...)
+		}
+		if got := strings.Join(found, "; "); strings.ReplaceAll(got, `\n `, `\n`) != strings.ReplaceAll(test.want, `\n `, `\n`) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

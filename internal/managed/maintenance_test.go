@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The service restarts the server again and again. Each time the nodes return by
-// themselves, and the next leader begins within the documented wait.
+// The service restarts the server again and again. Each time the nodes return on
+// their own, and the next leader begins within the documented wait.
 func TestNodesReturnAfterMaintenance(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, pgtest.Options{Durable: true})

@@ -105,7 +105,7 @@ func TestSessionsSurvivePasswordRotation(t *testing.T) {
 	}
 }
 
-// rewrite replaces a file at once, as tools that rotate secrets do.
+// rewrite replaces a file in one step, as tools that rotate secrets do.
 func (s *site) rewrite(file, content string) {
 	s.Helper()
 	if err := os.WriteFile(file+".new", []byte(content), 0o600); err != nil {

@@ -141,7 +141,7 @@ func TestRed(t *testing.T) { t.Error("always") }
 	return folder
 }
 
-// TestVerdictsAreDistinct: each thing that can become of a mutant is told from the others,
+// TestVerdictsAreDistinct: each verdict on a mutant differs from the others,
 // and the source stays as it was.
 func TestVerdictsAreDistinct(t *testing.T) {
 	t.Setenv("GOWORK", "off")

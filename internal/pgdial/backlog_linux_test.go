@@ -8,7 +8,7 @@ import (
 )
 
 // fullBacklog returns an address on which the system drops every SYN: it listens,
-// nobody accepts, and its queue is full.
+// no process accepts, and its queue is full.
 func fullBacklog(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

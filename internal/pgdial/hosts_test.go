@@ -49,7 +49,7 @@ func TestHungHostIsPassed(t *testing.T) {
 	}
 }
 
-// One that hangs and has nobody beside it is given up at the bound.
+// One that hangs and has no other beside it is given up at the bound.
 func TestHungHostAloneIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, hung := range hungHosts() {
@@ -100,7 +100,7 @@ func hungHosts() map[string]func(*testing.T) string {
 	}
 }
 
-// hungName is a host name whose resolution does not end by itself.
+// hungName is a host name whose resolution does not end on its own.
 const hungName = "hung.invalid"
 
 // welcome lets a client in.
@@ -210,8 +210,8 @@ func recorded(config *pgx.ConnConfig) func() []string {
 	}
 }
 
-// The host that was the primary is tried first, until it is not the primary any
-// more.
+// The host that was the primary is tried first, until it is no longer the
+// primary.
 func TestPrimaryIsRemembered(t *testing.T) {
 	t.Parallel()
 	old := pgtest.Start(t, pgtest.Options{})

@@ -57,7 +57,7 @@ var hostile = map[string]string{
 	IncarnationSetting:                    "13",
 }
 
-// Each row of the table holds on every connection that it names, whoever set the
+// Each row of the table holds on every connection that it names, whatever set the
 // parameter to something else: the role, the database, or the connection string.
 func TestSettingsHoldOnEveryConnection(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func TestCloseEndsWhatRunsAndRemovesTheDirectory(t *testing.T) {
 		<-process.Done()
 	}
 	if err := process.Failure(); !strings.Contains(err.Error(), "killed") {
-		t.Errorf("it ended by itself: %v", err)
+		t.Errorf("it ended on its own: %v", err)
 	}
 	if _, err := os.Stat(sandbox.Directory); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left: %v", sandbox.Directory, err)
@@ -159,7 +159,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestTemplateIsKeptForOtherProcesses: each sandbox stands for a process.
+// TestTemplateIsKeptForOtherProcesses: each sandbox represents a process.
 func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 	KeepTemplates()
 	t.Cleanup(func() { keepsTemplates.Store(false) })
@@ -194,7 +194,7 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 		}
 	}
 	var group sync.WaitGroup
-	for range 4 { // all at once: each may make one, and one is kept
+	for range 4 { // all together: each may make one, and one is kept
 		sandbox := newSandbox(t)
 		group.Go(func() { copyTemplate(sandbox, program) })
 	}
@@ -205,7 +205,7 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 		t.Error("a template was made although one is kept")
 	}
 
-	// A new release of the program has files of its own.
+	// A new release of the program has its own files.
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(program, later, later); err != nil {
 		t.Fatal(err)

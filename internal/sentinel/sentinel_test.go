@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// ancestry lists, for each sentinel, everything it must match besides itself.
+// ancestry lists, for each sentinel, everything it must match in addition to itself.
 var ancestry = map[error][]error{
 	tenure.ErrTenure:           nil,
 	tenure.ErrConnection:       {tenure.ErrTenure},
@@ -119,7 +119,7 @@ func TestEverySentinelIsTested(t *testing.T) {
 func TestIsFindsOnlySentinels(t *testing.T) {
 	t.Parallel()
 	if !sentinel.Is(tenure.ErrHeld) || sentinel.Is(fmt.Errorf("wrapped: %w", tenure.ErrHeld)) || sentinel.Is(tenure.Done) {
-		t.Error("Is does not tell sentinels from other errors")
+		t.Error("Is does not distinguish sentinels from other errors")
 	}
 	if errors.Is(tenure.Done, tenure.ErrTenure) {
 		t.Error("Done matches ErrTenure")

@@ -47,12 +47,12 @@ func TestTimersOfPausedProcessFireWhenItResumes(t *testing.T) {
 			t.Error("a timer fired while the process stood still")
 		}
 		if passed := m.clock.Now().Mono - before.Mono; passed != 3*time.Second {
-			t.Errorf("the clock of a paused process went on by %v, want 3s", passed)
+			t.Errorf("the clock of a paused process advanced by %v, want 3s", passed)
 		}
 		do(m.process.resume)
 		time.Sleep(time.Millisecond)
 		if !rang() {
-			t.Error("an overdue timer did not fire when the process went on")
+			t.Error("an overdue timer did not fire when the process resumed")
 		}
 	})
 }

@@ -64,7 +64,7 @@ func fault(h *record.History, kind string, node int, from, to int64) {
 
 func TestGoodHistoriesPass(t *testing.T) {
 	for name, change := range map[string]func(*record.History){
-		"as it is": func(*record.History) {},
+		"unchanged": func(*record.History) {},
 		"a write without an answer is in the ledger": func(h *record.History) {
 			h.Writes = slices.Delete(h.Writes, 14, 15)
 		},

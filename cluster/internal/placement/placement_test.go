@@ -60,7 +60,7 @@ func moves(before, after map[string]uuid.UUID) map[string][2]uuid.UUID {
 var zones = []string{"eu", "us", "ap"}
 
 // draw draws an input: with labels, some roles require some; with preferences, some
-// prefer some. Roles may be held by anybody.
+// prefer some. Any node may hold roles.
 func draw(t *rapid.T, labels, weights, preferences bool) Input {
 	var q Input
 	q.Nodes = equalNodes(rapid.IntRange(0, 6).Draw(t, "nodes"))

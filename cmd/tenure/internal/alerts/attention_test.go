@@ -11,7 +11,7 @@ import (
 )
 
 // TestSilencedAlertIsSentWhenSilenceEnds: an alert that is silenced fires, is recorded with
-// who silenced it, and notifies nobody until an operator ends the silence.
+// who silenced it, and notifies no one until an operator ends the silence.
 func TestSilencedAlertIsSentWhenSilenceEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,7 +71,7 @@ WHERE kind = 'alert'`)
 }
 
 // TestAlertSilencedUntilItEndsIsNotSent: an alert that begins and ends within a silence
-// notifies nobody.
+// notifies no one.
 func TestAlertSilencedUntilItEndsIsNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

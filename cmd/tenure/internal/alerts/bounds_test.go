@@ -53,7 +53,7 @@ func TestOversizedRulesAreRejected(t *testing.T) {
 }
 
 // TestExpensiveRulesFailAlone: rules that pass where they are read and take too much where
-// they are evaluated, or that somebody wrote by SQL, fail with a reason. The process
+// they are evaluated, or that an operator wrote by SQL, fail with a reason. The process
 // stays small, and other rules are evaluated.
 func TestExpensiveRulesFailAlone(t *testing.T) {
 	store, now := measured(10_000, 30)

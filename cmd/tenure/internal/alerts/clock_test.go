@@ -38,7 +38,7 @@ func TestRoundsAreSteady(t *testing.T) {
 			t.Errorf("step %d: the error is %v", i, err)
 		}
 		if i < 6 && c.isToCome(after(step.now+3600), after(step.local)) {
-			t.Errorf("step %d: a sample of a clock that went on is to come", i)
+			t.Errorf("step %d: a sample of an advanced clock is to come", i)
 		}
 		if !c.steady.Equal(after(step.steady)) {
 			t.Errorf("step %d: it is steady since %v", i, c.steady)

@@ -36,7 +36,7 @@ func (w *world) sender(n *notifiers.Notifier) *sender {
 }
 
 // TestEndBehindRetriedBeginningIsNotPolled: while the beginning of an alert waits to be tried again, its
-// end, which waits behind it, keeps nobody busy.
+// end, which waits behind it, keeps no sender busy.
 func TestEndBehindRetriedBeginningIsNotPolled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

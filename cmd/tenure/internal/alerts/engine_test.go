@@ -103,7 +103,7 @@ func TestNextLeaderContinuesFor(t *testing.T) {
 		t.Errorf("it was active at %v and then %v, and fired at %v", active, again, fired)
 	}
 	if term := value[int64](w, `SELECT term FROM {alert_notifications}`); term < 2 {
-		t.Errorf("it was told in the term %d", term)
+		t.Errorf("it was sent in the term %d", term)
 	}
 	w.start("c", Config{Rules: []Rule{}})
 	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
@@ -158,7 +158,7 @@ func TestNotificationsAreRetriedDuringOutage(t *testing.T) {
 	w.exec(`UPDATE {alert_notifications}
 		SET next_attempt_at = clock_timestamp() + CASE WHEN ended_at IS NULL THEN interval '1 hour' ELSE interval '0' END`)
 	if due, err := w.tables.readDue(t.Context(), "hook", 100); err != nil || len(due) > 0 {
-		t.Errorf("before the beginning was told, %+v is due (%v)", due, err)
+		t.Errorf("before the beginning was sent, %+v is due (%v)", due, err)
 	}
 	w.start("b", Config{})
 	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '1 hour', next_attempt_at = clock_timestamp()`)
@@ -194,7 +194,7 @@ func TestUnknownNotifierIsLeftToOtherLeaders(t *testing.T) {
 	a.stop()
 	w.exec(`UPDATE {alert_notifications} SET notifier = 'other', address = 'other', status = 'pending'`)
 	w.start("b", Config{})
-	w.await("that it is told", func() bool {
+	w.await("that it is sent", func() bool {
 		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error LIKE '%on the node b%' AND status = 'pending'`) == 1
 	})
 }
@@ -354,6 +354,6 @@ func TestChangeInFlightIsSentOnce(t *testing.T) {
 	}
 	w.await("the round", func() bool { return len(second.engine.firing()) == 1 })
 	if n := value[int](w, "SELECT count(*) FROM {alert_notifications}"); n != 1 {
-		t.Errorf("the alert is told %d times", n)
+		t.Errorf("the alert is sent %d times", n)
 	}
 }

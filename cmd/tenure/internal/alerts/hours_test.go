@@ -32,6 +32,6 @@ func TestConditionsOverHoursUseOldSamples(t *testing.T) {
 	}
 	w.await("the notification", func() bool { received, _ := w.receiver.all(); return len(received) > 0 })
 	if received, _ := w.receiver.all(); !slices.Equal(received, []string{"many firing"}) {
-		t.Errorf("told %q", received)
+		t.Errorf("received %q", received)
 	}
 }

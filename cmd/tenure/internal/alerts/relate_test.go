@@ -15,7 +15,7 @@ import (
 
 // TestMessageTellsIncidentAndVacancy: an alert on a vacant role is sent with the sentence of
 // what happened to the role, as of when it lost its leader. Its end has no such sentence if
-// that is not true any more.
+// that is no longer true.
 func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

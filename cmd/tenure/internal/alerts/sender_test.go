@@ -71,7 +71,7 @@ func TestRejectedAlertDoesNotBlockOthers(t *testing.T) {
 	rules := []Rule{holds("first", "hook"), holds("bad", "hook"), holds("third", "hook")}
 	database := &deferring{Pool: w.pool}
 	p := w.start("a", Config{Rules: rules, Database: database})
-	w.await("that the good ones are told", func() bool { return w.settled("first", "sent")() && w.settled("third", "sent")() })
+	w.await("that the good ones are sent", func() bool { return w.settled("first", "sent")() && w.settled("third", "sent")() })
 	w.await("that the bad one is refused alone", func() bool {
 		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE rule = 'bad' AND last_error LIKE '%answered 400' AND status = 'pending'`) == 1
 	})
@@ -79,7 +79,7 @@ func TestRejectedAlertDoesNotBlockOthers(t *testing.T) {
 	if err := p.engine.Reload(append(rules, holds("later", "hook")), w.set); err != nil {
 		t.Fatal(err)
 	}
-	w.await("that a later one is told", w.settled("later", "sent"))
+	w.await("that a later one is sent", w.settled("later", "sent"))
 	for _, body := range taken() {
 		if strings.Contains(body, `"bad"`) {
 			t.Errorf("acknowledged was %s", body)
@@ -120,7 +120,7 @@ func TestFailingAddressDoesNotBlockOthers(t *testing.T) {
 		w.exec(`UPDATE {alert_notifications} SET notifier = 'slack', address = 'slack:#gone', fingerprint = id::text WHERE notifier = 'hook'`)
 	}
 	w.start("a", Config{Rules: []Rule{holds("new", "slack:#ops")}})
-	w.await("that the other channel is told", w.settled("new", "sent"))
+	w.await("that the other channel is notified", w.settled("new", "sent"))
 }
 
 // forgetful is a database that does not take the first notes of what was sent.
@@ -150,7 +150,7 @@ func TestAcknowledgedNotificationIsRecordedLater(t *testing.T) {
 	url, taken := hook(t, func(string) int { return http.StatusOK })
 	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
 	w.start("a", Config{Rules: []Rule{holds("r", "hook")}, Database: &forgetful{Pool: w.pool, fails: 1}})
-	w.await("that it is told", func() bool { return len(taken()) > 0 })
+	w.await("that it is sent", func() bool { return len(taken()) > 0 })
 	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
 	w.await("that it is noted", w.settled("r", "sent"))
 	if n := len(taken()); n != 1 {
@@ -172,7 +172,7 @@ func TestRetryAfterIsHonored(t *testing.T) {
 		{errors.New("it answered 500"), 2, 4 * leastPause},
 		{errors.New("it answered 500"), 99, mostPause},
 		{errors.Join(errors.New("another"), fmt.Errorf("the notifier: %w", asks)), 0, time.Minute},
-		{&notifiers.RetryAfterError{Err: errors.New("at once")}, 1, 2 * leastPause},
+		{&notifiers.RetryAfterError{Err: errors.New("without a pause")}, 1, 2 * leastPause},
 	} {
 		if got := pauseAfter(test.err, test.failures); got != test.want {
 			t.Errorf("after %v the pause is %v; want %v", test.err, got, test.want)

@@ -63,7 +63,7 @@ func TestStepSendsEachChangeOnce(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Fatalf("told is %q; want %q", got, want)
+				t.Fatalf("got the notifications %q; want %q", got, want)
 			}
 			present = apply(present, c)
 			if len(present) != len(since) {
@@ -134,7 +134,7 @@ func TestLaterAddressIsNotifiedOnce(t *testing.T) {
 	}
 	present = apply(present, more)
 	if !slices.Equal(told, []string{"b", "c"}) || !step(now.Add(2*time.Second), present, []outcome{{rule: rule, found: found}}, true, attention{}).empty() {
-		t.Errorf("told is %q", told)
+		t.Errorf("got the notifications %q", told)
 	}
 	if over := step(now.Add(3*time.Second), present, nil, true, attention{}); len(over.notify) != 3 {
 		t.Errorf("%+v", over)

@@ -44,7 +44,7 @@ func TestStormIsSentInFewMessages(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		w.await("all notifications", func() bool { received, _ := w.receiver.all(); return len(received) >= want })
-		t.Logf("%d were told after %v", want, time.Since(began))
+		t.Logf("%d were sent after %v", want, time.Since(began))
 	}
 	told(count)
 	if err := p.engine.Reload([]Rule{}, w.set); err != nil {
@@ -57,7 +57,7 @@ func TestStormIsSentInFewMessages(t *testing.T) {
 		times[one]++
 	}
 	if times["storm firing"] != count || times["storm resolved"] != count {
-		t.Errorf("told was %v", times)
+		t.Errorf("they were sent %v", times)
 	}
 }
 

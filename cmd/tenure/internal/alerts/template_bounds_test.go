@@ -8,7 +8,7 @@ import (
 )
 
 // TestEndlessTemplateIsRejected: a template that would print without end is refused where it
-// is read, and one that somebody wrote by SQL fails in its place.
+// is read, and one that an operator wrote by SQL fails in its place.
 func TestEndlessTemplateIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

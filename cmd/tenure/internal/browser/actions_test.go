@@ -28,7 +28,7 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	p.visit("#/role/scheduler")
 	p.shows("Who led when")
 	if value[int](p, `[...document.querySelectorAll("main button")].filter((b) => /step down/i.test(b.innerText)).length`) != 0 {
-		t.Error("nobody is logged in, and there is a button to act")
+		t.Error("no user is logged in, and there is a button to act")
 	}
 	p.logIn()
 	p.visit("#/role/scheduler")
@@ -71,7 +71,7 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	p.do("cancel", chromedp.KeyEvent(kb.Escape))
 	value[bool](p, `(window.late(), new Promise((done) => setTimeout(() => done(true))))`)
 	if dialogs := value[int](p, `document.querySelectorAll("dialog").length`); dialogs != 0 {
-		t.Error("a dialog opened that nobody waited for any more")
+		t.Error("a dialog opened for which no page was waiting")
 	}
 
 	// By keyboard: from the top of the page, with Tab and Enter alone.
@@ -114,7 +114,7 @@ func TestHostileNamesAreShownAsText(t *testing.T) {
 	for _, name := range names {
 		w.leads(node, name)
 	}
-	// Longer than a node may give a role: by somebody who writes the tables.
+	// Longer than a node may give a role: by an operator who writes the tables.
 	long := strings.Repeat("🦊", 200)
 	w.exec(`INSERT INTO {terms} (role, term, lock_key, node_id, node_name, incarnation, lease_ms, acquired_at, vacant_ms)
 		SELECT $1, 2, 'long', node_id, $1, incarnation, lease_ms, acquired_at, 7 FROM {terms} LIMIT 1`, long)
@@ -149,7 +149,7 @@ func TestHostileNamesAreShownAsText(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		name = strings.NewReplacer("\u202e", "⟨U+202E⟩", "\u200b", "⟨U+200B⟩", "\u2066", "⟨U+2066⟩").Replace(name) // what nobody sees is shown by its number
+		name = strings.NewReplacer("\u202e", "⟨U+202E⟩", "\u200b", "⟨U+200B⟩", "\u2066", "⟨U+2066⟩").Replace(name) // an invisible character is shown by its number
 		p.visit("#/")
 		p.await("the link to "+name, `[...document.querySelectorAll(".list a")].some((a) => a.textContent === `+quote(name)+`)`)
 		value[bool](p, `[...document.querySelectorAll(".list a")].find((a) => a.textContent === `+quote(name)+`).click(), true`)

@@ -54,7 +54,7 @@ func TestAlertsAreShownByUrgencyAndHandled(t *testing.T) {
 		t.Errorf("the links are %q", links)
 	}
 	if n := value[int](p, `document.querySelectorAll("tbody button").length`); n != 0 {
-		t.Errorf("nobody is logged in, and there are %d buttons", n)
+		t.Errorf("no user is logged in, and there are %d buttons", n)
 	}
 	p.logIn()
 	p.visit("#/alerts")

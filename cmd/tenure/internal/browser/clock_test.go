@@ -25,7 +25,7 @@ func TestWrongBrowserClockDoesNotChangeAges(t *testing.T) {
 		p.await("the role is shown", row("scheduler")+`?.includes("api-1")`)
 		p.await("the event is shown", `document.querySelector(".entries time") !== null`)
 		for _, shown := range []string{row("scheduler"), `document.querySelector(".entries").innerText`} {
-			p.await("no hours have gone by", `document.querySelector(".list .row") && !/ h|now/.test(`+shown+`.replaceAll("nobody", ""))`)
+			p.await("no hours have gone by", `document.querySelector(".list .row") && !/ h|now/.test(`+shown+`)`)
 		}
 		t.Log(name, value[string](p, `document.querySelector(".entries time").innerText`))
 	}

@@ -62,7 +62,7 @@ func TestFocusStaysWhileRowsMove(t *testing.T) {
 	p.visit("#/events")
 	p.shows("leads later")
 	value[bool](p, `(window.health = 0, new MutationObserver(() => window.health++).observe(document.getElementById("health-announcement"), { childList: true, characterData: true, subtree: true }), true)`)
-	value[bool](p, `(window.told = 0, new MutationObserver(() => window.told++).observe(document.getElementById("announcements"), { childList: true, characterData: true, subtree: true }), true)`)
+	value[bool](p, `(window.announced = 0, new MutationObserver(() => window.announced++).observe(document.getElementById("announcements"), { childList: true, characterData: true, subtree: true }), true)`)
 	focus("a role in an event", `[...document.querySelectorAll(".list a")].find((a) => a.textContent === "middle")`)
 	const many = 6
 	began := time.Now()
@@ -74,7 +74,7 @@ func TestFocusStaysWhileRowsMove(t *testing.T) {
 	if health := value[int](p, `window.health`); health > 2+int(time.Since(began)/(5*time.Second)) {
 		t.Errorf("%d announcements of the health", health)
 	}
-	told, most := value[int](p, `window.told`), 2+int(time.Since(began)/(5*time.Second)) // one every five seconds
+	told, most := value[int](p, `window.announced`), 2+int(time.Since(began)/(5*time.Second)) // one every five seconds
 	t.Logf("%d announcements of %d events", told, many)
 	if told > most {
 		t.Errorf("%d announcements of %d events; at most %d", told, many, most)

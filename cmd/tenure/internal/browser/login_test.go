@@ -22,7 +22,7 @@ func TestPageRequiresLogin(t *testing.T) {
 	p.do("a wrong token", chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", "wrong\r"))
 	p.shows("That token is not valid.")
 	if text := value[string](p, "document.body.innerText"); len(text) > 300 {
-		t.Errorf("something is shown to nobody: %s", text)
+		t.Errorf("something is shown without a login: %s", text)
 	}
 	p.do("the token", chromedp.SendKeys("#token", token+"\r"))
 	p.shows("no_scheduler_leader")

@@ -120,7 +120,7 @@ func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 
 // visit opens another part of the page, by its link's target.
 //
-// The name of a node in braces stands for the node's id.
+// The name of a node in braces represents the node's id.
 func (p *page) visit(hash string) {
 	p.Helper()
 	if before, node, ok := strings.Cut(hash, "{"); ok {

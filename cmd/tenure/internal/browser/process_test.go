@@ -17,13 +17,13 @@ import (
 // childVariable has the settings of a process that is a node.
 const childVariable = "TENURE_TEST_BROWSER_CHILD"
 
-// child is a node in a process of its own, which leads all tenants.
+// child is a node in a separate process, which leads all tenants.
 type child struct {
 	DSN, Schema, Name string
 	Lease             time.Duration
 }
 
-// process starts a node in a process of its own, and returns when it campaigns.
+// process starts a node in a separate process, and returns when it campaigns.
 func (w *world) process(name string, lease time.Duration) *children.Child {
 	w.Helper()
 	settings, err := json.Marshal(child{w.Server.DSN(), w.schema, name, lease})

@@ -128,7 +128,7 @@ func TestLargeInstallationStaysSmooth(t *testing.T) {
 	measure("scrolling to the end of the roles", list+`.scrollTop = `+list+`.scrollHeight`, list+`.textContent.includes("partition-09990")`)
 	measure("scrolling within what is there", list+`.scrollTop -= 300`, list+`.textContent.includes("partition-09980")`)
 	if rows := value[int](p, list+`.querySelectorAll(".row").length`); rows > 100 {
-		t.Errorf("%d rows exist at once", rows)
+		t.Errorf("%d rows exist at the same time", rows)
 	}
 	measure("opening the role with 60,000 terms", `location.hash = "#/role/partition-00001"`, `document.querySelector("h1").innerText === "partition-00001"`)
 	p.await("its terms are there", `document.querySelector(".list")?.innerText.includes("100001")`)

@@ -48,7 +48,7 @@ func TestPageCatchesUpAfterRestart(t *testing.T) {
 	w.leads(first, "scheduler")
 	p := w.open("#/role/scheduler")
 	p.await("api-1 leads", isLive+` && document.querySelector(".figures")?.innerText.includes("api-1")`)
-	// Somebody acts before the page has found out that the dashboard is another one.
+	// A user acts before the page has found out that the dashboard is another one.
 	value[bool](p, `(() => {
 		const ask = window.fetch;
 		let acted;

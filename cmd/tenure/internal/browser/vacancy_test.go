@@ -42,7 +42,7 @@ func TestVacancyIsShown(t *testing.T) {
 	p.shows("shut down")
 	p.await("the lane of vacancies", red+" > 20")
 	if value[int](p, `document.querySelectorAll("main .head button").length`) != 0 {
-		t.Error("there is something to ask of nobody")
+		t.Error("a vacant role offers a request to its leader")
 	}
 }
 
@@ -69,5 +69,5 @@ func TestCurrentTermIsShownBeforeRole(t *testing.T) {
 	const ending = `[...document.querySelectorAll(".list .row")].find((row) => row.innerText.includes("api-1"))?.children[4].innerText`
 	p.await("the term is there", ending+` === "…"`)
 	value[bool](p, `(window.release(), true)`)
-	p.await("the term goes on", ending+`?.includes("continues")`)
+	p.await("the term continues", ending+`?.includes("continues")`)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// socketPath returns the path of a socket in a directory of its own. The path of a
+// socketPath returns the path of a socket in its own directory. The path of a
 // socket is limited to 107 bytes.
 func socketPath(t *testing.T) string {
 	t.Helper()
@@ -25,7 +25,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(folder, "socket")
 }
 
-// Nodes of an agent need no database of their own. When the leader is killed, its
+// Nodes of an agent need no connection to the database. When the leader is killed, its
 // command ends and that of another node starts.
 func TestCommandsCampaignThroughAgent(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func TestAlertsTestPrintsMessages(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, printed)
 		}
 	}
-	invoke(t, "alerts", "test", "frequent_failovers", "--print", "--config", path).want(t, console.ExitDone) // it notifies nobody
+	invoke(t, "alerts", "test", "frequent_failovers", "--print", "--config", path).want(t, console.ExitDone) // it has no notifiers
 	place := newPlace(t)
 	invoke(t, place.with("migrate", "up")...).want(t, console.ExitDone)
 	current := place.with("alerts", "test", "no_scheduler_leader", "--print", "--incident", "current", "--config", path)

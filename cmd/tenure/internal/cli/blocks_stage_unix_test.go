@@ -29,7 +29,7 @@ var (
 	// immediately, and so do the ones of oneShot; the others run until a signal.
 	examplePrograms = regexp.MustCompile(`(?:^|\s|')\./([a-z-]+(?:\.sh)?)`)
 	oneShot         = regexp.MustCompile(`\.sh$|^one-piece$|^only-on-the-leader$`)
-	// otherPrograms stand for programs that the documents name and that are no part of Tenure.
+	// otherPrograms represent programs that the documents name and that are no part of Tenure.
 	otherPrograms = map[string]string{"java": untilSignal, "python": untilSignal, "aws": "echo secret"}
 )
 

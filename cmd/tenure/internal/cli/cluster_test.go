@@ -129,7 +129,7 @@ func TestClusterWatchReportsEveryChange(t *testing.T) {
 		for !holds(last) {
 			before := cluster.Settled(last)
 			if last = next(); cluster.Settled(last) == before {
-				t.Fatalf("before %s: told twice: %+v", what, last)
+				t.Fatalf("before %s: printed twice: %+v", what, last)
 			}
 		}
 	}

@@ -240,7 +240,7 @@ func TestIdleSupervisorCostsLittle(t *testing.T) {
 	}
 }
 
-// buildProgram builds the program as it is shipped, or with more flags of go build.
+// buildProgram builds the program as it ships, or with more flags of go build.
 func buildProgram(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := t.TempDir() + "/tenure"

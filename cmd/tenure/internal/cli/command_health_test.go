@@ -48,7 +48,7 @@ func requireDead(t *testing.T, file string) {
 	}
 }
 
-// A node whose command keeps failing gives up the role. A standby leads at once, and
+// A node whose command keeps failing gives up the role. A standby leads immediately, and
 // the node leads again when the standby is gone.
 func TestStandbyTakesOverFromFailingCommand(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 		`name = "slow"`+"\n"+never+"\ntimeout = \"2s\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.1; done"`,
 		`name = "stubborn"`+"\n"+never+"\ntimeout = \"2s\"\n"+
 			`command = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > `+folder+`/pid; while :; do sleep 0.1; done' & wait; while :; do sleep 1; done"`,
-		`name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $${TENURE_REQUESTED_BY-nobody} >> `+folder+`/ticks"`,
+		`name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $${TENURE_REQUESTED_BY-none} >> `+folder+`/ticks"`,
 	)
 	node := cronNode(t, path, "api-1", "--grace", "300ms")
 	node.awaitLog("msg=acquired")
@@ -161,7 +161,7 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 		t.Errorf("%+v, or its child lives", stubborn)
 	}
 	text, err := os.ReadFile(folder + "/ticks")
-	if err != nil || strings.Contains(string(text), "ann") || !strings.HasPrefix(string(text), "nobody\n") {
+	if err != nil || strings.Contains(string(text), "ann") || !strings.HasPrefix(string(text), "none\n") {
 		t.Errorf("%q, %v", text, err)
 	}
 	node.signal(syscall.SIGTERM)

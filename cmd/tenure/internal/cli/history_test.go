@@ -50,7 +50,7 @@ func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 		t.Errorf("%q asked for the step-down; want %q", seen.Terms[2].By, request.By)
 	}
 	if text := invoke(t, place.with("history")...).want(t, console.ExitDone).stdout; strings.Contains(text, "\x1b") || !strings.Contains(text, wide) {
-		t.Errorf("who asked is not told, or moves the cursor:\n%q", text)
+		t.Errorf("the requester is not shown, or moves the cursor:\n%q", text)
 	}
 
 	var changes roles.NodeHistoryRecord

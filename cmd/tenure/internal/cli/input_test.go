@@ -118,7 +118,7 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"down without an agreement", on("migrate", "down", "--to", "0"), "--yes"},
 		{"mode", on("migrate", "mode"), "sessions or leases"},
 		{"another mode", on("migrate", "mode", "shares"), "sessions or leases"},
-		{"grants to nobody", on("migrate", "grants"), "--user"},
+		{"grants without a user", on("migrate", "grants"), "--user"},
 		{"migrate sideways", on("migrate", "sideways"), "takes no arguments"},
 		{"demo", []string{"demo", "--kill-every", "0"}, "more than zero"},
 

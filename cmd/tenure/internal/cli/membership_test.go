@@ -158,7 +158,7 @@ func TestOnlyEligibleNodesLead(t *testing.T) {
 	}
 }
 
-// The node with the highest priority takes over from whoever was first, and once: the
+// The node with the highest priority takes over from the first leader, and once: the
 // priority counts more than the preferred label.
 func TestPreferredProcessTakesOver(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func TestObserveReportsChangesByNotification(t *testing.T) {
 		t.Errorf("next: %+v", change)
 	}
 	if time.Since(begun) > check {
-		t.Error("no news came by notification")
+		t.Error("no change came by notification")
 	}
 	observer.signal(syscall.SIGINT)
 	if code := observer.exit(); code != console.ExitDone {

@@ -89,6 +89,6 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 	mu.Lock()
 	defer mu.Unlock()
 	if told != 1 {
-		t.Errorf("people were told %d times", told)
+		t.Errorf("operators were notified %d times", told)
 	}
 }

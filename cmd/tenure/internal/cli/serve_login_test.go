@@ -84,7 +84,7 @@ func checkUncleanPath(t *testing.T, base string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL.Opaque = "//" + r.URL.Host + path // as it is
+		r.URL.Opaque = "//" + r.URL.Host + path // unchanged
 		response, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)

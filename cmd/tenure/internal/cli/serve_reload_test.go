@@ -51,10 +51,10 @@ func TestReloadAppliesNotifier(t *testing.T) {
 	select {
 	case got := <-told:
 		if !strings.HasPrefix(got, "/mended ") || !strings.Contains(got, "always") {
-			t.Errorf("told was %s", got)
+			t.Errorf("the notification was %s", got)
 		}
 	case <-time.After(patience):
-		t.Fatalf("nothing was told:\n%s", node.log())
+		t.Fatalf("nothing was sent:\n%s", node.log())
 	}
 	node.awaitLog(`msg="a change was applied" change="alerts.notifications.hook.url changes"`)
 	if strings.Contains(node.log(), "takes effect when") || strings.Contains(node.log(), "/wrong") {
@@ -64,6 +64,6 @@ func TestReloadAppliesNotifier(t *testing.T) {
 	node.signal(syscall.SIGHUP)
 	node.awaitLog(`changes=2`)
 	if got := <-told; !strings.HasPrefix(got, "/again ") || !strings.Contains(got, "second") {
-		t.Errorf("told was %s", got)
+		t.Errorf("the notification was %s", got)
 	}
 }

@@ -124,14 +124,14 @@ Logs = "https://logs.example.com/{role}"
 					return
 				}
 			case <-limit:
-				t.Fatalf("%s: nothing was told", what)
+				t.Fatalf("%s: nothing was sent", what)
 			}
 		}
 	}
 	hears("no node leads", false)
 	leader := place.run(t, "--role", "billing", "--name", "api-1") // reports only what is in the database
 	leader.await("acquired")
-	hears("somebody leads", true)
+	hears("a node leads", true)
 
 	_, figures := fetch(t, http.MethodGet, url+"/metrics/cluster", "")
 	for _, want := range []string{`tenure_leader_is_leader{role="billing"} 1`, "tenure_aggregator_is_leader 1"} {

@@ -150,7 +150,7 @@ func TestStepDownReportsVacantRole(t *testing.T) {
 	}
 }
 
-// The command that a container runs before it stops ends the term of its own
+// The command that a container runs before it stops ends the term of its
 // node and of no other.
 func TestStepDownOfOwnNodeEndsItsTermOnly(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// Every kind of database elects, as it is opened here: one node leads, keeps its
+// Every kind of database elects, opened as here: one node leads, keeps its
 // seat for longer than a lease, and is followed when it resigns.
 func TestEveryDatabaseElects(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestEveryDatabaseElects(t *testing.T) {
 
 const testLease = 2 * time.Second
 
-// elect opens a node of its own on a database, closed with the test, that stands
+// elect opens a separate node on a database, closed with the test, that campaigns
 // for one role.
 func elect(ctx context.Context, t *testing.T, target *Target) *tenure.Election {
 	t.Helper()

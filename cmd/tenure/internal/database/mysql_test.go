@@ -130,6 +130,6 @@ func TestMySQLPausedServerIsGivenUp(t *testing.T) {
 	}
 	server.Resume(t)
 	if err := db.PingContext(t.Context()); err != nil {
-		t.Errorf("a server that goes on: %v", err)
+		t.Errorf("a server that continues: %v", err)
 	}
 }

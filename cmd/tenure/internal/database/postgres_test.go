@@ -45,7 +45,7 @@ func TestPostgresWorksBehindAPooler(t *testing.T) {
 	}
 }
 
-// work counts to 20 in a row of its own, in transactions that overlap with those
+// work counts to 20 in its own row, in transactions that overlap with those
 // of others, so that the pooler spreads them over sessions.
 func work(ctx context.Context, db *sql.DB, name string) error {
 	if _, err := db.ExecContext(ctx, "INSERT INTO content VALUES ($1, 0)", name); err != nil {
@@ -138,7 +138,7 @@ func TestPostgresErrorsShowNoPassword(t *testing.T) {
 func TestPostgresPassesHungHost(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts, and nobody answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts, and no server answers
 	if err != nil {
 		t.Fatal(err)
 	}

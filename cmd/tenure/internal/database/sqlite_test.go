@@ -65,7 +65,7 @@ func TestSQLiteConnectionsHaveTheSettings(t *testing.T) {
 	}
 	if second, err := conns[1].BeginTx(t.Context(), nil); err == nil {
 		_ = second.Rollback()
-		t.Error("two transactions run at once")
+		t.Error("two transactions run at the same time")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestSQLiteOpenSaysWhatIsWrong(t *testing.T) {
 		filepath.Join(directory, "none", "x"): "the directory " + filepath.Join(directory, "none") + " does not exist",
 		filepath.Join(text, "x"):              "not a directory",
 		text:                                  "is not a database of SQLite",
-		"/proc/x.db":                          "does not exist", // whose files nobody can make
+		"/proc/x.db":                          "does not exist", // whose files no user can create
 		filepath.Join(directory, strings.Repeat("x", 300)): "file name too long",
 	} {
 		db, err := parse(t, "sqlite:"+path).Open(t.Context())

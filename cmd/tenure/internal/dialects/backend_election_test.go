@@ -247,7 +247,7 @@ func TestBackendAcquiresManyRolesInBatches(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		const roles = 200
 		c := newCluster(t, k)
-		c.config.Lease = 10 * time.Second // while all kinds are busy at once
+		c.config.Lease = 10 * time.Second // while all kinds are busy at the same time
 		var members []*member
 		for _, name := range []string{"a", "b", "c"} {
 			m := c.join(name)

@@ -86,7 +86,7 @@ func checkAll(t *testing.T, elections []*tenure.Election, last *tenure.Term) *te
 		}
 	}
 	if len(leading) > 1 {
-		t.Errorf("Invariant 1: the terms %d and %d of %s are trusted at once", leading[0].Number(), leading[1].Number(), leading[0].Role())
+		t.Errorf("Invariant 1: the terms %d and %d of %s are trusted at the same time", leading[0].Number(), leading[1].Number(), leading[0].Role())
 	}
 	for _, term := range leading {
 		if last != nil && term != last && term.Number() <= last.Number() {

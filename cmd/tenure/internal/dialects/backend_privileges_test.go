@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// restricted is a database and a user without tables of its own.
+// restricted is a database and a user without its own tables.
 type restricted struct {
 	kind         kind
 	owner        *sql.DB

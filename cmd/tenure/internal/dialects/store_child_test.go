@@ -23,8 +23,8 @@ const (
 	childCandidates = 10
 )
 
-// told is the result of Elect as a line of a child's output.
-type told struct {
+// electResult is the result of Elect as a line of a child's output.
+type electResult struct {
 	Round     int
 	Candidate uuid.UUID
 	Leader    uuid.UUID
@@ -56,7 +56,7 @@ func electChild() error {
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
-					err = output.Encode(told{round, id, held.Holder, held.Term})
+					err = output.Encode(electResult{round, id, held.Holder, held.Term})
 				}
 				if first == nil {
 					first = err

@@ -121,7 +121,7 @@ func electCrowd(t *testing.T, stores []*store.Store, namespace string, last int6
 			winners++
 		}
 		if held.Holder != leases[0].Holder || held.Term != leases[0].Term || held.Term <= last {
-			t.Fatalf("%s: one was told %+v, another %+v; want one term, after %d", namespace, held, leases[0], last)
+			t.Fatalf("%s: one got %+v, another %+v; want one term, after %d", namespace, held, leases[0], last)
 		}
 	}
 	if winners != 1 {

@@ -191,7 +191,7 @@ func TestStoreAssignsTermsToTheLibrarysLeaders(t *testing.T) {
 			lapse()
 			elect(a, a, 1)
 			if leader, _, err := other.elect(t.Context(), b); err != nil || leader != a {
-				t.Errorf("the library elected %s, %v; want %s to be told", leader, err, a)
+				t.Errorf("the library elected %s, %v; want %s to be returned", leader, err, a)
 			}
 			// If the library made the caller the leader, that is a term too, and
 			// its lease is renewed.

@@ -48,7 +48,7 @@ func TestStoreProcessesAgreeOnOneWinner(t *testing.T) {
 	for i := range outputs {
 		lines := 0
 		for decoder := json.NewDecoder(&outputs[i]); decoder.More(); lines++ {
-			var line told
+			var line electResult
 			if err := decoder.Decode(&line); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestStoreProcessesAgreeOnOneWinner(t *testing.T) {
 				leaders[line.Round], terms[line.Round] = line.Leader, line.Term
 			}
 			if leaders[line.Round] != line.Leader || line.Term != terms[line.Round] {
-				t.Errorf("round %d: one was told %s, another %s, in term %d", line.Round, leaders[line.Round], line.Leader, line.Term)
+				t.Errorf("round %d: one got %s, another %s, in term %d", line.Round, leaders[line.Round], line.Leader, line.Term)
 			}
 			if line.Candidate == line.Leader {
 				winners[line.Round]++

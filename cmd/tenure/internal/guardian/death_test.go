@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What each side does without the other: tests of both together cannot tell,
+// What each side does without the other: tests of both together cannot show,
 // because either does what the other fails to do.
 
 // supervisorName is the first argument of a process that supervises a script in a
@@ -46,7 +46,7 @@ func supervise(args []string) int {
 	return 0
 }
 
-// apart is a command whose supervisor is a process of its own.
+// apart is a command whose supervisor is a separate process.
 type apart struct {
 	t                             *testing.T
 	supervisor                    *exec.Cmd
@@ -54,7 +54,7 @@ type apart struct {
 }
 
 // beginApart starts a script, which writes the number of its last process into
-// the file "last", under a supervisor of its own.
+// the file "last", under its own supervisor.
 func beginApart(t *testing.T, until moment, script string) *apart {
 	t.Helper()
 	if err := becomeSubreaper(); err != nil { // so that what is left comes here

@@ -14,7 +14,7 @@ import (
 )
 
 // scripted is a supervisor whose guardian is the test: it reads the orders, and a
-// process that does nothing stands for it.
+// process that does nothing represents it.
 type scripted struct {
 	t      *testing.T
 	term   *fakeTerm
@@ -73,14 +73,14 @@ func (c *scripted) next() (o order) {
 	return o
 }
 
-// killed waits until the supervisor has killed the process that stands for the
-// guardian, which does not do as it was told.
+// killed waits until the supervisor has killed the process that represents the
+// guardian, which does not follow its orders.
 func (c *scripted) killed() {
 	c.t.Helper()
 	select {
 	case <-c.s.exited:
 	case <-time.After(patience):
-		c.t.Error("invariant 4: a guardian that does not do as it was told is not killed")
+		c.t.Error("invariant 4: a guardian that does not follow its orders is not killed")
 	}
 }
 

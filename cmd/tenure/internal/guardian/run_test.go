@@ -81,7 +81,7 @@ type run struct {
 }
 
 // begin runs a shell script under a guardian and waits until the script has
-// written the file "ready". A script finds itself in a folder of its own.
+// written the file "ready". A script finds itself in its own folder.
 func begin(t *testing.T, term *fakeTerm, script string, changes ...func(*Command)) *run {
 	t.Helper()
 	r := &run{t: t, term: term, folder: t.TempDir(), ended: make(chan struct{})}

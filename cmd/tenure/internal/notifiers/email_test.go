@@ -105,7 +105,7 @@ func (s *mailServer) serve(conn net.Conn) {
 				say("250-mail.test\r\n250 AUTH PLAIN")
 			}
 		case "STARTTLS":
-			say("220 go on")
+			say("220 ready")
 			secured := tls.Server(conn, s.tls)
 			conn, reader = secured, bufio.NewReader(secured)
 		case "AUTH":
@@ -115,7 +115,7 @@ func (s *mailServer) serve(conn net.Conn) {
 				say("535 the password wrong is wrong")
 			}
 		case "DATA":
-			say("354 go on")
+			say("354 continue")
 			var body strings.Builder
 			for {
 				part, err := reader.ReadString('\n')
@@ -132,7 +132,7 @@ func (s *mailServer) serve(conn net.Conn) {
 			}
 		case "RCPT":
 			if strings.Contains(line, "gone") {
-				say("550 nobody of that name")
+				say("550 no user of that name")
 			} else {
 				say("250 good")
 			}
@@ -237,7 +237,7 @@ func TestRefusedRecipientDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// TestPermanentRefusalOfEmailIsDistinguished: what the server takes from nobody is another matter
+// TestPermanentRefusalOfEmailIsDistinguished: what the server takes from no sender is another matter
 // than a server that is down.
 func TestPermanentRefusalOfEmailIsDistinguished(t *testing.T) {
 	t.Parallel()

@@ -167,7 +167,7 @@ var linksShownBy = map[string]func(t *testing.T, body string) string{
 }
 
 // Whatever the type of a notifier, a message has the links of its alert, in the form of its
-// receiver: a name cannot end a link or become markup, and the title stays as it is.
+// receiver: a name cannot end a link or become markup, and the title stays unchanged.
 func TestEveryTypeHasTheLinksOfTheAlert(t *testing.T) {
 	t.Parallel()
 	fault := noLeader("no leader for scheduler")

@@ -95,7 +95,7 @@ func TestSilentNodeCountsAsDead(t *testing.T) {
 	}
 }
 
-// TestShortIDsAreDistinct: as much as tells them apart, and never less than a person can see.
+// TestShortIDsAreDistinct: as much as distinguishes them, and never less than a person can see.
 func TestShortIDsAreDistinct(t *testing.T) {
 	t.Parallel()
 	if got := example().ShortIDs()(uuid.MustParse(idB)); got != idB {
@@ -107,7 +107,7 @@ func TestShortIDsAreDistinct(t *testing.T) {
 	}
 }
 
-// source is a registry that can fail and tell of news.
+// source is a registry that can fail and report changes.
 type source struct {
 	fail  atomic.Pointer[error] // what its methods return
 	wake  func()

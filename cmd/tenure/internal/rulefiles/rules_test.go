@@ -72,7 +72,7 @@ type situation struct {
 	fires  []string
 }
 
-// well is a healthy cluster: a leads r, b stands by, and all work goes on.
+// well is a healthy cluster: a leads r, b stands by, and all work continues.
 const well = `
 	@leader_is_leader{role="r",instance="a"} 1x100
 	@leader_is_leader{role="r",instance="b"} 0x100

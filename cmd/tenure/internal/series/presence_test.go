@@ -9,7 +9,7 @@ import (
 )
 
 // TestNodeUpFollowsNamesNotProcesses: a node that died and was replaced, by name or on its
-// host, is not reported; one that nobody replaced is, until it is forgotten.
+// host, is not reported; one without a replacement is, until it is forgotten.
 func TestNodeUpFollowsNamesNotProcesses(t *testing.T) {
 	t.Parallel()
 	minute := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Minute) }

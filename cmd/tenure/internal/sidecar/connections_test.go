@@ -95,7 +95,7 @@ func TestConnectionAboveLimitReplacesIdleOne(t *testing.T) {
 const hostileConnections = 5000
 
 // TestHealthAnswersUnderHostileConnections: clients that open streams, send headers slowly
-// or nothing at all, and come back when they are closed, keep nobody from asking
+// or nothing at all, and come back when they are closed, keep no client from asking
 // for the node's health. A supervisor would kill a leader that does not answer.
 func TestHealthAnswersUnderHostileConnections(t *testing.T) {
 	h := newHandler(t, Config{})

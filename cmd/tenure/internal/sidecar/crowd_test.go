@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestUnreadStreamsCostLittleMemory: 1,000 clients that do not read cost little memory and delay nobody.
+// TestUnreadStreamsCostLittleMemory: 1,000 clients that do not read cost little memory and delay no other client.
 // When they read at last, each gets a clear last event.
 func TestUnreadStreamsCostLittleMemory(t *testing.T) {
 	pgtest.Long(t)

@@ -153,7 +153,7 @@ func TestRevokedTokenEndsStreams(t *testing.T) {
 					publish(h, i, i, 10)
 				}
 				if time.Since(began) > time.Minute {
-					t.Fatalf("%s: the stream goes on", name)
+					t.Fatalf("%s: the stream continues", name)
 				}
 			}
 		})

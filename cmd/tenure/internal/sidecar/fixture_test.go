@@ -128,7 +128,7 @@ func elected(t *testing.T, node *tenure.Node, role string) *tenure.Election {
 			return election
 		}
 	}
-	t.Fatalf("the node does not stand for %s", role)
+	t.Fatalf("the node does not campaign for %s", role)
 	return nil
 }
 

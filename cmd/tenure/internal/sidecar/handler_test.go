@@ -128,7 +128,7 @@ func TestReadyFollowsSession(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if seen["unready"]-seen["ready"] < 2*time.Second {
-			t.Errorf("it was not told in time: %v", seen)
+			t.Errorf("it was not reported in time: %v", seen)
 		}
 		call(t, h, "GET", "/leader", "").want(t, 503)
 		r := decode[readyRecord](t, call(t, h, "GET", "/readyz", "").want(t, 503).body)

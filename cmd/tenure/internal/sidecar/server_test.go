@@ -42,7 +42,7 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 			t.Errorf("it ended after %v", waited)
 		}
 		if h.streams.Open() != 0 {
-			t.Error("a stream goes on")
+			t.Error("a stream continues")
 		}
 	})
 }

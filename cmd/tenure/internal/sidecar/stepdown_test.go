@@ -111,7 +111,7 @@ func TestStepDownReportsLostSession(t *testing.T) {
 	})
 }
 
-// TestWritesNeedTokenAndOwnOrigin: nobody without the token, and no page of another origin.
+// TestWritesNeedTokenAndOwnOrigin: no client without the token can write, and no page of another origin.
 func TestWritesNeedTokenAndOwnOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestChangedTokenIsLoaded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status(secret) != 503 || status(newer) != 401 {
-			t.Error("the new token does not count when told to")
+			t.Error("the new token does not count after a reload")
 		}
 		for _, content := range []string{"", "short", "two words of enough length", strings.Repeat("x", maxToken+1)} {
 			replace(content)

@@ -222,7 +222,7 @@ func TestDisconnectedClientLeavesNothing(t *testing.T) {
 		f.close()
 		synctest.Wait()
 		if h.streams.Open() != 0 {
-			t.Error("its stream goes on")
+			t.Error("its stream continues")
 		}
 	})
 }

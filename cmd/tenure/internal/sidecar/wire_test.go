@@ -44,7 +44,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case p.accepting <- server:
 		return client, nil
 	case <-p.closed:
-		return nil, errors.New("nobody listens")
+		return nil, errors.New("no server listens")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -50,7 +50,7 @@ type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("deaf") }
 
-// TestFailingReceiverDoesNotStopWriter: whoever writes is not bothered by that.
+// TestFailingReceiverDoesNotStopWriter: a failing receiver does not affect the writer.
 func TestFailingReceiverDoesNotStopWriter(t *testing.T) {
 	t.Parallel()
 	tail, err := Start(deaf{}, 20)

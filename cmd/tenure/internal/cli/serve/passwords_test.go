@@ -57,7 +57,7 @@ func TestPasswordFileIsReadAgain(t *testing.T) {
 	for text, mode := range map[string]os.FileMode{"bert:" + first + "\n": 0o644, "nonsense\n": 0o600} {
 		write(text, mode)
 		if known("bert", first) {
-			t.Errorf("%q with the mode %04o lets somebody in", text, mode)
+			t.Errorf("%q with the mode %04o lets bert in", text, mode)
 		}
 	}
 	write("bert:"+first+"\n", 0o640)

@@ -25,7 +25,7 @@ const backupAtNoon = "tenure cron add backup-noon --job backup --expr '0 12 * * 
 // key is the first line of the block, or its whole text.
 var plans = map[string]plan{
 	// Installations and tutorials
-	"make demo   # three nodes on a private PostgreSQL, or SQLite; the leader is killed every few seconds":                            {skip: "make demo has tests of its own, and make test runs this test"},
+	"make demo   # three nodes on a private PostgreSQL, or SQLite; the leader is killed every few seconds":                            {skip: "make demo has its own tests, and make test runs this test"},
 	"go install github.com/exactly-one/tenure/cmd/tenure@latest   # or, in this folder: make build && export PATH=\"$PWD/bin:$PATH\"": {skip: published},
 	"go install github.com/exactly-one/tenure/cmd/tenure@latest":                                                                      {skip: published},
 	"go get github.com/exactly-one/tenure@latest":                                                                                     {skip: published},
@@ -41,7 +41,7 @@ var plans = map[string]plan{
 	"./billing":                                                                                      {skip: examples},
 	"pkill -9 -o -x billing":                                                                         {skip: examples},
 	"pkill -STOP -o -x billing      # -n instead of -o if the newer one leads":                       {skip: examples},
-	"pkill -CONT -o -x billing":                                                                      {skip: examples},
+	"pkill -CONT -x billing":                                                                         {skip: examples},
 	`psql "$DATABASE_URL" -c 'SELECT term, count(*), min(written), max(written) FROM invoices GROUP BY term ORDER BY term'`: {skip: examples},
 	`psql "$DATABASE_URL" -c 'DROP TABLE invoices'`: {skip: examples},
 

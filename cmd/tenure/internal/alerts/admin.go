@@ -26,8 +26,8 @@ const (
 
 // Errors of an [Admin]; errors.Is finds them.
 var (
-	ErrNoSilence = errors.New("no silence with this number lasts")
-	ErrNotFiring = errors.New("no alert of this name and with these labels fires")
+	ErrNoSilence = errors.New("no current silence has this number")
+	ErrNotFiring = errors.New("no firing alert has this name and these labels")
 )
 
 // UnknownRuleError reports a name that no rule has.

@@ -37,7 +37,7 @@ func (c *clock) tick(now, local time.Time) error {
 	}
 	if !before.IsZero() && passed < -clockSlack {
 		c.ahead = before
-		return fmt.Errorf("the database's clock went back from %s to %s; what was measured is read again",
+		return fmt.Errorf("the database's clock went back from %s to %s; the samples are read again",
 			before.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -101,7 +101,7 @@ func (r Rule) Validate() error {
 func CheckLabel(name string) error {
 	switch {
 	case !isName(name):
-		return fmt.Errorf("%q cannot be the name of a label; it takes letters, digits and _, and begins with no digit", name)
+		return fmt.Errorf("%q cannot be the name of a label: use letters, digits and _, and do not begin with a digit", name)
 	case name == "alertname" || name == "severity" || name == model.MetricNameLabel:
 		return fmt.Errorf("the label %q is set by the program: leave it out", name)
 	}
@@ -111,7 +111,7 @@ func CheckLabel(name string) error {
 // CheckAnnotation refuses the name of an annotation that Prometheus would refuse.
 func CheckAnnotation(name string) error {
 	if !isName(name) {
-		return fmt.Errorf("%q cannot be the name of an annotation; it takes letters, digits and _, and begins with no digit", name)
+		return fmt.Errorf("%q cannot be the name of an annotation: use letters, digits and _, and do not begin with a digit", name)
 	}
 	return nil
 }

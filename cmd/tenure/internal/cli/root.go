@@ -73,5 +73,6 @@ func newRoot() *cobra.Command {
 		newConfig(out, root), run.NewHealth(out), newManual(root),
 	)
 	complete(root)
+	describe(root)
 	return root
 }

@@ -115,8 +115,8 @@ func TestAlertErrorsNameTheirPlace(t *testing.T) {
 			`2:16: http.external_url: it must be a URL like https://tenure.example.com, without a user, a query and a fragment`}},
 		{"names of labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\nannotations = { 'c-d' = '' }", []string{
 			`4:12: alerts[0].labels: the label "severity" is set by the program: leave it out`,
-			`4:28: alerts[0].labels: "a b" cannot be the name of a label; it takes letters, digits and _, and begins with no digit`,
-			`5:17: alerts[0].annotations: "c-d" cannot be the name of an annotation; it takes letters, digits and _, and begins with no digit`}},
+			`4:28: alerts[0].labels: "a b" cannot be the name of a label: use letters, digits and _, and do not begin with a digit`,
+			`5:17: alerts[0].annotations: "c-d" cannot be the name of an annotation: use letters, digits and _, and do not begin with a digit`}},
 		{"values of notifiers", "[alerts.notifications.webhook]\nurl = 'https://h/s'\nsecret = 'short'\n" +
 			"[alerts.notifications.email]\nsmtp = 'h:25'\nfrom = 'x'\nto = ['y']", []string{
 			`1:23: alerts.notifications.webhook: its secret must be the base64 of 24 to 64 random bytes; create one with: openssl rand -base64 32`,

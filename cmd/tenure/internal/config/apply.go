@@ -87,7 +87,7 @@ func setFlag(flags *pflag.FlagSet, name string, from source) error {
 	case []string:
 		items = value
 	case time.Duration:
-		items = append(items, writtenDuration(value))
+		items = append(items, WrittenDuration(value))
 	default:
 		items = append(items, fmt.Sprint(value))
 	}

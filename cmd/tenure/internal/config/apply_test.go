@@ -35,7 +35,7 @@ func (d *shortDuration) Set(s string) error {
 	d.value = parsed
 	return err
 }
-func (d *shortDuration) String() string { return writtenDuration(d.value) }
+func (d *shortDuration) String() string { return WrittenDuration(d.value) }
 func (*shortDuration) Type() string     { return "duration" }
 
 func newTestCommand(t *testing.T, args ...string) *testCommand {
@@ -128,8 +128,8 @@ func TestFlagOverridesVariableFileAndDefault(t *testing.T) {
 	}
 }
 
-// TestApplyToOthers: what concerns one command leaves the others alone.
-func TestApplyToOthers(t *testing.T) {
+// TestApplyLeavesOtherCommandsAlone: what concerns one command leaves the others alone.
+func TestApplyLeavesOtherCommandsAlone(t *testing.T) {
 	t.Parallel()
 	c := newTestCommand(t)
 	if err := Apply("step-down", c.flags, mustParse(t, fullFile, none), variables("TENURE_RUN_ROLES", "x")); err != nil {

@@ -80,7 +80,7 @@ func networks(value any) error {
 		_, addressErr := netip.ParseAddr(item)
 		_, networkErr := netip.ParsePrefix(item)
 		if addressErr != nil && networkErr != nil {
-			return fmt.Errorf("%q is no address and no network, such as 10.0.0.7 or 10.0.0.0/8", item)
+			return fmt.Errorf("%q is neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/8", item)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 // metricPrefix checks what the names of metrics may begin with.
 func metricPrefix(value any) error {
 	if text, _ := value.(string); !metricName.MatchString(text) {
-		return fmt.Errorf("%q cannot begin the name of a metric; it takes letters, digits and _, and begins with no digit", text)
+		return fmt.Errorf("%q cannot begin the name of a metric: use letters, digits and _, and do not begin with a digit", text)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func metricPrefix(value any) error {
 func written(value any) string {
 	switch value := value.(type) {
 	case time.Duration:
-		return writtenDuration(value)
+		return WrittenDuration(value)
 	default:
 		return fmt.Sprint(value)
 	}

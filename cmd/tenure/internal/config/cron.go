@@ -95,7 +95,7 @@ func (r *reader) checkRetries(table string, schedule CommandSchedule) {
 	base = cmp.Or(base, time.Second)
 	limit = cmp.Or(limit, 30*time.Second)
 	if base > limit {
-		r.fault(r.file.lookup(table+"retry_base").at, "%sretry_base (%s) is longer than %sretry_max (%s)", table, writtenDuration(base), table, writtenDuration(limit))
+		r.fault(r.file.lookup(table+"retry_base").at, "%sretry_base (%s) is longer than %sretry_max (%s)", table, WrittenDuration(base), table, WrittenDuration(limit))
 	}
 }
 

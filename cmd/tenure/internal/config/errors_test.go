@@ -110,7 +110,7 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 			`3:14: node.log_format: it is "xml"; it must be text or json`}},
 		{"address", "[http]\nlisten = '8080'\n[metrics]\nprefix = '1a'", []string{
 			`2:10: http.listen: "8080" is not an address like 127.0.0.1:8080`,
-			`4:10: metrics.prefix: "1a" cannot begin the name of a metric; it takes letters, digits and _, and begins with no digit`}},
+			`4:10: metrics.prefix: "1a" cannot begin the name of a metric: use letters, digits and _, and do not begin with a digit`}},
 		{"port", "[http]\nlisten = ':65536'", []string{`2:10: http.listen: the port "65536" is not a number from 0 to 65535`}},
 		{"empty", "[node]\nname = ''\n[run]\nroles = []\ncommand = ['']", []string{
 			`2:8: node.name: it is empty; leave the key out for the default`,
@@ -125,7 +125,7 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 			[]string{`2:1: database.local and database.dsn exclude each other: leave one out`}},
 		{"half of a proxy", "[dashboard]\nuser_header = 'X-User'", []string{`2:1: dashboard.user_header needs dashboard.trusted_proxies`}},
 		{"no network", "[dashboard]\nuser_header = 'X-User'\ntrusted_proxies = ['10.0.0.7', '10.0.0.0/99']",
-			[]string{`3:1: dashboard.trusted_proxies: "10.0.0.0/99" is no address and no network, such as 10.0.0.7 or 10.0.0.0/8`}},
+			[]string{`3:1: dashboard.trusted_proxies: "10.0.0.0/99" is neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/8`}},
 		{"half of TLS", "[http]\ntls_key = 'k'", []string{`2:1: http.tls_key needs http.tls_cert`}},
 		{"alert", "[[alerts]]\nname = 'a'\n[[alerts]]\nname = 'a'\ncondition = 'up'", []string{
 			`1:3: alerts[0] needs condition`, `4:1: the name "a" is already used in line 2`}},
@@ -146,7 +146,7 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 			`3:1: dashboard.oidc.viewer_emails: "*" is not an e-mail address or *@DOMAIN`}},
 		{"half of a provider", "[dashboard.oidc]\nviewer_groups = ['dev']", []string{
 			`1:12: dashboard.oidc needs issuer`, `1:12: dashboard.oidc needs client_id`}},
-		{"provider for nobody", "[dashboard.oidc]\nissuer = 'https://id.example.com'\nclient_id = 'tenure'", []string{
+		{"provider without users", "[dashboard.oidc]\nissuer = 'https://id.example.com'\nclient_id = 'tenure'", []string{
 			`1:12: dashboard.oidc needs one of operator_emails, operator_groups, viewer_emails, viewer_groups: no user could log in`}},
 		{"cron", "[[cron]]\noverlap = 'skp'\n", []string{
 			`2:11: cron[0].overlap: it is "skp"; it must be skip, queue or allow: did you mean "skip"?`}},

@@ -45,7 +45,7 @@ func literal(value any) string {
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case time.Duration:
-		return quoted(writtenDuration(value))
+		return quoted(WrittenDuration(value))
 	case int64:
 		return strconv.FormatInt(value, 10)
 	default:

@@ -58,7 +58,7 @@ func (r *reader) checkTiming() {
 	} {
 		short, long := r.file.length(pair[0]), r.file.length(pair[1])
 		if long > 0 && short > long {
-			r.fault(r.file.lookup(pair[0]).at, "%s (%s) is longer than %s (%s)", pair[0], writtenDuration(short), pair[1], writtenDuration(long))
+			r.fault(r.file.lookup(pair[0]).at, "%s (%s) is longer than %s (%s)", pair[0], WrittenDuration(short), pair[1], WrittenDuration(long))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (f *File) leaseTooShort() string {
 		return ""
 	}
 	return fmt.Sprintf("%slease_duration (%s) must be longer than refresh_interval (%s) plus margin (%s)",
-		election, writtenDuration(lease), writtenDuration(refresh), writtenDuration(margin))
+		election, WrittenDuration(lease), WrittenDuration(refresh), WrittenDuration(margin))
 }
 
 // length returns the duration at a path, or 0.

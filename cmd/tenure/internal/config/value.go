@@ -146,8 +146,8 @@ func secondsDuration(seconds float64) (time.Duration, error) {
 	return time.Duration(math.Round(seconds * float64(time.Second))), nil
 }
 
-// writtenDuration is the shortest form of a duration: 1m, not 1m0s.
-func writtenDuration(d time.Duration) string {
+// WrittenDuration is the shortest form of a duration: 1m, not 1m0s.
+func WrittenDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

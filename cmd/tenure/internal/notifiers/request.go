@@ -82,7 +82,7 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
 	if err != nil {
-		return errors.New("the request could not be made of its URL") // the reason would show it
+		return errors.New("its URL is not valid") // the reason would show it
 	}
 	for name, values := range header {
 		request.Header[name] = values

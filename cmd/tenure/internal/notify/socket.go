@@ -82,7 +82,7 @@ func watchdogInterval(env Environment) (time.Duration, error) {
 	microseconds, err := strconv.ParseInt(text, 10, 64)
 	const most = int64(24 * time.Hour / time.Microsecond)
 	if err != nil || microseconds < 1 || microseconds > most {
-		return 0, fmt.Errorf("WATCHDOG_USEC is %q: it must be a number of microseconds, of a day at most", text)
+		return 0, fmt.Errorf("WATCHDOG_USEC is %q: it must be a number of microseconds, at most a day", text)
 	}
 	return time.Duration(microseconds) * time.Microsecond, nil
 }

@@ -24,7 +24,7 @@ import (
 
 const clientSecret = "the-secret-of-the-client"
 
-// builtProvider builds the provider, once. It is in a module of its own.
+// builtProvider builds the provider, once. It is in its own module.
 var builtProvider = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "oidcprovider-")
 	if err != nil {
@@ -267,7 +267,7 @@ func TestCodesOfOtherLoginsAreRefused(t *testing.T) {
 }
 
 // TestWrongSecretFailsTheLogin: with another secret than the provider knows, no login
-// succeeds, and the browser is not told why.
+// succeeds, and the browser does not learn why.
 func TestWrongSecretFailsTheLogin(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, clientSecret, func(c *Config) {
@@ -320,7 +320,7 @@ func TestSilentProviderIsBounded(t *testing.T) {
 		ctx  context.Context
 	}{{"silent", ctx}, {"nonsense", t.Context()}} {
 		mode.Store(c.mode)
-		if _, err := p.begin(c.ctx, dashboard.Flow{}); err == nil || !strings.Contains(err.Error(), issuer+" does not describe itself") || len(err.Error()) > 500 {
+		if _, err := p.begin(c.ctx, dashboard.Flow{}); err == nil || !strings.Contains(err.Error(), "OpenID Connect provider "+issuer+": ") || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", c.mode, err)
 		}
 	}

@@ -93,7 +93,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	defer cancel()
 	known, err := oidc.NewProvider(ctx, p.config.Issuer)
 	if err != nil {
-		return nil, fmt.Errorf("the OpenID Connect provider %s does not describe itself: %w", p.config.Issuer, oneLine(err))
+		return nil, fmt.Errorf("read the configuration of the OpenID Connect provider %s: %w", p.config.Issuer, oneLine(err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +208,7 @@ func (p *Provider) claimsOf(ctx context.Context, code string, flow dashboard.Flo
 	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	switch {
 	case err != nil:
-		return claims{}, fmt.Errorf("the provider does not describe the user: %w", oneLine(err))
+		return claims{}, fmt.Errorf("read the user from the provider: %w", oneLine(err))
 	case info.Subject != id.Subject:
 		return claims{}, errors.New("the provider describes another user")
 	}

@@ -35,8 +35,8 @@ func newAlertsHistory(out *console.Output) *cobra.Command {
 	var since, until flagvalue.Moment
 	cmd := &cobra.Command{
 		Use: "history [NAME]", Short: "List alerts that fired",
-		Long: "List the alerts that fired, the latest first, with how long, who had silenced or\n" +
-			"acknowledged them, and the incident. Alerts are kept for 90 days after their end.",
+		Long: "List the alerts that fired, latest first: how long each fired, who silenced or\n" +
+			"acknowledged it, and its incident. Alerts are kept for 90 days after their end.",
 		Example: "  tenure alerts history --since 24h\n  tenure alerts history no_leader -n 100",
 		Args:    atMostOne("alert"), ValidArgsFunction: subject.Complete,
 	}

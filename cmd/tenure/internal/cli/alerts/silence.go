@@ -53,10 +53,10 @@ func (f *lengthFlag) check() error {
 	return nil
 }
 
-const silenceLong = `Silence alerts for a time. They still fire and appear on the page and in tenure alerts
-list, but no notification that they fire is sent. If an alert still fires when the
-silence ends, its notifiers get it then. The end of an alert that was sent before is
-sent during a silence too.
+const silenceLong = `Silence alerts for a time. They still fire and appear on the dashboard and in
+tenure alerts list, but no notification that they fire is sent. If an alert still fires
+when the silence ends, its notifiers get it then. If the silence began after an alert was
+sent, the end of the alert is sent also during the silence.
 
 NAME is an alert. --match restricts the silence to alerts with a label, or without
 NAME silences all alerts with it.`
@@ -105,7 +105,7 @@ func checkedFirst(cmd *cobra.Command, check func(args []string) error) *cobra.Co
 func newAlertsUnsilence(out *console.Output) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "unsilence NUMBER", Short: "End a silence early",
-		Long:    "End a silence early. NUMBER is its number in tenure alerts silences. Alerts that fire are sent then.",
+		Long:    "End a silence early. NUMBER is its number in tenure alerts silences. Notifications of\nalerts that still fire are sent then.",
 		Example: "  tenure alerts unsilence 3",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -170,10 +170,10 @@ func newAlertsSilences(out *console.Output) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "silences", Short: "List silences",
-		Long:    "List the silences that last, the latest first. With --all also those that are over, for 90 days.",
+		Long:    "List the current silences, latest first. With --all, list also the silences that\nended in the last 90 days.",
 		Example: "  tenure alerts silences --all", Args: console.NoArgs,
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "list silences that are over too")
+	cmd.Flags().BoolVar(&all, "all", false, "list also the silences that have ended")
 	return subject.Read(cmd, func(ctx context.Context, admin *alerts.Admin, _ []string) error {
 		list, err := admin.Silences(ctx, all)
 		if err != nil {
@@ -192,9 +192,9 @@ func newAlertsSilences(out *console.Output) *cobra.Command {
 	})
 }
 
-const acknowledgeLong = `Record that an operator handles the alerts of a name that fire: the page and tenure alerts
-list show who, and until when. If an alert still fires when the time is over, its
-notifiers get it again.
+const acknowledgeLong = `Record that an operator handles the firing alerts with this name. The dashboard and tenure
+alerts list show the operator and the end of the acknowledgment. If an alert still fires
+at that time, its notifiers get it again.
 
 Exits 1 if no such alert fires.`
 

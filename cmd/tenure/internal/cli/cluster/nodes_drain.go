@@ -60,7 +60,7 @@ func newNodeDrain(out *console.Output) *cobra.Command {
 		ValidArgsFunction: completeNode,
 	}
 	c.database.Register(cmd.Flags())
-	cmd.Flags().StringVar(&c.to, "to", "", "hand the roles over to this node: its id or its name")
+	cmd.Flags().StringVar(&c.to, "to", "", "hand the roles over to this `node`: its id or its name")
 	cmd.Flags().BoolVar(&c.force, "force", false, "drain the node even if no other node is active")
 	cmd.Flags().BoolVar(&c.noWait, "no-wait", false, "request the drain without waiting for it")
 	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait")

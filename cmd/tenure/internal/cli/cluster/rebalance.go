@@ -54,7 +54,7 @@ func NewRebalance(out *console.Output) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.database.Register(flags)
-	flags.StringArrayVar(&c.spreads, "spread", nil, "a spread to rebalance; repeatable; default all")
+	flags.StringArrayVar(&c.spreads, "spread", nil, "a `spread` to rebalance; repeatable; default all")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "only show the plan")
 	flags.BoolVar(&c.yes, "yes", false, "apply the plan without confirmation")
 	flags.Var(&c.timeout, "timeout", "how long to wait until all roles have moved")

@@ -31,7 +31,7 @@ func (f *DatabaseFlags) Register(flags *pflag.FlagSet) {
 	f.Flags = flags
 	flags.StringVar(&f.dsn, "dsn", "", "connection string: postgres://, mysql:// or sqlite:PATH; default from the environment, see tenure --help")
 	flags.BoolVar(&f.local, "local", false, "use an SQLite file in the user's state directory, for programs on one machine")
-	flags.StringVar(&f.passwordCommand, "password-command", "", "shell command that prints the password; it runs before each connection and may take 10s")
+	flags.StringVar(&f.passwordCommand, "password-command", "", "shell `command` that prints the password; it runs before each connection and may take 10s")
 	flags.StringVar(&f.Schema, "schema", postgres.DefaultSchema, "schema with the tables, on PostgreSQL")
 	flags.StringVar(&f.Prefix, "prefix", postgres.DefaultPrefix, "prefix of the table names")
 }

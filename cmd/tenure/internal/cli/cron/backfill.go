@@ -23,8 +23,8 @@ func newCronBackfill(out *console.Output) *cobra.Command {
 		Use: "backfill SCHEDULE --from TIME --to TIME", Short: "Run the past ticks that have no run", Long: cronBackfillLong,
 		Example: "  tenure cron backfill backup --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z",
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the earliest tick, in RFC 3339")
-	cmd.Flags().StringVar(&to, "to", "", "the end of the range, in RFC 3339")
+	cmd.Flags().StringVar(&from, "from", "", "`time` of the earliest tick, in RFC 3339")
+	cmd.Flags().StringVar(&to, "to", "", "`time` of the end of the range, in RFC 3339; a tick at that time is left out")
 	var begin, end time.Time
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
 		if err := subject.One(cmd, args); err != nil {

@@ -38,7 +38,7 @@ func newCronHistory(out *console.Output) *cobra.Command {
 		},
 		ValidArgsFunction: subject.Complete,
 	}
-	cmd.Flags().Int64Var(&run, "run", 0, "print the output of this run")
+	cmd.Flags().Int64Var(&run, "run", 0, "print the output of the run with this `number`")
 	return subject.ReadMost(cmd, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
 		if run > 0 {
 			return printOutput(ctx, out, schedules, run)

@@ -63,9 +63,9 @@ func newCronNext(out *console.Output) *cobra.Command {
 		return connect.CheckCount(c.count.Value)
 	}
 	c.database.Register(flags)
-	flags.StringVar(&c.expression, "expr", "", "a cron expression, instead of a schedule")
-	flags.StringVar(&c.zone, "tz", "UTC", "with --expr: the time zone, by its name in the IANA database")
-	flags.StringVar(&c.from, "from", "", "with --expr: print ticks after this time, in RFC 3339; default now")
+	flags.StringVar(&c.expression, "expr", "", "a cron `expression`, instead of a schedule")
+	flags.StringVar(&c.zone, "tz", "UTC", "with --expr: the time `zone`, by its name in the IANA database")
+	flags.StringVar(&c.from, "from", "", "with --expr: print ticks after this `time`, in RFC 3339; default now")
 	flags.VarP(&c.count, "count", "n", "number of ticks")
 	return cmd
 }

@@ -43,12 +43,12 @@ func newOverrideFlags() *overrideFlags {
 const maxCatchUp = 100_000
 
 func (f *overrideFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.set.Expression, "expr", "", "cron expression")
-	flags.StringVar(&f.set.Zone, "tz", "", "time zone, by its name in the IANA database")
-	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to missed ticks: none, latest or all")
+	flags.StringVar(&f.set.Expression, "expr", "", "cron `expression`")
+	flags.StringVar(&f.set.Zone, "tz", "", "time `zone`, by its name in the IANA database")
+	flags.StringVar(&f.catchUp, "catch-up", "", "`policy` for missed ticks: none, latest or all")
 	flags.Var(&f.limit, "catch-up-limit", "maximum number of missed ticks to run, and of waiting runs")
 	flags.Lookup("catch-up-limit").DefValue = ""
-	flags.StringVar(&f.overlap, "overlap", "", "what happens to a tick while an earlier run has not ended: skip, queue or allow")
+	flags.StringVar(&f.overlap, "overlap", "", "`policy` for a tick while an earlier run has not ended: skip, queue or allow")
 	flags.Var(&f.jitter, "jitter", "maximum delay of a tick; 0 for none")
 	flags.Var(&f.timeout, "timeout", "limit of one run; 0 for none")
 }
@@ -82,7 +82,7 @@ func newCronAdd(out *console.Output) *cobra.Command {
 		Use: "add SCHEDULE --job SCHEDULE --expr EXPRESSION", Short: "Add a schedule that runs an existing schedule's job", Long: cronAddLong,
 		Example: "  tenure cron add backup-noon --job backup --expr '0 12 * * *'",
 	}
-	cmd.Flags().StringVar(&f.set.Job, "job", "", "the schedule whose job the new one runs")
+	cmd.Flags().StringVar(&f.set.Job, "job", "", "the `schedule` whose job the new one runs")
 	return f.command(out, cmd, "is added", (*cron.Admin).Add)
 }
 

@@ -59,7 +59,9 @@ func newCronRun(out *console.Output) *cobra.Command {
 func (c *cronRunCommand) register(flags *pflag.FlagSet) {
 	c.Command.RegisterCommon(flags)
 	c.Listen.Register(flags)
+	c.OneRole = true
 	c.Flags.Register(flags)
+	flags.Lookup("settle").Usage = service.SettleUsage("200ms")
 	c.Node.Log.SetDefault(flags, "info")
 	flags.Var(&c.missedAfter, "missed-after", "how late a tick may still run as usual; catch_up applies to older ticks")
 }

@@ -29,7 +29,7 @@ const migrateDownLong = `Undo migrations down to the version given by --to.
 Version 0 removes everything. No node may be running: if one is, the command
 lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`
 
-const featureHelp = "also create the tables of this feature and of those that it needs, or of all; repeatable"
+const featureHelp = "also create the tables of this `feature` and of those that it needs, or of all; repeatable"
 
 // migrateTimeout limits a migration: it changes only small tables, but may wait for
 // another process that migrates.
@@ -77,7 +77,7 @@ func newMigratePrint(c *migrateCommand) *cobra.Command {
 			"--feature, print SQL that creates the missing tables of the feature.",
 		RunE: func(*cobra.Command, []string) error { return c.printSQL(features) },
 	}
-	cmd.Flags().StringSliceVar(&features, "feature", nil, "print only the tables of this feature and of those that it needs; core adds those of elections and of the cluster; all prints everything; repeatable")
+	cmd.Flags().StringSliceVar(&features, "feature", nil, "print only the tables of this `feature` and of those that it needs; core adds those of elections and of the cluster; all prints everything; repeatable")
 	return cmd
 }
 
@@ -127,8 +127,8 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
-	cmd.Flags().StringVar(&feature, "feature", schema.Core, "the feature whose migrations to undo")
+	cmd.Flags().IntVar(&target, "to", 0, "the `version` to go down to; 0 removes everything; required")
+	cmd.Flags().StringVar(&feature, "feature", schema.Core, "the `feature` whose migrations to undo")
 	consent := &console.ConsentFlag{Out: c.out}
 	consent.Guard(cmd, func([]string) string {
 		switch {

@@ -45,11 +45,11 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.user, "user", "", "the database user")
+	flags.StringVar(&c.user, "user", "", "`name` of the database user")
 	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions but runs no node")
 	flags.BoolVar(&c.work, "work", false, "privileges for schedules, processors, samples and alerts, in addition to a node's")
 	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs in addition to a node's privileges to roll up the history")
-	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the feature whose tables to include, or all; default those in the database; repeatable")
+	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the `feature` whose tables to include, or all; repeatable; default those in the database")
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 )
 
 // Duration is a flag for "5s", "1m30s" or, in seconds, "5.0". If it must not be
@@ -34,7 +36,7 @@ func (d *Duration) String() string {
 	if d.Value == 0 {
 		return ""
 	}
-	return d.Value.String()
+	return config.WrittenDuration(d.Value)
 }
 
 // Type implements pflag.Value.

@@ -23,11 +23,20 @@ type RoleFlags struct {
 
 // Register adds the flags. doing says what the command does with the roles.
 func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
+	f.register(flags, "a role to "+doing, "; repeatable")
+}
+
+// RegisterSingle is like Register, for a command with exactly one role.
+func (f *RoleFlags) RegisterSingle(flags *pflag.FlagSet, doing string) {
+	f.register(flags, "the role to "+doing, "")
+}
+
+func (f *RoleFlags) register(flags *pflag.FlagSet, what, repeatable string) {
 	f.flags = flags
-	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+": NAME, NAME=KEY with a 64-bit lock key, key:N or pair:A,B; repeatable")
-	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; repeatable")
-	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first key")
-	flags.StringVar(&f.key2, "key2", "", "with --key1: the second key")
+	flags.StringArrayVar(&f.names, "role", nil, what+": `NAME`, NAME=KEY with a 64-bit lock key, key:N or pair:A,B"+repeatable)
+	flags.StringArrayVar(&f.keys, "key", nil, what+", by its 64-bit advisory lock `key`"+repeatable)
+	flags.StringVar(&f.key1, "key1", "", what+", by a pair of 32-bit keys: the first `key`")
+	flags.StringVar(&f.key2, "key2", "", "with --key1: the second `key`")
 }
 
 // Roles returns the roles that the flags name, possibly none.
@@ -109,7 +118,7 @@ type RoleFilter struct {
 // Register adds the flag.
 func (f *RoleFilter) Register(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.text, "role", "", "show the terms of this role only: NAME, NAME=KEY, key:N or pair:A,B")
+	flags.StringVar(&f.text, "role", "", "show the terms of this role only: `NAME`, NAME=KEY, key:N or pair:A,B")
 }
 
 // Given reports whether the flag was given.

@@ -39,7 +39,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.slots.register(flags)
 	f.health.register(flags)
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
-	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code instead of waiting if another node leads")
+	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this `code` instead of waiting if another node leads")
 }
 
 // RegisterCommon adds the flags that commands on schedules have, too.

@@ -27,6 +27,7 @@ type Flags struct {
 	service.Flags
 
 	Roles   flagvalue.RoleFlags
+	OneRole bool // the command leads one role, set before Register
 	Command CommandFlags
 
 	retryBase     flagvalue.Duration
@@ -52,8 +53,13 @@ func (f *Flags) ElectionConfig() tenure.ElectionConfig {
 
 // Register adds the flags.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	f.Roles.Register(flags, "campaign for")
+	if f.OneRole {
+		f.Roles.RegisterSingle(flags, "campaign for")
+	} else {
+		f.Roles.Register(flags, "campaign for")
+	}
 	f.Node.Register(flags, "warn")
+	flags.Lookup("settle").Usage = service.SettleUsage("0s, with a command 200ms")
 	f.Member.Register(flags)
 	f.Grace.AllowZero = true
 	flags.Var(&f.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")

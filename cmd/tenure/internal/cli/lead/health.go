@@ -33,7 +33,7 @@ type healthFlags struct {
 
 func (f *healthFlags) register(flags *pflag.FlagSet) {
 	f.every.Value = defaultHealthEvery
-	flags.StringVar(&f.command, "health-command", "", "shell command that checks the health of the command while it runs; after three failures in a row the node resigns")
+	flags.StringVar(&f.command, "health-command", "", "shell `command` that checks the health of the command while it runs; after three failures in a row the node resigns")
 	flags.Var(&f.every, "health-every", "time between runs of the health command; each run may take that long, but at most 10s")
 }
 

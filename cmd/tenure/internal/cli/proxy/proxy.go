@@ -68,11 +68,12 @@ func New(out *console.Output) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
-	c.roles.Register(flags, "forward to")
+	c.roles.RegisterSingle(flags, "forward to")
 	c.database.Register(flags)
 	c.log.Register(flags, "warn")
-	flags.StringVar(&c.listen, "listen", "", "address to accept connections on, HOST:PORT; :PORT is loopback only")
+	flags.StringVar(&c.listen, "listen", "", "`address` to accept connections on, HOST:PORT; :PORT is loopback only")
 	flags.Var(&c.toPort, "to-port", "port of the leader's program; with --http the default is the port that its node publishes")
+	flags.Lookup("to-port").DefValue = ""
 	flags.BoolVar(&c.http, "http", false, "forward HTTP requests instead of connections")
 	flags.Var(&c.wait, "wait", "how long a connection or request may wait for the leader")
 	flags.Var(&c.most, "max-connections", "maximum number of open connections; further ones are closed")

@@ -15,8 +15,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of the
-end, and how long the role was vacant and silent before. With --nodes, show the status
+const historyLong = `Show the terms of roles, newest first: the leader, the beginning and end, the reason of
+the end, and how long the role was vacant and silent before. With --nodes, show the status
 changes of nodes and their requesters instead. With --outages, show the times in which
 no node reached the database. With --incidents, show related changes as one incident,
 described in a sentence. With --days, show daily totals in UTC of roles, nodes,
@@ -28,7 +28,7 @@ another node detected the end; or server_changed. After a crash or an expired le
 ENDED is when the first other node detected that the role's lock was free, or two
 leases after the last heartbeat if no node was there to detect it.
 
-VACANT is the time from the end of the previous term to the begin of this one. SILENT is
+VACANT is the time from the end of the previous term to the beginning of this one. SILENT is
 the time from the last heartbeat of the previous leader, or from the end of its term if
 it ended the term. After a freeze, SILENT is the time without a working leader. After a
 crash, it also includes up to one refresh interval in which the leader was alive. Each
@@ -72,15 +72,15 @@ func NewHistory(out *console.Output) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.role.Register(flags)
-	flags.StringVar(&c.node, "node", "", "show only this node, by its name, its id or the beginning of its id; it may have left")
+	flags.StringVar(&c.node, "node", "", "show only this `node`, by its name, its id or the beginning of its id; it may have left")
 	flags.Var(&c.since, "since", "show what ended after this: a time in RFC 3339, or an age such as 24h")
 	flags.Var(&c.until, "until", "show what began before this: a time in RFC 3339, or an age such as 24h")
-	flags.IntVarP(&c.limit, "limit", "n", 100, "maximum number of lines")
+	flags.IntVarP(&c.limit, "limit", "n", 100, "maximum `number` of lines")
 	flags.BoolVar(&c.nodes, "nodes", false, "show the status changes of nodes")
 	flags.BoolVar(&c.outages, "outages", false, "show the times in which no node reached the database")
-	flags.BoolVar(&c.incidents, "incidents", false, "show the changes that belong together as one")
-	flags.StringVar(&c.days, "days", "", "show daily totals: of roles, nodes, schedules or metrics")
-	flags.StringVar(&c.name, "name", "", "with --days: show only this role, schedule or metric")
+	flags.BoolVar(&c.incidents, "incidents", false, "show related changes as one incident")
+	flags.StringVar(&c.days, "days", "", "show daily totals of one `kind`: roles, nodes, schedules or metrics")
+	flags.StringVar(&c.name, "name", "", "with --days: show only the role, schedule or metric with this `name`")
 	c.database.Register(flags)
 	return cmd
 }

@@ -46,9 +46,9 @@ func NewRetire(out *console.Output) *cobra.Command {
 		Args:    console.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
-	c.roles.Register(cmd.Flags(), "retire")
+	c.roles.RegisterSingle(cmd.Flags(), "retire")
 	c.database.Register(cmd.Flags())
-	cmd.Flags().StringVar(&c.match, "match", "", "retire the vacant roles whose names match this pattern, with * and ?")
+	cmd.Flags().StringVar(&c.match, "match", "", "retire the vacant roles whose names match this `pattern`, with * and ?")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "with --match: only list the roles")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "with --match: proceed without confirmation")
 	return cmd

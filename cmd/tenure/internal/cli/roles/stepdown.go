@@ -59,10 +59,10 @@ func NewStepDown(out *console.Output) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
-	c.roles.Register(flags, "step down from")
+	c.roles.RegisterSingle(flags, "step down from")
 	c.database.Register(flags)
-	flags.StringVar(&c.to, "to", "", "hand the role over to this node: its id or its name")
-	flags.BoolVar(&c.own, "own", false, "only if the node that "+settings.NodeNameVariable+" names leads, for a machine or a container that is about to stop")
+	flags.StringVar(&c.to, "to", "", "hand the role over to this `node`: its id or its name")
+	flags.BoolVar(&c.own, "own", false, "step down only if the node that "+settings.NodeNameVariable+" names is the leader; for a machine or a container that is about to stop")
 	flags.Var(&c.timeout, "timeout", "how long to wait for the next term")
 	return cmd
 }

@@ -40,7 +40,7 @@ func NewAcquire(out *console.Output) *cobra.Command {
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
-	c.roles.Register(cmd.Flags(), "acquire")
+	c.roles.RegisterSingle(cmd.Flags(), "acquire")
 	c.node.Register(cmd.Flags(), "error")
 	cmd.Flags().BoolVar(&c.hold, "hold", false, "hold the role until a signal")
 	return cmd

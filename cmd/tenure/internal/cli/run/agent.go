@@ -45,8 +45,9 @@ func NewAgent() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.node.Register(cmd.Flags(), "info")
-	cmd.Flags().StringVar(&c.socket, "socket", "", "path of the socket, in a directory that no other user can write to")
+	cmd.Flags().StringVar(&c.socket, "socket", "", "`path` of the socket, in a directory that no other user can write to")
 	cmd.Flags().Lookup("stop-timeout").Hidden = true // nodes have their own
+	cmd.Flags().Lookup("settle").Usage = service.SettleUsage("200ms")
 	return cmd
 }
 

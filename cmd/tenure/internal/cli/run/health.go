@@ -37,7 +37,7 @@ func NewHealth(out *console.Output) *cobra.Command {
 		Args:    console.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&c.url, "url", "http://127.0.0.1:8080/healthz", "the URL of /healthz, /readyz or /leader")
+	cmd.Flags().StringVar(&c.url, "url", "http://127.0.0.1:8080/healthz", "the `URL` of /healthz, /readyz or /leader")
 	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait for the answer")
 	return cmd
 }

@@ -92,7 +92,7 @@ func New(out *console.Output) *cobra.Command {
 	c.Register(cmd.Flags())
 	cmd.SetUsageFunc(usage)
 	cmd.Flags().Lookup("log-level").Usage += "; with a command the default is info"
-	cmd.Flags().StringVar(&c.Node.Agent, "agent", "", "path of the socket of this host's agent, which holds the connections to the database; see tenure agent")
+	cmd.Flags().StringVar(&c.Node.Agent, "agent", "", "`path` of the socket of this host's agent, which holds the connections to the database; see tenure agent")
 	return cmd
 }
 

@@ -21,8 +21,9 @@ const passwordLong = `Read a password and print a user of the dashboard with the
 [[dashboard.users]] in the configuration file of tenure serve. At a terminal, ask for the
 password twice and do not show it. Otherwise read the first line of the standard input.
 
-The hash is argon2id with 19 MiB. Two checks run at a time. A line of --password-file may
-also have the hash in place of the password.`
+A line of --password-file may also have the hash in place of the password. The hash is
+argon2id: each check of a password takes 19 MiB, and tenure serve makes at most two checks
+at a time.`
 
 // The sizes of a password, in bytes.
 const (
@@ -76,7 +77,7 @@ func readPassword(cmd *cobra.Command) (string, error) {
 			case err != nil:
 				return "", err
 			case i > 0 && text != password:
-				return "", console.Usage("the passwords differ")
+				return "", console.Usage("the passwords differ: run the command again")
 			}
 			password = text
 		}

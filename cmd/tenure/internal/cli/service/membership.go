@@ -61,7 +61,7 @@ func (f *MembershipFlags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; repeatable")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; repeatable")
 	flags.StringArrayVar(&f.Roles, "node-role", nil, "a node role; repeatable; default gateway, function, worker and scheduler")
-	flags.StringVar(&f.address, "address", "", "address where other nodes reach this node; default this machine's address")
+	flags.StringVar(&f.address, "address", "", "`address` where other nodes reach this node; default this machine's address")
 	flags.Var(&f.httpPort, "http-port", "port where this node serves HTTP, published in the registry; default the port of --listen, if given")
 	flags.Var(&f.grpcPort, "grpc-port", "port where this node serves gRPC, published in the registry; default none")
 }

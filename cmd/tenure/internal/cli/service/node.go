@@ -49,7 +49,7 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	f.Log.Register(flags, logLevel)
 	f.settle.AllowZero, f.wait.AllowZero = true, true
 	flags.BoolVar(&f.manual, "manual-migrations", false, "reject a missing or older schema instead of migrating it")
-	flags.StringVar(&f.name, "name", "", "name of this node; default the host name and the process id")
+	flags.StringVar(&f.name, "name", "", "`name` of this node; default the host name and the process id")
 	flags.Var(&f.lease, "lease", "how long the database reserves the roles of a silent node; default 10s, on SQLite 3s")
 	flags.Var(&f.refresh, "refresh", "time between heartbeats; default a third of the lease")
 	flags.Var(&f.refresh, "health-interval", "the same as --refresh; without --lease, it also makes the lease at least three times as long")
@@ -58,9 +58,14 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	flags.Var(&f.lock, "lock-timeout", "how long a new term waits for fenced transactions of the old term; default 10s")
 	flags.Var(&f.fence, "fence-timeout", "how long a fenced transaction of an old term may delay a new term before it is terminated; default 5s")
 	flags.Var(&f.stop, "stop-timeout", "how long work in flight may continue when its term is stopping; default 10s")
-	flags.Var(&f.settle, "settle", "extra wait before a new term if the last one ended uncleanly; default 0s, with a command 200ms")
+	flags.Var(&f.settle, "settle", SettleUsage("0s"))
 	flags.Var(&f.wait, "failover-wait", "minimum wait before a term begins on another server than the last term; default one lease")
 	flags.BoolVar(&f.synchronous, "synchronous-failover", false, "declare that only synchronous standbys are promoted: after a failover, wait only until all nodes are back")
+}
+
+// SettleUsage describes the flag --settle with a default that depends on the command.
+func SettleUsage(standard string) string {
+	return "extra wait before a new term if the last one ended uncleanly; default " + standard
 }
 
 // Config returns the configuration of the node. Logs go to w.

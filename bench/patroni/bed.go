@@ -110,16 +110,18 @@ func (b *bed) close() {
 		_ = b.etcd.process.Process.Kill()
 		_ = b.etcd.process.Wait()
 	}
+	if err := b.keepLogs(); err != nil {
+		fmt.Fprintln(os.Stderr, "patroni: keeping the logs:", err)
+	}
+	// The network's end kills what still runs in the namespaces. A server that is killed
+	// leaves its shared memory, so the servers end first.
+	if b.box != nil {
+		_ = b.box.Close() // the directory is temporary
+	}
 	if b.network != nil {
 		if err := b.network.close(); err != nil {
 			fmt.Fprintln(os.Stderr, "patroni: removing the network:", err)
 		}
-	}
-	if err := b.keepLogs(); err != nil {
-		fmt.Fprintln(os.Stderr, "patroni: keeping the logs:", err)
-	}
-	if b.box != nil {
-		_ = b.box.Close() // the directory is temporary
 	}
 }
 

@@ -274,3 +274,18 @@ FROM generate_series(1, 20000) n, LATERAL (SELECT clock_timestamp() - interval '
 	asking.Close() // its statistics are written when its connection ends
 	eventually(t, b, `SELECT idx_scan >= 10 FROM pg_stat_user_indexes WHERE schemaname = $1 AND indexrelname = 'tenure_history_ended_at'`, b.config.Schema)
 }
+
+// Someone may have copied rows into the history.
+func TestTermBeginsIfTheHistoryHasItsPredecessor(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader := open(t, b)
+	first := leader.take("scheduler")
+	exec(t, b, `
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at)
+SELECT role, term, node_id, node_name, incarnation, acquired_at FROM {terms}`)
+	leader.release("scheduler", history.EndResigned)
+	if next := open(t, b).take("scheduler"); next.Previous != first.Term {
+		t.Errorf("the term follows term %d; want %d", next.Previous, first.Term)
+	}
+}

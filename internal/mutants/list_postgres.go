@@ -52,6 +52,24 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestLockedRowDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
 	},
 	{
+		name: "postgres: the kept plan of a take reads all roles",
+		file: "postgres/migrations/0001_functions.up.sql", from: "SET enable_seqscan = off\n", to: "",
+		promise: "the roles of other nodes do not delay a failover",
+		tests:   []tests{in("postgres", "^TestTakeReadsRowsByKeyAfterTheTableHasGrown$")},
+	},
+	{
+		name: "postgres: the kept plan of a take joins all roles",
+		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE t.role = ANY (ARRAY[p.role])\n", to: "WHERE t.role = p.role\n",
+		promise: "the roles of other nodes do not delay a failover",
+		tests:   []tests{in("postgres", "^TestTakeReadsRowsByKeyAfterTheTableHasGrown$")},
+	},
+	{
+		name: "postgres: a term in the history prevents the next one",
+		file: "postgres/migrations/0001_functions.up.sql", from: "            AND (SELECT h.term FROM {history} h WHERE h.role = p.role AND h.term = p.term) IS NULL\n", to: "",
+		promise: "7 Someone leads: also if the history has the term already",
+		tests:   []tests{in("postgres", "^TestTermBeginsIfTheHistoryHasItsPredecessor$")},
+	},
+	{
 		name: "postgres: fenced transactions are never ended",
 		file: "postgres/blocked.go", from: "if now-since >= s.opening.Timing.FenceTimeout {", to: "if now-since >= 1000*s.opening.Timing.FenceTimeout {",
 		promise: "7 Someone leads: a fenced transaction is ended after FenceTimeout",

@@ -15,7 +15,7 @@ func TestEventsAreDeliveredWhenTheNodeIsUnlocked(t *testing.T) {
 		n.mu.Lock()
 		e.postLocked(Event{Kind: EventAcquired})
 		if event, found := e.events.take(); found {
-			t.Errorf("%s can be delivered while the node is locked", event.event.Kind)
+			t.Fatalf("%s can be delivered while the node is locked", event.event.Kind)
 		}
 		e.postLocked(Event{Kind: EventLost})
 		n.mu.Unlock()

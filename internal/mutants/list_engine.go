@@ -336,7 +336,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a node that stepped down campaigns immediately",
-		file: "transition.go", from: "now.Mono+min(stepDownPause, n.cfg.CheckInterval/2)\n", to: "now.Mono\n",
+		file: "transition.go", from: "n.clock.Now().Mono+min(stepDownPause, n.cfg.CheckInterval/2)\n", to: "n.clock.Now().Mono\n",
 		promise: "a node that stepped down pauses before it campaigns again",
 		tests:   []tests{in(".", "^TestStepDown|^TestRunPausesAfterEarlyReturn$")},
 	},

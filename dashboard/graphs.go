@@ -113,19 +113,13 @@ const (
 func (d *Dashboard) getGraphs(w http.ResponseWriter, r *http.Request) {
 	name, node := r.URL.Query().Get("range"), r.URL.Query().Get("node")
 	within, ok := graphRanges[name]
-	var id uuid.UUID
-	if node != "" {
-		var err error
-		if id, err = uuid.Parse(node); err != nil || within.daily {
-			ok = false
-		}
-	}
+	id, _ := uuid.Parse(node) // otherwise the zero id, which no node has
 	switch _, known := d.snapshot.nodeDetail(id); {
 	case d.samples == nil:
 		refuse(w, http.StatusNotFound, "this dashboard has no database connection for samples")
 		return
-	case !ok:
-		refuse(w, http.StatusBadRequest, "the range must be 1h, 6h, 24h, 7d or 30d; of a node, whose id must be valid, at most 24h")
+	case !ok, node != "" && within.daily:
+		refuse(w, http.StatusBadRequest, "the range must be 1h, 6h, 24h, 7d or 30d, and of a node at most 24h")
 		return
 	case node != "" && !known:
 		refuse(w, http.StatusNotFound, "no node with this id is known")

@@ -83,7 +83,7 @@ func TestGraphsRefuseWhatIsUnknown(t *testing.T) {
 	node, _ := w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
 	for query, status := range map[string]int{
-		"": 400, "range=": 400, "range=2h": 400, "range=1h&node=x": 400, "range=7d&node=" + node.ID().String(): 400,
+		"": 400, "range=": 400, "range=2h": 400, "range=1h&node=x": 404, "range=1h&node=" + uuid.Nil.String(): 404, "range=7d&node=" + node.ID().String(): 400,
 		"range=1h&node=" + uuid.NewString(): 404, "range=1h&node=" + node.ID().String(): 200, "range=30d": 200,
 	} {
 		if response, text := w.request(http.MethodGet, "/api/graphs?"+query, ""); response.StatusCode != status {

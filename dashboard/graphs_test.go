@@ -94,7 +94,7 @@ func TestGraphsRefuseWhatIsUnknown(t *testing.T) {
 		t.Errorf("%d results are kept, want those of the 2 valid requests", n)
 	}
 	w.board.samples = nil // as without a database
-	if response, text := w.request(http.MethodGet, "/api/graphs?range=1h", ""); response.StatusCode != 404 || !strings.Contains(text, "no database connection") {
+	if response, text := w.request(http.MethodGet, "/api/graphs?range=1h", ""); response.StatusCode != http.StatusNotFound || !strings.Contains(text, "no database connection") {
 		t.Errorf("without a database: %s %s", response.Status, text)
 	}
 }

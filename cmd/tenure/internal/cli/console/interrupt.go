@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
 )
 
@@ -27,20 +28,29 @@ func InterruptedBy(ctx context.Context) os.Signal {
 	return nil
 }
 
+// repetition is how long after the first signal another one counts as the same. A parent such
+// as consul lock sends a signal twice, and at a terminal the parent and the child each get it.
+const repetition = 250 * time.Millisecond
+
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM, which
 // requests a graceful end, with an [interruption] as the cause. A second signal
-// terminates the program as if the first had not been caught.
+// terminates the program as if the first had not been caught, unless it is a [repetition].
 func UntilSignal() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() { // exits with a signal or ctx; nothing waits for it
+	return untilSignal(signals, func() { signal.Stop(signals) })
+}
+
+// untilSignal is UntilSignal for signals that arrive until stop is called.
+func untilSignal(signals <-chan os.Signal, stop func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() { // exits soon after a signal, or with ctx; nothing waits for it
+		defer stop()
 		select {
 		case received := <-signals:
-			signal.Stop(signals) // before the context ends
 			cancel(interruption{received})
+			time.Sleep(repetition)
 		case <-ctx.Done():
-			signal.Stop(signals)
 		}
 	}()
 	return ctx, func() { cancel(nil) }

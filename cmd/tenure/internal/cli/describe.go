@@ -14,8 +14,10 @@ func describe(cmd *cobra.Command) {
 	if cmd.Long == "" {
 		cmd.Long = cmd.Short + "."
 	}
-	cmd.LocalNonPersistentFlags().VisitAll(nameValue)
-	cmd.PersistentFlags().VisitAll(nameValue)
+	for _, flags := range []*pflag.FlagSet{cmd.LocalNonPersistentFlags(), cmd.PersistentFlags()} {
+		flags.VisitAll(nameValue)
+		flags.VisitAll(encloseDefault)
+	}
 	for _, below := range cmd.Commands() {
 		describe(below)
 	}
@@ -35,6 +37,14 @@ func nameValue(flag *pflag.Flag) {
 	flag.Value = namedValue{flag.Value, kind}
 	if flag.DefValue == "0" { // not given: a number, such as a version
 		flag.DefValue = ""
+	}
+}
+
+// encloseDefault writes a default that depends on something like those that pflag knows.
+func encloseDefault(flag *pflag.Flag) {
+	usage, standard, found := strings.Cut(flag.Usage, "; default ")
+	if found && !strings.Contains(standard, ";") {
+		flag.Usage = usage + " (default " + standard + ")"
 	}
 }
 

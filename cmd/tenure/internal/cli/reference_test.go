@@ -85,11 +85,8 @@ func flagTable(flags *pflag.FlagSet, leftOut map[string]bool) string {
 		if standard == "false" || standard == "[]" || standard == "0s" && strings.Contains(usage, "default") {
 			standard = ""
 		}
-		before, after, found := strings.Cut(usage, "; default ")
-		if !found {
-			before, after, found = strings.Cut(usage, ": default ")
-		}
-		if found && !strings.Contains(after, ";") {
+		before, after, found := strings.Cut(usage, " (default ")
+		if after, closed := strings.CutSuffix(after, ")"); found && closed {
 			usage, standard = before, after
 		} else {
 			standard = docpage.Code(standard)

@@ -89,7 +89,7 @@ func New(out *console.Output) *cobra.Command {
 func (c *serveCommand) register(flags *pflag.FlagSet) {
 	c.Listen.Register(flags)
 	listen := flags.Lookup("listen")
-	listen.Usage = "serve on HOST:PORT; :PORT is loopback only"
+	listen.Usage = "serve on this `address`, HOST:PORT; :PORT is loopback only"
 	listen.DefValue = defaultServe
 	c.Listen.Address = defaultServe
 	c.Node.Register(flags, "warn")

@@ -72,7 +72,7 @@ func (m *consulMove) ask(method, path string) string {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+m.address+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+m.address+path, http.NoBody)
 	if err != nil {
 		m.Fatal(err)
 	}

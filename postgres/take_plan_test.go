@@ -33,7 +33,7 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(ctx) //nolint:errcheck // the connection is closed
+	defer tx.Rollback(ctx)
 	const addRoles = "INSERT INTO {terms} (role, lock_key) SELECT 'role-' || i, 1000000 + i FROM generate_series(0, $1::int - 1) i"
 	if _, err := tx.Exec(ctx, b.names.sql(addRoles), wanted+others); err != nil {
 		t.Fatal(err)

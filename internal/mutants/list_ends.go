@@ -3,6 +3,18 @@ package main
 // endMutants break how the engine ends terms and elections.
 var endMutants = []mutant{
 	{
+		name: "engine: events are delivered before the change is complete",
+		file: "events.go", from: "	if len(q.waiting) == q.unreleased {\n", to: "	if len(q.waiting) == 0 {\n",
+		promise: "callbacks find the change that caused them complete",
+		tests:   []tests{in(".", "^TestEventsAreDeliveredWhenTheNodeIsUnlocked$")},
+	},
+	{
+		name: "engine: a batch has any roles",
+		file: "acquire.go", from: "		if last != nil && byRole(e, last) > 0 {\n", to: "		if last != nil && byRole(e, last) < 0 {\n",
+		promise: "batches have the order of the roles",
+		tests:   []tests{in(".", "^TestBatchHasTheFirstRoles$")},
+	},
+	{
 		name: "engine: work that returned because its term was lost counts as failed",
 		file: "run.go", from: "early = e.term == term && !term.stopRequested && term.Valid()", to: "early = e.term == term && !term.stopRequested && !term.ended.Load()",
 		promise: "a lost term is no failure of work",

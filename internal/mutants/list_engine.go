@@ -281,18 +281,6 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$")},
 	},
 	{
-		name: "engine: events are delivered before the change is complete",
-		file: "events.go", from: "	if len(q.waiting) == q.unreleased {\n", to: "	if len(q.waiting) == 0 {\n",
-		promise: "callbacks find the change that caused them complete",
-		tests:   []tests{in(".", "^TestEventsAreDeliveredWhenTheNodeIsUnlocked$")},
-	},
-	{
-		name: "engine: a batch has any roles",
-		file: "acquire.go", from: "		if last != nil && byRole(e, last) > 0 {\n", to: "		if last != nil && byRole(e, last) < 0 {\n",
-		promise: "batches have the order of the roles",
-		tests:   []tests{in(".", "^TestBatchHasTheFirstRoles$")},
-	},
-	{
 		name: "engine: there is one attempt per notification",
 		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 99 && result.RetryIn == 0 {",
 		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",

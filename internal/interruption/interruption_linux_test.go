@@ -145,7 +145,7 @@ func start(t *testing.T, tested target, made *traces) (*exec.Cmd, *output) {
 		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "TENURE_KEEP_TEMPLATES"}, name)
 	})
 	command.Env = append(command.Env, made.marked, "TMPDIR="+made.temporary, "GOTMPDIR="+made.build)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // it ends with the test
 	printed := new(output)
 	command.Stdout, command.Stderr = printed, printed
 	command.WaitDelay = time.Second // what is left may hold the pipe

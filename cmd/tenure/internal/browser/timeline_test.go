@@ -26,7 +26,7 @@ func TestAddressKeepsRangeOfTimelines(t *testing.T) {
 		p.await("a timeline", `document.querySelector(".timeline canvas")?.width > 300`)
 		p.settle()
 		value[bool](p, `document.querySelector(".timeline").focus(), true`)
-		p.do("move and zoom", chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent("+"))
+		p.do("move and zoom", chromedp.KeyEvent(kb.ArrowLeft+kb.ArrowLeft+kb.ArrowLeft+"+"))
 		p.await("the address has the range", page.address+`.test(location.hash)`)
 		p.settle()
 		address, picture := value[string](p, `location.hash`), value[string](p, pictureOfTimeline)

@@ -209,7 +209,7 @@ func (l *lookout) await(what string, holds func(change) bool) (c change) {
 }
 
 // last returns the last change of a fact for which a condition holds. A name that ends
-// in a space stands for all facts whose names begin so.
+// in a space means all facts whose names begin so.
 func (l *lookout) last(what string, holds func(change) bool) (change, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -107,7 +107,7 @@ func interrupt(t *testing.T, tested target, way end) {
 	err := children.Until(t.Context(), starting, 20*time.Millisecond, func() error {
 		select {
 		case <-ended:
-			t.Fatalf("%s ended by itself:\n%s", tested.arguments, printed)
+			t.Fatalf("%s ended before the interrupt:\n%s", tested.arguments, printed)
 		default:
 		}
 		return tested.atWork(made.processes())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // The disk fills up. At no time do two nodes lead, and when there is room again one
@@ -77,19 +78,24 @@ func onSmallDisk(t *testing.T) (*site, smallDisk) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// It also runs if this process is killed, and then waits for the servers on the disk.
+	caretaker, err := sandbox.NewCaretaker(`
+while read -r _; do :; done
+tries=0
+while [ -n "$(ls -d "$1"/tenure-pg-* 2>/dev/null)" ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+umount -l "$1" 2>/dev/null
+rmdir "$1"`, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := os.Remove(directory); err != nil {
+		if err := caretaker.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=220m,mode=1777"); err != nil {
 		t.Skipf("NOT TESTED: a small disk cannot be mounted here: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(directory, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 	if err := os.Chmod(directory, 0o777|os.ModeSticky); err != nil { // the server's account passes through
 		t.Fatal(err)
 	}

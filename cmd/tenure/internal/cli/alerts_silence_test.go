@@ -107,7 +107,7 @@ func TestAlertsRejectBadInput(t *testing.T) {
 		`there is no alert "else"`:       {"acknowledge", "else", "--for", "1h"},
 		"name the alert":                 {"acknowledge", "--for", "1h"},
 		"is not the number of a silence": {"unsilence", "down"},
-		"no silence with this number":    {"unsilence", "7"},
+		"no current silence has this number":    {"unsilence", "7"},
 		"give the number":                {"unsilence"},
 		"give one alert":                 {"history", "a", "b"},
 	} {

@@ -21,12 +21,6 @@ var endMutants = []mutant{
 		tests:   []tests{in(".", "^TestLostTermIsNoFailureOfWork$")},
 	},
 	{
-		name: "engine: the resignation from a lost term stops the election",
-		file: "run.go", from: "if e.term == term && term.Valid() {", to: "if e.term == term && !term.ended.Load() {",
-		promise: "a term whose trust has ended is lost, not released",
-		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")},
-	},
-	{
 		name: "engine: a lost term is stepped down",
 		file: "election.go", from: "if e.State() != Leading || !e.term.Valid() {", to: "if e.State() != Leading {",
 		promise: "a term whose trust has ended is lost, not released",

@@ -330,7 +330,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a pause after a step-down outlasts the next term",
-		file: "transition.go", from: "e.attempt.yieldTerm, e.attempt.yieldUntil = term.number,", to: "e.attempt.notBefore, e.attempt.yieldUntil = now.Mono+stepDownPause,",
+		file: "transition.go", from: "e.attempt.yieldTerm, e.attempt.yieldUntil = term.number,", to: "e.attempt.notBefore, e.attempt.yieldUntil = n.clock.Now().Mono+stepDownPause,",
 		promise: "the pause after a step-down ends when another term has begun or the role is reserved for the node",
 		tests:   []tests{in(".", "^TestStepDownPauseEndsWithNextTerm$")}, says: "the first node leads again",
 	},

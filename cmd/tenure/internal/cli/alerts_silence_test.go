@@ -95,21 +95,21 @@ func TestAlertsRejectBadInput(t *testing.T) {
 	t.Parallel()
 	place := newAlertPlace(t)
 	for want, args := range map[string][]string{
-		"name an alert, or labels":       {"silence", "--for", "1h"},
-		"--for is required":              {"silence", "down"},
-		"it must be from 1m":             {"silence", "down", "--for", "1s"},
-		"from 1m0s to 8760h0m0s":         {"acknowledge", "down", "--for", "10000h"},
-		"a label is written NAME=VALUE":  {"silence", "--match", "role", "--for", "1h"},
-		"cannot be the name of a label":  {"silence", "--match", "a-b=c", "--for", "1h"},
-		`did you mean "down"?`:           {"silence", "dwn", "--for", "1h"},
-		"--by is empty":                  {"silence", "down", "--for", "1h", "--by", ""},
-		"has control characters":         {"silence", "down", "--for", "1h", "--comment", "a\x1b[2J"},
-		`there is no alert "else"`:       {"acknowledge", "else", "--for", "1h"},
-		"name the alert":                 {"acknowledge", "--for", "1h"},
-		"is not the number of a silence": {"unsilence", "down"},
-		"no current silence has this number":    {"unsilence", "7"},
-		"give the number":                {"unsilence"},
-		"give one alert":                 {"history", "a", "b"},
+		"name an alert, or labels":           {"silence", "--for", "1h"},
+		"--for is required":                  {"silence", "down"},
+		"it must be from 1m":                 {"silence", "down", "--for", "1s"},
+		"from 1m0s to 8760h0m0s":             {"acknowledge", "down", "--for", "10000h"},
+		"a label is written NAME=VALUE":      {"silence", "--match", "role", "--for", "1h"},
+		"cannot be the name of a label":      {"silence", "--match", "a-b=c", "--for", "1h"},
+		`did you mean "down"?`:               {"silence", "dwn", "--for", "1h"},
+		"--by is empty":                      {"silence", "down", "--for", "1h", "--by", ""},
+		"has control characters":             {"silence", "down", "--for", "1h", "--comment", "a\x1b[2J"},
+		`there is no alert "else"`:           {"acknowledge", "else", "--for", "1h"},
+		"name the alert":                     {"acknowledge", "--for", "1h"},
+		"is not the number of a silence":     {"unsilence", "down"},
+		"no current silence has this number": {"unsilence", "7"},
+		"give the number":                    {"unsilence"},
+		"give one alert":                     {"history", "a", "b"},
 	} {
 		if got := invoke(t, place.with(append([]string{"alerts"}, args...)...)...).want(t, console.ExitUsage).stderr; !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in %s", args, want, got)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,9 @@ import (
 // A parent that sends a signal twice requests a graceful end; a later second signal forces it.
 func TestRepeatedSignalCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		signals, stopped := make(chan os.Signal, 1), false
-		ctx, cancel := untilSignal(signals, func() { stopped = true })
+		signals := make(chan os.Signal, 1)
+		var stopped atomic.Bool
+		ctx, cancel := untilSignal(signals, func() { stopped.Store(true) })
 		defer cancel()
 		signals <- syscall.SIGTERM
 		<-ctx.Done()
@@ -25,8 +27,8 @@ func TestRepeatedSignalCountsOnce(t *testing.T) {
 		}{{0, false}, {repetition - 1, false}, {1, true}} {
 			time.Sleep(step.wait)
 			synctest.Wait()
-			if stopped != step.want {
-				t.Errorf("%v after the last step: signals end the program is %t, want %t", step.wait, stopped, step.want)
+			if stopped.Load() != step.want {
+				t.Errorf("%v after the last step: signals end the program is %t, want %t", step.wait, stopped.Load(), step.want)
 			}
 		}
 	})

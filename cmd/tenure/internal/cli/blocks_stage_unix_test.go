@@ -191,7 +191,7 @@ func (s *stage) addProcessors() {
 	var letters record.DeadLetters
 	invoke(s.T, s.place.with("processor", "dead-letters", "mails", "-o", "json")...).want(s.T, console.ExitDone).decode(s.T, &letters)
 	failing, one, two := *s.place.show(s.T, "balances").Failing, letters.DeadLetters[0].ID, letters.DeadLetters[1].ID
-	s.replace("742:1031", failing, "17 18", fmt.Sprint(one, " ", two), "dismiss mails 17", fmt.Sprint("dismiss mails ", one), "[17, 18]", fmt.Sprintf("[%d, %d]", one, two))
+	s.replace("742:1031", failing, "17 18", fmt.Sprint(one, " ", two), "dismiss mails 17  ", fmt.Sprint("dismiss mails ", one, "  "), "[17, 18]", fmt.Sprintf("[%d, %d]", one, two))
 }
 
 // addAlert writes an alert that fires, and silences.

@@ -33,9 +33,9 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	links := func(a notifiers.Alert) []notifiers.Link {
 		return []notifiers.Link{{Name: "Wiki", URL: "https://wiki.example.com/" + a.Name + "/" + a.Role}}
 	}
+	before := value[time.Time](w, "SELECT clock_timestamp()") // a round is as of its begin, and may read the resignation later
 	p := w.start("a", Config{Rules: []Rule{rule}, Cluster: "billing", URL: "https://tenure.example.com", Links: links})
 	w.await("a round", p.leads)
-	resigned := value[time.Time](w, "SELECT clock_timestamp()")
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 	m := w.receiver.heard()[0]
 	ended := value[time.Time](w, `SELECT ended_at FROM {terms} WHERE role = 'scheduler'`) // a round may see the leader stop before that
 	if !strings.HasPrefix(m.Incident, "b gave up scheduler at ") || !strings.HasSuffix(m.Incident, "It has no leader.") ||
-		m.Alerts[0].Since.Before(resigned) || m.Alerts[0].Since.After(ended) || m.URL != "https://tenure.example.com/#/alerts" ||
+		m.Alerts[0].Since.Before(before) || m.Alerts[0].Since.After(ended) || m.URL != "https://tenure.example.com/#/alerts" ||
 		!strings.HasPrefix(m.Title, "CRITICAL billing: no leader for scheduler for ") ||
 		m.Alerts[0].Annotations["runbook"] != "https://r.example.com/0" || m.Alerts[0].Annotations["description"] != "0 lead." ||
 		len(m.Alerts[0].Links) != 1 || m.Alerts[0].Links[0].URL != "https://wiki.example.com/no_scheduler_leader/scheduler" {

@@ -100,6 +100,7 @@ WHERE waits.locktype = 'advisory' AND NOT waits.granted
 // the newer one has one more migration. Package cli of the command replaces processes of
 // two programs that are built so.
 func TestRollingUpgradeKeepsInvariants(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)

@@ -82,6 +82,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 // An old primary returns and does not know of the other one, but the process
 // that has seen both does.
 func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	node := w.node("a", tenure.Config{})

@@ -41,6 +41,7 @@ func (c deafConn) Write(data []byte) (int, error) {
 // A promoted standby starts and continues to work without any notification,
 // neither of inserts nor of the vacancy.
 func TestPromotedStandbyWorksWithoutNotifications(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	backend, err := postgres.New(pgtest.Shared(t).DSN(), postgres.Config{Schema: w.schema, Connect: deaf})

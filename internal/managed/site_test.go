@@ -36,9 +36,10 @@ type site struct {
 }
 
 // newSite starts a server with the roles of a service. The user app owns the
-// database app.
+// database app. In a short run it skips the test.
 func newSite(t *testing.T, options pgtest.Options, statements ...string) *site {
 	t.Helper()
+	pgtest.Long(t)
 	server := pgtest.Start(t, options)
 	s := &site{T: t, server: server, admin: server.Conn(t), dsn: server.DSNFor("app", "app")}
 	s.do("CREATE ROLE app LOGIN NOSUPERUSER")

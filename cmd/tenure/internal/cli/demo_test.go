@@ -141,6 +141,7 @@ func TestDemoInPipeEnds(t *testing.T) {
 
 // After a signal, and also after a kill, nothing is left.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal

@@ -20,6 +20,7 @@ import (
 // next one counts from when the condition began to hold, and receivers are
 // notified once.
 func TestPendingAlertSurvivesKilledAggregator(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	var mu sync.Mutex

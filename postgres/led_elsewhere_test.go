@@ -149,6 +149,8 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 	eventually(t, b, `SELECT {ended}($1::int, ARRAY[$2::int]) AND n.status = 'dead' FROM {nodes} n WHERE incarnation = $2`, candidate.space, leader.incarnation)
 	candidate.wait(100 * time.Millisecond) // for the notification of that
 	candidate.elsewhere = led              // as if all that had been lost
+	candidate.elsewhere.releases = row[int64](t, b, "SELECT last_value FROM {releases}")
+	candidate.listener.take()
 	candidate.beat()
 	if !candidate.listener.take() {
 		t.Fatal("the heartbeat reported no change")

@@ -117,7 +117,7 @@ func (m *Admin) changeLetters(
 	case err != nil && !errors.Is(err, errUnchanged):
 		return 0, err
 	case missing != "":
-		return 0, invalid("%s has no dead letter %s that waits", name, missing)
+		return 0, invalid("%s has no dead letter %s, or it was replayed already", name, missing)
 	}
 	return len(found), nil
 }

@@ -36,7 +36,7 @@ type Work func(ctx context.Context, slot int, term *tenure.Term) error
 // Set is a node's candidacy for the slots of one role.
 type Set struct {
 	elections []*tenure.Election
-	stop      atomic.Pointer[context.CancelFunc] // of Run
+	gaveUp    atomic.Bool // the retry strategy of one slot gave up during this Run
 }
 
 // RoleName returns the name of the role of a slot, such as "worker/1".
@@ -57,7 +57,7 @@ func New(node *tenure.Node, name string, cfg Config) (*Set, error) {
 		election.WorkRetry = retry.Func(func(failure retry.Failure) (time.Duration, bool) {
 			delay, again := strategy.NextDelay(failure)
 			if !again {
-				s.end()
+				s.gaveUp.Store(true) // before the room of this slot is free
 			}
 			return delay, again
 		})
@@ -107,13 +107,17 @@ func (s *Set) Run(ctx context.Context, work Work) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.stop.Store(&cancel)
+	s.gaveUp.Store(false)
 	errs := make([]error, len(s.elections))
 	var running sync.WaitGroup
 	for i, e := range s.elections {
 		running.Go(func() { // exits when the election has stopped; Run waits
 			defer cancel()
 			err := e.Run(ctx, func(termCtx context.Context, term *tenure.Term) error {
+				if s.gaveUp.Load() { // Run ends as soon as the election for that slot has stopped
+					<-termCtx.Done()
+					return nil
+				}
 				if ctx.Err() != nil {
 					return tenure.Done // a slot was acquired while another one ended Run
 				}
@@ -130,11 +134,4 @@ func (s *Set) Run(ctx context.Context, work Work) error {
 	}
 	running.Wait()
 	return errors.Join(errs...)
-}
-
-// end makes Run return.
-func (s *Set) end() {
-	if cancel := s.stop.Load(); cancel != nil {
-		(*cancel)()
-	}
 }

@@ -33,7 +33,7 @@ LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
 # Most tests wait for a server and not for a processor, so more packages and tests run at once than there are processors.
-PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
+PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
 PARALLEL ?= 8
 
 # Starts a program that is terminated when make ends, also when make is killed.

@@ -31,6 +31,7 @@ func TestAgentConformsToBackend(t *testing.T) {
 		})
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
+		pgtest.Long(t)
 		db := pgtest.Shared(t)
 		sessiontest.Run(t, func(t *testing.T) tenure.Backend {
 			return &lateAgent{t: t, inner: backend(t, db.Database(t), "")}

@@ -175,6 +175,7 @@ func TestServiceStaysUnder60Lines(t *testing.T) {
 // in Python, shards, and a schedule that changes. It ends with a failure at the first
 // expectation that is not met.
 func TestScriptOfNewUsersDaySucceeds(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	programs := t.TempDir()
 	for _, target := range []string{"./service", "./shards", "../cmd/tenure"} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // nested puts a condition into a call of itself.
@@ -56,6 +57,7 @@ func TestOversizedRulesAreRejected(t *testing.T) {
 // they are evaluated, or that an operator wrote by SQL, fail with a reason. The process
 // stays small, and other rules are evaluated.
 func TestExpensiveRulesFailAlone(t *testing.T) {
+	pgtest.Long(t)
 	store, now := measured(10_000, 30)
 	var union []string
 	for i := range 140 {

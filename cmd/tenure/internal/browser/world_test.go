@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -39,6 +40,7 @@ const emptyPage = "empty"
 // newWorld makes an installation, has prepare fill it, and serves a dashboard.
 func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
 	t.Helper()
+	pgtest.Long(t)
 	return newWorldOn(t, postgrestest.New(t, "all"), config, prepare)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -52,6 +53,62 @@ func TestJoinSurvivesLostSessions(t *testing.T) {
 	}
 	if n := len(m.Nodes()); n != 1 {
 		t.Errorf("the member sees %d nodes, want 1", n)
+	}
+	if err := m.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// busy is a store whose first session cannot read the registry in time once.
+type busy struct {
+	*postgres.Backend
+	site  site
+	reads int
+}
+
+func (b *busy) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+	session, err := b.Backend.Open(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	return &busySession{session.(registrySession), b}, nil
+}
+
+type busySession struct {
+	registrySession
+	store *busy
+}
+
+func (s *busySession) Members() ([]tenure.Member, error) {
+	if s.store.reads++; s.store.reads > 1 {
+		return s.registrySession.Members()
+	}
+	t, site := s.store.site.t, s.store.site
+	tx, err := pgtest.Conn(t, site.dsn).Begin(t.Context())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+site.table("nodes")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		return nil, err
+	}
+	members, err := s.registrySession.Members()
+	return members, errors.Join(err, tx.Rollback(t.Context()))
+}
+
+func TestJoinReadsBusyRegistryAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	store := &busy{Backend: s.store(), site: s}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	config := quiet("a")
+	config.Lease, config.RefreshInterval, config.CheckInterval = time.Minute, 2*time.Second, 100*time.Millisecond
+	m, err := cluster.Join(ctx, store, config, cluster.Config{Address: "127.0.0.1"})
+	if err != nil {
+		t.Fatalf("Join: %v", err)
+	}
+	if store.reads < 2 {
+		t.Errorf("the registry was read %d times", store.reads)
 	}
 	if err := m.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -99,15 +100,17 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 }
 
 // readRegistry reads the registry for the first time. If the session is lost
-// first, it waits for the node's next session while ctx allows.
+// first, it waits for the node's next session while ctx allows. It reads again after a
+// failure of the database that can pass, such as a timeout.
 func (m *Member) readRegistry(ctx context.Context) error {
 	wakeups, stop := m.node.Subscribe()
 	defer stop()
 	for {
 		err := m.view.read(ctx)
-		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
+		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) && !errors.Is(err, dberr.ErrDatabase) {
 			return err
 		}
+		m.node.Logger().Warn("reading the registry of nodes failed; trying again", "error", err)
 		wakeup.AwaitOn(ctx, m.node.Clock(), m.node.Timing().CheckInterval, wakeups) // also wakes up when a session is open
 		if ctx.Err() != nil {
 			return err

@@ -21,7 +21,7 @@ const (
 	codeOutOfMemory           = "53200" // here: of the shared lock table
 	codeLockNotAvailable      = "55P03"
 	codeSerialization         = "40001"
-	codeQueryCanceled         = "57014" // by a timeout of the statement, or by another session
+	codeQueryCanceled         = "57014" // by statement_timeout, or by another session
 	codeNoSuchStatement       = "26000"
 	codeReadOnlyTransaction   = "25006"
 	codePrerequisite          = "55000" // as a migration raises it
@@ -76,7 +76,7 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	case hasCode(err, codeReadOnlyTransaction):
 		return fmt.Errorf("%w: %w: %s: the server's configuration was made read-only, which fences it: %w",
 			tenure.ErrSessionLost, dberr.ErrReadOnly, doing, err)
-	case hasCode(err, codeQueryCanceled), hasCode(err, codeLockNotAvailable):
+	case hasCode(err, codeQueryCanceled):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrDatabase, doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -114,9 +114,11 @@ func (s *Set) Run(ctx context.Context, work Work) error {
 		running.Go(func() { // exits when the election has stopped; Run waits
 			defer cancel()
 			err := e.Run(ctx, func(termCtx context.Context, term *tenure.Term) error {
-				if s.gaveUp.Load() { // Run ends as soon as the election for that slot has stopped
-					<-termCtx.Done()
-					return nil
+				if s.gaveUp.Load() {
+					<-termCtx.Done() // Run ends when the election for the other slot has stopped, with its error
+					if ctx.Err() == nil {
+						return nil // the term ended first
+					}
 				}
 				if ctx.Err() != nil {
 					return tenure.Done // a slot was acquired while another one ended Run

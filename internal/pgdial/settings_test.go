@@ -3,7 +3,6 @@ package pgdial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ var hostile = map[string]string{
 }
 
 // Each row of the table holds on every connection that it names, whatever set the
-// parameter to something else: the role, the database, or the connection string.
+// parameters to something else: the role, the database, or the connection string.
 func TestSettingsHoldOnEveryConnection(t *testing.T) {
 	t.Parallel()
 	for _, version := range pgtest.Versions(t) {
@@ -71,51 +70,49 @@ func TestSettingsHoldOnEveryConnection(t *testing.T) {
 }
 
 func testSettings(t *testing.T, server *pgtest.Server) {
-	run(t, server, "CREATE ROLE tenure_group")
-	execute(t, server.DSNFor("postgres", "template1"), "CREATE ACCESS METHOD other_heap TYPE TABLE HANDLER heap_tableam_handler")
+	run(t, server, "CREATE ROLE tenure_group SUPERUSER", "CREATE ROLE app LOGIN SUPERUSER", "GRANT tenure_group TO app", "CREATE DATABASE app")
+	execute(t, server.DSNFor("postgres", "app"), "CREATE ACCESS METHOD other_heap TYPE TABLE HANDLER heap_tableam_handler")
 	limits := Limits{Lease: 9 * time.Second, Statement: 2 * time.Second, Lock: time.Second, Idle: 9 * time.Second, Incarnation: 4}
-	for i, s := range table {
-		value, known := hostile[s.name]
-		if !known {
-			t.Errorf("no test for %s", s.name)
-			continue
-		}
-		database, role := fmt.Sprintf("d%d", i), fmt.Sprintf("r%d", i)
-		run(t, server, "CREATE DATABASE "+database, "CREATE ROLE "+role+" LOGIN SUPERUSER", "GRANT tenure_group TO "+role)
-		there := s.name == IncarnationSetting || one(t, server.DSN(), "SELECT coalesce(current_setting($1, true), 'missing')", s.name) != "missing"
-		quoted := quoteSetting(s.name) + " = '" + value + "'"
-		dsn := server.DSNFor(role, database)
-		sources := map[string]struct{ set, reset, dsn string }{
-			"role":              {"ALTER ROLE " + role + " SET " + quoted, "ALTER ROLE " + role + " RESET ALL", dsn},
-			"database":          {"ALTER DATABASE " + database + " SET " + quoted, "ALTER DATABASE " + database + " RESET ALL", dsn},
-			"connection string": {"SELECT 1", "SELECT 1", withOption(dsn, s.name, value)},
-		}
-		for source, how := range sources {
-			if !there { // of a later release
-				continue
+	reference := server.Conn(t)
+	present := slices.DeleteFunc(slices.Clone(table), func(s setting) bool {
+		return s.name != IncarnationSetting && ask(t, reference, "SELECT coalesce(current_setting($1, true), 'of a later release')", s.name) == "of a later release"
+	})
+	dsn := server.DSNFor("app", "app")
+	for source, set := range map[string]func(name, value string){
+		"role": func(name, value string) {
+			run(t, server, "ALTER ROLE app SET "+quoteSetting(name)+" = '"+value+"'")
+		},
+		"database": func(name, value string) {
+			if name != "role" { // PostgreSQL ignores it
+				run(t, server, "ALTER DATABASE app SET "+quoteSetting(name)+" = '"+value+"'")
 			}
-			if source == "database" && s.name == "role" {
-				continue // PostgreSQL ignores it
-			}
-			run(t, server, how.set)
-			for name, use := range uses {
-				if s.on&use == 0 {
-					continue
-				}
-				t.Run(strings.Join([]string{s.name, source, name}, "/"), func(t *testing.T) {
-					got, want := settingOn(t, how.dsn, use, limits, s.name), canonical(t, server, s.name, s.value(limits))
-					if got != want {
-						t.Errorf("got %s, want %s", got, want)
+		},
+		"connection string": func(name, value string) { dsn = withOption(dsn, name, value) },
+	} {
+		for _, s := range present {
+			set(s.name, hostile[s.name])
+		}
+		for name, use := range uses {
+			t.Run(source+"/"+name, func(t *testing.T) {
+				conn := dialFor(t, dsn, use, limits)
+				for _, s := range present {
+					if s.on&use == 0 {
+						continue
 					}
-				})
-			}
-			run(t, server, how.reset)
+					got := ask(t, conn, "SELECT current_setting($1)", s.name)
+					want := ask(t, reference, "SELECT set_config($1, $2, true)", s.name, s.value(limits)) // as PostgreSQL shows it
+					if got != want {
+						t.Errorf("%s: got %s, want %s", s.name, got, want)
+					}
+				}
+			})
 		}
+		run(t, server, "ALTER ROLE app RESET ALL", "ALTER DATABASE app RESET ALL")
+		dsn = server.DSNFor("app", "app")
 	}
 }
 
-// settingOn returns what a connection of a use has for a setting.
-func settingOn(t *testing.T, dsn string, use Use, limits Limits, name string) (value string) {
+func dialFor(t *testing.T, dsn string, use Use, limits Limits) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -125,27 +122,13 @@ func settingOn(t *testing.T, dsn string, use Use, limits Limits, name string) (v
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background())
-	if err := conn.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&value); err != nil {
-		t.Fatal(err)
-	}
-	return value
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
 }
 
-// canonical is how PostgreSQL shows a value.
-func canonical(t *testing.T, server *pgtest.Server, name, value string) (shown string) {
+// ask returns the only value of a statement.
+func ask(t *testing.T, conn *pgx.Conn, statement string, args ...any) (value string) {
 	t.Helper()
-	return one(t, server.DSN(), "SELECT set_config($1, $2, false)", name, value)
-}
-
-// one returns the only value of a statement.
-func one(t *testing.T, dsn, statement string, args ...any) (value string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
 	if err := conn.QueryRow(t.Context(), statement, args...).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
@@ -222,6 +205,11 @@ func TestTableHasEachSettingOnce(t *testing.T) {
 	for name := range hostile {
 		if seen[name] == 0 {
 			t.Errorf("%s is tested and not in the table", name)
+		}
+	}
+	for name := range seen {
+		if hostile[name] == "" {
+			t.Errorf("no test for %s", name)
 		}
 	}
 	names, values := settings(Watch, Limits{Lease: 40 * time.Second})

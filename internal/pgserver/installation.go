@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // BinariesVariable names the environment variable that says where to look for
@@ -85,17 +86,29 @@ func (i Installation) sameMajor(other Installation) bool { return i.Major == oth
 
 func (i Installation) program(name string) string { return filepath.Join(i.Bin, name) }
 
+// inspected has the installation of each directory that was found to have one.
+// Running a server's program takes as long as many tests.
+var inspected sync.Map
+
 // inspect reports whether a directory holds a server's programs.
 func inspect(directory string) (Installation, bool) {
 	if _, err := os.Stat(filepath.Join(directory, "initdb")); err != nil {
 		return Installation{}, false
+	}
+	if installation, ok := inspected.Load(directory); ok {
+		return installation.(Installation), true
 	}
 	output, err := exec.Command(filepath.Join(directory, "postgres"), "--version").Output()
 	if err != nil {
 		return Installation{}, false
 	}
 	version, major, ok := parseVersion(string(output))
-	return Installation{Bin: directory, Version: version, Major: major}, ok
+	if !ok {
+		return Installation{}, false
+	}
+	installation := Installation{Bin: directory, Version: version, Major: major}
+	inspected.Store(directory, installation)
+	return installation, true
 }
 
 // parseVersion reads "postgres (PostgreSQL) 15.18 (Debian 15.18-1)" and, of

@@ -95,6 +95,7 @@ func (c *contest) another() func(call) bool {
 // killed. Whatever happens to the leader, no process of an earlier term's child
 // is alive when the next child starts, and a child does start.
 func TestChildrenNeverOverlap(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	// If a connection is only silent or its owner dead, the next leader need not wait:
 	// only the guardian prevents two children from overlapping.

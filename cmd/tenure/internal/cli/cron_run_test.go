@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -90,6 +91,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // The state of a run follows how its command ended. The test also checks the
 // commands' environment. The timeouts leave a busy machine time to start a shell.
 func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	folder := t.TempDir()

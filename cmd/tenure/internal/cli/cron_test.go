@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // The ticks are printed without a database, and exactly.
@@ -82,6 +83,7 @@ func TestCronRejectsBadInput(t *testing.T) {
 // Schedules are listed, paused, resumed and removed, and the requester is
 // recorded.
 func TestCronCommandsRecordRequester(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	path := place.schedules(t,

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // twins are two live nodes with one name, and a dead one.
@@ -102,6 +103,7 @@ func TestNodesWithOneNameAreListedByID(t *testing.T) {
 // The command removes dead nodes only, and only those that died long enough
 // ago.
 func TestForgetDeadRemovesOldDeadNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	dead, _ := twins(t, place)

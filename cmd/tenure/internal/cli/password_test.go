@@ -19,6 +19,7 @@ import (
 // A password that is rotated while the programs run is used by new connections: of a
 // node that leads, of serve, and of a command.
 func TestPasswordCommandFollowsRotation(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{HBA: []string{"host all app 127.0.0.1/32 scram-sha-256"}})
 	admin := server.Conn(t)

@@ -79,6 +79,7 @@ func (p place) awaitProcessor(t *testing.T, name, what string, is func(record.Pr
 
 // Each command has its effect, and its requester is recorded.
 func TestProcessorCommandsRecordRequester(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	var handled, emptied atomic.Int64

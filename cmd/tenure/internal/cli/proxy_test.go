@@ -20,6 +20,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // childEcho is the first word of a child that serves an address, records what it
@@ -129,6 +130,7 @@ func (c *echoClient) send(number string) bool {
 // The leader is killed twice under load. Everything goes to the present leader, none
 // is sent twice, and each connection loses at most what was in flight.
 func TestProxyFollowsKilledLeaders(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	t.Run("TCP", func(t *testing.T) { testProxyFollows(t, false) })
 	t.Run("HTTP", func(t *testing.T) { testProxyFollows(t, true) })

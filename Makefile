@@ -27,8 +27,8 @@ endif
 
 # The packages with the longest tests begin first, so that no processor is idle at the end.
 # In one run those of the program precede: they compute, while those of the library mostly wait.
-LONGEST            := ./internal/acceptance ./postgres ./cluster ./internal/sim
-LONGEST_OF_PROGRAM := ./internal/cli ./internal/guardian ./internal/dialects ./internal/sidecar
+LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./cluster
+LONGEST_OF_PROGRAM := ./internal/cli ./internal/guardian ./internal/dialects ./internal/sidecar ./internal/alerts
 
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar

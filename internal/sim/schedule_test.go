@@ -56,7 +56,7 @@ func scheduled(seed uint64) Schedule { return Schedule{Seed: seed, Cluster: seed
 func TestSchedules(t *testing.T) {
 	count := int64(*schedules)
 	if testing.Short() {
-		count = min(count, 60)
+		count = min(count, 50)
 	}
 	var next atomic.Int64
 	var sum summary

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 const rareSchedule = `name = "rare"` + "\n" + `schedule = "30 2 29 2 *"` + "\n" + `command = "true"`
@@ -17,6 +18,7 @@ const rareSchedule = `name = "rare"` + "\n" + `schedule = "30 2 29 2 *"` + "\n" 
 // Schedules change, are added and removed while a node runs them, and another
 // reading of the file does not undo that.
 func TestCronChangesSchedulesOfRunningNode(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)

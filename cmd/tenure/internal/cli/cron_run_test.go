@@ -294,6 +294,7 @@ func TestLeavingNodeEndsCommands(t *testing.T) {
 // A user with the privileges that are printed can run commands on schedules. A
 // user who lacks one learns how to get it.
 func TestCronRunNeedsPrintedGrantsOnly(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate", "up", "--feature", "processors")...).want(t, console.ExitDone)

@@ -8,11 +8,13 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // A role whose candidates give another key than the recorded one leads again once
 // the command in the message has recorded their key, on sessions and on leases.
 func TestRekeyedRoleLeadsAgain(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	for name, dsn := range map[string][]string{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // A retired role is hidden until a node leads it.
@@ -53,6 +54,7 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 
 // A pattern retires the vacant roles that match it, after a list and a confirmation.
 func TestRetireSelectsByPattern(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	for _, role := range []string{"worker-1", "worker-2", "worker", "other"} {

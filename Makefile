@@ -26,9 +26,12 @@ export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),
 endif
 
 # The packages with the longest tests begin first, so that no processor is idle at the end.
-# In one run those of the program precede: they compute, while those of the library mostly wait.
 LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./cluster
-LONGEST_OF_PROGRAM := ./internal/cli ./internal/guardian ./internal/dialects ./internal/sidecar ./internal/alerts
+LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
+
+# In one run those that compute, of the program, alternate with those that mostly wait.
+LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenure/internal/dialects ./cluster \
+	./cmd/tenure/internal/sidecar ./cmd/tenure/internal/guardian ./postgres ./internal/sim ./cmd/tenure/internal/alerts
 
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
@@ -62,7 +65,7 @@ recording: build ## record make demo as the animated pictures of README.md, docs
 test: ## the tests of the library and the program to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
 	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
-		$(patsubst ./%,./cmd/tenure/%,$(LONGEST_OF_PROGRAM)) $(LONGEST) ./... ./cmd/tenure/...
+		$(LONGEST_TOGETHER) ./... ./cmd/tenure/...
 
 test-all: prerequisites release-check docs-check ## all tests, the benchmarks of work once, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)

@@ -29,7 +29,7 @@ endif
 LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./cluster
 LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
 
-# In one run those that compute, of the program, alternate with those that mostly wait.
+# The order for one run: packages that keep the processors busy alternate with packages that mostly wait.
 LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenure/internal/dialects ./cluster \
 	./cmd/tenure/internal/sidecar ./cmd/tenure/internal/guardian ./postgres ./internal/sim ./cmd/tenure/internal/alerts
 

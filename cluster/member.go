@@ -71,7 +71,8 @@ type Member struct {
 // configuration matches tenure.ErrInvalidConfig. With UniqueNames, the error
 // can also match tenure.ErrNameTaken. It matches tenure.ErrUnsupported if the
 // backend has no registry. If the session is lost, or the database times out, while the
-// node reads the registry, it reads again until ctx ends. Canceling ctx after Join has returned has no effect.
+// node reads the registry, it reads again until ctx ends. Canceling ctx after Join has
+// returned has no effect.
 func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Config) (*Member, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

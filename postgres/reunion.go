@@ -97,8 +97,9 @@ func parseLineage(lineage string) (system string, timeline uint64, ok bool) {
 }
 
 const (
-	// A waiting session is notified of every join. It also looks this often, since a
-	// notification can be lost, and not more often than reunionPause, since many nodes
+	// A waiting session is asked again this often. A join notifies the session, but
+	// the engine attempts a pending role no earlier than the session proposed.
+	// The session reads the registry no more often than reunionPause, since many nodes
 	// join at the same time.
 	reunionCheck = 100 * time.Millisecond
 	reunionPause = 10 * time.Millisecond

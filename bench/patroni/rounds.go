@@ -43,8 +43,8 @@ const (
 	slack     = 2 * time.Second // of a loaded machine
 )
 
-// reunionBound is documented: how soon after the last node is back the next term
-// begins, after a restart and, in synchronous mode, after a failover.
+// reunionBound is how soon after the last node is back the next term must begin, after a
+// restart and, in synchronous mode, after a failover.
 const reunionBound = 500 * time.Millisecond
 
 func ms(d time.Duration) float64 {
@@ -226,7 +226,7 @@ func (b *bed) judgeWait(r *round, next, writable, first time.Time) {
 		found = append(found, fmt.Sprintf("the first node was back %v after the new primary took writes; documented are %v", late, reconnect))
 	}
 	if b.endsAtReunion(*r) && r.AfterReunion > ms(reunionBound) {
-		found = append(found, fmt.Sprintf("the next term began %.0f ms after the session of the last node; documented are %v", r.AfterReunion, reunionBound))
+		found = append(found, fmt.Sprintf("the next term began %.0f ms after the session of the last node; the bound is %v", r.AfterReunion, reunionBound))
 	}
 	r.Violation = strings.Join(found, "; ")
 }

@@ -70,6 +70,7 @@ func TestSettingsHoldOnEveryConnection(t *testing.T) {
 }
 
 func testSettings(t *testing.T, server *pgtest.Server) {
+	// A migration keeps the role tenure_group, which must be a superuser to set session_replication_role.
 	run(t, server, "CREATE ROLE tenure_group SUPERUSER", "CREATE ROLE app LOGIN SUPERUSER", "GRANT tenure_group TO app", "CREATE DATABASE app")
 	execute(t, server.DSNFor("postgres", "app"), "CREATE ACCESS METHOD other_heap TYPE TABLE HANDLER heap_tableam_handler")
 	limits := Limits{Lease: 9 * time.Second, Statement: 2 * time.Second, Lock: time.Second, Idle: 9 * time.Second, Incarnation: 4}

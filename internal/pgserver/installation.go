@@ -86,8 +86,9 @@ func (i Installation) sameMajor(other Installation) bool { return i.Major == oth
 
 func (i Installation) program(name string) string { return filepath.Join(i.Bin, name) }
 
-// inspected has the installation of each directory that was found to have one.
-// Running a server's program takes as long as many tests.
+// inspected caches the results of inspect by directory: each test server asks, and the
+// answer costs another process. After an upgrade of a server's programs, the cache still
+// has their old version until this process ends.
 var inspected sync.Map
 
 // inspect reports whether a directory holds a server's programs.

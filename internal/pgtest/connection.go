@@ -58,7 +58,8 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 }
 
 // Schema returns a name for a schema, not used before, and creates nothing.
-// A schema of that name is dropped with the test, in a short run with the server.
+// A schema of that name is dropped when the test ends. A short run leaves that to the
+// removal of the server, which saves time.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
 	name := sandbox.UniqueName(t.Name())
@@ -77,7 +78,7 @@ func (s *Server) Database(t testing.TB) string {
 	name := sandbox.UniqueName(t.Name())
 	create := "CREATE DATABASE " + quote(name)
 	if s.Major() >= 15 {
-		create += " STRATEGY file_copy" // of a small template it takes half the time
+		create += " STRATEGY file_copy" // takes half the time for a template as small as this one
 	}
 	s.execute(t, create)
 	t.Cleanup(func() {

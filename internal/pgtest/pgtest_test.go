@@ -29,7 +29,7 @@ func TestSchemaIsUniqueAndDroppedWithTheTest(t *testing.T) {
 		}
 	})
 	if exists(t, conn, "SELECT FROM pg_namespace WHERE nspname = $1", name) != testing.Short() {
-		t.Errorf("short run: %v, and %s exists: %v", testing.Short(), name, !testing.Short())
+		t.Errorf("%s exists: %v, want the opposite with -short=%v", name, !testing.Short(), testing.Short())
 	}
 }
 

@@ -81,6 +81,8 @@ const (
 	retryTimeout = 2
 )
 
+// Shared memory is in files of the data directory, so that a killed server leaves none.
+//
 // Patroni speaks version 2 of etcd's API here. With version 3 a primary that was
 // frozen overwrites the key of its successor when it returns (Patroni before 3.0.3):
 // the successor is demoted, and what it acknowledged is lost, in synchronous mode
@@ -107,6 +109,7 @@ bootstrap:
         max_connections: 100
         shared_buffers: 16MB
         fsync: 'off'
+        dynamic_shared_memory_type: mmap
   initdb: [{auth: trust}, {encoding: UTF8}, {locale: C}, no-sync]
   pg_hba: ['local all all trust', 'host all all all trust', 'host replication all all trust']
 postgresql:

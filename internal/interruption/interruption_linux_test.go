@@ -115,6 +115,9 @@ func interrupt(t *testing.T, tested target, way end) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, printed)
 	}
+	if files := made.memoryFiles(); len(files) > 0 {
+		t.Errorf("a server that a fault kills would leave %v", files)
+	}
 	receiver := running.Process.Pid
 	if way.group {
 		receiver = -receiver

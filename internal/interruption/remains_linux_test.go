@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,11 +107,29 @@ func (r *traces) left() []string {
 			all = append(all, found...)
 		}
 	}
-	for file := range r.memory {
-		if _, err := os.Stat(file); err == nil {
-			all = append(all, file)
+	all = append(append(all, r.memoryFiles()...), r.memorySegments()...)
+	slices.Sort(all)
+	return all
+}
+
+// memoryFiles lists the noted files of shared memory that exist. A killed server
+// leaves them.
+func (r *traces) memoryFiles() []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(r.memory)), func(file string) bool {
+		_, err := os.Stat(file)
+		return err != nil
+	})
+}
+
+// memorySegments lists System V shared memory that a process of the target made.
+func (r *traces) memorySegments() []string {
+	var all []string
+	segments, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(segments)) {
+		fields := strings.Fields(line) // key, id, mode, size, creator, …
+		if creator, err := strconv.Atoi(fields[4]); err == nil && r.owners[creator] {
+			all = append(all, "System V shared memory "+fields[1])
 		}
 	}
-	slices.Sort(all)
 	return all
 }

@@ -37,6 +37,7 @@ func (s *Server) writeConfiguration() error {
 	settings["port"] = strconv.Itoa(s.Port)
 	settings["unix_socket_directories"] = s.Socket
 	settings["logging_collector"] = "off"
+	settings["dynamic_shared_memory_type"] = "mmap" // in the data directory, also after a SIGKILL
 
 	var configuration strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

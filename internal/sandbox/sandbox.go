@@ -16,8 +16,9 @@ import (
 
 // cleanUp waits until the owner of the sandbox closes it or dies. Then it kills
 // the processes that the owner has stopped, since a stopped process obeys no other
-// signal, ends the servers that still run, and removes the directory. Only this
-// script cleans up, so that the way taken after a kill is the way always taken.
+// signal, ends the servers that still run, and removes the directory. A server that was
+// killed leaves its file and, if that is PostgreSQL's, the id of its System V shared
+// memory at the end of the seventh line. Only this script cleans up, so that the way taken after a kill is the way always taken.
 const cleanUp = `
 stopped=
 while read -r pids; do stopped=$pids; done
@@ -31,7 +32,10 @@ for file in "$1"/*/"$2"; do
 		tries=$((tries + 1))
 		sleep 0.05
 	done
-	[ -e "$file" ] && kill -KILL "$pid"
+	[ -e "$file" ] || continue
+	kill -KILL "$pid"
+	memory=$(sed -n '7s/.* //p' "$file")
+	[ -z "$memory" ] || ipcrm -m "$memory"
 done 2>/dev/null
 rm -rf "$1"
 `

@@ -22,13 +22,15 @@ import (
 // never waits long for it.
 const maxBatch = 1000
 
-// attemptAllNowLocked makes every follower due: a role may have become vacant.
+// attemptAllNowLocked makes every follower due: a role may have become vacant, or the
+// wait of a pending attempt may be over.
 func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
 	s.vacancyAt = now
 	for e := range s.node.followers {
+		e.attempt.nextAt = now
 		if !e.attempt.pending {
-			e.attempt.nextAt, e.attempt.quickRetries = now, quickRetries
+			e.attempt.quickRetries = quickRetries
 		}
 	}
 }

@@ -102,3 +102,22 @@ func TestPendingAttemptContinuesWithinRefreshInterval(t *testing.T) {
 		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }
+
+// A notification may say that the wait of a pending attempt is over: that the last node
+// has come back after a change of the server, for one.
+func TestNotificationContinuesPendingAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		db.last().answersFirst(tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		synctest.Wait()
+		want(t, "leads before the notification", e.IsLeader(), false)
+		db.wake()
+		synctest.Wait()
+		want(t, "leads", e.IsLeader(), true)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
+	})
+}

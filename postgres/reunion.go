@@ -97,10 +97,9 @@ func parseLineage(lineage string) (system string, timeline uint64, ok bool) {
 }
 
 const (
-	// A waiting session is asked again this often. A join notifies the session, but
-	// the engine attempts a pending role no earlier than the session proposed.
-	// The session reads the registry no more often than reunionPause, since many nodes
-	// join at the same time.
+	// A waiting session is asked again when a node joins, and this often in case the
+	// notification is lost. It reads the registry no more often than reunionPause, since
+	// many nodes join at the same time.
 	reunionCheck = 100 * time.Millisecond
 	reunionPause = 10 * time.Millisecond
 )

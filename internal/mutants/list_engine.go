@@ -281,6 +281,12 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$")},
 	},
 	{
+		name: "engine: a notification continues no pending attempt",
+		file: "acquire.go", from: "		e.attempt.nextAt = now\n		if !e.attempt.pending {\n", to: "		if !e.attempt.pending {\n			e.attempt.nextAt = now\n",
+		promise: "7 Someone leads: after a change of the server, as soon as all nodes are back",
+		tests:   []tests{in(".", "^TestNotificationContinuesPendingAttempt$")},
+	},
+	{
 		name: "engine: there is one attempt per notification",
 		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 99 && result.RetryIn == 0 {",
 		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",

@@ -282,7 +282,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a notification continues no pending attempt",
-		file: "acquire.go", from: "		e.attempt.nextAt = now\n		if !e.attempt.pending {\n", to: "		if !e.attempt.pending {\n			e.attempt.nextAt = now\n",
+		file: "acquire.go", from: "		e.attempt.nextAt = now\n", to: "		if !e.attempt.pending { e.attempt.nextAt = now }\n",
 		promise: "7 Someone leads: after a change of the server, as soon as all nodes are back",
 		tests:   []tests{in(".", "^TestNotificationContinuesPendingAttempt$")},
 	},

@@ -201,7 +201,11 @@ type ReleaseRequest struct {
 type EndReason string
 
 // RegistrySession is implemented by a [Session] with a registry of nodes. The
-// rules for the methods of Session apply.
+// rules for the methods of Session apply. If it also has the method
+//
+//	RefreshMembers() ([]Member, error)
+//
+// [Node.RefreshMembers] calls that.
 type RegistrySession interface {
 	// WriteDescription replaces this node's description in the registry and
 	// notifies other nodes.

@@ -160,6 +160,18 @@ func (n *Node) Members(ctx context.Context) ([]Member, error) {
 	return callRegistry(ctx, n, RegistrySession.Members)
 }
 
+// RefreshMembers is like Members, but reads only the nodes that were reported to the
+// session as changed since the last call of either, if the backend can. Of the others,
+// LastHeartbeat, SilentFor and the load are those of an earlier read.
+func (n *Node) RefreshMembers(ctx context.Context) ([]Member, error) {
+	return callRegistry(ctx, n, func(r RegistrySession) ([]Member, error) {
+		if refresher, ok := r.(interface{ RefreshMembers() ([]Member, error) }); ok {
+			return refresher.RefreshMembers()
+		}
+		return r.Members()
+	})
+}
+
 // Holders reads, over the node's session, which nodes lead the named roles or
 // have them reserved. It leaves out other roles. Errors are those of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]RoleHolder, error) {

@@ -25,8 +25,8 @@ import (
 //
 //	ReportsNodeChanges() bool
 //
-// If it returns true, members read the registry only after such a report, and
-// about once in twelve check intervals in case a report is lost. Otherwise they
+// If it returns true, members refresh the registry after such a report, and read all of
+// it about once in twelve check intervals in case a report is lost. Otherwise they
 // read it every check interval.
 type Store interface {
 	tenure.Backend
@@ -87,7 +87,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	m.node = node
 	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
 	if s, ok := store.(interface{ ReportsNodeChanges() bool }); ok && s.ReportsNodeChanges() {
-		m.view.followReports()
+		m.view.followReports(node.RefreshMembers)
 	}
 	if err := m.readRegistry(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), node.Close(ctx))

@@ -17,17 +17,20 @@ import (
 // take long, the pause is longer, up to the check interval, so that they take
 // at most a third of the time and each covers many changes. A failed read
 // does not extend the pause: its duration says nothing about the next read.
+// pausePerNode makes it grow with the cluster, because all nodes read what changes.
 const (
-	viewPause   = 2 * time.Millisecond
-	pauseFactor = 2
+	viewPause    = 2 * time.Millisecond
+	pauseFactor  = 2
+	pausePerNode = 50 * time.Microsecond
 )
 
-// view caches the registry. It is read again after every notification, and
-// after a time in case a notification is lost. It is safe for concurrent use.
+// view caches the registry. After every notification it reads what has changed, and
+// after a time everything, in case a notification is lost. It is safe for concurrent use.
 type view struct {
 	query    func(context.Context) ([]tenure.Member, error)
-	interval time.Duration // the check interval
-	reread   time.Duration // the longest time between two reads while nothing is to be polled
+	refresh  func(context.Context) ([]tenure.Member, error) // reads the rows that were reported as changed; nil: query
+	interval time.Duration                                  // the check interval
+	reread   time.Duration                                  // the longest time between two reads while nothing is to be polled
 	clock    clocks.Clock
 	log      *slog.Logger
 	wake     chan struct{} // has a value after pollers was increased
@@ -36,7 +39,8 @@ type view struct {
 	cached  []tenure.Member // replaced, never modified
 	nodes   []NodeInfo      // the same as NodeInfo, converted on first use
 	silence time.Duration   // the longest silence of a dead node that is not marked dead
-	readAt  time.Duration   // when the read began, on the monotonic clock
+	latest  time.Duration   // when the read began, on the monotonic clock
+	readAt  time.Duration   // when the last read of all rows began
 	reads   uint64          // counts the reads
 	changed chan struct{}   // closed at the next read
 	failure error           // of the last read, if it failed
@@ -60,8 +64,10 @@ const rereadSpread = 4
 
 // followReports makes the view read the registry only after notifications, and
 // seldom without one. The store must send one after every change of a
-// description or a status.
-func (v *view) followReports() { v.reread = rereadIntervals * v.interval }
+// description or a status. The refresh reads at least the rows that changed.
+func (v *view) followReports(refresh func(context.Context) ([]tenure.Member, error)) {
+	v.refresh, v.reread = refresh, rereadIntervals*v.interval
+}
 
 // members returns the cached members and a channel that is closed at the next
 // read.
@@ -79,7 +85,7 @@ func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, ch
 	if v.nodes == nil {
 		v.nodes = newNodeInfos(v.cached)
 	}
-	return v.nodes, v.readAt, v.reads > 0, v.changed
+	return v.nodes, v.latest, v.reads > 0, v.changed
 }
 
 // longestSilence returns the longest silence, at the last read, of a dead node
@@ -105,8 +111,8 @@ func (v *view) poll() (stop func()) {
 }
 
 // notOlder returns the members as of at most age ago. It reads the registry if
-// the last read began earlier. If that fails, the members are those of the last
-// read.
+// the last read of all rows began earlier. If that fails, the members are those of the
+// last read.
 func (v *view) notOlder(ctx context.Context, age time.Duration) ([]tenure.Member, error) {
 	v.mu.Lock()
 	recent := v.reads > 0 && v.clock.Now().Mono-v.readAt <= age
@@ -121,16 +127,19 @@ func (v *view) notOlder(ctx context.Context, age time.Duration) ([]tenure.Member
 
 // read reads the registry once. Of two reads at the same time, the one that
 // began later counts.
-func (v *view) read(ctx context.Context) error {
+func (v *view) read(ctx context.Context) error { return v.readWith(ctx, v.query, true) }
+
+// readWith reads the registry, all rows or at least those that have changed.
+func (v *view) readWith(ctx context.Context, query func(context.Context) ([]tenure.Member, error), all bool) error {
 	begun := v.clock.Now().Mono
-	members, err := v.query(ctx)
+	members, err := query(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failure = err
 	if err != nil {
 		return err
 	}
-	if v.reads > 0 && begun < v.readAt {
+	if v.reads > 0 && begun < v.latest {
 		return nil
 	}
 	v.silence = 0
@@ -140,7 +149,10 @@ func (v *view) read(ctx context.Context) error {
 			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
-	v.cached, v.nodes, v.readAt = members, nil, begun
+	v.cached, v.nodes, v.latest = members, nil, begun
+	if all {
+		v.readAt = begun
+	}
 	v.reads++
 	close(v.changed)
 	v.changed = make(chan struct{})
@@ -155,32 +167,59 @@ func unmarked(m tenure.Member) bool {
 
 // follow reads the registry repeatedly until ctx ends.
 func (v *view) follow(ctx context.Context, wakeups <-chan struct{}) {
-	for ctx.Err() == nil {
+	for reported := false; ctx.Err() == nil; {
 		begun := v.clock.Now().Mono
-		err := v.read(ctx)
+		err := v.readNext(ctx, reported)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
 			v.log.Warn("reading the registry of nodes failed", "error", err)
 		}
 		pause := viewPause
 		if err == nil {
-			pause = max(pause, min(pauseFactor*(v.clock.Now().Mono-begun), v.interval))
+			members, _ := v.members()
+			pause = max(pause, time.Duration(len(members))*pausePerNode, pauseFactor*(v.clock.Now().Mono-begun))
+			pause = min(pause, max(v.interval, viewPause))
 		}
 		wakeup.AwaitOn(ctx, v.clock, pause, nil)
-		v.awaitNext(ctx, pause, wakeups)
+		reported = v.awaitNext(ctx, pause, wakeups)
 	}
 }
 
-// awaitNext waits until the registry has to be read again, a pause after the
-// last read.
-func (v *view) awaitNext(ctx context.Context, pause time.Duration, wakeups <-chan struct{}) {
+// readNext reads the registry: what has changed if a report is the reason, unless all
+// rows are due.
+func (v *view) readNext(ctx context.Context, reported bool) error {
+	v.mu.Lock()
+	recent := v.reads > 0 && v.failure == nil && v.clock.Now().Mono-v.readAt < v.reread
+	v.mu.Unlock()
+	if reported && recent && v.refresh != nil {
+		return v.readWith(ctx, v.refresh, false)
+	}
+	return v.read(ctx)
+}
+
+// awaitNext waits until the registry has to be read again, a pause after the last read,
+// and returns whether a report is the reason.
+func (v *view) awaitNext(ctx context.Context, pause time.Duration, wakeups <-chan struct{}) (reported bool) {
 	passed := make(chan struct{})
-	defer v.clock.AfterFunc(max(v.period()-pause, viewPause), func() { close(passed) })()
+	defer v.clock.AfterFunc(max(v.untilNext(pause), viewPause), func() { close(passed) })()
 	select {
 	case <-wakeups:
+		return true
 	case <-v.wake:
 	case <-passed:
 	case <-ctx.Done():
 	}
+	return false
+}
+
+// untilNext returns when all rows have to be read again, a pause after a read.
+func (v *view) untilNext(pause time.Duration) time.Duration {
+	period := v.period()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.failure != nil {
+		return period - pause
+	}
+	return period - (v.clock.Now().Mono - v.readAt)
 }
 
 // period returns the longest time between the last read and the next one. After

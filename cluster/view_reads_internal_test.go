@@ -56,7 +56,7 @@ func inBubble(t *testing.T, test func(v *countingView)) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &countingView{t: t, wakeups: make(chan struct{}, 1), registry: []tenure.Member{member(0)}}
 		v.view = newView(v.read, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
-		v.followReports()
+		v.followReports(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		finished := make(chan struct{})
 		go func() { // ends with the context
@@ -104,7 +104,7 @@ func TestViewReadsAgainIfAReportIsLost(t *testing.T) {
 // Two nodes that read at the same time do not keep doing so.
 func TestViewsSpreadTheirRereads(t *testing.T) {
 	v := newView(nil, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
-	v.followReports()
+	v.followReports(nil)
 	periods := map[time.Duration]bool{}
 	for range 10 {
 		periods[v.period()] = true
@@ -203,6 +203,42 @@ func TestViewIgnoresOvertakenReads(t *testing.T) {
 		}
 		if members, _ := v.members(); len(members) != 2 {
 			t.Errorf("the view has %d members; want the 2 of the later read", len(members))
+		}
+	})
+}
+
+// After a report the view refreshes. It reads all rows after the first time, after a
+// failure, and when they are due, however often reports arrive.
+func TestViewRefreshesAfterReports(t *testing.T) {
+	inBubble(t, func(v *countingView) {
+		refreshed, failing := 0, false
+		v.view.mu.Lock()
+		v.view.refresh = func(context.Context) ([]tenure.Member, error) {
+			if refreshed++; failing {
+				return nil, errors.New("the connection was reset")
+			}
+			return []tenure.Member{member(0), member(1)}, nil
+		}
+		v.view.mu.Unlock()
+		v.wakeups <- struct{}{}
+		v.pass(2*viewPause, 0, 0)
+		members, _ := v.view.members()
+		if refreshed != 1 || len(members) != 2 {
+			t.Errorf("after a report: %d times refreshed, %d members; want 1 and 2", refreshed, len(members))
+		}
+		if _, err := v.notOlder(t.Context(), 0); err != nil || v.count() != 2 {
+			t.Errorf("a refresh counts as a read of all rows: %d reads, error %v", v.count(), err)
+		}
+		failing = true
+		v.wakeups <- struct{}{}
+		v.pass(viewInterval, 1, 1) // after the failure
+		failing = false
+		before := v.count()
+		for begun := time.Now(); time.Since(begun) < 2*rereadIntervals*viewInterval; {
+			v.wakeups <- struct{}{} // there is always one
+		}
+		if n := v.count() - before; n < 2 || n > 3 {
+			t.Errorf("all rows were read %d times in %v; want 2 or 3 times", n, 2*rereadIntervals*viewInterval)
 		}
 	})
 }

@@ -146,7 +146,7 @@ func (s *session) join(ctx context.Context) error {
 	if err := s.warningAsError("join"); err != nil {
 		return err
 	}
-	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel()); err != nil {
+	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel(), s.nodePayload()); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
 	var used, elections int

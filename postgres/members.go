@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 
 // The columns from the second to the one before name change often, the others
 // seldom: see registryCache. A death has no requester.
-const readRegistry = `
+const registryColumns = `
 SELECT
     id,
     incarnation,
@@ -44,8 +45,12 @@ SELECT
     CASE WHEN status = 'dead' THEN '' ELSE status_by END,
     started_at,
     lease_ms
-FROM {nodes}
-ORDER BY incarnation`
+FROM {nodes}`
+
+const (
+	readRegistry       = registryColumns + ` ORDER BY incarnation`
+	readRegistryOfSome = registryColumns + ` WHERE id = ANY ($1::uuid[])`
+)
 
 // descriptionColumns are the columns of a node's row that its description
 // fills, in the order of the statements.
@@ -147,11 +152,12 @@ func (s *session) WriteDescription(description tenure.Description) error {
 	if !found {
 		return superseded("the node has a newer session or was found dead")
 	}
-	return s.query(stmtNotify, nil, s.backend.names.nodesChannel()) // the ring is the same
+	return s.query(stmtNotify, nil, s.backend.names.nodesChannel(), s.nodePayload()) // the ring is the same
 }
 
 // Members implements [tenure.RegistrySession].
 func (s *session) Members() ([]tenure.Member, error) {
+	s.listener.changedNodes.take() // notified before the read
 	members := make([]tenure.Member, 0, len(s.registry))
 	next := make(registryCache, len(s.registry))
 	err := s.query(stmtMembers, func(rows pgx.Rows) error {
@@ -159,10 +165,37 @@ func (s *session) Members() ([]tenure.Member, error) {
 		members = append(members, m)
 		return err
 	})
-	if err == nil {
-		s.registry = next
+	if err != nil {
+		s.members = nil // what was taken is read with everything
+		return nil, err
 	}
-	return members, err
+	s.registry, s.members = next, members
+	return slices.Clone(members), nil
+}
+
+// RefreshMembers is Members without reading the nodes that were not reported as changed.
+// The session's own connection receives the reports, so none is lost while it lives.
+func (s *session) RefreshMembers() ([]tenure.Member, error) {
+	ids, anyNode := s.listener.changedNodes.take()
+	if anyNode || s.members == nil {
+		return s.Members()
+	}
+	if len(ids) == 0 {
+		return slices.Clone(s.members), nil
+	}
+	members := slices.DeleteFunc(slices.Clone(s.members), func(m tenure.Member) bool { return slices.Contains(ids, m.ID) })
+	err := s.query(stmtMembersOf, func(rows pgx.Rows) error {
+		m, err := s.registry.scan(rows, s.registry)
+		members = append(members, m)
+		return err
+	}, ids)
+	if err != nil {
+		s.members = nil // what was taken is read with everything
+		return nil, err
+	}
+	slices.SortFunc(members, func(a, b tenure.Member) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
+	s.members = members
+	return slices.Clone(members), nil
 }
 
 // Holders implements [tenure.RegistrySession].
@@ -313,7 +346,7 @@ func (b *Backend) forget(ctx context.Context, node uuid.UUID) (gone bool, err er
 		}
 		gone = true
 		notify := func() error {
-			_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel())
+			_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel(), node.String())
 			return err
 		}
 		if err := notify(); err != nil || !ended {
@@ -372,7 +405,7 @@ func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...an
 			changed, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		}
 		if err == nil && len(changed) > 0 {
-			_, err = conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel())
+			_, err = conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel(), anything)
 		}
 		return err
 	})

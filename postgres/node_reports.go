@@ -26,7 +26,7 @@ func (w *watch) reportMissedMove(membership int64) {
 	}
 	listener := w.session.listener
 	if last := listener.received.Load(); last == nil || time.Since(*last) > notificationDelay {
-		listener.announceNodes()
+		listener.announceAnyNode()
 	}
 }
 
@@ -39,7 +39,7 @@ func (w *watch) reportNodesAgain() bool {
 		return false
 	}
 	w.reportedAt = now
-	w.session.listener.announceNodes()
+	w.session.listener.announceAnyNode()
 	return true
 }
 
@@ -49,7 +49,7 @@ func (w *watch) endSilence(conn *pgx.Conn) error {
 	reported := w.reportNodesAgain()
 	err := w.reap(conn)
 	if err == nil && reported {
-		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.nodesChannel())
+		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.nodesChannel(), anything)
 	}
 	return err
 }

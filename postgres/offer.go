@@ -42,7 +42,7 @@ WITH pruned AS (
     WHERE l.role = $1 AND l.lease_until > clock_timestamp()
     RETURNING id
 )
-SELECT id, pg_notify($4, '') FROM offer`
+SELECT id, pg_notify($4, '` + rolesOnly + `') FROM offer`
 
 	takeAnswer = `
 DELETE FROM {requests}

@@ -54,3 +54,30 @@ func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 		t.Errorf("the nodes %d look while the second is dead, too; want %d", got, want)
 	}
 }
+
+// A watch looks after each change of the membership: all watches together would try the
+// square of the number of nodes.
+func TestWatchTriesOnlyLocksOfTheDead(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, status)
+		SELECT gen_random_uuid(), 1000 + i, 'without a session', '', 1000, 0, now(), CASE i WHEN 1 THEN 'dead' ELSE 'active' END
+		FROM generate_series(1, 3) i`)
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), b.names.sql(watchStatements[stmtDeadHeld]), p.id, 1000, p.space); err != nil {
+		t.Fatal(err)
+	}
+	var tried []int64
+	const held = `SELECT coalesce(array_agg(objid::bigint), '{}') FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`
+	if err := tx.QueryRow(t.Context(), held).Scan(&tried); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(tried, []int64{1001}) {
+		t.Errorf("the locks of the sessions %d were free and are held; want that of 1001 only", tried)
+	}
+}

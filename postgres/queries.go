@@ -39,6 +39,7 @@ const (
 	stmtReap        statement = "reap"
 	stmtDescribe    statement = "describe"
 	stmtMembers     statement = "members"
+	stmtMembersOf   statement = "members_of"
 	stmtLeading     statement = "leading"
 	stmtWatching    statement = "watching"
 )
@@ -189,7 +190,7 @@ SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k
 UNION ALL
 SELECT pg_advisory_unlock(a, b) FROM written, unnest($8::int[], $9::int[]) AS k(a, b)
 UNION ALL
-SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '') IS NOT NULL WHERE $10::text <> ''`,
+SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '` + rolesOnly + `') IS NOT NULL WHERE $10::text <> ''`,
 
 	// Need not be durable: if the server forgets it, the next leader finds a
 	// term that was not closed, on another server.
@@ -212,7 +213,7 @@ WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS N
 
 	// For other nodes: locks were released in steps, or with a session that has ended.
 	stmtReleased: `
-SELECT nextval({releases:regclass}), pg_notify($1, '')`,
+SELECT nextval({releases:regclass}), pg_notify($1, '` + rolesOnly + `')`,
 
 	// The sessions that lead roles and still hold their node locks.
 	stmtLedBy: `
@@ -290,7 +291,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[]) AS a(kind, role, offer)`,
 
 	// A notification need not be durable.
 	stmtNotify: `
-SELECT pg_notify($1, '')`,
+SELECT pg_notify($1, $2)`,
 
 	stmtLeave: `
 DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
@@ -298,7 +299,7 @@ DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 	// Only after the commit of a join, leave or death: a watcher that sees it
 	// move also sees the row.
 	stmtMoved: `
-SELECT nextval({membership:regclass}), pg_notify($1, '')`,
+SELECT nextval({membership:regclass}), pg_notify($1, $2)`,
 
 	// Terminates the sessions of nodes that have been silent for longer than their
 	// lease although the server did not end them. What counts is the node lock that is
@@ -350,7 +351,8 @@ SET watching = $3
 FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.watching <> $3`,
 
-	stmtMembers: readRegistry,
+	stmtMembers:   readRegistry,
+	stmtMembersOf: readRegistryOfSome,
 
 	// A role that is reserved is the target's before it leads.
 	stmtLeading: `
@@ -404,6 +406,7 @@ var (
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
 		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs, 0}},
 		{stmtMembers, nil},
+		{stmtMembersOf, []any{noNodes}},
 		{stmtLeading, []any{noTexts}},
 	}
 	watchWarmUp = []execution{

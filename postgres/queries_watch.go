@@ -13,7 +13,7 @@ WITH durability AS MATERIALIZED (
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
 )
-SELECT name, pg_notify($2, '') FROM dead`,
+SELECT name, pg_notify($2, id::text) FROM dead`,
 	// Roles of the dead node may be vacant. Other nodes notice that at their next
 	// heartbeat, if the notification is lost.
 	stmtNext: `
@@ -39,13 +39,13 @@ LEFT JOIN (` + readOutsideRing + `) s ON true`,
 const (
 	// Nodes that were marked as dead while their sessions continued, and for how long
 	// the watch must not end those sessions. It does not read pg_locks, which stops the
-	// lock table for a moment.
+	// lock table for a moment. Without CASE the planner may try the locks of all nodes.
 	readDeadHeld = `
 SELECT coalesce(min(1000 * extract(epoch FROM
     n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0) AS left_ms,
     count(*) > 0 AS held
 FROM {nodes} n
-WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`
+WHERE CASE WHEN n.status = 'dead' AND n.id <> $1 THEN NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation) END`
 
 	// Sessions whose nodes have no row, and the longest lease that they may have. Only
 	// the three nodes that watch with the oldest sessions look, or the locks that all

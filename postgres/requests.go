@@ -43,7 +43,7 @@ WITH request AS (
     WHERE l.role = $1 AND l.lease_until > clock_timestamp()
     RETURNING id
 )
-SELECT pg_notify($5, '') FROM request`
+SELECT pg_notify($5, '` + rolesOnly + `') FROM request`
 
 	// Two requesters that drain the last two nodes must not each find the other node
 	// active. This lock mode conflicts only with itself: no session waits for a
@@ -146,7 +146,7 @@ func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) err
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.channel())
+			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.channel(), rolesOnly)
 			return err
 		})
 	})

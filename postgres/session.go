@@ -44,7 +44,8 @@ type session struct {
 	table        lockTable
 	terminator   blockerTerminator
 
-	registry  registryCache               // the last result of Members
+	registry  registryCache               // what Members returned last, by node
+	members   []tenure.Member             // the same in order; nil before the first read
 	heldRoles map[string]*heldRole        // by role: those whose lock is held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
 	known     map[string]tenure.LockKey   // keys of the roles that have a row with this key
@@ -73,8 +74,9 @@ var (
 type connListener struct {
 	changeSignal
 	pid          uint32
-	nodes        string   // the channel of changes to the registry of nodes only
-	nodesChanged func()   // called when the registry of nodes may have changed
+	nodes        string // the channel of changes to the registry of nodes only
+	nodesChanged func() // called when the registry of nodes may have changed
+	changedNodes changedNodes
 	warnings     []string // on the statement in progress; of the session's goroutine
 	moved        chan struct{}
 
@@ -93,8 +95,9 @@ func (e *connListener) notice(n *pgconn.Notice) {
 }
 
 // notification wakes the engine and, in case it waits for the first other node to
-// join, the watch. It ignores the session's own notifications.
+// join, the watch. Of the session's own notifications it only notes the nodes.
 func (e *connListener) notification(n *pgconn.Notification) {
+	e.changedNodes.note(n.Payload)
 	if n.PID == e.pid {
 		return
 	}
@@ -114,6 +117,12 @@ func (e *connListener) announceNodes() {
 	if e.nodesChanged != nil {
 		e.nodesChanged()
 	}
+}
+
+// announceAnyNode reports that any node may have changed.
+func (e *connListener) announceAnyNode() {
+	e.changedNodes.note(anything)
+	e.announceNodes()
 }
 
 // Incarnation implements [tenure.Session].
@@ -310,7 +319,7 @@ func (s *session) Close() error {
 		s.backend.recent.flushed(s.opening.Node.ID)
 	}
 	if !errors.Is(err, tenure.ErrSessionLost) {
-		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel()))
+		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel(), s.nodePayload()))
 	}
 	discard(s.conn) // frees the node lock
 	s.Abort()

@@ -5,9 +5,11 @@ package postgres
 // predecessor until the connection is back.
 
 // setWatchDown records whether the watch connection is down and wakes the session,
-// which reports it.
+// which reports it. Without the watch a node can become silent unnoticed, so any node may
+// have changed.
 func (w *watch) setWatchDown(down bool) {
 	w.down.Store(down)
+	w.session.listener.changedNodes.note(anything)
 	w.session.listener.announce()
 }
 
@@ -20,7 +22,7 @@ func (s *session) reportWatchDown() error {
 	}
 	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !down)
 	if err == nil {
-		err = s.query(stmtMoved, nil, s.backend.names.nodesChannel())
+		err = s.query(stmtMoved, nil, s.backend.names.nodesChannel(), s.nodePayload())
 	}
 	if err != nil {
 		s.log.Warn("writing whether this node watches failed", "watching", !down, "error", err)

@@ -30,8 +30,8 @@ import (
 //
 //	go test ./internal/acceptance -run '^$' -bench Cluster -benchtime 20x -timeout 0
 func BenchmarkCluster(b *testing.B) {
-	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"max_connections": "700"}})
-	for _, size := range []int{2, 5, 10, 20, 50, 60, 100, 200} {
+	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"max_connections": "1200"}})
+	for _, size := range []int{2, 5, 10, 20, 50, 60, 100, 200, 500} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
 			c := &crowd{dsn: server.DSN(), schema: server.Schema(b), admin: server.Conn(b), seen: make(chan sighting, 4096)}
 			c.measure(b, size)

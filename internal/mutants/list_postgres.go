@@ -369,7 +369,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a death is not announced",
-		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, '') FROM dead`", to: "SELECT name, $2::text FROM dead`",
+		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, $2::text FROM dead`",
 		promise: "7 Someone leads: the node that sees a death notifies all candidates",
 		tests:   []tests{in("postgres", "^TestCrashIsNoticedInMilliseconds$")},
 	},
@@ -390,5 +390,43 @@ var postgresMutants = []mutant{
 		file: "internal/pgdial/check.go", from: "	if !always && d.isServer(remote) {\n", to: "	if d.isServer(remote) {\n",
 		promise: "a pooler is refused, also if it takes the place of a server",
 		tests:   []tests{in("internal/pgdial", "^TestPgpoolIsAskedForAgain$")},
+	},
+
+	// Reading the registry.
+	{
+		name: "postgres: a notification without a payload changes no node",
+		file: "postgres/changed_nodes.go", from: "		c.any = true\n", to: "		c.any = false\n",
+		promise: "a change that a node of another version reports is seen",
+		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")},
+	},
+	{
+		name: "postgres: a notification about roles changes every node",
+		file: "postgres/changed_nodes.go", from: "	if payload == rolesOnly {\n", to: "	if payload == rolesOnly && false {\n",
+		promise: "the registry is read only after changes of nodes",
+		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")},
+	},
+	{
+		name: "postgres: a death names no node",
+		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, pg_notify($2, '` + rolesOnly + `') FROM dead`",
+		promise: "every member learns of a death in milliseconds",
+		tests:   []tests{in("postgres", "^TestRefreshReadsReportedNodes$")},
+	},
+	{
+		name: "postgres: a refresh keeps the nodes that left",
+		file: "postgres/members.go", from: "return slices.Contains(ids, m.ID) })", to: "return slices.Contains(ids, m.ID) && false })",
+		promise: "every member sees that a node left",
+		tests:   []tests{in("postgres", "^TestRefreshReadsReportedNodes$")},
+	},
+	{
+		name: "postgres: the watch tries the locks of all nodes",
+		file: "postgres/queries_watch.go", from: "WHERE CASE WHEN n.status = 'dead' AND n.id <> $1 THEN NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation) END`", to: "WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`",
+		promise: "what a watch does grows with the dead nodes and not with all",
+		tests:   []tests{in("postgres", "^TestWatchTriesOnlyLocksOfTheDead$")},
+	},
+	{
+		name: "cluster: reports keep the view from reading all nodes",
+		file: "cluster/view.go", from: "v.clock.Now().Mono-v.readAt < v.reread\n", to: "v.clock.Now().Mono-v.latest < v.reread\n",
+		promise: "a change whose report was lost is seen",
+		tests:   []tests{in("cluster", "^TestViewRefreshesAfterReports$")},
 	},
 }

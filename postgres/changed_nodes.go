@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// The payload of a notification says what has changed: rolesOnly, the id of one node,
+// or anything if it is another text.
+const (
+	rolesOnly = "roles"
+	anything  = ""
+)
+
+// nodePayload says that this node has changed.
+func (s *session) nodePayload() string { return s.opening.Node.ID.String() }
+
+// changedNodes notes which nodes of the registry were reported as changed. Rows that a
+// join removes a day after the death are not reported; they go when all are read. It is safe
+// for concurrent use.
+type changedNodes struct {
+	mu  sync.Mutex
+	any bool
+	ids map[uuid.UUID]struct{}
+}
+
+// note notes what the payload of a notification says.
+func (c *changedNodes) note(payload string) {
+	if payload == rolesOnly {
+		return
+	}
+	id, err := uuid.Parse(payload)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.any = true
+		return
+	}
+	if c.ids == nil {
+		c.ids = map[uuid.UUID]struct{}{}
+	}
+	c.ids[id] = struct{}{}
+}
+
+// take returns the nodes noted since the last call, or that it may be any.
+func (c *changedNodes) take() (ids []uuid.UUID, anyNode bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.ids {
+		ids = append(ids, id)
+	}
+	anyNode = c.any
+	c.any, c.ids = false, nil
+	return ids, anyNode
+}

@@ -73,8 +73,8 @@ func (r *traces) processes() []process {
 
 // noteMemory notes the shared memory of the server that a process has mapped.
 func (r *traces) noteMemory(folder string) {
-	maps, _ := os.ReadFile(filepath.Join(folder, "maps")) // the process may have ended
-	for line := range strings.Lines(string(maps)) {
+	mappings, _ := os.ReadFile(filepath.Join(folder, "maps")) // the process may have ended
+	for line := range strings.Lines(string(mappings)) {
 		if _, name, found := strings.Cut(strings.TrimSpace(line), "/dev/shm/PostgreSQL."); found && !strings.HasSuffix(name, "(deleted)") {
 			r.memory["/dev/shm/PostgreSQL."+name] = true
 		}

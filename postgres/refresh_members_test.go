@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
@@ -122,5 +123,27 @@ func TestRefreshHonorsPayload(t *testing.T) {
 	}
 	if !has("later")(p.zones()) {
 		t.Error("a refresh forgets what Members has read")
+	}
+}
+
+// A notification about roles does not cause a read of nodes, so it does not replace the
+// lost one of a move.
+func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	missed := func(payload string) bool {
+		p.listener.received.Store(nil)
+		p.listener.notification(&pgconn.Notification{PID: p.listener.pid + 1, Channel: b.names.channel(), Payload: payload})
+		p.listener.changedNodes.take()
+		(&watch{session: p.session, seen: 1}).reportMissedMove(2)
+		_, anyNode := p.listener.changedNodes.take()
+		return anyNode
+	}
+	if !missed(rolesOnly) {
+		t.Error("after a notification about roles, a missed move is not reported")
+	}
+	if missed(uuid.NewString()) {
+		t.Error("after the notification of a node, a missed move is reported")
 	}
 }

@@ -80,7 +80,7 @@ type connListener struct {
 	warnings     []string // on the statement in progress; of the session's goroutine
 	moved        chan struct{}
 
-	received     atomic.Pointer[time.Time] // when the last notification of another session arrived
+	received     atomic.Pointer[time.Time] // when the last notification of another session about nodes arrived
 	nodesAwaited atomic.Bool               // a term waits for nodes to come back
 }
 
@@ -101,8 +101,10 @@ func (e *connListener) notification(n *pgconn.Notification) {
 	if n.PID == e.pid {
 		return
 	}
-	now := time.Now()
-	e.received.Store(&now)
+	if n.Payload != rolesOnly {
+		now := time.Now()
+		e.received.Store(&now)
+	}
 	if n.Channel != e.nodes || e.nodesAwaited.Load() {
 		e.announce()
 	}

@@ -61,6 +61,7 @@ func TestWatchTriesOnlyLocksOfTheDead(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
+	p.watch.leave() // it would find the new nodes dead
 	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, status)
 		SELECT gen_random_uuid(), 1000 + i, 'without a session', '', 1000, 0, now(), CASE i WHEN 1 THEN 'dead' ELSE 'active' END
 		FROM generate_series(1, 3) i`)

@@ -17,7 +17,7 @@ import (
 // take long, the pause is longer, up to the check interval, so that they take
 // at most a third of the time and each covers many changes. A failed read
 // does not extend the pause: its duration says nothing about the next read.
-// pausePerNode makes it grow with the cluster, because all nodes read what changes.
+// pausePerNode makes the pause grow with the cluster, because all nodes read what changes.
 const (
 	viewPause    = 2 * time.Millisecond
 	pauseFactor  = 2

@@ -6,14 +6,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// The payload of a notification says what has changed: rolesOnly, the id of one node,
-// or anything if it is another text.
+// The payload of a notification names what may have changed: rolesOnly for roles, the id
+// of a node for that node, and any other text for every node.
 const (
 	rolesOnly = "roles"
 	anything  = ""
 )
 
-// nodePayload says that this node has changed.
+// maxChanged is the most nodes that are noted one by one. A node without a cluster never
+// takes them.
+const maxChanged = 100
+
+// nodePayload is the payload of notifications about this node.
 func (s *session) nodePayload() string { return s.opening.Node.ID.String() }
 
 // changedNodes notes which nodes of the registry were reported as changed. Rows that a
@@ -33,8 +37,8 @@ func (c *changedNodes) note(payload string) {
 	id, err := uuid.Parse(payload)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.any = true
+	if c.any || err != nil || len(c.ids) == maxChanged {
+		c.any, c.ids = true, nil
 		return
 	}
 	if c.ids == nil {

@@ -55,8 +55,8 @@ func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 	}
 }
 
-// A watch looks after each change of the membership: all watches together would try the
-// square of the number of nodes.
+// A watch reads the dead nodes after each change of the membership. If it tried the locks
+// of all nodes, the work of all watches would grow with the square of their number.
 func TestWatchTriesOnlyLocksOfTheDead(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -147,3 +147,21 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 		t.Error("after the notification of a node, a missed move is reported")
 	}
 }
+
+// A node that never refreshes its members does not collect all nodes that ever joined.
+func TestChangedNodesAreBounded(t *testing.T) {
+	t.Parallel()
+	var c changedNodes
+	for range maxChanged {
+		c.note(uuid.NewString())
+	}
+	if ids, anyNode := c.take(); len(ids) != maxChanged || anyNode {
+		t.Errorf("%d nodes noted, any: %t; want %d", len(ids), anyNode, maxChanged)
+	}
+	for range 3 * maxChanged {
+		c.note(uuid.NewString())
+	}
+	if ids, anyNode := c.take(); len(ids) != 0 || !anyNode {
+		t.Errorf("%d nodes noted, any: %t; want any node and no ids", len(ids), anyNode)
+	}
+}

@@ -395,7 +395,7 @@ var postgresMutants = []mutant{
 	// Reading the registry.
 	{
 		name: "postgres: a notification without a payload changes no node",
-		file: "postgres/changed_nodes.go", from: "		c.any = true\n", to: "		c.any = false\n",
+		file: "postgres/changed_nodes.go", from: "		c.any, c.ids = true, nil\n", to: "		c.any, c.ids = false, nil\n",
 		promise: "a change that a node of another version reports is seen",
 		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")},
 	},

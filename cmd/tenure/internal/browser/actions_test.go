@@ -92,7 +92,7 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 			t.Errorf("the focus left the dialog")
 		}
 	}
-	p.await("the button of the dialog", `(document.querySelector("dialog .primary").focus(), true)`)
+	p.focus(`document.querySelector("dialog .primary")`)
 	p.do("enter", chromedp.KeyEvent(kb.Enter))
 	p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("api-1\u2069 leads now")`)
 	w.leads(first, "scheduler")

@@ -24,15 +24,15 @@ func TestGraphsShowStoredSamples(t *testing.T) {
 	p := w.open("#/metrics?range=6h")
 	p.shows("busiest node")
 	p.await("the range is that of the address", `document.querySelector("select").value === "6h" && /as of .*latest sample \d+ .*earlier/.test(document.body.innerText)`)
-	value[bool](p, `document.querySelector("select").focus(), true`)
+	p.focus(`document.querySelector("select")`)
 	p.do("choose the range of an hour", chromedp.KeyEvent("1"))
 	p.await("the address has no range", `document.querySelector("select").value === "1h" && location.hash === "#/metrics"`)
 	p.await("the graph is described", graphOf("Load")+`?.querySelector(".timeline").getAttribute("aria-label").match(/mean: [0-9.]+ % to [0-9.]+ %.*busiest node/) !== null`)
-	value[bool](p, graphOf("Load")+`.querySelector(".timeline").focus(), true`)
+	p.focus(graphOf("Load") + `?.querySelector(".timeline")`)
 	p.do("show the latest values", chromedp.KeyEvent(kb.End))
 	p.await("they are shown", graphOf("Load")+`.querySelector(".tip").innerText.match(/mean: [0-9.]+ %/) !== null`)
 	p.await("and read", `document.getElementById("announcements").textContent.includes("busiest node")`)
-	value[bool](p, graphOf("Load")+`.querySelector("summary").focus(), true`)
+	p.focus(graphOf("Load") + `.querySelector("summary")`)
 	p.do("open the table", chromedp.KeyEvent("\r"))
 	p.await("the table has values and the gap", graphOf("Load")+`.querySelector("details[open] tbody")?.innerText.includes("no sample") && `+graphOf("Load")+`.querySelectorAll("tbody tr").length > 30`)
 
@@ -43,11 +43,27 @@ func TestGraphsShowStoredSamples(t *testing.T) {
 	}
 	p.visit("#/node/{api-1}")
 	p.await("a node has its own graphs", graphOf("Work")+`?.innerText.includes("in flight")`)
-	value[bool](p, `document.querySelector('select[aria-label="Range of the graphs"]').focus(), true`)
+	p.focus(`document.querySelector('select[aria-label="Range of the graphs"]')`)
 	p.do("choose six hours", chromedp.KeyEvent("6"))
 	p.await("the address has the range", `location.hash.endsWith("?range=6h")`)
 	p.do("load again", chromedp.Reload())
 	p.await("the range is the same", `document.querySelector('select[aria-label="Range of the graphs"]')?.value === "6h"`)
+}
+
+// While another range is read, the graphs of the earlier one are not shown beneath its name.
+func TestGraphsOfEarlierRangeAreHidden(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, seed)
+	p := w.open("#/metrics")
+	p.shows("busiest node")
+	value[bool](p, `(window.answered = window.fetch, window.fetch = () => new Promise(() => {}), true)`)
+	p.focus(`document.querySelector("select")`)
+	p.do("choose six hours", chromedp.KeyEvent("6"))
+	p.shows("Loading")
+	if value[bool](p, graphOf("Load")+`.checkVisibility()`) {
+		t.Error("the graphs of the hour are shown as those of six hours")
+	}
+	value[bool](p, `(window.fetch = window.answered, document.querySelector("select").dispatchEvent(new Event("change")))`)
+	p.await("the graphs of six hours", graphOf("Load")+`?.checkVisibility()`)
 }
 
 // Lines end where samples are missing: no pixel of a line is between them.

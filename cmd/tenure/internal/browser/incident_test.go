@@ -65,7 +65,7 @@ func TestCrashIsShownAsOneIncident(t *testing.T) {
 	p.await("it is above the fold", `(() => { const box = `+bar+`.getBoundingClientRect(); return scrollY === 0 && box.height > 0 && box.bottom < 844; })()`)
 	p.do("desk", chromedp.EmulateViewport(1360, 900))
 	p.picture("crash-overview")
-	value[bool](p, bar+`.querySelector("a").focus(), true`)
+	p.focus(bar + `.querySelector("a")`)
 	value[bool](p, bar+`.querySelector("a").click(), true`)
 	p.shows("The server saw the connection of \u2068api-1\u2069 close at")
 	p.await("the single changes", `document.querySelectorAll("main .table tbody tr").length === 10`)

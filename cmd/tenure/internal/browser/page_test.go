@@ -163,6 +163,13 @@ func (p *page) shows(text string) time.Duration {
 	return p.await("shows "+text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
+// focus waits until an element takes the focus: one that is hidden, because the page reads
+// what follows it, does not.
+func (p *page) focus(element string) {
+	p.Helper()
+	p.await("the focus is on "+element, fmt.Sprintf("((e) => (e?.focus(), e && document.activeElement === e))(%s)", element))
+}
+
 // quote is a text as JavaScript writes it.
 func quote(text string) string {
 	quoted, _ := json.Marshal(text) // a text always can be

@@ -44,7 +44,7 @@ func TestTimesAreShownInUTC(t *testing.T) {
 	p := w.open("")
 	p.shows("tenant-01")
 	const formatted = `new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23", timeZone: "UTC" }).format(new Date(document.querySelector(".entries time")?.dateTime ?? 0))`
-	value[bool](p, `document.querySelector("#times button").focus(), true`)
+	p.focus(`document.querySelector("#times button")`)
 	p.do("press", chromedp.KeyEvent("\r"))
 	p.await("times are UTC, and the button keeps the focus", `document.querySelector(".entries time")?.title === `+formatted+` && document.activeElement.innerText === "UTC"`)
 	p.do("load again", chromedp.Navigate("about:blank"), chromedp.Navigate(w.url))

@@ -25,7 +25,7 @@ func TestAddressKeepsRangeOfTimelines(t *testing.T) {
 		p.visit(page.hash)
 		p.await("a timeline", `document.querySelector(".timeline canvas")?.width > 300`)
 		p.settle()
-		value[bool](p, `document.querySelector(".timeline").focus(), true`)
+		p.focus(`document.querySelector(".timeline")`)
 		p.do("move and zoom", chromedp.KeyEvent(kb.ArrowLeft+kb.ArrowLeft+kb.ArrowLeft+"+"))
 		p.await("the address has the range", page.address+`.test(location.hash)`)
 		p.settle()
@@ -42,7 +42,7 @@ func TestAddressKeepsRangeOfTimelines(t *testing.T) {
 		same("going back")
 		p.do("open the link", chromedp.Navigate("about:blank"), chromedp.Navigate(w.url+address))
 		same("opening the link")
-		value[bool](p, `document.querySelector(".timeline").focus(), true`)
+		p.focus(`document.querySelector(".timeline")`)
 		p.do("move on", chromedp.KeyEvent(kb.ArrowLeft))
 		p.await("the address follows", `location.hash !== `+quote(address))
 	}

@@ -22,7 +22,7 @@ func TestPausedProcessorIsShown(t *testing.T) {
 	p.visit("#/work")
 	p.shows("1,000")
 	const button = `button[data-action="processor invoices"]`
-	value[bool](p, `window.pressed = document.querySelector('`+button+`'), window.pressed.focus(), true`)
+	p.focus("(window.pressed = document.querySelector('" + button + "'))")
 	w.exec(`UPDATE {processors} SET processed = 2345 WHERE name = 'invoices'`)
 	p.shows("2,345")
 	if !value[bool](p, `document.activeElement === window.pressed && window.pressed.isConnected`) {
@@ -106,7 +106,7 @@ func TestDeadLettersAreDismissedWithTheKeyboard(t *testing.T) {
 	p.await("the banner warns of the others", `document.getElementById("incident").innerText.includes("3 dead letters")`)
 	press := func(button string) {
 		t.Helper()
-		value[bool](p, `document.querySelector('`+button+`').focus(), true`)
+		p.focus("document.querySelector('" + button + "')")
 		p.do("open the dialog", chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog"))
 		p.do("confirm", chromedp.KeyEvent(kb.Tab+kb.Enter))
 		p.await("the outcome", `/dismissed\.$/.test(document.querySelector("dialog .answer").innerText)`)

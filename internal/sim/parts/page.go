@@ -18,9 +18,13 @@ func (s state) sentence() string {
 	if s.FirstSeed != 1 {
 		from = fmt.Sprintf(" SEED=%d", s.FirstSeed)
 	}
-	return fmt.Sprintf("%s simulated schedules with %s terms: %s (%s, %v of processor time; `make sim N=%d%s`).",
+	versions := ""
+	if s.Versions > 1 {
+		versions = fmt.Sprintf("%d versions of the code, the last of ", s.Versions)
+	}
+	return fmt.Sprintf("%s simulated schedules with %s terms: %s (%s%s, %v of processor time; `make sim N=%d%s`).",
 		thousands(s.Schedules), thousands(uint64(s.Terms)), violations,
-		s.Updated.Format("2006-01-02"), s.Processor.Round(time.Second), s.Schedules, from)
+		versions, s.Updated.Format("2006-01-02"), s.Processor.Round(time.Second), s.Schedules, from)
 }
 
 // thousands writes a number as documents do: 1,000,000.

@@ -12,7 +12,8 @@ import (
 // state is what the parts so far have found. It is kept in a file, which is
 // replaced after each part.
 type state struct {
-	Tree       string        `json:"tree"` // hash of the test program
+	Tree       string        `json:"tree"`     // hash of the test program of the last part
+	Versions   uint64        `json:"versions"` // of the test program, of all parts
 	FirstSeed  uint64        `json:"first_seed"`
 	Schedules  uint64        `json:"schedules"` // so far; the seeds follow one another
 	Terms      int64         `json:"terms"`
@@ -48,7 +49,7 @@ var errOtherTree = errors.New("other code")
 // load reads the state of a run that is to be continued. If there is none, the state
 // is new; so it is, with errOtherTree, after a change of the code, unless keep.
 func load(path, tree string, firstSeed uint64, keep bool) (state, error) {
-	fresh := state{Tree: tree, FirstSeed: firstSeed}
+	fresh := state{Tree: tree, Versions: 1, FirstSeed: firstSeed}
 	if path == "" {
 		return fresh, nil
 	}
@@ -69,7 +70,10 @@ func load(path, tree string, firstSeed uint64, keep bool) (state, error) {
 	if s.Tree != tree && !keep {
 		return fresh, errOtherTree
 	}
-	s.Tree = tree
+	if s.Tree != tree {
+		s.Tree = tree
+		s.Versions++
+	}
 	return s, nil
 }
 

@@ -38,6 +38,7 @@ func withoutClients(t *testing.T) string {
 }
 
 func TestReplicaNeedsNoClientPrograms(t *testing.T) {
+	inLongRun(t)
 	t.Setenv(BinariesVariable, withoutClients(t))
 	primary := start(t, newSandbox(t), Options{})
 	ctx := t.Context()

@@ -37,6 +37,13 @@ func newSandbox(t *testing.T) *Sandbox {
 	return sandbox
 }
 
+// inLongRun skips a test that few changes can break, and that starts servers of its own.
+func inLongRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in make test-all")
+	}
+}
+
 func start(t *testing.T, sandbox *Sandbox, options Options) *Server {
 	t.Helper()
 	server, err := sandbox.Start(t.Context(), options)
@@ -88,6 +95,7 @@ func runOwner() {
 }
 
 func TestKilledOwnerLeavesNothing(t *testing.T) {
+	inLongRun(t)
 	t.Parallel()
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerVariable+"=1")
@@ -130,6 +138,7 @@ func TestFailedStartSaysWhy(t *testing.T) {
 }
 
 func TestStartGivesUpWithItsContext(t *testing.T) {
+	inLongRun(t)
 	t.Parallel()
 	sandbox := newSandbox(t)
 	server := start(t, sandbox, Options{})
@@ -151,6 +160,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 }
 
 func TestFirstStartReplacesTakenPort(t *testing.T) {
+	inLongRun(t)
 	t.Parallel()
 	sandbox := newSandbox(t)
 	first := start(t, sandbox, Options{})

@@ -34,7 +34,7 @@ func complete(cmd *cobra.Command) {
 			}
 		}
 	}
-	cmd.LocalNonPersistentFlags().VisitAll(register)
+	cmd.Flags().VisitAll(register) // those of its parents are not among them yet
 	cmd.PersistentFlags().VisitAll(register)
 	for _, below := range cmd.Commands() {
 		complete(below)

@@ -36,6 +36,7 @@ func TestReferenceListsEveryCommand(t *testing.T) {
 		if cmd.Name() == "help" || strings.HasPrefix(cmd.CommandPath(), "tenure completion ") {
 			return
 		}
+		cmd.InheritedFlags() // adds them to cmd.Flags()
 		name := strings.TrimPrefix(cmd.CommandPath(), "tenure ")
 		page.WriteString("##" + strings.Repeat("#", strings.Count(name, " ")) + " " + name + "\n\n    " + cmd.UseLine() + "\n\n")
 		text := cmd.Long

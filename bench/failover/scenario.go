@@ -58,6 +58,9 @@ func scenarioNames() []string {
 
 const nodes = 3
 
+// settling is for the ring of nodes, which closes when a notification arrives.
+const settling = 500 * time.Millisecond
+
 func (s scenario) run(ctx context.Context, b *bench) (results, error) {
 	result := results{scenario: s, lease: b.lease, slow: b.slow}
 	if s.apart && b.network == nil {
@@ -167,7 +170,7 @@ func (s scenario) gather(ctx context.Context, b *bench) error {
 	}); err != nil {
 		return err
 	}
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(settling)
 	return ctx.Err()
 }
 

@@ -25,7 +25,7 @@ func readAhead(ctx context.Context, r *reader, after Cursor, limit int, bound ti
 	a := &ahead{after: after, limit: limit, cancel: cancel, done: make(chan struct{})}
 	go func() { // exits when the read ends, within bound; take waits for it
 		defer close(a.done)
-		a.events, a.scanned, a.err = r.next(ctx, after, limit)
+		a.events, a.scanned, a.err = r.next(ctx, r.database, after, limit)
 	}()
 	return a
 }

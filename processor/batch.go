@@ -24,6 +24,7 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
+	l.release()
 	switch {
 	case err == nil:
 		l.unsaved = unsaved{} // the cursor has passed it

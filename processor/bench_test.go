@@ -140,7 +140,8 @@ func (r rates) median() float64 {
 // BenchmarkView compares a view that copies events, in batches, with a loop that only
 // writes the same rows in the same batches by INSERT … SELECT. The handler writes the
 // events of its batch, or it receives only cursors and makes the server copy from the
-// first to the last.
+// first to the last. Beside it, a client without Tenure reads and writes the same batches:
+// events that leave the server and come back cannot be faster.
 //
 //	go test ./processor -run '^$' -bench View -benchtime 7x
 func BenchmarkView(b *testing.B) {
@@ -152,7 +153,7 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 	b.Helper()
 	events := benchEvents(100_000)
 	w := newBench(b, events)
-	var view, bare rates
+	var view, bare, client rates
 	for b.Loop() {
 		w.run("TRUNCATE filled")
 		watch := newStopwatch(events)
@@ -167,8 +168,13 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 		begun := time.Now()
 		w.insertSelect(events)
 		bare.add(events, time.Since(begun))
+		w.run("TRUNCATE filled")
+		begun = time.Now()
+		w.copyByClient(events)
+		client.add(events, time.Since(begun))
 	}
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(client.median(), "client-events/s")
 	b.ReportMetric(view.median(), "view-events/s")
 	b.ReportMetric(bare.median(), "bare-events/s")
 	b.ReportMetric(view.median()/bare.median(), "ratio")
@@ -224,6 +230,34 @@ func (w *bench) insertSelect(events int) {
 	}
 }
 
+// copyByClient reads each batch and writes it, in one transaction.
+func (w *bench) copyByClient(events int) {
+	ctx := w.B.Context()
+	var cursor processor.Cursor
+	for copied := 0; copied < events; {
+		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, `
+				SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id
+				FROM tenure_events
+				WHERE (transaction_id, position) > ($1::text::xid8, $2)
+				ORDER BY transaction_id, position
+				LIMIT $3`, fmt.Sprint(cursor.Transaction), cursor.Position, benchBatch)
+			if err != nil {
+				return err
+			}
+			batch, err := scanEvents(rows, benchBatch)
+			if err != nil {
+				return err
+			}
+			copied, cursor = copied+len(batch), batch[len(batch)-1].Cursor
+			return copyEvents(ctx, tx, batch)
+		})
+		if err != nil {
+			w.B.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkPublish compares a publisher that does nothing with reading the same
 // rows into the same events by a cursor of the server, in the same batches.
 //
@@ -273,14 +307,22 @@ func fetch(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	batch := make([]processor.Event, benchBatch)
-	for i := 0; rows.Next(); i++ {
-		e := &batch[i]
+	_, err = scanEvents(rows, benchBatch)
+	return err
+}
+
+// scanEvents reads at most so many events.
+func scanEvents(rows pgx.Rows, most int) ([]processor.Event, error) {
+	defer rows.Close()
+	batch := make([]processor.Event, 0, most)
+	for rows.Next() {
+		batch = append(batch, processor.Event{})
+		e := &batch[len(batch)-1]
 		var correlation, causation *[16]byte
 		err := rows.Scan(&e.Transaction, &e.Position, &e.Type, &e.Tags, &e.Data, &e.OccurredAt, &correlation, &causation)
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return rows.Err()
+	return batch, rows.Err()
 }

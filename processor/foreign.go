@@ -44,7 +44,7 @@ FROM (
 // has not yet assigned.
 func (l *loop) logAhead(ctx context.Context) (ahead bool, err error) {
 	n := len(l.reader.log.args)
-	err = l.reader.one(ctx, fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2), Cursor{}, nil, &ahead)
+	err = l.reader.one(ctx, l.reader.database, fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2), Cursor{}, nil, &ahead)
 	return ahead, err
 }
 

@@ -128,6 +128,6 @@ func (r *reader) count(ctx context.Context, after Cursor) (waiting backlog, err 
 	n := len(r.log.args)
 	conditions, args := r.selection.conditions(n + 4)
 	sql := fmt.Sprintf(countLag, r.log.query, n+1, n+2, n+3, conditions)
-	err = r.one(ctx, sql, after, append([]any{stride}, args...), &waiting.behind, &waiting.held, &waiting.since, &waiting.more)
+	err = r.one(ctx, r.database, sql, after, append([]any{stride}, args...), &waiting.behind, &waiting.held, &waiting.since, &waiting.more)
 	return waiting, err
 }

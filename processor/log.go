@@ -155,17 +155,17 @@ func newReader(database Database, log Log, selection Selection, columns string) 
 
 // next reads at most limit events after a cursor. It also returns the cursor up
 // to which the log was read.
-func (r *reader) next(ctx context.Context, after Cursor, limit int) ([]Event, Cursor, error) {
+func (r *reader) next(ctx context.Context, from Database, after Cursor, limit int) ([]Event, Cursor, error) {
 	scanned := after
 	args := []any{limit}
 	if r.selected != nil {
-		if err := r.extendReach(ctx, after); err != nil || r.searchEnd == after {
+		if err := r.extendReach(ctx, from, after); err != nil || r.searchEnd == after {
 			return nil, after, err
 		}
 		scanned = r.searchEnd
 		args = append(append(args, fmt.Sprint(scanned.Transaction), scanned.Position), r.selected...)
 	}
-	rows, err := r.query(ctx, r.read, after, args...)
+	rows, err := r.query(ctx, from, r.read, after, args...)
 	if err != nil {
 		return nil, after, err
 	}
@@ -180,27 +180,27 @@ func (r *reader) next(ctx context.Context, after Cursor, limit int) ([]Event, Cu
 }
 
 // extendReach moves the end of the search past a cursor, if there are rows.
-func (r *reader) extendReach(ctx context.Context, after Cursor) error {
+func (r *reader) extendReach(ctx context.Context, from Database, after Cursor) error {
 	if after.Before(r.searchEnd) {
 		return nil
 	}
 	r.searchEnd = after
-	return r.one(ctx, r.reach, after, []any{r.stride}, &r.searchEnd.Transaction, &r.searchEnd.Position)
+	return r.one(ctx, from, r.reach, after, []any{r.stride}, &r.searchEnd.Transaction, &r.searchEnd.Position)
 }
 
 // more reports whether any row after a cursor was committed.
 func (r *reader) more(ctx context.Context, after Cursor) (more bool, err error) {
-	err = r.one(ctx, r.any, after, nil, &more)
+	err = r.one(ctx, r.database, r.any, after, nil, &more)
 	return more, err
 }
 
 // query runs one of the statements with results in the binary format. It is
 // planned each time, because a plan made for a short log would still be used
 // when the log is long.
-func (r *reader) query(ctx context.Context, sql string, after Cursor, args ...any) (pgx.Rows, error) {
+func (r *reader) query(ctx context.Context, from Database, sql string, after Cursor, args ...any) (pgx.Rows, error) {
 	all := append([]any{pgx.QueryExecModeCacheDescribe, pgx.QueryResultFormats{pgx.BinaryFormatCode}}, r.log.args...)
 	all = append(all, fmt.Sprint(after.Transaction), after.Position)
-	rows, err := r.database.Query(ctx, sql, append(all, args...)...)
+	rows, err := from.Query(ctx, sql, append(all, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
@@ -208,8 +208,8 @@ func (r *reader) query(ctx context.Context, sql string, after Cursor, args ...an
 }
 
 // one reads the only row of a statement, if there is one.
-func (r *reader) one(ctx context.Context, sql string, after Cursor, args []any, into ...any) error {
-	rows, err := r.query(ctx, sql, after, args...)
+func (r *reader) one(ctx context.Context, from Database, sql string, after Cursor, args []any, into ...any) error {
+	rows, err := r.query(ctx, from, sql, after, args...)
 	if err != nil {
 		return err
 	}

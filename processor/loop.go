@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
@@ -17,6 +19,7 @@ type loop struct {
 	config   Config
 	node     *tenure.Node
 	database Database
+	held     *pgxpool.Conn // for the batch, or nil
 	tables   schema.Tables
 	term     *tenure.Term
 	reader   *reader
@@ -218,13 +221,16 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 		limit = 1
 	}
 	events, scanned, err := l.read(ctx, limit)
+	defer l.release()
 	if err != nil {
 		return stepResult{}, err
 	}
 	if len(events) == 0 {
+		l.release()
 		return l.handleEmptyRead(ctx, scanned)
 	}
 	if len(events) == limit {
+		l.release()
 		if err := l.measure(ctx); err != nil {
 			return stepResult{}, err
 		}
@@ -249,7 +255,10 @@ func (l *loop) read(ctx context.Context, limit int) ([]Event, Cursor, error) {
 	if fits {
 		return events, scanned, nil
 	}
-	return l.reader.next(ctx, l.currentCursor(), limit)
+	if err := l.hold(ctx); err != nil {
+		return nil, scanned, err
+	}
+	return l.reader.next(ctx, l.connection(), l.currentCursor(), limit)
 }
 
 // handleEmptyRead continues after a read in which no event was selected.

@@ -55,7 +55,7 @@ func tableLog(table string) Log {
 // readAllOf reads until nothing is found in a stretch that was looked at.
 func readAllOf(ctx context.Context, r *reader, limit int) (all []Event, err error) {
 	for at := (Cursor{}); ; {
-		events, scanned, err := r.next(ctx, at, limit)
+		events, scanned, err := r.next(ctx, r.database, at, limit)
 		if err != nil || scanned == at {
 			return all, err
 		}
@@ -202,7 +202,7 @@ func testHorizon(t *testing.T, pool *pgxpool.Pool, table string) {
 	insert(pool, "second")
 	for _, s := range []Selection{{}, {AnyTags: []string{"a"}}} {
 		r := newReader(pool, tableLog(table), s, contents)
-		if events, scanned, err := r.next(ctx, Cursor{}, 10); err != nil || len(events) > 0 || scanned != (Cursor{}) {
+		if events, scanned, err := r.next(ctx, r.database, Cursor{}, 10); err != nil || len(events) > 0 || scanned != (Cursor{}) {
 			t.Errorf("with %+v, %d events were read up to %v before the first transaction has ended: %v", s, len(events), scanned, err)
 		}
 		if more, err := r.more(ctx, Cursor{}); err != nil || !more {

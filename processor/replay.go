@@ -137,7 +137,7 @@ func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure er
 // find reads one event.
 func (r *reader) find(ctx context.Context, at Cursor) (Event, error) {
 	n := len(r.log.args)
-	rows, err := r.query(ctx, fmt.Sprintf(findEvent, r.log.query, n+1, n+2), at)
+	rows, err := r.query(ctx, r.database, fmt.Sprintf(findEvent, r.log.query, n+1, n+2), at)
 	if err != nil {
 		return Event{}, err
 	}

@@ -142,7 +142,7 @@ func (l *loop) newCursor(ctx context.Context) (cursor Cursor, add bool, err erro
 // appear, or zero if there is none.
 func (r *reader) lastFinal(ctx context.Context) (last Cursor, err error) {
 	n := len(r.log.args)
-	err = r.one(ctx, fmt.Sprintf(readLastFinal, r.log.query, n+1, n+2), Cursor{}, nil, &last.Transaction, &last.Position)
+	err = r.one(ctx, r.database, fmt.Sprintf(readLastFinal, r.log.query, n+1, n+2), Cursor{}, nil, &last.Transaction, &last.Position)
 	return last, err
 }
 
@@ -156,7 +156,7 @@ func (r *reader) searchTime(ctx context.Context, t time.Time, from *Cursor) (Cur
 		var found, timeless bool
 		var transaction *uint64
 		var position *int64
-		err := r.one(ctx, sql, *from, []any{r.stride, t}, &found, &timeless, &transaction, &position)
+		err := r.one(ctx, r.database, sql, *from, []any{r.stride, t}, &found, &timeless, &transaction, &position)
 		if err != nil {
 			return Cursor{}, err
 		}

@@ -56,7 +56,7 @@ func testStartTime(t *testing.T, pool *pgxpool.Pool, table string) {
 }
 
 func countAfter(ctx context.Context, t interface{ Fatal(args ...any) }, r *reader, after Cursor) int {
-	events, _, err := r.next(ctx, after, 1000)
+	events, _, err := r.next(ctx, r.database, after, 1000)
 	if err != nil {
 		t.Fatal(fmt.Errorf("read after %v: %w", after, err))
 	}

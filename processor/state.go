@@ -17,7 +17,7 @@ import (
 // it must be resolved before anything depends on it.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	before, decided := l.state, false
-	err := postgres.InTxOptions(ctx, l.database, l.txOptions("", l.trustWindow()), l.term, func(tx pgx.Tx) error {
+	err := postgres.InTxOptions(ctx, l.connection(), l.txOptions("", l.trustWindow()), l.term, func(tx pgx.Tx) error {
 		err := fn(tx)
 		decided = err != nil // it will roll back
 		return err

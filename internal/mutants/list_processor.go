@@ -189,6 +189,24 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")},
 	},
 	{
+		name: "processor: a batch acquires a connection for each step",
+		file: "processor/hold.go", from: "	l.held = conn", to: "	conn.Release()",
+		promise: "a batch waits for a connection of a busy pool once",
+		tests:   []tests{in("processor", "^TestBatchAcquiresOneConnection$")},
+	},
+	{
+		name: "processor: a failed batch keeps its connection",
+		file: "processor/batch.go", from: "	l.release()\n	switch {", to: "	_ = l.held\n	switch {",
+		promise: "a fault of its connection does not keep a batch from being recorded as failed",
+		tests:   []tests{in("processor", "^TestDatabaseErrorsBlameNoEvent$")},
+	},
+	{
+		name: "processor: an empty read keeps its connection",
+		file: "processor/loop.go", from: "	if len(events) == 0 {\n		l.release()", to: "	if len(events) == 0 {\n		_ = l.held",
+		promise: "a pool of one connection is enough",
+		tests:   []tests{in("processor", "^TestPoolOfOneConnectionIsEnough$")},
+	},
+	{
 		name: "assign: two leaders count at the same time",
 		file: "assign/queries.go", from: "    pg_advisory_xact_lock(hashtextextended('tenure assign '", to: "    pg_advisory_xact_lock_shared(hashtextextended('tenure assign '",
 		promise: "a node gets at most MaxPerNode rows, also while commits are in flight or two roles have leaders",

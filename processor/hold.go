@@ -1,0 +1,41 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// hold acquires a connection of the pool for the read of a batch and the transaction that
+// handles it. Others may use the same pool, and each acquisition waits for them. A
+// publisher holds none while it publishes.
+func (l *loop) hold(ctx context.Context) error {
+	pool, isPool := l.database.(*pgxpool.Pool)
+	if !isPool || l.config.Handle == nil {
+		return nil
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("acquire a connection: %w", err)
+	}
+	l.held = conn
+	return nil
+}
+
+// release gives the connection back before others are used, so that a pool of one is
+// enough. It may be called more than once.
+func (l *loop) release() {
+	if l.held != nil {
+		l.held.Release()
+		l.held = nil
+	}
+}
+
+// connection returns the connection that is held, or the database.
+func (l *loop) connection() Database {
+	if l.held != nil {
+		return l.held
+	}
+	return l.database
+}

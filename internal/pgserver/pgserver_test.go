@@ -37,7 +37,7 @@ func newSandbox(t *testing.T) *Sandbox {
 	return sandbox
 }
 
-// inLongRun skips a test that few changes can break, and that starts servers of its own.
+// inLongRun skips a test that few changes can break, and that starts a separate server.
 func inLongRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("in make test-all")

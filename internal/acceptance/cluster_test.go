@@ -122,6 +122,9 @@ func (f *fleet) start() {
 			group.Go(func() { f.residents[i] = f.settle(name) })
 		}
 	}
+	if f.births == residents {
+		group.Wait() // so that residents lead first: the checkers know only their terms
+	}
 	for i, c := range f.children {
 		if c == nil {
 			p := spawn(f.t, childMember, order{DSN: f.dsn, Schema: f.schema, Name: f.name("child"), Lease: 10 * time.Second, Roles: clusterRoles})

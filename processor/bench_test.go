@@ -140,8 +140,8 @@ func (r rates) median() float64 {
 // BenchmarkView compares a view that copies events, in batches, with a loop that only
 // writes the same rows in the same batches by INSERT … SELECT. The handler writes the
 // events of its batch, or it receives only cursors and makes the server copy from the
-// first to the last. Beside it, a client without Tenure reads and writes the same batches:
-// events that leave the server and come back cannot be faster.
+// first to the last. For comparison, a plain loop without Tenure reads the same batches,
+// one after the other, and writes them as the handler does.
 //
 //	go test ./processor -run '^$' -bench View -benchtime 7x
 func BenchmarkView(b *testing.B) {

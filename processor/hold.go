@@ -9,7 +9,8 @@ import (
 
 // hold acquires a connection of the pool for the read of a batch and the transaction that
 // handles it. Others may use the same pool, and each acquisition waits for them. A
-// publisher holds none while it publishes.
+// publisher holds none while it publishes. What runs beside a handler, such as watch, uses
+// the pool: the connection is in the handler's transaction.
 func (l *loop) hold(ctx context.Context) error {
 	pool, isPool := l.database.(*pgxpool.Pool)
 	if !isPool || l.config.Handle == nil {

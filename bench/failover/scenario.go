@@ -58,7 +58,7 @@ func scenarioNames() []string {
 
 const nodes = 3
 
-// settling is for the ring of nodes, which closes when a notification arrives.
+// settling is how long a round waits for the nodes to close their ring.
 const settling = 500 * time.Millisecond
 
 func (s scenario) run(ctx context.Context, b *bench) (results, error) {

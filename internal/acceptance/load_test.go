@@ -90,16 +90,17 @@ func TestIdleLoadDoesNotGrowWithElections(t *testing.T) {
 func settle(t *testing.T, meters map[string]*meter, calls int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
-	for quiet := 0; quiet < 2; quiet++ {
+	for quiet := 0; quiet < 2; {
 		before := map[string]int{}
 		for name, m := range meters {
 			before[name] = m.counts()["take"]
 		}
 		<-time.After(checkInterval)
+		quiet++
 		for name, m := range meters {
 			n := m.counts()["take"] - before[name]
 			if n > calls {
-				quiet = -1
+				quiet = 0
 			}
 			if n > calls && time.Now().After(deadline) {
 				t.Fatalf("%s still takes roles %d times in %v", name, n, checkInterval)

@@ -37,10 +37,11 @@ func newSandbox(t *testing.T) *Sandbox {
 	return sandbox
 }
 
-// inLongRun skips a test that few changes can break, and that starts a separate server.
+// inLongRun skips a test in a short run if it starts a separate server and few changes can
+// break it.
 func inLongRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("in make test-all")
+		t.Skip("long: make test-all runs it")
 	}
 }
 

@@ -163,8 +163,8 @@ func (p *page) shows(text string) time.Duration {
 	return p.await("shows "+text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// focus waits until an element takes the focus: one that is hidden, because the page reads
-// what follows it, does not.
+// focus waits until an element takes the focus. A hidden element, such as a graph whose
+// data is still being read, does not take it.
 func (p *page) focus(element string) {
 	p.Helper()
 	p.await("the focus is on "+element, fmt.Sprintf("((e) => (e?.focus(), e && document.activeElement === e))(%s)", element))

@@ -62,18 +62,23 @@ func TestLateTermAfterReunionIsViolation(t *testing.T) {
 		synchronous bool
 		to          string
 		sessions    [members][]float64
+		killed      float64 // when the trust of a killed node ends, 0 if there is none
 		next        float64
 		after       float64 // milliseconds
 		violation   bool
 	}{
-		"restart, on time":                  {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 3.4, 400, false},
-		"restart, late":                     {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 3.6, 600, true},
-		"synchronous failover, on time":     {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.4, 400, false},
-		"synchronous failover, late":        {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.6, 600, true},
-		"asynchronous failover":             {"kill", false, "b", [members][]float64{{2}, {2.5}, {3}}, 5, 2000, false},
-		"promotion of the same server":      {"kill", false, "a", [members][]float64{{2}, {2.5}, {3}}, 5, 2000, false},
-		"a node is back later":              {"kill", true, "b", [members][]float64{{2}, {2.5}, {6}}, 5, 0, false},
-		"a node lost a session and is back": {"kill", true, "b", [members][]float64{{2}, {2.5}, {2.2, 4.8}}, 5, 200, false},
+		"restart, on time":                                  {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 0, 3.4, 400, false},
+		"restart, late":                                     {"restart", false, "a", [members][]float64{{2}, {2.5}, {3}}, 0, 3.6, 600, true},
+		"synchronous failover, on time":                     {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 0, 3.4, 400, false},
+		"synchronous failover, late":                        {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 0, 3.6, 600, true},
+		"asynchronous failover":                             {"kill", false, "b", [members][]float64{{2}, {2.5}, {3}}, 0, 5, 2000, false},
+		"promotion of the same server":                      {"kill", false, "a", [members][]float64{{2}, {2.5}, {3}}, 0, 5, 2000, false},
+		"a node is back later":                              {"kill", true, "b", [members][]float64{{2}, {2.5}, {6}}, 0, 5, 0, false},
+		"a node was killed long before":                     {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, -1, 3.6, 600, true},
+		"a node was killed shortly before":                  {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.5, 3.6, 100, false},
+		"a killed node's trust ended earlier than it could": {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.9, 3.6, 0, false},
+		"a term later than a killed node's trust":           {"kill", true, "b", [members][]float64{{2}, {2.5}, {3}}, 3.2, 3.8, 600, true},
+		"a node lost a session and is back":                 {"kill", true, "b", [members][]float64{{2}, {2.5}, {2.2, 4.8}}, 0, 5, 200, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bed{mode: mode{synchronous: test.synchronous}, options: options{lease: 4 * time.Second}}
@@ -85,6 +90,9 @@ func TestLateTermAfterReunionIsViolation(t *testing.T) {
 					n.sessions = append(n.sessions, at(opened, opened).From)
 				}
 				b.nodes = append(b.nodes, n)
+			}
+			if test.killed != 0 {
+				b.former = []*node{{Child: new(children.Child), trustEnds: at(test.killed, test.killed).From}}
 			}
 			b.nodes[0].terms = []term{{"a", 2, at(test.next, test.next).From}}
 			r := round{Kind: test.kind, At: start, From: "a", To: test.to}

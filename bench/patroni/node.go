@@ -32,6 +32,8 @@ type node struct {
 	sessions  []time.Time
 	terms     []term
 	written   []entry
+
+	trustEnds time.Time // of a node that was killed: at the latest
 }
 
 // spawn starts a node and waits until it takes part.
@@ -172,8 +174,9 @@ func (b *bed) sessionsAfter(since time.Time) (first, last time.Time, err error) 
 }
 
 // reunionBefore returns when the last node was back before a term began. A node that
-// lost a session after the fault is back with its last one. If a node was not back
-// by then, the term did not wait for all.
+// lost a session after the fault is back with its last one. Instead of one that was
+// killed less than a lease before the fault, the end of its trust counts. If a node
+// was not back by then, the term did not wait for all.
 func (b *bed) reunionBefore(next, since time.Time) (back time.Time, all bool) {
 	for _, n := range b.nodes {
 		var last time.Time
@@ -189,5 +192,10 @@ func (b *bed) reunionBefore(next, since time.Time) (back time.Time, all bool) {
 		}
 		back = children.Later(back, last)
 	}
-	return back, len(b.nodes) > 0
+	for _, n := range b.former {
+		if n.trustEnds.After(since) {
+			back = children.Later(back, n.trustEnds)
+		}
+	}
+	return back, len(b.nodes) > 0 && back.Before(next)
 }

@@ -100,11 +100,12 @@ func (b *bed) judgeSplit(r *round) {
 	}
 }
 
-// closeAddedNodes stops the nodes that a fault has added.
+// closeAddedNodes kills the nodes that a fault has added.
 func (b *bed) closeAddedNodes() {
 	for len(b.nodes) > members {
 		guest := b.nodes[members]
 		b.nodes, b.former = slices.Delete(b.nodes, members, members+1), append(b.former, guest)
 		guest.Kill()
+		guest.trustEnds = time.Now().Add(b.lease)
 	}
 }

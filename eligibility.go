@@ -71,6 +71,16 @@ func (n *Node) applyRequirementsLocked() {
 	}
 }
 
+// While a role is reserved, only its target tries it, so a target that does not campaign
+// would leave it vacant. Therefore the target is asked before the term ends:
+// Backend.Request delivers an offer to the target's session, which answers with
+// Node.campaigns in the call that reads its requests. Without an answer in a bounded time
+// the hand-over is refused. A stored list of the roles of each node would be stale after
+// each start, drain, failed work and loss of a session, and 10,000 roles would rewrite it
+// again and again; an offer costs statements only when it is made. Drain and the planned
+// moves of a cluster.Spread make no offer: their targets may begin to campaign a moment
+// later, and the reservation bounds the vacancy.
+
 // campaigns reports whether the node would try the role when it becomes reserved for the
 // node, or leads it already.
 func (n *Node) campaigns(role string) bool {

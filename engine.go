@@ -1,8 +1,7 @@
-// How the engine works. A reader who wants to change it should know this first.
-//
-// A Node has at most one live session. An Election is the node's candidacy for
-// one role, a Term one uninterrupted leadership. All elections of a node share
-// its session, so the cost at rest does not grow with their number.
+// How the engine works. Read this before you change it. A Node has at most one live
+// session. An Election is the node's candidacy for one role, a Term one uninterrupted
+// leadership. All elections of a node share its session, so the cost at rest does not
+// grow with their number.
 //
 // # Goroutines
 //
@@ -30,10 +29,9 @@
 //	Leader → Reconnecting → Leader, Follower or Stopped    (with a reconnect grace)
 //	Leader → Follower or Stopped                           (without one)
 //
-// The state decides what an election does next. Whether it leads is decided by
-// Term.Valid alone, from atomics and two clocks: trust ends before the state follows.
-// A session is opened, proved by a first heartbeat (startLocked), over (endLocked),
-// and closed. It never comes back: the node opens another one.
+// The state decides what an election does next. Term.Valid alone decides whether it
+// leads, from atomics and two clocks: trust ends before the state follows. A session is
+// opened, proved by a first heartbeat (startLocked), over (endLocked), and closed.
 //
 // # Locks
 //
@@ -66,18 +64,6 @@
 //   - A node closes: every election stops and is waited for; serve leaves with
 //     Session.Close; every goroutine ends; the log is flushed. If Close's context ends
 //     first, abandonWork is closed and the connection is cut under running work.
-//
-// # Hand-overs
-//
-// While a role is reserved, only its target tries it, so a target that does not
-// campaign would leave it vacant. Therefore the target is asked before the term ends:
-// Backend.Request delivers an offer to the target's session, which answers with
-// Node.campaigns in the call that reads its requests. Without an answer in a bounded
-// time the hand-over is refused. A stored list of the roles of each node would be
-// stale after each start, drain, failed work and loss of a session, and 10,000 roles
-// would rewrite it again and again; an offer costs statements only when it is made.
-// Drain and the planned moves of a cluster.Spread make no offer: their targets may
-// begin to campaign a moment later, and the reservation bounds the vacancy.
 //
 // # Invariants
 //

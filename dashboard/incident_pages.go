@@ -46,9 +46,10 @@ const (
 
 // getIncidents lists incidents, the latest first.
 func (d *Dashboard) getIncidents(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	wanted, kind := search(r), query.Get("kind")
-	from, to := timeOf(r, "from", time.Unix(0, 0)), timeOf(r, "to", latest)
+	f := incidentFilter{
+		wanted: search(r), kind: r.URL.Query().Get("kind"),
+		from: timeOf(r, "from", time.Unix(0, 0)), to: timeOf(r, "to", latest),
+	}
 	offset, limit := pageOf(r)
 	p := d.snapshot
 	p.mu.RLock()
@@ -58,18 +59,27 @@ func (d *Dashboard) getIncidents(w http.ResponseWriter, r *http.Request) {
 			page.Rows = append(page.Rows, record)
 		}
 	}
-	if now, ok := p.unreadableIncident(); ok && (kind == "" || kind == now.Kind) && wanted == "" && !now.Began.After(to) {
+	if now, ok := p.unreadableIncident(); ok && f.wanted == "" && f.matches(now) {
 		put(now)
 	}
 	for n, record := range p.found.records {
-		over := record.Ended
-		if kind != "" && record.Kind != kind || record.Began.After(to) || over != nil && over.Before(from) || wanted != "" && !mentions(p.found.all[n], wanted) {
-			continue
+		if f.matches(record) && (f.wanted == "" || mentions(p.found.all[n], f.wanted)) {
+			put(record)
 		}
-		put(record)
 	}
 	p.mu.RUnlock()
 	answer(w, http.StatusOK, page)
+}
+
+// incidentFilter says which incidents a page lists.
+type incidentFilter struct {
+	wanted, kind string // empty: any
+	from, to     time.Time
+}
+
+// matches reports whether an incident is of the kind and within the times.
+func (f incidentFilter) matches(record incidentRecord) bool {
+	return (f.kind == "" || record.Kind == f.kind) && !record.Began.After(f.to) && (record.Ended == nil || !record.Ended.Before(f.from))
 }
 
 // mentions reports whether an incident is about a node, a role or a requester.

@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,10 +96,10 @@ func (p *snapshot) update(r reading) changeRecord {
 	change := changeRecord{Roles: []roleRecord{}}
 	events := p.putNodes(r, []eventRecord{}) // an empty list, not none, in JSON
 	if r.terms != nil || r.whole {
-		var fewer bool
-		events, change.rewound, fewer = p.putTerms(r.terms, events)
+		u := p.putTerms(r.terms, events)
+		events, change.rewound = u.events, u.rewound
 		change.missing = p.drop(r.whole)
-		change.More = r.whole && change.missing || change.rewound || fewer
+		change.More = r.whole && change.missing || u.rewound || u.fewer
 	}
 	p.past.add(r, change.rewound)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
@@ -122,81 +120,6 @@ func (p *snapshot) update(r reading) changeRecord {
 		return readAgain
 	}
 	return change
-}
-
-// drop reports whether the row of a role's last term is gone, and after a complete
-// reading removes such roles.
-func (p *snapshot) drop(whole bool) (missing bool) {
-	gone := func(name string) bool {
-		r := p.roles[name]
-		return r.look != p.looks && (whole || r.term.Ended.IsZero()) // an open term is always read
-	}
-	missing = slices.ContainsFunc(p.names, gone)
-	if !missing || !whole {
-		return missing
-	}
-	p.names = slices.DeleteFunc(p.names, func(name string) bool {
-		if gone(name) {
-			delete(p.roles, name)
-			return true
-		}
-		return false
-	})
-	return true
-}
-
-// putTerms brings the roles up to date. rewound is true if a server has taken over that
-// lacks the last terms of the previous one; fewer is true if roles were retired.
-func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
-	p.looks++
-	slices.SortStableFunc(terms, func(a, b history.Term) int {
-		return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Term, b.Term))
-	})
-	for _, t := range terms {
-		r := p.roles[t.Role]
-		if r == nil {
-			r = &role{retired: true} // until its last term shows otherwise
-			p.roles[t.Role] = r
-		}
-		r.look = p.looks
-		another := t.Term == r.term.Term && (t.Node != r.term.Node || t.Incarnation != r.term.Incarnation) ||
-			t.Term < r.term.Term && t.Ended.IsZero() // an open term is the last one
-		rewound = rewound || another
-		if retired := !t.Retired.IsZero(); retired != r.retired && (t.Term >= r.term.Term || another) {
-			r.retired = retired
-			if fewer = fewer || retired; !retired {
-				p.names = append(p.names, t.Role)
-			}
-		}
-		switch {
-		case t.Term > r.term.Term, another:
-			if r.term.Term > 0 && r.term.Ended.IsZero() { // the row with its end is gone
-				events = append(events, eventOfEnd(r.term, t.Began.Add(-max(0, t.PrecedingVacancy))))
-			}
-			r.before = r.term
-			events = append(events, eventOfBegin(t))
-			if t.PrecedingVacancy >= 0 {
-				p.failovers = append(p.failovers, failoverOf(r.term, t))
-			}
-		case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended) || t.Ended.IsZero():
-			// It was published before, even if the row of the node with the time of its
-			// death is gone.
-			continue
-		}
-		if !t.Ended.IsZero() {
-			events = append(events, eventOfEnd(t, t.Ended))
-		}
-		r.term = t
-	}
-	if fewer {
-		p.names = slices.DeleteFunc(p.names, func(name string) bool { return p.roles[name].retired })
-	}
-	slices.Sort(p.names)
-	slices.SortStableFunc(p.failovers, func(a, b failoverRecord) int { return a.At.Compare(b.At) })
-	if len(p.failovers) > maxTerms*5/4 {
-		p.failovers = slices.Clone(p.failovers[len(p.failovers)-maxTerms:])
-	}
-	return events, rewound, fewer
 }
 
 // putNodes creates events for new changes of nodes.

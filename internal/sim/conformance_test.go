@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		w := NewWorld(1, Network{Least: time.Millisecond, Most: 3 * time.Millisecond})
 		t.Cleanup(w.Close)
 		return newFleet(w)
-	}, sessiontest.Registry, sessiontest.UniqueNames)
+	}, sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers)
 }
 
 // databases is the database as a whole cluster reaches it: every node from a separate

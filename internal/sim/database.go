@@ -104,6 +104,11 @@ func (d *database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 
 // Request implements tenure.Backend.
 func (d *database) Request(ctx context.Context, request tenure.Request) error {
+	if request.Kind == tenure.RequestHandOver {
+		if err := d.offer(ctx, request); err != nil || request.Offer {
+			return err
+		}
+	}
 	return d.ask(ctx, func(s *server) error { return s.request(request) })
 }
 

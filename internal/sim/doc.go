@@ -9,7 +9,7 @@
 //     that a seed can be replayed.
 //   - A path and its links carry messages between a machine and the server, in
 //     order and with random latencies; a blocked path keeps them.
-//   - The server holds sessions, advisory locks, roles, requests, fenced
+//   - The server holds sessions, advisory locks, roles, requests, offers, fenced
 //     transactions, as far as the protocol depends on them: an idle timeout that
 //     starts when a statement has finished, a FATAL that is sent before the locks
 //     are released, locks that are released one by one.

@@ -23,6 +23,7 @@ func (s *server) register(b *backend) {
 		}
 	}
 	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
+	s.dropOffersTo(b.node.ID)
 	s.nodes[b.node.ID] = &nodeRow{
 		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
 		started: started, lastHeartbeat: now, session: b,
@@ -71,6 +72,7 @@ func (s *server) recordDeath(incarnation int64) {
 func (s *server) declareDead(row *nodeRow) {
 	row.dead = true
 	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == row.info.ID })
+	s.dropOffersTo(row.info.ID)
 }
 
 // markDead marks the nodes dead that were silent for longer than a threshold

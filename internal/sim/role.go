@@ -255,7 +255,7 @@ func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) 
 			return true, nil
 		}
 	}
-	return false, nil
+	return b.isOffered(), nil
 }
 
 // takeRequests removes and returns the requests for the node of b and for the

@@ -24,6 +24,8 @@ type server struct {
 	roles     map[string]*roleRow
 	nodes     map[uuid.UUID]*nodeRow
 	requests  []tenure.Request
+	offers    []*offer
+	offerIDs  int64
 	open      []*transaction
 	cursors   map[string]int64 // by role: the next event of its log
 	last      int64            // incarnation drawn from the sequence
@@ -215,7 +217,7 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 func (s *server) restore(tables snapshot) {
 	s.roles, s.nodes, s.cursors = tables.roles, tables.nodes, tables.cursors
 	s.installed, s.dropped = tables.installed, tables.dropped
-	s.requests = nil
+	s.requests, s.offers = nil, nil
 	s.flush()
 	s.world.checker.promoted(tables)
 }
@@ -283,20 +285,27 @@ func (s *server) request(r tenure.Request) error {
 	if r.Kind == tenure.RequestDrain || r.Kind == tenure.RequestUndrain {
 		return s.requestOfNode(r)
 	}
-	row := s.roles[r.Role]
-	if row == nil || row.ended || row.term == 0 || row.holder.ended {
+	if !s.isLed(r.Role) {
 		return tenure.ErrNoLeader
 	}
-	if r.Target != uuid.Nil && !s.isAlive(r.Target) {
+	s.enqueue(r)
+	return nil
+}
+
+// isLed reports whether the session of a role's leader lives.
+func (s *server) isLed(role string) bool {
+	row := s.roles[role]
+	return row != nil && !row.ended && row.term > 0 && !row.holder.ended
+}
+
+// checkTarget returns an error if a node cannot be the target of a hand-over.
+func (s *server) checkTarget(node uuid.UUID) error {
+	switch {
+	case !s.isAlive(node):
 		return tenure.ErrUnknownNode
-	}
-	if r.Target != uuid.Nil && !s.isActive(r.Target) {
+	case !s.isActive(node):
 		return tenure.ErrNotActive
 	}
-	if r.Offer { // the simulator does not model the answer of the target
-		return nil
-	}
-	s.enqueue(r)
 	return nil
 }
 

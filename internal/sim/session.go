@@ -169,14 +169,15 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 // Requests implements tenure.Session.
 func (s *session) Requests() ([]tenure.Request, error) {
 	var requests []tenure.Request
+	var offered []offer
 	err := s.call("requests", func(b *backend) error {
-		requests = b.takeRequests()
+		requests, offered = b.takeRequests(), b.takeOffers()
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return requests, nil
+	return requests, s.answer(offered)
 }
 
 // Wait implements tenure.Session.

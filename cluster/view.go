@@ -21,7 +21,7 @@ import (
 const (
 	viewPause    = 2 * time.Millisecond
 	pauseFactor  = 2
-	pausePerNode = 50 * time.Microsecond
+	pausePerNode = 200 * time.Microsecond
 )
 
 // view caches the registry. After every notification it reads what has changed, and
@@ -165,9 +165,10 @@ func unmarked(m tenure.Member) bool {
 	return m.Status != tenure.StatusDead && m.SilentFor > m.Lease
 }
 
-// follow reads the registry repeatedly until ctx ends.
+// follow reads the registry repeatedly until ctx ends. If all rows were read just before,
+// the first read is of what has changed since.
 func (v *view) follow(ctx context.Context, wakeups <-chan struct{}) {
-	for reported := false; ctx.Err() == nil; {
+	for reported := true; ctx.Err() == nil; {
 		begun := v.clock.Now().Mono
 		err := v.readNext(ctx, reported)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {

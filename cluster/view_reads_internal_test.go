@@ -207,6 +207,36 @@ func TestViewIgnoresOvertakenReads(t *testing.T) {
 	})
 }
 
+// A member reads all rows when it joins, and not once more when it begins to follow.
+func TestViewReadsNewRowsFirstAfterRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, refreshed := 0, 0
+		v := newView(func(context.Context) ([]tenure.Member, error) {
+			all++
+			return []tenure.Member{member(0)}, nil
+		}, viewInterval, clocks.System(), slog.New(slog.DiscardHandler))
+		v.followReports(func(context.Context) ([]tenure.Member, error) {
+			refreshed++
+			return []tenure.Member{member(0), member(1)}, nil
+		})
+		if err := v.read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		finished := make(chan struct{})
+		go func() { // ends with the context
+			defer close(finished)
+			v.follow(ctx, nil)
+		}()
+		synctest.Wait()
+		if members, _ := v.members(); all != 1 || refreshed != 1 || len(members) != 2 {
+			t.Errorf("%d reads of all rows and %d of new ones, %d members; want 1, 1 and 2", all, refreshed, len(members))
+		}
+		cancel()
+		<-finished
+	})
+}
+
 // After a report the view refreshes. It reads all rows after the first time, after a
 // failure, and when they are due, however often reports arrive.
 func TestViewRefreshesAfterReports(t *testing.T) {

@@ -54,8 +54,9 @@ type sighting struct {
 }
 
 func (c *crowd) measure(b *testing.B, size int) {
-	before := memoryInUse()
+	before, began := memoryInUse(), time.Now()
 	present := c.fill(b, nil, size)
+	joined := time.Since(began)
 	memory := float64(memoryInUse()-before) / float64(size) / 1024
 	c.await(b, present)
 	statements, rows := c.idle(b)
@@ -74,6 +75,7 @@ func (c *crowd) measure(b *testing.B, size int) {
 		c.await(b, present)
 		b.StartTimer()
 	}
+	b.ReportMetric(joined.Seconds(), "s-to-join")
 	b.ReportMetric(memory, "KB/member")
 	b.ReportMetric(statements/float64(size), "statements/s/member")
 	b.ReportMetric(rows, "rows/s")

@@ -164,15 +164,22 @@ func (a *assumption) adoptVacant(places []placement.Role, plan placement.Plan, n
 			continue
 		}
 		if without.Placed[role.Name] == a.self || now-since >= 2*interval && placement.Eligible(self, role) {
-			a.adopt(role.Name, now, interval)
+			a.adopt(role.Name, now+longAdoption*interval)
 		}
 	}
 }
 
-// adopt makes this member lead a role for a while although it is placed
-// elsewhere.
-func (a *assumption) adopt(role string, now, interval time.Duration) {
-	const intervals = 10
-	a.adopted[role] = now + intervals*interval
+// How many check intervals a member keeps a role that it has adopted: long if an operator
+// chose this member or the role was vacant; short if a planned move crossed another one,
+// so that a plan made from the new leaders decides soon.
+const (
+	longAdoption  = 10
+	shortAdoption = 2
+)
+
+// adopt makes this member lead a role until a time, or longer if it has adopted the role
+// before, although it is placed elsewhere.
+func (a *assumption) adopt(role string, until time.Duration) {
+	a.adopted[role] = max(a.adopted[role], until)
 	delete(a.vacant, role)
 }

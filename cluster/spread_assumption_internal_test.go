@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -47,5 +48,27 @@ func TestMemberAdoptsReservedRolesAgainstThePlan(t *testing.T) {
 	}, time.Second, time.Second)
 	if _, adopted := s.assumption.adopted["handed over"]; !adopted || len(s.assumption.adopted) != 1 {
 		t.Errorf("adopted %v; want the role that was handed over", s.assumption.adopted)
+	}
+}
+
+// A role that a planned move reserves against this member's plan stays for less time than
+// one that an operator hands over: two such moves may cross, and the member then leads
+// more than its share. A role that it was asked to give up no longer stays.
+func TestMemberKeepsRolesOfOperatorsLonger(t *testing.T) {
+	t.Parallel()
+	const interval = time.Second
+	self, other := uuid.New(), uuid.New()
+	s := &spreadRun{Spread: &Spread{}, assumption: assumption{self: self, adopted: map[string]time.Duration{}}}
+	s.assumption.updateMembers([]placement.Node{{ID: self}, {ID: other}}, interval)
+	s.plan.Placed = map[string]uuid.UUID{"offered": other, "crossing": other, "given up": other}
+	s.offered = map[string]bool{"offered": true, "given up": true}
+	s.givenUp = map[string]bool{}
+	s.adoptOffered(interval, interval)
+	s.adoptReserved([]tenure.RoleHolder{{Role: "offered", Node: self, Reserved: true}, {Role: "crossing", Node: self, Reserved: true}}, interval, interval)
+	s.givenUp["given up"] = true
+	s.adoptOffered(2*interval, interval)
+	want := map[string]time.Duration{"offered": 11 * interval, "crossing": 3 * interval}
+	if !maps.Equal(s.assumption.adopted, want) {
+		t.Errorf("roles stay until %v; want %v", s.assumption.adopted, want)
 	}
 }

@@ -80,7 +80,7 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
 	case asked: // let others campaign first; a reservation lasts as long
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval, asked: true}
-		s.unplannedMove = true
+		s.givenUp[c.name], s.unplannedMove = true, true
 	case err != nil:
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
 	default:

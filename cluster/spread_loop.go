@@ -30,6 +30,7 @@ type spreadRun struct {
 	// Guarded by Spread.mu.
 	cooldowns        map[string]cooldown
 	offered          map[string]bool // roles that other members are about to hand over to this one
+	givenUp          map[string]bool // roles that this member was asked to give up
 	unplannedMove    bool            // a role moved to another node without a plan
 	transferring     bool            // a handover of roles is in progress
 	campaignsWaiting bool            // campaigns wait until earlier roles have been taken over
@@ -38,7 +39,7 @@ type spreadRun struct {
 }
 
 func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
-	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]bool{}}
+	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]bool{}, givenUp: map[string]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.assumption = assumption{
 		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{},

@@ -27,20 +27,26 @@ func (s *spreadRun) acceptsOffer(role string) bool {
 	return true
 }
 
-// adoptOffered adopts the roles that were offered to this member.
+// adoptOffered adopts the roles that were offered to this member, and no longer those that
+// it was asked to give up.
 func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	s.mu.Lock()
-	offered := maps.Clone(s.offered)
+	offered, givenUp := maps.Clone(s.offered), maps.Clone(s.givenUp)
 	clear(s.offered)
+	clear(s.givenUp)
 	s.mu.Unlock()
+	for role := range givenUp {
+		delete(s.assumption.adopted, role)
+	}
 	for role := range offered {
-		s.assumption.adopt(role, now, interval)
+		s.assumption.adopt(role, now+longAdoption*interval)
 	}
 }
 
-// adoptReserved adopts the roles that are reserved for this member against the plan. Those
-// that the plan places here are its own: if it adopted them, a later plan could not
-// move them for a while.
+// adoptReserved adopts the roles that are reserved for this member against the plan. An
+// operator's hand-over was offered before; others are moves of a plan that this member
+// does not share. Roles that the plan places here are its own: if it adopted them, a later
+// plan could not move them for a while.
 func (s *spreadRun) adoptReserved(found []tenure.RoleHolder, now, interval time.Duration) {
 	a := &s.assumption
 	if a.leaving() {
@@ -53,7 +59,7 @@ func (s *spreadRun) adoptReserved(found []tenure.RoleHolder, now, interval time.
 			continue
 		}
 		if s.plan.Placed[h.Role] != a.self {
-			a.adopt(h.Role, now, interval)
+			a.adopt(h.Role, now+shortAdoption*interval)
 		}
 		s.endCourtesyLocked(h.Role)
 	}

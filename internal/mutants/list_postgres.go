@@ -429,4 +429,16 @@ var postgresMutants = []mutant{
 		promise: "a change whose report was lost is seen",
 		tests:   []tests{in("cluster", "^TestViewRefreshesAfterReports$")},
 	},
+	{
+		name: "cluster: a member reads all nodes again when it begins to follow",
+		file: "cluster/view.go", from: "for reported := true;", to: "for reported := false;",
+		promise: "a join reads the registry once",
+		tests:   []tests{in("cluster", "^TestViewReadsNewRowsFirstAfterRead$")},
+	},
+	{
+		name: "cluster: a planned move that crosses another one stays as long as an operator's",
+		file: "cluster/spread_offer.go", from: "now+shortAdoption*interval", to: "now+longAdoption*interval",
+		promise: "the shares of a spread are equal again soon",
+		tests:   []tests{in("cluster", "^TestMemberKeepsRolesOfOperatorsLonger$")},
+	},
 }

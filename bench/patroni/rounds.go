@@ -28,7 +28,7 @@ type round struct {
 	FirstSession float64 `json:"writable_to_session_ms"`  // from that to the first session of a node
 	AllSessions  float64 `json:"writable_to_all_ms"`      // ... of the last node
 	Leader       float64 `json:"writable_to_leader_ms"`   // ... to the next term
-	AfterReunion float64 `json:"all_to_leader_ms"`        // from the session of the last node to the next term; 0 if that did not wait for all nodes
+	AfterReunion float64 `json:"all_to_leader_ms"`        // from the session of the last node, or the end of a killed one's trust, to the next term; 0 if that did not wait for all nodes
 	Split        float64 `json:"two_primaries_ms"`        // how long two servers both acknowledged writes
 	BothTrust    float64 `json:"both_trust_ms,omitempty"` // how long two nodes both trusted their terms
 

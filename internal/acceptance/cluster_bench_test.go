@@ -22,10 +22,11 @@ import (
 )
 
 // BenchmarkCluster measures what a cluster costs as it grows, with all members in
-// this process and no roles: how long until a death is known to half of the others
-// and to all, how many statements a second a member sends when nothing happens, how many
-// rows a second the server then reads for all of them, and how much memory a member needs here. For comparison it measures what the machine
-// allows: as many bare connections that listen, each of which reads the registry
+// this process and no roles: how long it takes all of them to join, how long until a
+// death is known to half of the others and to all, how many statements a second a member
+// sends when nothing happens, how many rows a second the server then reads for all of
+// them, and how much memory a member needs here. For comparison it measures what the
+// machine allows: as many bare connections that listen, each of which reads the registry
 // once after one notification and does nothing else.
 //
 //	go test ./internal/acceptance -run '^$' -bench Cluster -benchtime 20x -timeout 0

@@ -77,8 +77,8 @@ func (d *database) awaitAnswer(ctx context.Context, id int64) (accepted bool, er
 	}
 }
 
-// withdraw removes an offer without an answer. If that fails, the target's next session
-// removes it.
+// withdraw removes an offer without an answer. If that fails, the offer stays, but no
+// requester waits for its answer.
 func (d *database) withdraw(ctx context.Context, id int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

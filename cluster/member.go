@@ -180,10 +180,13 @@ func (m *Member) ID() NodeID { return m.node.ID() }
 // dead ones, oldest session first. It does not query the database. While the
 // member has no session, it learns of no changes. Load and LastHeartbeat are those
 // of the last read of the registry, which can be minutes old because they change
-// without a report; see [Member.RecentNodes].
+// without a report; see [Member.RecentNodes]. The caller owns the slice but must not
+// modify the maps and slices in it.
 func (m *Member) Nodes() []NodeInfo {
-	nodes, _, _, _ := m.view.snapshot()
-	return slices.Clone(nodes)
+	if list, _, _ := m.view.snapshot(); list != nil {
+		return slices.Clone(list.nodes)
+	}
+	return nil
 }
 
 // RecentNodes returns the same nodes with the load and the last heartbeat that

@@ -94,26 +94,68 @@ func (n NodeInfo) Load() float64 {
 	return tenure.Load{CPU: n.CPUUsage, Memory: n.MemoryUsage}.Mean()
 }
 
-func newNodeInfo(m tenure.Member) NodeInfo {
-	if unmarked(m) {
-		m.Status, m.StatusBy = Dead, ""
+// nodeList is nodes, and where each of them is in the list.
+type nodeList struct {
+	nodes []NodeInfo
+	at    map[NodeID]int
+}
+
+func (l *nodeList) index() {
+	clear(l.at)
+	if l.at == nil {
+		l.at = make(map[NodeID]int, len(l.nodes))
 	}
-	info := NodeInfo{
-		ID: m.ID, Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort,
-		Capabilities: slices.Clone(m.Capabilities), Labels: maps.Clone(m.Labels), Version: m.Version, Spreads: maps.Clone(m.Spreads),
-		Status: m.Status, StatusBy: m.StatusBy, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
-		CurrentConnections: m.Connections, CurrentJobs: m.Jobs, InFlight: m.InFlight, CPUUsage: m.CPU, MemoryUsage: m.Memory,
+	for i := range l.nodes {
+		l.at[l.nodes[i].ID] = i
 	}
-	for _, role := range m.Roles {
-		info.Roles = append(info.Roles, NodeRole(role))
+}
+
+// next returns members as a list. What has not changed since this list is shared with it.
+func (l *nodeList) next(members []tenure.Member) *nodeList {
+	list := &nodeList{nodes: make([]NodeInfo, len(members))}
+	for i := range members {
+		before, found := l.at[members[i].ID]
+		if found {
+			list.nodes[i] = newNodeInfo(&members[i], &l.nodes[before])
+		} else {
+			list.nodes[i] = newNodeInfo(&members[i], nil)
+		}
 	}
-	return info
+	list.index()
+	return list
 }
 
 func newNodeInfos(members []tenure.Member) []NodeInfo {
 	nodes := make([]NodeInfo, len(members))
-	for i, m := range members {
-		nodes[i] = newNodeInfo(m)
+	for i := range members {
+		nodes[i] = newNodeInfo(&members[i], nil)
 	}
 	return nodes
+}
+
+// newNodeInfo describes a member. Lists and maps that are the same as before are shared.
+func newNodeInfo(m *tenure.Member, before *NodeInfo) NodeInfo {
+	info := NodeInfo{
+		ID: m.ID, Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort, Version: m.Version,
+		Status: m.Status, StatusBy: m.StatusBy, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
+		CurrentConnections: m.Connections, CurrentJobs: m.Jobs, InFlight: m.InFlight, CPUUsage: m.CPU, MemoryUsage: m.Memory,
+	}
+	if unmarked(m) {
+		info.Status, info.StatusBy = Dead, ""
+	}
+	if before != nil && sameSets(m, before) {
+		info.Roles, info.Capabilities, info.Labels, info.Spreads = before.Roles, before.Capabilities, before.Labels, before.Spreads
+		return info
+	}
+	for _, role := range m.Roles {
+		info.Roles = append(info.Roles, NodeRole(role))
+	}
+	info.Capabilities, info.Labels, info.Spreads = slices.Clone(m.Capabilities), maps.Clone(m.Labels), maps.Clone(m.Spreads)
+	return info
+}
+
+// sameSets reports whether the lists and maps of a member are those of a node.
+func sameSets(m *tenure.Member, n *NodeInfo) bool {
+	return slices.EqualFunc(m.Roles, n.Roles, func(role string, of NodeRole) bool { return NodeRole(role) == of }) &&
+		slices.Equal(m.Capabilities, n.Capabilities) && maps.Equal(m.Labels, n.Labels) && maps.Equal(m.Spreads, n.Spreads)
 }

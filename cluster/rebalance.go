@@ -65,7 +65,7 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 		return RebalancePlan{}, err
 	}
 	for i := range members {
-		if unmarked(members[i]) {
+		if unmarked(&members[i]) {
 			members[i].Status = Dead
 		}
 	}

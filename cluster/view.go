@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,7 +38,8 @@ type view struct {
 
 	mu      sync.Mutex
 	cached  []tenure.Member // replaced, never modified
-	nodes   []NodeInfo      // the same as NodeInfo, converted on first use
+	nodes   *nodeList       // as of an earlier or the same read; replaced, never modified
+	behind  bool            // nodes is of an earlier read
 	silence time.Duration   // the longest silence of a dead node that is not marked dead
 	latest  time.Duration   // when the read began, on the monotonic clock
 	readAt  time.Duration   // when the last read of all rows began
@@ -77,15 +79,15 @@ func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 	return v.cached, v.changed
 }
 
-// snapshot returns the members as [NodeInfo], the time of the read, whether
-// there was one, and a channel that is closed at the next read.
-func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, changed <-chan struct{}) {
+// snapshot returns the nodes, nil before the first read, the time of the read, and a
+// channel that is closed at the next one.
+func (v *view) snapshot() (nodes *nodeList, readAt time.Duration, changed <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.nodes == nil {
-		v.nodes = newNodeInfos(v.cached)
+	if v.behind {
+		v.nodes, v.behind = cmp.Or(v.nodes, &nodeList{}).next(v.cached), false
 	}
-	return v.nodes, v.latest, v.reads > 0, v.changed
+	return v.nodes, v.latest, v.changed
 }
 
 // longestSilence returns the longest silence, at the last read, of a dead node
@@ -144,12 +146,12 @@ func (v *view) readWith(ctx context.Context, query func(context.Context) ([]tenu
 	}
 	v.silence = 0
 	for i := range members {
-		if m := &members[i]; unmarked(*m) {
+		if m := &members[i]; unmarked(m) {
 			v.silence = max(v.silence, m.SilentFor)
 			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
-	v.cached, v.nodes, v.latest = members, nil, begun
+	v.cached, v.behind, v.latest = members, true, begun
 	if all {
 		v.readAt = begun
 	}
@@ -161,7 +163,7 @@ func (v *view) readWith(ctx context.Context, query func(context.Context) ([]tenu
 
 // unmarked reports whether a node is dead although the registry does not say
 // so: it has been silent for longer than its lease.
-func unmarked(m tenure.Member) bool {
+func unmarked(m *tenure.Member) bool {
 	return m.Status != tenure.StatusDead && m.SilentFor > m.Lease
 }
 

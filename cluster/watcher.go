@@ -1,11 +1,10 @@
 package cluster
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -13,13 +12,8 @@ import (
 type watcher struct {
 	view     *view
 	filter   Filter
-	reported []reportedNode // in the order of compareNodes
-}
-
-// reportedNode is a node as it was reported.
-type reportedNode struct {
-	NodeInfo
-	readAt time.Duration // when the reported state was read
+	reported nodeList                 // in the order of compareNodes
+	readAt   map[NodeID]time.Duration // when the reported state of each was read; nil before the snapshot
 }
 
 func newWatcher(v *view, filter Filter) *watcher { return &watcher{view: v, filter: filter} }
@@ -27,23 +21,16 @@ func newWatcher(v *view, filter Filter) *watcher { return &watcher{view: v, filt
 // run sends changes until ctx ends, and closes the channel.
 func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 	defer close(changes)
-	for begun := false; ; {
-		nodes, readAt, read, wakeups := w.view.snapshot()
-		var next step
-		switch {
-		case !read:
-		case !begun:
-			next = w.firstStep(nodes, readAt)
-		default:
-			next = w.nextStep(nodes, readAt)
-		}
+	for {
+		read, readAt, wakeups := w.view.snapshot()
+		next := w.next(read, readAt)
 		out := changes
 		if next.Kind == "" {
 			out = nil
 		}
 		select {
-		case out <- next.Change:
-			begun, w.reported = true, next.reported
+		case out <- next:
+			w.note(next.Kind, next.Node, read, readAt)
 		case <-wakeups: // compare again what the receiver has not taken
 		case <-ctx.Done():
 			return
@@ -51,86 +38,116 @@ func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 	}
 }
 
-// step is a change and the nodes that will have been reported with it. It is
-// empty if its kind is.
-type step struct {
-	Change
-	reported []reportedNode
-}
-
-func newStep(kind ChangeKind, node NodeInfo, told []reportedNode) step {
-	slices.SortFunc(told, func(a, b reportedNode) int { return compareNodes(a.NodeInfo, b.NodeInfo) })
-	nodes := make([]NodeInfo, len(told))
-	for i, t := range told {
-		nodes[i] = t.NodeInfo
+// next returns the next change to report: first a snapshot, then one step toward the
+// nodes that were read. It is empty if there is none.
+func (w *watcher) next(read *nodeList, readAt time.Duration) Change {
+	switch {
+	case read == nil:
+		return Change{}
+	case w.readAt == nil:
+		return Change{Kind: Snapshot, Nodes: w.selected(read)}
 	}
-	return step{Change{Kind: kind, Node: node, Nodes: nodes}, told}
+	kind, node := w.step(read, readAt)
+	if kind == "" {
+		return Change{}
+	}
+	nodes := append(make([]NodeInfo, 0, len(w.reported.nodes)+1), w.reported.nodes...)
+	return Change{Kind: kind, Node: node, Nodes: withChange(nodes, kind, node)}
 }
 
-// firstStep returns the step to a snapshot.
-func (w *watcher) firstStep(nodes []NodeInfo, readAt time.Duration) step {
-	var told []reportedNode
-	for _, node := range nodes {
+// note records a change as reported.
+func (w *watcher) note(kind ChangeKind, node NodeInfo, read *nodeList, readAt time.Duration) {
+	switch kind {
+	case Snapshot:
+		w.reported.nodes, w.readAt = w.selected(read), map[NodeID]time.Duration{}
+		for i := range w.reported.nodes {
+			w.readAt[w.reported.nodes[i].ID] = readAt
+		}
+	case Left:
+		w.reported.nodes = withChange(w.reported.nodes, kind, node)
+		delete(w.readAt, node.ID)
+	default:
+		w.reported.nodes = withChange(w.reported.nodes, kind, node)
+		w.readAt[node.ID] = readAt
+	}
+	w.reported.index()
+}
+
+// selected returns the nodes that the filter selects.
+func (w *watcher) selected(read *nodeList) []NodeInfo {
+	var nodes []NodeInfo
+	for _, node := range read.nodes {
 		if w.filter.Matches(node) {
-			told = append(told, reportedNode{node, readAt})
+			nodes = append(nodes, node)
 		}
 	}
-	return newStep(Snapshot, NodeInfo{}, told)
+	slices.SortFunc(nodes, compareNodes)
+	return nodes
 }
 
-// nextStep returns one step toward the nodes that were read: first those that left,
-// then the others in order.
-func (w *watcher) nextStep(nodes []NodeInfo, readAt time.Duration) step {
-	read := make(map[NodeID]int, len(nodes))
+// withChange applies one change to nodes.
+func withChange(nodes []NodeInfo, kind ChangeKind, node NodeInfo) []NodeInfo {
 	for i := range nodes {
-		read[nodes[i].ID] = i
+		if nodes[i].ID == node.ID {
+			nodes = slices.Delete(nodes, i, i+1)
+			break
+		}
 	}
-	told := make(map[NodeID]int, len(w.reported))
-	for i := range w.reported {
-		was := &w.reported[i]
-		told[was.ID] = i
-		is := was.NodeInfo
-		at, found := read[was.ID]
+	if kind == Left {
+		return nodes
+	}
+	i, _ := slices.BinarySearchFunc(nodes, node, compareNodes)
+	return slices.Insert(nodes, i, node)
+}
+
+// step returns one step toward the nodes that were read: first those that left, then
+// the others in order.
+func (w *watcher) step(read *nodeList, readAt time.Duration) (ChangeKind, NodeInfo) {
+	for i := range w.reported.nodes {
+		is := &w.reported.nodes[i]
+		at, found := read.at[is.ID]
 		if found {
-			is = nodes[at]
+			is = &read.nodes[at]
 		}
-		if !found || !w.filter.Matches(is) {
-			return newStep(Left, is, slices.Delete(slices.Clone(w.reported), i, i+1))
+		if !found || !w.filter.Matches(*is) {
+			return Left, *is
 		}
 	}
-	for _, node := range nodes {
-		if !w.filter.Matches(node) {
+	for i := range read.nodes {
+		node := &read.nodes[i]
+		if !w.filter.Matches(*node) {
 			continue
 		}
-		i, found := told[node.ID]
+		at, found := w.reported.at[node.ID]
 		if !found {
-			return newStep(Joined, node, append(slices.Clone(w.reported), reportedNode{node, readAt}))
+			return Joined, *node
 		}
-		was := w.reported[i]
-		if !sameDescription(was.NodeInfo, node) || w.filter.Load && !sameLoad(was.NodeInfo, node) && readAt-was.readAt >= w.view.interval {
-			told := slices.Clone(w.reported)
-			told[i] = reportedNode{node, readAt}
-			return newStep(Updated, node, told)
+		was := &w.reported.nodes[at]
+		if !sameDescription(was, node) || w.filter.Load && !sameLoad(was, node) && readAt-w.readAt[node.ID] >= w.view.interval {
+			return Updated, *node
 		}
 	}
-	return step{}
+	return "", NodeInfo{}
 }
 
 // compareNodes orders nodes by their start, regardless of later sessions.
 func compareNodes(a, b NodeInfo) int {
-	return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID.String(), b.ID.String()))
+	if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
+		return order
+	}
+	return bytes.Compare(a.ID[:], b.ID[:])
 }
 
 // sameDescription reports whether two states of a node differ at most in the
 // load.
-func sameDescription(a, b NodeInfo) bool {
+func sameDescription(a, b *NodeInfo) bool {
 	return a.Name == b.Name && a.Hostname == b.Hostname && a.Address == b.Address && a.HTTPPort == b.HTTPPort &&
 		a.GRPCPort == b.GRPCPort && a.Version == b.Version && a.Status == b.Status && a.StatusBy == b.StatusBy && a.Drained == b.Drained &&
 		slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Capabilities, b.Capabilities) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Spreads, b.Spreads)
 }
 
-func sameLoad(a, b NodeInfo) bool {
+func sameLoad(a, b *NodeInfo) bool {
 	return a.CurrentConnections == b.CurrentConnections && a.CurrentJobs == b.CurrentJobs && a.InFlight == b.InFlight &&
 		a.CPUUsage == b.CPUUsage && a.MemoryUsage == b.MemoryUsage
 }

@@ -183,14 +183,14 @@ func (s *session) RefreshMembers() ([]tenure.Member, error) {
 	if len(ids) == 0 {
 		return slices.Clone(s.members), nil
 	}
-	members := slices.DeleteFunc(slices.Clone(s.members), func(m tenure.Member) bool { return slices.Contains(ids, m.ID) })
+	members := slices.DeleteFunc(s.members, func(m tenure.Member) bool { return slices.Contains(ids, m.ID) })
+	s.members = nil // if the read fails, what was taken is read with everything
 	err := s.query(stmtMembersOf, func(rows pgx.Rows) error {
 		m, err := s.registry.scan(rows, s.registry)
 		members = append(members, m)
 		return err
 	}, ids)
 	if err != nil {
-		s.members = nil // what was taken is read with everything
 		return nil, err
 	}
 	slices.SortFunc(members, func(a, b tenure.Member) int { return cmp.Compare(a.Incarnation, b.Incarnation) })

@@ -430,6 +430,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("cluster", "^TestViewRefreshesAfterReports$")},
 	},
 	{
+		name: "cluster: a view keeps the labels that it read first",
+		file: "cluster/node.go", from: "if before != nil && sameSets(m, before) {", to: "if before != nil {",
+		promise: "every member sees a changed description",
+		tests:   []tests{in("cluster", "^TestViewSharesOnlyWhatHasNotChanged$")},
+	},
+	{
 		name: "cluster: a member reads all nodes again when it begins to follow",
 		file: "cluster/view.go", from: "for reported := true;", to: "for reported := false;",
 		promise: "a join reads the registry once",

@@ -29,22 +29,24 @@ type changedNodes struct {
 	ids map[uuid.UUID]struct{}
 }
 
-// note notes what the payload of a notification says.
-func (c *changedNodes) note(payload string) {
+// note notes what the payload of a notification says, and returns whether that is the id
+// of a node.
+func (c *changedNodes) note(payload string) (aboutNode bool) {
 	if payload == rolesOnly {
-		return
+		return false
 	}
 	id, err := uuid.Parse(payload)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.any || err != nil || len(c.ids) == maxChanged {
 		c.any, c.ids = true, nil
-		return
+		return err == nil
 	}
 	if c.ids == nil {
 		c.ids = map[uuid.UUID]struct{}{}
 	}
 	c.ids[id] = struct{}{}
+	return true
 }
 
 // take returns the nodes noted since the last call, or that it may be any.

@@ -59,6 +59,7 @@ type session struct {
 
 	unanswered  atomic.Bool // a statement waits for its answer
 	silenceSeen bool        // by the last heartbeat: another node is silent
+	woken       bool        // Wait has returned true since the last call of Requests
 
 	trying            bool // of Diagnose: everything is in a transaction that is rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
@@ -80,6 +81,7 @@ type connListener struct {
 	warnings     []string // on the statement in progress; of the session's goroutine
 	moved        chan struct{}
 
+	requests     atomic.Bool               // a request may wait: a notification or a heartbeat has said so
 	received     atomic.Pointer[time.Time] // when the last notification of another session about nodes arrived
 	nodesAwaited atomic.Bool               // a term waits for nodes to come back
 }
@@ -97,9 +99,12 @@ func (e *connListener) notice(n *pgconn.Notice) {
 // notification wakes the engine and, in case it waits for the first other node to
 // join, the watch. Of the session's own notifications it only notes the nodes.
 func (e *connListener) notification(n *pgconn.Notification) {
-	e.changedNodes.note(n.Payload)
+	aboutNode := e.changedNodes.note(n.Payload)
 	if n.PID == e.pid {
 		return
+	}
+	if !aboutNode {
+		e.requests.Store(true)
 	}
 	if n.Payload != rolesOnly {
 		now := time.Now()
@@ -224,6 +229,9 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	}
 	s.backend.recent.flushed(s.opening.Node.ID)
 	s.silenceSeen = a.silence
+	if a.pending {
+		s.listener.requests.Store(true)
+	}
 	if s.elsewhere.beat(s.opening.Clock.Now().Mono, a.releases) || a.leadersEnded {
 		s.listener.announce()
 	}
@@ -255,6 +263,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		case s.conn.IsClosed():
 			return false, lost("wait", err)
 		case s.listener.take():
+			s.woken = true
 			return true, nil
 		case ctx.Err() != nil:
 			return false, nil
@@ -265,8 +274,14 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 }
 
 // Requests implements [tenure.Session]. Requests for terms that are over are also
-// removed, and dropped. It answers offers of roles.
+// removed, and dropped. It answers offers of roles. If Wait has returned for something
+// else, it does not ask the server.
 func (s *session) Requests() ([]tenure.Request, error) {
+	woken, reported := s.woken, s.listener.requests.Swap(false)
+	s.woken = false
+	if woken && !reported {
+		return nil, nil
+	}
 	type row struct {
 		id, term int64
 		request  tenure.Request

@@ -418,6 +418,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestRefreshReadsReportedNodes$")},
 	},
 	{
+		name: "postgres: a session takes a report of a request for one of a node",
+		file: "postgres/session.go", from: "if !aboutNode {", to: "if !aboutNode && n.Payload == anything {",
+		promise: "a request reaches its node immediately",
+		tests:   []tests{in("postgres", "^TestRequestsAreReadWhenReported$")},
+	},
+	{
 		name: "postgres: the watch tries the locks of all nodes",
 		file: "postgres/queries_watch.go", from: "WHERE CASE WHEN n.status = 'dead' AND n.id <> $1 THEN NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation) END`", to: "WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`",
 		promise: "what a watch does grows with the dead nodes and not with all",

@@ -1,0 +1,220 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestCampaignReturnsOneTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{ReconnectGrace: time.Minute})
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "state", e.State(), tenure.Stopped)
+		want(t, "released", db.last().count("release r resigned"), 1)
+
+		term, _ = e.Campaign(t.Context())
+		rec.forget()
+		db.last().kill()
+		<-term.Context().Done()
+		want(t, "one term only", rec.summary(), "leader>stopped lost stopped")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = e.Campaign(ctx)
+		wantError(t, "Campaign before the work has returned", err, context.DeadlineExceeded)
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		db.seize("r")
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = e.Campaign(ctx)
+		wantError(t, "Campaign against another", err, context.DeadlineExceeded)
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
+func TestTryAcquireMakesOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		db.seize("r")
+		_, err := e.TryAcquire(t.Context())
+		wantError(t, "held", err, tenure.ErrHeld)
+		want(t, "state", e.State(), tenure.Stopped)
+		_ = e.Start(context.Background())
+		_, err = e.TryAcquire(t.Context())
+		wantError(t, "held", err, tenure.ErrHeld)
+		want(t, "state", e.State(), tenure.Follower)
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		term, err := e.TryAcquire(t.Context())
+		if err != nil || !term.Valid() {
+			t.Errorf("vacant: %v", err)
+		}
+		if err := e.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "remaining", term.Remaining(), 9*time.Second)
+		time.Sleep(time.Second)
+		want(t, "remaining", term.Remaining(), 8*time.Second)
+		want(t, "vacant before", term.PrecedingVacancy(), 3*time.Second)
+		want(t, "elections", node.Elections()[0], e)
+		leader, err := e.Leader(t.Context())
+		if err != nil || !leader.Valid() || leader.NodeID != node.ID() {
+			t.Errorf("Leader: %+v, %v", leader, err)
+		}
+		healthy, err := e.LeaderHealthy(t.Context())
+		want(t, "healthy", healthy, true)
+		want(t, "error", err, nil)
+	})
+}
+
+// TestTryAcquireReturnsCauseOfFailure: the attempt can fail, and stop the election, before
+// TryAcquire waits for it.
+func TestTryAcquireReturnsCauseOfFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		db := newDatabase()
+		db.prepare = func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: broken}
+			}
+		}
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{NoReacquire: true})
+		for range 1000 {
+			_, err := e.TryAcquire(t.Context())
+			if !errors.Is(err, broken) {
+				t.Fatalf("got error %v, want %v", err, broken)
+			}
+		}
+		_ = e.Start(t.Context())
+		_, err := e.WaitForLeadership(t.Context())
+		wantError(t, "WaitForLeadership", err, broken)
+		wantError(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }), broken)
+		_, err = e.Campaign(t.Context())
+		wantError(t, "Campaign", err, broken)
+		db.last().set(func(c *conn) { c.failAcquire = errGone })
+		err = e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil })
+		wantError(t, "Run on a session that ends", err, tenure.ErrConnection)
+	})
+}
+
+// TestTryAcquireReturnsTermOrError: an attempt fails, and a term begins and ends
+// before TryAcquire wakes. It continues until it has something to return.
+func TestTryAcquireReturnsTermOrError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *tenure.Election
+		missed := func(tenure.Role) *tenure.AcquireResult {
+			time.Sleep(time.Second) // TryAcquire waits
+			tenure.EndAttempts(e)
+			time.Sleep(time.Second) // TryAcquire sees that
+			return nil
+		}
+		db := newDatabase()
+		db.prepare = func(c *conn) { c.onAcquire = missed }
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ = elect(t, node, tenure.ElectionConfig{})
+		term, err := e.TryAcquire(t.Context())
+		if err != nil || term == nil || !term.Valid() {
+			t.Errorf("%v, %v; want a term", term, err)
+		}
+	})
+}
+
+func TestNotificationStartsAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.seize("r")
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		_ = e.Start(context.Background())
+		time.Sleep(time.Second)
+		begun := time.Now()
+		db.free("r")
+		_, _ = e.WaitForLeadership(t.Context())
+		want(t, "after a notification", time.Since(begun), time.Duration(0))
+		_ = e.Shutdown(t.Context())
+
+		// A lost notification costs at most a check interval.
+		db.seize("r")
+		_ = e.Start(context.Background())
+		synctest.Wait()
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		begun = time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("without a notification it took %v", took)
+		}
+
+		// A lock that is released a little after the notification.
+		_ = e.Shutdown(t.Context())
+		db.seize("r")
+		_ = e.Start(context.Background())
+		time.Sleep(time.Second)
+		rec.forget()
+		db.mu.Lock()
+		db.notifyLocked()
+		db.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		want(t, "one attempt, not a failure for each quick retry", rec.summary(), "follower>acquiring")
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		begun = time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(begun); took > 20*time.Millisecond {
+			t.Errorf("a lock freed late was taken after %v", took)
+		}
+	})
+}
+
+// An election that starts because a node has died also acquires a lock that the
+// dying session releases a little later.
+func TestStartAfterNotificationRetriesQuickly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.seize("r")
+		node := open(t, db)
+		defer closeNode(t, node)
+		time.Sleep(time.Minute)
+		db.mu.Lock()
+		db.notifyLocked()
+		db.mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		_ = e.Start(context.Background())
+		time.Sleep(40 * time.Millisecond)
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		freed := time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(freed); took > 150*time.Millisecond {
+			t.Errorf("a lock freed %v after the start was taken after %v", 40*time.Millisecond, took)
+		}
+	})
+}

@@ -186,7 +186,7 @@ func (m *Member) Nodes() []NodeInfo {
 	if list, _, _ := m.view.snapshot(); list != nil {
 		return slices.Clone(list.nodes)
 	}
-	return nil
+	return []NodeInfo{}
 }
 
 // RecentNodes returns the same nodes with the load and the last heartbeat that

@@ -38,3 +38,16 @@ func TestViewSharesOnlyWhatHasNotChanged(t *testing.T) {
 		read(described("a", "c", "r", 1))
 	}
 }
+
+// What is empty is an empty list, as programs that encode it expect.
+func TestEmptyListOfNodesIsNotNil(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	if nodes := (&Member{view: s.view}).Nodes(); nodes == nil {
+		t.Error("before the first read, the nodes are nil")
+	}
+	s.show(member(0))
+	if change := expect(t, s.watch(Filter{Statuses: []NodeStatus{Draining}}), Snapshot, ""); change.Nodes == nil {
+		t.Error("the nodes of an empty snapshot are nil")
+	}
+}

@@ -75,7 +75,7 @@ func (w *watcher) note(kind ChangeKind, node NodeInfo, read *nodeList, readAt ti
 
 // selected returns the nodes that the filter selects.
 func (w *watcher) selected(read *nodeList) []NodeInfo {
-	var nodes []NodeInfo
+	nodes := make([]NodeInfo, 0, len(read.nodes))
 	for _, node := range read.nodes {
 		if w.filter.Matches(node) {
 			nodes = append(nodes, node)

@@ -31,7 +31,7 @@ import (
 //
 //	go test ./internal/acceptance -run '^$' -bench Cluster -benchtime 20x -timeout 0
 func BenchmarkCluster(b *testing.B) {
-	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"max_connections": "1200"}})
+	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"max_connections": "1600"}})
 	for _, size := range []int{2, 5, 10, 20, 50, 60, 100, 200, 500} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
 			c := &crowd{dsn: server.DSN(), schema: server.Schema(b), admin: server.Conn(b), seen: make(chan sighting, 4096)}

@@ -219,7 +219,7 @@ func TestRestrictedMemberNeedsNodeGrantsOnly(t *testing.T) {
 		requestOfNode(b, tenure.RequestDrain, p.id), requestOfNode(b, tenure.RequestUndrain, other.id)); err != nil {
 		t.Error(err)
 	}
-	p.drain() // the request is read after its report
+	p.beat() // finds the request, which is read after its report
 	if requests, err := p.Requests(); err != nil || len(requests) != 1 {
 		t.Errorf("the node took %v, %v; want one request", requests, err)
 	}

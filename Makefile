@@ -113,9 +113,9 @@ docs-reference: ## rewrite the generated parts of docs/reference
 pictures: prerequisites ## take the pictures of incidents in docs/images/incidents, on a machine without other load
 	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
 
-bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE'; ARGS=-h)
+bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE', PAGE=docs/reference/tested-with.md, ARGS=-h)
 	@$(GO) build -o $(BIN)/bench-failover ./bench/failover
-	$(tied) $(BIN)/bench-failover $(ARGS)
+	$(tied) $(BIN)/bench-failover $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)

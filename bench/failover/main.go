@@ -81,6 +81,9 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 		if o.plot != "" {
 			err = writePlot(o.plot, r)
 		}
+		if o.summary != "" {
+			err = errors.Join(err, r.writePage(o.summary))
+		}
 		if o.check {
 			err = errors.Join(err, r.check(w))
 		}
@@ -96,6 +99,9 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 	}
 	if o.plot != "" && err == nil {
 		err = writePlot(o.plot, r)
+	}
+	if o.summary != "" && err == nil {
+		err = r.writePage(o.summary)
 	}
 	if o.check && err == nil {
 		err = r.check(w)

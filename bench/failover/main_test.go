@@ -80,6 +80,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for args, want := range map[string]string{
 		"-rounds=2 -beside=x":            "",
 		"-plot=p.svg -from=r.json":       "",
+		"-summary=p.md -from=r.json":     "",
 		"-rounds=0":                      "at least 1",
 		"-slow=0s":                       "positive",
 		"-rest=0s":                       "positive",

@@ -19,6 +19,7 @@ type options struct {
 	crowd              int
 	verbose, check     bool
 	json, plot, from   string
+	summary            string
 	commands           commandList // of other systems
 }
 
@@ -53,7 +54,8 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	flags.StringVar(&o.version, "pg", "", "major version of PostgreSQL; default the newest found")
 	flags.StringVar(&o.json, "json", "", "`file` to write all rounds and their facts to")
 	flags.StringVar(&o.plot, "plot", "", "SVG `file` to draw the histograms to")
-	flags.StringVar(&o.from, "from", "", "`file` that -json wrote, to draw instead of measuring")
+	flags.StringVar(&o.summary, "summary", "", "`page` of the documents to put a line for each fault into")
+	flags.StringVar(&o.from, "from", "", "`file` that -json wrote, to read instead of measuring")
 	flags.Var(&o.commands, "beside", "`command` of another system to measure in the same rounds; may be repeated")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -84,8 +86,8 @@ func (o options) validate(rest []string) error {
 // validateFrom checks the options of a run that reads results instead of measuring.
 func (o options) validateFrom() error {
 	switch {
-	case o.from != "" && o.plot == "" && !o.check:
-		return errors.New("-from needs -plot or -check")
+	case o.from != "" && o.plot == "" && o.summary == "" && !o.check:
+		return errors.New("-from needs -plot, -summary or -check")
 	case o.from != "" && (o.json != "" || len(o.commands) > 0):
 		return errors.New("-from makes no run: leave out -json and -beside")
 	}

@@ -24,10 +24,6 @@ func (o *outcome) writeSummary(path string) error {
 // one of its mode. A mode whose run ended before its checks has no line: nothing can
 // be said of it.
 func (o *outcome) withLines(table string) string {
-	if !strings.HasPrefix(table, summaryHeader) {
-		table = summaryHeader
-	}
-	lines := strings.Split(table, "\n")
 	for _, m := range o.modes() {
 		v, judged := o.Verdicts[m.name]
 		if !judged {
@@ -36,13 +32,9 @@ func (o *outcome) withLines(table string) string {
 		count, ways := o.faults(m)
 		line := fmt.Sprintf("| %s | %s | %s | %d of %d kinds | %d | %s | %s |",
 			m.name, o.PostgreSQL, o.Versions, count, ways, v.Written, violations(len(v.Violations)), o.Date.Format(time.DateOnly))
-		if i := slices.IndexFunc(lines, func(old string) bool { return strings.HasPrefix(old, "| "+m.name+" | ") }); i >= 0 {
-			lines[i] = line
-		} else {
-			lines = append(lines, line)
-		}
+		table = docpage.SetLine(table, summaryHeader, line, docpage.HasFirst(m.name))
 	}
-	return strings.Join(lines, "\n")
+	return table
 }
 
 // faults counts the faults in a mode, and their kinds.

@@ -67,18 +67,9 @@ func proxyLine(p proxy, w way, version, server string, r result, at time.Time) s
 // withProxyLine returns the table with a row, in place of the last one for the same
 // proxy and way.
 func withProxyLine(table string, p proxy, w way, line string) string {
-	if !strings.HasPrefix(table, proxyHeader) {
-		table = proxyHeader
-	}
-	lines := strings.Split(table, "\n")
-	i := slices.IndexFunc(lines, func(old string) bool {
-		return strings.HasPrefix(old, "| "+p.title+" | ") && strings.Contains(old, " | "+w.mode+" | ")
+	return docpage.SetLine(table, proxyHeader, line, func(old string) bool {
+		return docpage.HasFirst(p.title)(old) && strings.Contains(old, " | "+w.mode+" | ")
 	})
-	if i < 0 {
-		return strings.Join(append(lines, line), "\n")
-	}
-	lines[i] = line
-	return strings.Join(lines, "\n")
 }
 
 // chooseProxies returns the proxies with the names, all of them if there are none.

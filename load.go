@@ -95,7 +95,7 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 		defer s.mu.Unlock()
 		s.calling = false
 		if err == nil {
-			s.last = load
+			s.last = load.published()
 		}
 	})
 	return done

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -81,7 +82,9 @@ type NodeInfo struct {
 	Host string
 }
 
-// Load is how busy a node is, as its heartbeats publish it.
+// Load is how busy a node is, as its heartbeats publish it. Counts are at least 0 and at
+// most 2147483647, percentages at least 0 and at most 1000000. Of other values, the
+// nearest of these is published, and 0 of what is not a number.
 type Load struct {
 	Connections int     // open connections of clients
 	Jobs        int     // jobs in progress
@@ -92,6 +95,18 @@ type Load struct {
 
 // Mean returns the mean of CPU and memory as a number from 0 to 1.
 func (l Load) Mean() float64 { return min(1, max(0, (l.CPU+l.Memory)/200)) }
+
+// published returns the load with values that every database can store and add up.
+func (l Load) published() Load {
+	count := func(n int) int { return min(max(n, 0), math.MaxInt32) }
+	percent := func(x float64) float64 {
+		if math.IsNaN(x) {
+			return 0
+		}
+		return min(max(x, 0), 1_000_000)
+	}
+	return Load{count(l.Connections), count(l.Jobs), count(l.InFlight), percent(l.CPU), percent(l.Memory)}
+}
 
 // Member is a node in the registry. Its slices and maps may be shared with
 // other results: do not change them.

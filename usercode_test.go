@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -283,6 +284,19 @@ func TestHeartbeatsContinueWithoutLoad(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A figure that no database can store does not end the heartbeats.
+func TestLoadIsPublishedWithinItsLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		figures := tenure.Load{Connections: math.MaxInt64, Jobs: -1, InFlight: 1, CPU: math.NaN(), Memory: math.Inf(1)}
+		node := open(t, db, func(c *tenure.Config) { c.Load = func() tenure.Load { return figures } })
+		defer closeNode(t, node)
+		db.last().set(func(c *conn) {
+			want(t, "the load", c.load, tenure.Load{Connections: math.MaxInt32, InFlight: 1, Memory: 1_000_000})
+		})
+	})
 }
 
 // While a session waits for Config.Load, it notices immediately that the server

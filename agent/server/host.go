@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -228,12 +229,14 @@ func (h *host) heartbeat() error {
 	return nil
 }
 
-// loadLocked returns the load of all nodes together.
+// loadLocked returns the load of all nodes together. What the database cannot store
+// would end the heartbeats of all nodes.
 func (h *host) loadLocked() (sum tenure.Load) {
+	count := func(to *int, n int) { *to = min(*to+min(max(n, 0), math.MaxInt32), math.MaxInt32) }
 	for _, c := range h.clients {
-		sum.Connections += c.load.Connections
-		sum.Jobs += c.load.Jobs
-		sum.InFlight += c.load.InFlight
+		count(&sum.Connections, c.load.Connections)
+		count(&sum.Jobs, c.load.Jobs)
+		count(&sum.InFlight, c.load.InFlight)
 		sum.CPU, sum.Memory = max(sum.CPU, c.load.CPU), max(sum.Memory, c.load.Memory)
 	}
 	return sum

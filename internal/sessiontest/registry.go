@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -155,12 +156,16 @@ func membersDead(s *suite) {
 
 func heartbeatLoad(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	load := tenure.Load{Connections: 3, Jobs: 4, InFlight: 5, CPU: 12.5, Memory: 62.5}
-	if _, err := a.Heartbeat(load); err != nil {
-		s.Fatalf("heartbeat: %v", err)
-	}
-	if m := b.member(a.id); m.Load != load {
-		s.Errorf("the registry has %+v, want %+v", m.Load, load)
+	for _, load := range []tenure.Load{
+		{Connections: 3, Jobs: 4, InFlight: 5, CPU: 12.5, Memory: 62.5},
+		{Connections: math.MaxInt32, Jobs: math.MaxInt32, InFlight: math.MaxInt32, CPU: 1_000_000, Memory: 1_000_000},
+	} {
+		if _, err := a.Heartbeat(load); err != nil {
+			s.Fatalf("heartbeat: %v", err)
+		}
+		if m := b.member(a.id); m.Load != load {
+			s.Errorf("the registry has %+v, want %+v", m.Load, load)
+		}
 	}
 	if m := b.member(b.id); m.Load != (tenure.Load{}) {
 		s.Errorf("for another node the registry has %+v", m.Load)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/agent/server"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -106,6 +108,37 @@ func TestNodeThatBreaksTheProtocolKeepsItsRole(t *testing.T) {
 			}
 			awaitGranted(t, other, name)
 		})
+	}
+}
+
+// A node that releases a role twice in one call does not end the sessions of the
+// other nodes of the host.
+func TestNodeThatReleasesRoleTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: backend(t, pgtest.Shared(t).Database(t), "")})
+	broken := dialRaw(t, path)
+	broken.open(time.Minute)
+	broken.acquire("twice")
+	release := wire.Release{Role: wire.Role{Name: "twice"}}
+	answer := broken.call(wire.Call{Op: wire.OpRelease, Releases: []wire.Release{release, release}})
+	if err := answer.Err.Decode(); err == nil || errors.Is(err, tenure.ErrSessionLost) {
+		t.Errorf("releasing a role twice in one call: %v, want an error of this call only", err)
+	}
+	if answer := broken.call(wire.Call{Op: wire.OpRelease, Releases: []wire.Release{release}}); answer.Err != nil {
+		t.Errorf("releasing the role then: %v", answer.Err.Decode())
+	}
+}
+
+// However long a node leaves a role to others, the agent's call to the database
+// works for all nodes.
+func TestNodeMayYieldForVeryLong(t *testing.T) {
+	t.Parallel()
+	path := startAgent(t, server.Config{Backend: backend(t, pgtest.Shared(t).Database(t), "")})
+	node := dialRaw(t, path)
+	node.open(time.Minute)
+	answer := node.call(wire.Call{Op: wire.OpAcquire, Acquire: []wire.Acquire{{Role: wire.Role{Name: "long"}, YieldFor: math.MaxInt64, YieldTerm: 1}}})
+	if len(answer.Results) != 1 || answer.Results[0].Outcome != tenure.OutcomeGranted {
+		t.Errorf("a role whose last term is another one than that which is left to others: %+v, want it granted", answer)
 	}
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -138,7 +139,7 @@ func takeArguments(all []lockRequest) []any {
 			yieldTerms, yieldFor = make([]int64, n), make([]int64, n)
 		}
 		if w.yieldFor > 0 {
-			yieldTerms[i], yieldFor[i] = w.yieldTerm, w.yieldFor.Milliseconds()
+			yieldTerms[i], yieldFor[i] = w.yieldTerm, min(w.yieldFor.Milliseconds(), math.MaxInt32) // the parameter is an integer
 		}
 	}
 	if !pairs {

@@ -125,12 +125,17 @@ func (h *host) decodeReleases(j *job) (releases []tenure.ReleaseRequest, kept ma
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept = map[string]reservation{}
+	named := make(map[string]struct{}, len(j.call.Releases))
 	now := wire.Now()
 	for _, r := range j.call.Releases {
 		role, err := r.Role.Decode()
 		if err != nil {
 			return nil, nil, err
 		}
+		if _, twice := named[role.Name()]; twice { // releasing a lock twice would end the session of all nodes
+			return nil, nil, fmt.Errorf("%w: the node releases %s twice in one call", tenure.ErrLock, role)
+		}
+		named[role.Name()] = struct{}{}
 		held := h.held[role.Name()]
 		if held == nil || held.client != j.client || held.term != r.Term && r.Term != 0 {
 			return nil, nil, fmt.Errorf("%w: the node does not hold term %d of %s", tenure.ErrLock, r.Term, role)

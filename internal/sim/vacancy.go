@@ -87,6 +87,9 @@ func (v *vacancies) checkAll() {
 			*vacancy = vacancyOf(vacancy, now, "its leader's term")
 			continue
 		}
+		if at := v.endOfWork(role, alive); at > vacancy.until {
+			*vacancy = vacancyOf(vacancy, at, "its leader's term")
+		}
 		// How long a silent session can keep its locks is known better when guards are
 		// known.
 		until, why, polled := v.excuse(role)
@@ -177,6 +180,21 @@ func (v *vacancies) isLed(role string, alive []*Process) bool {
 		}
 	}
 	return false
+}
+
+// endOfWork returns when a role was released after the work of its last term, or 0 if it
+// was not: the term may have been shorter than the time between two checks.
+func (v *vacancies) endOfWork(role string, alive []*Process) time.Duration {
+	row := v.world.server.roles[role]
+	if row == nil || !row.ended || !row.clean() {
+		return 0
+	}
+	for _, p := range alive {
+		if at, worked := p.returned[role]; worked && row.acquired <= at && at <= row.endedAt {
+			return row.endedAt
+		}
+	}
+	return 0
 }
 
 // isDisturbed reports whether something keeps a process from campaigning as it

@@ -317,7 +317,7 @@ func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {
 			delay, again := n.nextDelay(strategy, attempts)
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			e.scheduleRetryLocked(cycle, now+max(delay, 0), again)
+			e.scheduleRetryLocked(cycle, now+delay, again)
 		})
 	}
 	if !called {
@@ -354,7 +354,7 @@ func (n *Node) nextDelay(strategy retry.Strategy, attempts retry.Failure) (delay
 		n.log.Error("calling the retry strategy failed", "error", err)
 		return n.cfg.CheckInterval, true
 	}
-	return delay, again
+	return min(max(delay, 0), longestTime), again
 }
 
 // beginTermLocked begins a term.

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Config configures a node. The zero value is ready to use.
+// Config configures a node. The zero value is ready to use. Times are at most ten years.
 type Config struct {
 	// Name identifies the node in logs and status output. It need not be
 	// unique. Default: the host name and the process id.
@@ -172,6 +172,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// longestTime is the longest time in a configuration, ten years: a sum of several times
+// and a moment must not overflow.
+const longestTime = 87_600 * time.Hour
+
 // validate checks the settings, with defaults filled in.
 func (c Config) validate() error {
 	bad := func(format string, args ...any) error {
@@ -192,8 +196,8 @@ func (c Config) validate() error {
 		{"settle", c.Settle, 0},
 		{"failover wait", c.FailoverWait, 0},
 	} {
-		if d.value < d.least {
-			return bad("the %s is %v; it must be at least %v", d.name, d.value, d.least)
+		if d.value < d.least || d.value > longestTime {
+			return bad("the %s is %v; it must be at least %v and at most %v", d.name, d.value, d.least, longestTime)
 		}
 	}
 	if c.Lease > 24*time.Hour {

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,11 @@ func TestConfigRejectsInvalidSettings(t *testing.T) {
 		"stop timeout too short": {Config{StopTimeout: 1}, "the stop timeout"},
 		"negative settle":        {Config{Settle: -1}, "the settle"},
 		"negative failover wait": {Config{FailoverWait: -1}, "the failover wait"},
+		// Added to a moment, it would be in the past, and no term would wait.
+		"longest failover wait":  {Config{FailoverWait: 87_600 * time.Hour}, ""},
+		"failover wait too long": {Config{FailoverWait: math.MaxInt64}, "and at most 87600h"},
+		"settle too long":        {Config{Settle: math.MaxInt64}, "the settle"},
+		"refresh too long":       {Config{RefreshInterval: math.MaxInt64}, "the refresh interval"},
 		"name with a line break": {Config{Name: "a\nb"}, "the node's name"},
 		"name too long":          {Config{Name: strings.Repeat("n", 255+1)}, "the node's name"},
 	} {

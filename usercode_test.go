@@ -249,6 +249,43 @@ func TestSlowRetryStrategyDelaysOnlyItsElection(t *testing.T) {
 	}
 }
 
+// The longest delay that a retry strategy can return is a delay.
+func TestLongestDelayOfRetryStrategyIsKept(t *testing.T) {
+	never := retry.Func(func(retry.Failure) (time.Duration, bool) { return math.MaxInt64, true })
+	t.Run("Retry", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			db.seize("r")
+			node := open(t, db)
+			defer closeNode(t, node)
+			time.Sleep(time.Minute)
+			e, _ := elect(t, node, tenure.ElectionConfig{Retry: never})
+			_ = e.Start(t.Context())
+			time.Sleep(time.Minute)
+			want(t, "the state", e.State(), tenure.Follower)
+			if n := db.last().count("try"); n < 1 || n > 10 {
+				t.Errorf("%d attempts in a minute", n)
+			}
+		})
+	})
+	t.Run("WorkRetry", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			node := open(t, newDatabase())
+			defer closeNode(t, node)
+			e, _ := elect(t, node, tenure.ElectionConfig{WorkRetry: never})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			calls := 0
+			_ = e.Run(ctx, func(context.Context, *tenure.Term) error {
+				calls++
+				time.Sleep(time.Second)
+				return errors.New("on purpose")
+			})
+			want(t, "calls of the work in an hour", calls, 1)
+		})
+	})
+}
+
 // Heartbeats continue, with the last figures, while Config.Load blocks or
 // panics.
 func TestHeartbeatsContinueWithoutLoad(t *testing.T) {

@@ -204,6 +204,14 @@ func TestAgentRefusesNodesThatDoNotFit(t *testing.T) {
 	}
 }
 
+func TestAgentRefusesTimesThatOverflow(t *testing.T) {
+	t.Parallel()
+	cfg := server.Config{Backend: tenuretest.NewDatabase(), Path: socketPath(t), Timing: tenure.Timing{FailoverWait: math.MaxInt64}}
+	if err := server.Run(t.Context(), cfg, nil); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("got %v, want ErrInvalidConfig", err)
+	}
+}
+
 func TestAgentRefusesDirectoryOfOthers(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)

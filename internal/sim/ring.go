@@ -183,7 +183,7 @@ func (b *backend) looksForStrangers() bool {
 // reap makes b end a session that has been silent for too long.
 func (b *backend) reap(silent *backend) {
 	b.report(func() {
-		b.server.reap(silent)
+		b.server.reap(silent, b.timing.Margin)
 		b.server.ring()
 	})
 }

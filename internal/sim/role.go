@@ -111,7 +111,7 @@ func (b *backend) reapIfSilent() {
 func (b *backend) reapSilent() (reaped bool) {
 	for _, other := range slices.Clone(b.server.backends) {
 		if other.node.ID != b.node.ID {
-			b.server.reap(other)
+			b.server.reap(other, b.timing.Margin)
 			reaped = reaped || other.ended
 		}
 	}
@@ -124,13 +124,14 @@ func (b *backend) reapSilent() (reaped bool) {
 }
 
 // reap ends a backend that holds locks although its node has been silent for
-// longer than its lease: a state that the idle timeout does not cover.
-func (s *server) reap(holder *backend) {
+// longer than its lease and the margin of the node that ends it: a state that the idle
+// timeout does not cover.
+func (s *server) reap(holder *backend, margin time.Duration) {
 	row := s.nodes[holder.node.ID]
 	if s.defects.NoReaper || holder.ended || row == nil || row.incarnation != holder.incarnation {
 		return
 	}
-	if row.lastHeartbeat+holder.timing.Lease+holder.timing.Margin < s.world.now() {
+	if row.lastHeartbeat+holder.timing.Lease+margin < s.world.now() {
 		holder.terminate("reaped: its lease has expired")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -354,7 +355,7 @@ func (n *Node) nextDelay(strategy retry.Strategy, attempts retry.Failure) (delay
 		n.log.Error("calling the retry strategy failed", "error", err)
 		return n.cfg.CheckInterval, true
 	}
-	return min(max(delay, 0), longestTime), again
+	return min(max(delay, 0), timespan.Longest), again
 }
 
 // beginTermLocked begins a term.

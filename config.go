@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -172,10 +173,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// longestTime is the longest time in a configuration, ten years: a sum of several times
-// and a moment must not overflow.
-const longestTime = 87_600 * time.Hour
-
 // validate checks the settings, with defaults filled in.
 func (c Config) validate() error {
 	bad := func(format string, args ...any) error {
@@ -196,8 +193,8 @@ func (c Config) validate() error {
 		{"settle", c.Settle, 0},
 		{"failover wait", c.FailoverWait, 0},
 	} {
-		if d.value < d.least || d.value > longestTime {
-			return bad("the %s is %v; it must be at least %v and at most %v", d.name, d.value, d.least, longestTime)
+		if d.value < d.least || d.value > timespan.Longest {
+			return bad("the %s is %v; it must be at least %v and at most %v", d.name, d.value, d.least, timespan.Longest)
 		}
 	}
 	if c.Lease > 24*time.Hour {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 )
 
 // Config configures a member. The zero value is ready to use.
@@ -111,8 +112,8 @@ func (c Config) validate() error {
 		{"drain timeout", c.Shutdown.DrainTimeout, 0},
 		{"time after which a shutdown is forced", c.Shutdown.ForceAfter, 0},
 	} {
-		if d.value < d.least {
-			return bad("the %s is %v; it must be at least %v", d.name, d.value, d.least)
+		if d.value < d.least || d.value > timespan.Longest {
+			return bad("the %s is %v; it must be at least %v and at most %v", d.name, d.value, d.least, timespan.Longest)
 		}
 	}
 	switch {

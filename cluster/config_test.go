@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestJoinRejectsInvalidConfigs(t *testing.T) {
 		"the dead threshold is -1ns":           {Heartbeat: cluster.HeartbeatConfig{DeadThreshold: -1}},
 		"the drain timeout is -1s":             {Shutdown: cluster.ShutdownConfig{DrainTimeout: -time.Second}},
 		"a shutdown is forced is -1s":          {Shutdown: cluster.ShutdownConfig{ForceAfter: -time.Second}},
+		"the drain timeout is 2562047h":        {Shutdown: cluster.ShutdownConfig{DrainTimeout: math.MaxInt64}}, // its end would be in the past
 		"a node role is empty":                 {Roles: []cluster.NodeRole{"worker", ""}},
 		"a capability of the node is empty":    {Capabilities: []string{""}},
 		`value "a\nb" in the node description`: {Address: "a\nb"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -121,8 +122,8 @@ func (s *Spread) validate() error {
 	if weight := s.config.Weight; !(weight > 0) || math.IsInf(weight, 0) {
 		return fmt.Errorf("%w: the weight is %v; it must be more than 0", tenure.ErrInvalidConfig, weight)
 	}
-	if s.config.MoveDelay < 0 {
-		return fmt.Errorf("%w: the move delay is %v; it must not be negative", tenure.ErrInvalidConfig, s.config.MoveDelay)
+	if s.config.MoveDelay < 0 || s.config.MoveDelay > timespan.Longest {
+		return fmt.Errorf("%w: the move delay is %v; it must be at least 0 and at most %v", tenure.ErrInvalidConfig, s.config.MoveDelay, timespan.Longest)
 	}
 	for _, r := range s.config.Roles {
 		if err := r.Role.Validate(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -319,11 +320,12 @@ func TestSpreadRejectsInvalidConfig(t *testing.T) {
 		config cluster.SpreadConfig
 		want   error
 	}{
-		"name":       {"", cluster.SpreadConfig{Roles: good}, tenure.ErrInvalidRole},
-		"weight":     {"orders", cluster.SpreadConfig{Roles: good, Weight: -1}, tenure.ErrInvalidConfig},
-		"move delay": {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: -1}, tenure.ErrInvalidConfig},
-		"role":       {"orders", cluster.SpreadConfig{Roles: []cluster.SpreadRole{{}}}, tenure.ErrInvalidRole},
-		"twice":      {"orders", cluster.SpreadConfig{Roles: slices.Concat(good, good)}, tenure.ErrInvalidConfig},
+		"name":        {"", cluster.SpreadConfig{Roles: good}, tenure.ErrInvalidRole},
+		"weight":      {"orders", cluster.SpreadConfig{Roles: good, Weight: -1}, tenure.ErrInvalidConfig},
+		"move delay":  {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: -1}, tenure.ErrInvalidConfig},
+		"never moves": {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: math.MaxInt64}, tenure.ErrInvalidConfig},
+		"role":        {"orders", cluster.SpreadConfig{Roles: []cluster.SpreadRole{{}}}, tenure.ErrInvalidRole},
+		"twice":       {"orders", cluster.SpreadConfig{Roles: slices.Concat(good, good)}, tenure.ErrInvalidConfig},
 	} {
 		if _, err := member.Spread(test.name, test.config); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -137,10 +138,18 @@ func (c Config) validate() error {
 		return invalid("MaxAttempts of %s is %d; it must be at least 1", c.Name, c.MaxAttempts)
 	case c.Poison != PoisonStop && c.Poison != PoisonDeadLetter:
 		return invalid("the poison policy of %s is %q; it must be %q or %q", c.Name, c.Poison, PoisonStop, PoisonDeadLetter)
+	}
+	return cmp.Or(c.validateTimes(), c.Start.validate(c.Name), c.Selection.validate())
+}
+
+func (c Config) validateTimes() error {
+	switch {
 	case c.PollInterval < time.Millisecond || c.MaxPollInterval < c.PollInterval:
 		return invalid("the poll interval of %s is %v, up to %v; it must be at least 1ms, and the maximum must not be shorter", c.Name, c.PollInterval, c.MaxPollInterval)
 	case c.HandleTimeout < time.Millisecond || c.ProgressInterval < 0:
 		return invalid("the durations of %s must be positive", c.Name)
+	case max(c.MaxPollInterval, c.HandleTimeout, c.ProgressInterval) > timespan.Longest:
+		return invalid("the durations of %s must be at most %v", c.Name, timespan.Longest)
 	}
-	return cmp.Or(c.Start.validate(c.Name), c.Selection.validate())
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func TestAddRejectsInvalidConfig(t *testing.T) {
 		"busy polling":       func(c *processor.Config) { c.PollInterval = time.Nanosecond },
 		"shorter than polls": func(c *processor.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
 		"no time":            func(c *processor.Config) { c.HandleTimeout = -1 },
+		"more than all time": func(c *processor.Config) { c.HandleTimeout = math.MaxInt64 },
 		"publishing places": func(c *processor.Config) {
 			c.Handle, c.CursorsOnly = nil, true
 			c.Publish = func(context.Context, *tenure.Term, []processor.Event) (int, error) { return 0, nil }

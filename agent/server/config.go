@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 )
 
 // Config configures an agent.
@@ -72,8 +73,8 @@ func (c Config) validate() error {
 		return bad("the fence timeout must be at least 1ms and at most the lock timeout")
 	case t.Settle < 0 || t.FailoverWait < 0:
 		return bad("settle and failover wait must be at least 0")
-	case max(t.RefreshInterval, t.Margin, t.CheckInterval, t.LockTimeout, t.Settle, t.FailoverWait) > longestTime:
-		return bad("the times of an agent must be at most %v", longestTime)
+	case max(t.RefreshInterval, t.Margin, t.CheckInterval, t.LockTimeout, t.Settle, t.FailoverWait) > timespan.Longest:
+		return bad("the times of an agent must be at most %v", timespan.Longest)
 	case t.RefreshInterval+t.Margin >= t.Lease:
 		return bad("the lease (%v) must be longer than the refresh interval (%v) plus the margin (%v)", t.Lease, t.RefreshInterval, t.Margin)
 	case tenure.NamedRole(c.Name).Validate() != nil:
@@ -81,9 +82,6 @@ func (c Config) validate() error {
 	}
 	return nil
 }
-
-// longestTime keeps a sum of several times and a moment in range.
-const longestTime = 87_600 * time.Hour
 
 // tick is the longest time between two checks of trust and of the leases of nodes.
 func (c Config) tick() time.Duration { return min(time.Second, c.Timing.Lease/10) }

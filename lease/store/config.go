@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -62,8 +63,8 @@ func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 }
 
 func (c Config) validate(dialect sqldb.Dialect) error {
-	if c.Window < time.Millisecond {
-		return fmt.Errorf("%w: the window is %v; it must be at least 1ms", tenure.ErrInvalidConfig, c.Window)
+	if c.Window < time.Millisecond || c.Window > timespan.Longest {
+		return fmt.Errorf("%w: the window is %v; it must be at least 1ms and at most %v", tenure.ErrInvalidConfig, c.Window, timespan.Longest)
 	}
 	if !validPrefix.MatchString(c.Prefix) {
 		return fmt.Errorf("%w: the prefix %q must be at most 40 lower-case letters, digits and underscores, and not begin with a digit",

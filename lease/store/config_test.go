@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ func TestNewChecksConfig(t *testing.T) {
 		"shortest window":          {lease.SQLite, Config{Window: time.Millisecond}, ""},
 		"window too short":         {lease.SQLite, Config{Window: time.Millisecond - 1}, "at least 1ms"},
 		"negative window":          {lease.SQLite, Config{Window: -time.Second}, "at least 1ms"},
+		"window too long":          {lease.SQLite, Config{Window: math.MaxInt64}, "at most 87600h"},
 		"longest prefix":           {lease.MySQL, Config{Prefix: strings.Repeat("p", 40)}, ""},
 		"prefix too long":          {lease.MySQL, Config{Prefix: strings.Repeat("p", 41)}, "at most 40"},
 		"prefix with another case": {lease.MySQL, Config{Prefix: "App_"}, "lower-case"},

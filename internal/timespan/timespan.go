@@ -1,0 +1,8 @@
+// Package timespan bounds the times that users configure.
+package timespan
+
+import "time"
+
+// Longest is the longest time in a configuration, ten years: a sum of several times
+// and a moment must not overflow, or it would be in the past.
+const Longest = 87_600 * time.Hour

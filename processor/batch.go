@@ -207,6 +207,12 @@ func (l *loop) retryDelay(failure error) (delay time.Duration, again bool) {
 		delay, _ = faultBackoff.NextDelay(attempts)
 		return delay, true
 	}
+	defer func() { // Retry is code of the user
+		if reason := recover(); reason != nil {
+			l.log.Error("the retry strategy panicked", "panic", reason)
+			delay, again = max(l.config.MaxPollInterval, minPause(failure)), true
+		}
+	}()
 	delay, again = l.config.Retry.NextDelay(attempts)
 	return max(delay, minPause(failure)), again
 }

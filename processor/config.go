@@ -79,7 +79,8 @@ type Config struct {
 	ProgressInterval time.Duration
 
 	// Retry returns how long to wait after a failed attempt; the time is stored
-	// in the database. Default: 1 s, doubling to 1 min, with a jitter of half.
+	// in the database. If it panics, that is MaxPollInterval. Default: 1 s, doubling to
+	// 1 min, with a jitter of half.
 	Retry retry.Strategy
 	// MaxAttempts is how many attempts in a row may fail, across terms, before
 	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.

@@ -190,6 +190,25 @@ func TestAttemptsCountAcrossTerms(t *testing.T) {
 	}
 }
 
+// A retry strategy that panics ends neither the program nor the processor.
+func TestPanicOfRetryStrategyIsCaught(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	var calls atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
+		Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { panic("on purpose") }),
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
+			if calls.Add(1) == 1 {
+				return errors.New("once")
+			}
+			return nil
+		},
+	})
+	w.await("the event", func() bool { return w.exists("counts") && w.show("counts").Processed == 1 })
+}
+
 // faulty is a database in which every third commit is answered by an error, in
 // turns one that has happened and one that has not.
 type faulty struct {

@@ -29,7 +29,7 @@ func (c Credentials) Renew(ctx context.Context, config *pgx.ConnConfig) error {
 		return fmt.Errorf("the connection string and its files cannot be read again%s", ParseDetail(err))
 	}
 	if c.Password != nil {
-		if current.Password, err = c.Password(ctx); err != nil {
+		if current.Password, err = callPassword(ctx, c.Password); err != nil {
 			return fmt.Errorf("no password: %w", err)
 		}
 	}

@@ -119,7 +119,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
 		config.DialFunc = d.forgetting(config.DialFunc)
-		made.conn, err = o.Connect(ctx, config)
+		made.conn, err = callConnect(ctx, config, o.Connect)
 		return made, decideAddress(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -62,8 +63,8 @@ func (c Config) validate(dialect sqldb.Dialect) error {
 	switch {
 	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
 		return invalid("KeepHistory is %v; it must be at least 1h, or negative to keep the history for ever", c.KeepHistory)
-	case c.PollInterval < time.Millisecond:
-		return invalid("the poll interval is %v; it must be at least 1ms", c.PollInterval)
+	case c.PollInterval < time.Millisecond || c.PollInterval > timespan.Longest:
+		return invalid("the poll interval is %v; it must be at least 1ms and at most %v", c.PollInterval, timespan.Longest)
 	}
 	return nil
 }

@@ -1,0 +1,41 @@
+package main
+
+// limitMutants break the limits of what programs configure and return.
+var limitMutants = []mutant{
+	{
+		name: "engine: a load that no database can store is published",
+		file: "load.go", from: "			s.last = load.published()\n", to: "			s.last = load\n",
+		promise: "7 Someone leads: a function Load does not end the heartbeats",
+		tests:   []tests{in(".", "^TestLoadIsPublishedWithinItsLimits$")},
+	},
+	{
+		name: "engine: the longest delay of a retry strategy overflows",
+		file: "acquire.go", from: "min(max(delay, 0), timespan.Longest)", to: "max(delay, 0*timespan.Longest)",
+		promise: "7 Someone leads: failed work leaves the role to other candidates",
+		tests:   []tests{in(".", "^TestLongestDelayOfRetryStrategyIsKept$/^WorkRetry$")},
+	},
+	{
+		name: "engine: a FailoverWait that overflows is accepted",
+		file: "config.go", from: "d.value > timespan.Longest {", to: "d.value/2 > 16*timespan.Longest {",
+		promise: "1 One leader: a term on another server waits",
+		tests:   []tests{in(".", "^TestConfigRejectsInvalidSettings$")},
+	},
+	{
+		name: "agent: a role is released twice in one call",
+		file: "agent/server/arbiter.go", from: "twice := named[role.Name()]; twice {", to: "twice := named[role.Name()]; twice && role.Name() == \"\" {",
+		promise: "7 Someone leads: a node ends no session of other nodes",
+		tests:   []tests{in("agent", "^TestNodeThatReleasesRoleTwiceIsRefused$")},
+	},
+	{
+		name: "postgres: a node that leaves a role to others for very long fails the attempts of all",
+		file: "postgres/terms.go", from: "min(w.yieldFor.Milliseconds(), math.MaxInt32)", to: "max(w.yieldFor.Milliseconds(), -math.MaxInt32)",
+		promise: "7 Someone leads: an attempt of one node fails for none of the others",
+		tests:   []tests{in("agent", "^TestNodeMayYieldForVeryLong$")},
+	},
+	{
+		name: "processor: a retry strategy that panics ends the program",
+		file: "processor/batch.go", from: "reason := recover(); reason != nil {\n			l.log.Error(\"the retry", to: "reason := any(nil); reason != nil {\n			l.log.Error(\"the retry",
+		promise: "7 Someone leads: code of the user ends no program",
+		tests:   []tests{in("processor", "^TestPanicOfRetryStrategyIsCaught$")},
+	},
+}

@@ -47,37 +47,38 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 		}
 	}
 	n.dropFullTargets(ctx, targets)
-	if err := n.stepDownAll(ctx, elections, targets); err != nil {
+	undrains, err := n.stepDownAll(ctx, elections, targets)
+	if err != nil {
 		return err
 	}
 	if updateErr != nil && ctx.Err() == nil && !errors.Is(updateErr, ErrSessionLost) {
 		return updateErr
 	}
-	return n.reportDrained(ctx)
+	return n.reportDrained(ctx, undrains)
 }
 
-// stepDownAll steps down from all roles and waits until they are free.
-func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
-	terms, err := n.beginStepDownAll(elections, targets)
+// stepDownAll steps down from all roles and waits until they are free. It returns
+// Node.undrains as of when it asked the terms to end.
+func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) (undrains int, failed error) {
+	terms, undrains, err := n.beginStepDownAll(elections, targets)
 	if err != nil {
-		return err
+		return undrains, err
 	}
-	var failed error
 	for _, term := range terms {
 		// Any other error means that the session was lost, and the lock with it.
 		if err := term.election.awaitRelease(ctx, term, "drain"); errors.Is(err, ErrShutdown) {
 			failed = errors.Join(failed, err)
 		}
 	}
-	return failed
+	return undrains, failed
 }
 
 // beginStepDownAll asks all terms of a draining node to end and returns them.
-func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uuid.UUID) (terms []*Term, err error) {
+func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uuid.UUID) (terms []*Term, undrains int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.description.Status != StatusDraining {
-		return nil, ErrDrainCanceled
+		return nil, 0, ErrDrainCanceled
 	}
 	by := n.description.StatusBy
 	for _, e := range elections {
@@ -90,19 +91,19 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 			terms = append(terms, e.term)
 		}
 	}
-	return terms, nil
+	return terms, n.undrains, nil
 }
 
-// reportDrained records in the registry that the node is drained. It retries
-// with every new session.
-func (n *Node) reportDrained(ctx context.Context) error {
+// reportDrained records in the registry that the node is drained, unless it was undrained
+// since: it may lead again, and drain again. It retries with every new session.
+func (n *Node) reportDrained(ctx context.Context, undrains int) error {
 	changed, stop := n.Subscribe()
 	defer stop()
 	for {
 		undrained := false
 		err := n.updateRegistry(ctx, func(d *Description) {
-			undrained = d.Status != StatusDraining
-			d.Drained = !undrained
+			undrained = d.Status != StatusDraining || n.undrainCount() != undrains
+			d.Drained = d.Drained || !undrained
 		})
 		switch {
 		case undrained:
@@ -118,6 +119,12 @@ func (n *Node) reportDrained(ctx context.Context) error {
 			return ErrClosed
 		}
 	}
+}
+
+func (n *Node) undrainCount() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.undrains
 }
 
 // updateRegistry is UpdateDescription for callers that do not need a registry.

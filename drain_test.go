@@ -366,6 +366,31 @@ func TestUndrainCancelsDrain(t *testing.T) {
 	})
 }
 
+// A drain that was canceled, and that still waits for work, does not report the next
+// drain as finished: the node leads a role again.
+func TestCanceledDrainDoesNotReportTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		lead(t, e)
+		slow, _ := lead(t, other).Guard()
+		canceled := drain(t.Context(), node)
+		undrain(t, node)
+		guard, _ := lead(t, e).Guard()
+		drained := drain(t.Context(), node)
+		slow.Done()
+		wantError(t, "the first drain", <-canceled, tenure.ErrDrainCanceled)
+		synctest.Wait()
+		want(t, "status, while it leads", db.status(), "draining")
+		guard.Done()
+		wantError(t, "the second drain", <-drained, nil)
+		want(t, "status", db.status(), "drained")
+	})
+}
+
 // A role that was lost with its session is free: the drain ends in the next
 // session.
 func TestDrainEndsInNextSession(t *testing.T) {

@@ -60,6 +60,7 @@ type Node struct {
 	subscribers     map[chan struct{}]struct{}
 
 	description        Description
+	undrains           int    // how often the node stopped draining
 	descriptionVersion uint64 // the number of the description
 	onDrain            func(context.Context, Request) error
 	offerDeciders      map[*func(role string) bool]struct{}

@@ -61,6 +61,9 @@ func (n *Node) applyDescription(next Description, version uint64) (written <-cha
 	}
 	before := n.description
 	n.description = next
+	if before.Status == StatusDraining && next.Status != StatusDraining {
+		n.undrains++
+	}
 	n.descriptionVersion++
 	n.applyRequirementsLocked()
 	s := n.session

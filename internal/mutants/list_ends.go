@@ -44,4 +44,10 @@ var endMutants = []mutant{
 		promise: "an election that stops on its own says why",
 		tests:   []tests{in(".", "^TestCampaignReturnsCauseOfTermThatEndedTooEarly$")},
 	},
+	{
+		name: "engine: a canceled drain reports the next one as finished",
+		file: "registry.go", from: "		n.undrains++\n", to: "		n.undrains += 0\n",
+		promise: "10 a drained node leads nothing",
+		tests:   []tests{in(".", "^TestCanceledDrainDoesNotReportTheNextOne$")},
+	},
 }

@@ -31,6 +31,7 @@ type vacancies struct {
 // vacancy is the state of a role without a leader.
 type vacancy struct {
 	until  time.Duration // when the last excuse ended, or will end
+	freed  time.Duration // since when the lock is free, which can be sooner; 0 while it is held
 	why    string
 	polled bool                       // no node is notified of the end of the excuse
 	busy   map[*Process]time.Duration // until when a process backs off
@@ -90,6 +91,11 @@ func (v *vacancies) checkAll() {
 		if at := v.endOfWork(role, alive); at > vacancy.until {
 			*vacancy = vacancyOf(vacancy, at, "its leader's term")
 		}
+		if w.server.locks[w.server.roleLock(tenure.NamedRole(role))] != nil {
+			vacancy.freed = 0
+		} else if vacancy.freed == 0 {
+			vacancy.freed = now
+		}
 		// How long a silent session can keep its locks is known better when guards are
 		// known.
 		until, why, polled := v.excuse(role)
@@ -117,7 +123,11 @@ func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 	}
 	poll := p.machine.member.Config.CheckInterval
 	due := vacancy.until
-	if vacancy.polled || v.doubt >= vacancy.until-v.slack() {
+	noticed := vacancy.until // when the notification that the role is vacant arrives at the latest
+	if vacancy.freed > 0 {
+		noticed = min(noticed, vacancy.freed)
+	}
+	if vacancy.polled || v.doubt >= noticed-v.slack() {
 		due += poll
 	}
 	again := max(poll, longestRetry)
@@ -241,7 +251,10 @@ func (v *vacancies) isDoubtful() bool {
 	}
 	for _, b := range w.server.backends {
 		p := b.client.process
-		if p.crashed || p.paused() || b.reporting && p.isHeldUp() || b.stuck && b.client.notifying {
+		if p.crashed || p.paused() || b.reporting && p.isHeldUp() {
+			return true
+		}
+		if b.client.notifying && (b.stuck || p.machine.slow > 0) { // it may time out
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,8 +141,10 @@ func (r rates) median() float64 {
 // BenchmarkView compares a view that copies events, in batches, with a loop that only
 // writes the same rows in the same batches by INSERT … SELECT. The handler writes the
 // events of its batch, or it receives only cursors and makes the server copy from the
-// first to the last. For comparison, a plain loop without Tenure reads the same batches,
-// one after the other, and writes them as the handler does.
+// first to the last. For comparison, two plain loops without Tenure, a fence or a cursor
+// write the same batches as the handler does: one reads each batch before it writes it,
+// the other one reads ahead on another connection, as a processor does. The latter is
+// what a machine with so many processors allows.
 //
 //	go test ./processor -run '^$' -bench View -benchtime 7x
 func BenchmarkView(b *testing.B) {
@@ -153,7 +156,7 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 	b.Helper()
 	events := benchEvents(100_000)
 	w := newBench(b, events)
-	var view, bare, client rates
+	var view, bare, client, ahead rates
 	for b.Loop() {
 		w.run("TRUNCATE filled")
 		watch := newStopwatch(events)
@@ -172,9 +175,15 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 		begun = time.Now()
 		w.copyByClient(events)
 		client.add(events, time.Since(begun))
+		w.run("TRUNCATE filled")
+		begun = time.Now()
+		w.copyAhead(events)
+		ahead.add(events, time.Since(begun))
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(client.median(), "client-events/s")
+	b.ReportMetric(ahead.median(), "ahead-events/s")
+	b.ReportMetric(ahead.median()/bare.median(), "ahead-ratio")
 	b.ReportMetric(view.median(), "view-events/s")
 	b.ReportMetric(bare.median(), "bare-events/s")
 	b.ReportMetric(view.median()/bare.median(), "ratio")
@@ -236,16 +245,7 @@ func (w *bench) copyByClient(events int) {
 	var cursor processor.Cursor
 	for copied := 0; copied < events; {
 		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, `
-				SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id
-				FROM tenure_events
-				WHERE (transaction_id, position) > ($1::text::xid8, $2)
-				ORDER BY transaction_id, position
-				LIMIT $3`, fmt.Sprint(cursor.Transaction), cursor.Position, benchBatch)
-			if err != nil {
-				return err
-			}
-			batch, err := scanEvents(rows, benchBatch)
+			batch, err := readBatch(ctx, tx, cursor)
 			if err != nil {
 				return err
 			}
@@ -256,6 +256,57 @@ func (w *bench) copyByClient(events int) {
 			w.B.Fatal(err)
 		}
 	}
+}
+
+// copyAhead reads the batches on one connection, at most two ahead, and writes them on
+// another one.
+func (w *bench) copyAhead(events int) {
+	ctx, cancel := context.WithCancel(w.B.Context())
+	batches := make(chan []processor.Event, 1)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() {
+		defer close(batches)
+		var cursor processor.Cursor
+		for read := 0; read < events; {
+			batch, err := readBatch(ctx, w.pool, cursor)
+			if err != nil {
+				w.B.Error(err)
+				return
+			}
+			read, cursor = read+len(batch), batch[len(batch)-1].Cursor
+			select {
+			case batches <- batch:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for batch := range batches {
+		if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return copyEvents(ctx, tx, batch) }); err != nil {
+			w.B.Fatal(err)
+		}
+	}
+}
+
+// querier is a transaction or a pool.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// readBatch reads the events after a cursor.
+func readBatch(ctx context.Context, from querier, after processor.Cursor) ([]processor.Event, error) {
+	rows, err := from.Query(ctx, `
+		SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id
+		FROM tenure_events
+		WHERE (transaction_id, position) > ($1::text::xid8, $2)
+		ORDER BY transaction_id, position
+		LIMIT $3`, fmt.Sprint(after.Transaction), after.Position, benchBatch)
+	if err != nil {
+		return nil, err
+	}
+	return scanEvents(rows, benchBatch)
 }
 
 // BenchmarkPublish compares a publisher that does nothing with reading the same
@@ -319,7 +370,8 @@ func scanEvents(rows pgx.Rows, most int) ([]processor.Event, error) {
 		batch = append(batch, processor.Event{})
 		e := &batch[len(batch)-1]
 		var correlation, causation *[16]byte
-		err := rows.Scan(&e.Transaction, &e.Position, &e.Type, &e.Tags, &e.Data, &e.OccurredAt, &correlation, &causation)
+		data := (*[]byte)(&e.Data) // a document is not parsed
+		err := rows.Scan(&e.Transaction, &e.Position, &e.Type, &e.Tags, data, &e.OccurredAt, &correlation, &causation)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -151,18 +152,19 @@ func TestAddRejectsInvalidSchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for reason, change := range map[string]func(*cron.Schedule){
-		"already has":            func(*cron.Schedule) {},
-		"name":                   func(s *cron.Schedule) { s.Name = "" },
-		"no job":                 func(s *cron.Schedule) { s.Job = nil },
-		"never ticks":            func(s *cron.Schedule) { s.Expression = "0 0 30 2 *" },
-		"time zone":              func(s *cron.Schedule) { s.Zone = "Mars/Olympus" },
-		"catch-up of":            func(s *cron.Schedule) { s.CatchUp = "some" },
-		"overlap":                func(s *cron.Schedule) { s.Overlap = "maybe" },
-		"policy":                 func(s *cron.Schedule) { s.Policy = "exactly_once" },
-		"catch-up limit":         func(s *cron.Schedule) { s.CatchUpLimit = -1 },
-		"jitter":                 func(s *cron.Schedule) { s.Jitter = 25 * time.Hour },
-		"timeout":                func(s *cron.Schedule) { s.Timeout = -1 },
-		"not a duration such as": func(s *cron.Schedule) { s.Expression = "@every day" },
+		"already has":                    func(*cron.Schedule) {},
+		"name":                           func(s *cron.Schedule) { s.Name = "" },
+		"no job":                         func(s *cron.Schedule) { s.Job = nil },
+		"never ticks":                    func(s *cron.Schedule) { s.Expression = "0 0 30 2 *" },
+		"time zone":                      func(s *cron.Schedule) { s.Zone = "Mars/Olympus" },
+		"catch-up of":                    func(s *cron.Schedule) { s.CatchUp = "some" },
+		"overlap":                        func(s *cron.Schedule) { s.Overlap = "maybe" },
+		"policy":                         func(s *cron.Schedule) { s.Policy = "exactly_once" },
+		"catch-up limit":                 func(s *cron.Schedule) { s.CatchUpLimit = -1 },
+		"jitter":                         func(s *cron.Schedule) { s.Jitter = 25 * time.Hour },
+		"the timeout of bad is 2562047h": func(s *cron.Schedule) { s.Timeout = math.MaxInt64 }, // its row would have a negative one
+		"timeout":                        func(s *cron.Schedule) { s.Timeout = -1 },
+		"not a duration such as":         func(s *cron.Schedule) { s.Expression = "@every day" },
 	} {
 		bad := good
 		if reason != "already has" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -143,8 +144,8 @@ func (s Schedule) check() error {
 		return invalid("the catch-up limit of %s is %d; it must be between 1 and %d", s.Name, s.CatchUpLimit, maxCatchUp)
 	case s.Jitter < 0 || s.Jitter > maxJitter:
 		return invalid("the jitter of %s is %v; it must be between 0 and %v", s.Name, s.Jitter, maxJitter)
-	case s.Timeout < 0:
-		return invalid("the timeout of %s is %v; it must be at least 0", s.Name, s.Timeout)
+	case s.Timeout < 0 || s.Timeout > timespan.Longest:
+		return invalid("the timeout of %s is %v; it must be between 0 and %v", s.Name, s.Timeout, timespan.Longest)
 	case s.Retries < 0 || s.Retries > maxRetries:
 		return invalid("the number of retries of %s is %d; it must be between 0 and %d", s.Name, s.Retries, maxRetries)
 	}

@@ -24,6 +24,7 @@ type vacancies struct {
 	roles     map[string]*vacancy
 	disturbed map[*Process]time.Duration // when something last kept a process from campaigning
 	doubt     time.Duration              // when a notification or the end of a session could last have gone unnoticed
+	unwatched time.Duration              // when no watch looked for sessions without a row
 	fenced    map[fencedRole]time.Duration
 	guards    map[guard]time.Duration // since when each has been one
 }
@@ -79,6 +80,9 @@ func (v *vacancies) checkAll() {
 	}
 	if v.isDoubtful() {
 		v.doubt = now
+	}
+	if !v.looksForStrangers() {
+		v.unwatched = now
 	}
 	v.followGuards(alive)
 	for _, role := range w.roleNames {
@@ -332,7 +336,7 @@ func (v *vacancies) silence(b *backend) time.Duration {
 	reaped := b.beatAt + lease + b.timing.Margin
 	doubtful := v.doubt >= v.world.now()-lease // the node that should end it may not see it
 	if since := v.strangerSince(b); since > 0 {
-		reaped = since + watchPeriod + max(v.longestLease(), strangerGrace)
+		reaped = max(since+watchPeriod+max(v.longestLease(), strangerGrace), v.unwatched+v.slack())
 	}
 	if doubtful {
 		reaped = min(reaped+v.longestCheck(), v.guarded(b))

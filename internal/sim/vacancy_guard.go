@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -50,4 +51,14 @@ func (v *vacancies) isGuarded(role string) bool {
 	s := v.world.server
 	l := s.locks[s.roleLock(tenure.NamedRole(role))]
 	return l == nil || v.guarded(l.holder) < math.MaxInt64
+}
+
+// looksForStrangers reports whether a watch works that looks for sessions without a row:
+// no session connection does.
+func (v *vacancies) looksForStrangers() bool {
+	return slices.ContainsFunc(v.world.server.backends, func(b *backend) bool {
+		p, m := b.client.process, b.client.process.machine
+		return !b.ended && !p.crashed && !p.paused() && !p.isHeldUp() && !m.watchClosed && !m.watchUp.isDisturbed() && !m.watchDown.isDisturbed() &&
+			b.looksForStrangers()
+	})
 }

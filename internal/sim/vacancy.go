@@ -92,7 +92,7 @@ func (v *vacancies) checkAll() {
 			*vacancy = vacancyOf(vacancy, now, "its leader's term")
 			continue
 		}
-		if at := v.endOfWork(role, alive); at > vacancy.until {
+		if at := w.led[role]; at > vacancy.until {
 			*vacancy = vacancyOf(vacancy, at, "its leader's term")
 		}
 		if w.server.locks[w.server.roleLock(tenure.NamedRole(role))] != nil {
@@ -194,21 +194,6 @@ func (v *vacancies) isLed(role string, alive []*Process) bool {
 		}
 	}
 	return false
-}
-
-// endOfWork returns when a role was released after the work of its last term, or 0 if it
-// was not: the term may have been shorter than the time between two checks.
-func (v *vacancies) endOfWork(role string, alive []*Process) time.Duration {
-	row := v.world.server.roles[role]
-	if row == nil || !row.ended || !row.clean() {
-		return 0
-	}
-	for _, p := range alive {
-		if at, worked := p.returned[role]; worked && row.acquired <= at && at <= row.endedAt {
-			return row.endedAt
-		}
-	}
-	return 0
 }
 
 // isDisturbed reports whether something keeps a process from campaigning as it

@@ -35,6 +35,7 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	p.gate.wait(rnd)
 	w.mu.Lock()
 	p.work[role] = &work{term.Number(), ctx}
+	w.recordLed(role, term.Number())
 	p.log("leads %s, term %d", role, term.Number())
 	w.mu.Unlock()
 	err := p.workLoop(ctx, term, plan, rnd)
@@ -48,9 +49,20 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	defer w.mu.Unlock()
 	delete(p.work, role)
 	p.returned[role] = w.now()
+	if ctx.Err() == nil {
+		w.recordLed(role, term.Number())
+	}
 	p.log("has stopped its work on %s, term %d", role, term.Number())
 	p.log("| work returned: %v; context: %v", err, context.Cause(ctx))
 	return err
+}
+
+// recordLed records that a role is led now, if the term is its last one and was not ended:
+// the term may be shorter than the time between two checks of vacancies.
+func (w *World) recordLed(role string, term int64) {
+	if row := w.server.roles[role]; row != nil && row.term == term && !row.ended {
+		w.led[role] = w.now()
+	}
 }
 
 // workLoop works until the term ends or is about to end, or until its time is up.

@@ -35,13 +35,14 @@ type World struct {
 	stopped   bool // no new event happens
 
 	roleNames []string
-	group     sync.WaitGroup // everything that processes do on their own
+	led       map[string]time.Duration // by role: when work in its last term last began or returned
+	group     sync.WaitGroup           // everything that processes do on their own
 }
 
 // NewWorld returns a world with a server and no machines, in which the named
 // roles are to be led.
 func NewWorld(seed uint64, network Network, roles ...string) *World {
-	w := &World{seed: seed, network: network, roleNames: roles, start: time.Now(), Transcript: newTranscript(5000)}
+	w := &World{seed: seed, network: network, roleNames: roles, led: map[string]time.Duration{}, start: time.Now(), Transcript: newTranscript(5000)}
 	w.checker = newChecker(w)
 	w.server = newServer(w)
 	return w

@@ -29,6 +29,7 @@ type server struct {
 	open      []*transaction
 	cursors   map[string]int64 // by role: the next event of its log
 	last      int64            // incarnation drawn from the sequence
+	lostAt    time.Duration    // when a notification was last lost
 	defects   Defects
 	installed uuid.UUID
 	dropped   bool     // the schema was dropped
@@ -138,6 +139,7 @@ func (s *server) notifyAllBut(but *backend, noticed func(*session)) {
 		}
 		if s.rnd.chance(s.world.network.Loss) {
 			s.world.log("server", "notification of %s lost", b.client.process)
+			s.lostAt = s.world.now()
 			continue
 		}
 		b.down.send(func() { noticed(b.client) })

@@ -81,6 +81,7 @@ func (v *vacancies) checkAll() {
 	if v.isDoubtful() {
 		v.doubt = now
 	}
+	v.doubt = max(v.doubt, w.server.lostAt) // notifications may be lost for a shorter time than between two checks
 	if !v.looksForStrangers() {
 		v.unwatched = now
 	}

@@ -55,15 +55,15 @@ type Config struct {
 	// Password returns the password of each new connection, for example a token
 	// that expires, and replaces that of the connection string. It must return
 	// within a few seconds: a node opens two connections within 10 s. It is
-	// called from several goroutines. Without it, a password comes from the
-	// connection string, PGPASSWORD, the service file or the password file, which
-	// are read again for each connection.
+	// called from several goroutines; a panic is an error of that connection.
+	// Without it, a password comes from the connection string, PGPASSWORD, the
+	// service file or the password file, which are read again for each connection.
 	Password func(ctx context.Context) (string, error)
 
 	// Connect makes the connections instead of pgx.ConnectConfig, for example
 	// to log in as a service does. It must use the configuration it is given:
 	// changes to anything but credentials and address may break the protocol.
-	// It is called from several goroutines.
+	// It is called from several goroutines; a panic is an error of that connection.
 	Connect func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error)
 }
 

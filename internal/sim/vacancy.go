@@ -32,7 +32,7 @@ type vacancies struct {
 // vacancy is the state of a role without a leader.
 type vacancy struct {
 	until  time.Duration // when the last excuse ended, or will end
-	freed  time.Duration // since when the lock is free, which can be sooner; 0 while it is held
+	freed  time.Duration // when a check first found the lock free, possibly before until; 0 while it is held
 	why    string
 	polled bool                       // no node is notified of the end of the excuse
 	busy   map[*Process]time.Duration // until when a process backs off

@@ -53,8 +53,8 @@ func (v *vacancies) isGuarded(role string) bool {
 	return l == nil || v.guarded(l.holder) < math.MaxInt64
 }
 
-// looksForStrangers reports whether a watch works that looks for sessions without a row:
-// no session connection does.
+// looksForStrangers reports whether a watch works that looks for sessions without a row.
+// Session connections do not look for them.
 func (v *vacancies) looksForStrangers() bool {
 	return slices.ContainsFunc(v.world.server.backends, func(b *backend) bool {
 		p, m := b.client.process, b.client.process.machine

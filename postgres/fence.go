@@ -84,7 +84,7 @@ func (b *Backend) fenceQuery(marks []termRef) (string, []any) {
 		args = append(args, m.role, m.term, m.node.String())
 	}
 	return b.names.sql(`
-SELECT t.role
+SELECT held.role, held.term
 FROM {terms} t
 JOIN (VALUES ` + strings.Join(values, ", ") + `) AS held(role, term, node_id)
     ON t.role = held.role AND t.term = held.term AND t.node_id = held.node_id
@@ -99,7 +99,10 @@ func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []termRef) error {
 	}
 	query, args := b.fenceQuery(marks)
 	rows, _ := tx.Query(ctx, query, args...) // its error is that of the rows
-	valid, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	valid, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v validTerm, err error) {
+		err = row.Scan(&v.role, &v.term)
+		return v, err
+	})
 	return b.counters.refused(verdict(marks, valid, err))
 }
 
@@ -108,7 +111,7 @@ func (b *Backend) fenceSQL(ctx context.Context, tx *sql.Tx, marks []termRef) err
 	return b.counters.refused(verdict(marks, valid, err))
 }
 
-func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef) (valid []string, err error) {
+func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef) (valid []validTerm, err error) {
 	query, args := b.fenceQuery(marks)
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -116,22 +119,29 @@ func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var role string
-		if err := rows.Scan(&role); err != nil {
+		var v validTerm
+		if err := rows.Scan(&v.role, &v.term); err != nil {
 			return nil, err
 		}
-		valid = append(valid, role)
+		valid = append(valid, v)
 	}
 	return valid, rows.Err()
 }
 
-// verdict compares the valid terms with those of the transaction.
-func verdict(marks []termRef, valid []string, err error) error {
+// validTerm is a term of the transaction whose row is locked.
+type validTerm struct {
+	role string
+	term int64
+}
+
+// verdict compares the valid terms with those of the transaction, of which several may
+// be of one role.
+func verdict(marks []termRef, valid []validTerm, err error) error {
 	if err != nil {
 		return fenceError(marks, err)
 	}
 	for _, m := range marks {
-		if !slices.Contains(valid, m.role) {
+		if !slices.Contains(valid, validTerm{m.role, m.term}) {
 			return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, m.term, m.role)
 		}
 	}

@@ -45,6 +45,54 @@ func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	}
 }
 
+// A term that has ended is refused also if the transaction is fenced with the current term
+// of the same role too.
+func TestFenceRejectsEndedTermBesideCurrentOne(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	db, err := sql.Open("pgx", b.connect.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ended := termOfNode(ctx, t, b)
+	if err := ended.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	current := termOfNode(ctx, t, b)
+	defer current.Resign(ctx)
+	fence := func(terms ...*tenure.Term) error {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(ctx)
+		return Fence(ctx, tx, terms...)
+	}
+	fenceSQL := func(terms ...*tenure.Term) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		return FenceSQL(ctx, tx, terms...)
+	}
+	for name, fence := range map[string]func(...*tenure.Term) error{"Fence": fence, "FenceSQL": fenceSQL} {
+		if err := fence(current, current); err != nil {
+			t.Errorf("%s with the current term twice: %v", name, err)
+		}
+		for _, terms := range [][]*tenure.Term{{ended, current}, {current, ended}} {
+			if err := fence(terms...); !errors.Is(err, tenure.ErrFenced) {
+				t.Errorf("Invariant 3: %s with terms %d and %d, of which %d has ended: %v; want it fenced",
+					name, terms[0].Number(), terms[1].Number(), ended.Number(), err)
+			}
+		}
+	}
+}
+
 // The fence reads the terms of its installation, whatever schema the program
 // searches first.
 func TestFenceReadsItsOwnSchema(t *testing.T) {

@@ -108,14 +108,31 @@ FROM closing c
 WHERE t.role = c.role`
 
 	// Removes nodes that died long ago with their requests, and requests that earlier
-	// sessions of this node did not handle.
+	// sessions of this node did not handle. It waits for no other transaction: a session
+	// could not open, and end that transaction, before that. A node that left a term open
+	// stays while the row of its role is locked.
 	sweepNodes = `
-WITH gone AS (
-    DELETE FROM {nodes}
+WITH old AS MATERIALIZED (
+    SELECT id
+    FROM {nodes}
     WHERE status = 'dead'
         AND last_heartbeat < clock_timestamp() - interval '1 day'
         AND pg_try_advisory_xact_lock_shared($1::int, incarnation)
-    RETURNING *
+    FOR UPDATE SKIP LOCKED
+), unfinished AS MATERIALIZED (
+    SELECT t.role, t.node_id FROM {terms} t JOIN old ON old.id = t.node_id WHERE t.ended_at IS NULL
+), unlocked AS MATERIALIZED (
+    SELECT t.role FROM {terms} t WHERE t.role IN (SELECT u.role FROM unfinished u) FOR NO KEY UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {nodes} n
+    USING old
+    WHERE n.id = old.id
+        AND NOT EXISTS (
+            SELECT
+            FROM unfinished u
+            WHERE u.node_id = n.id AND u.role NOT IN (SELECT role FROM unlocked)
+        )
+    RETURNING n.*
 )` + closeTermsOfGone + `
 DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`

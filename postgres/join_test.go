@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -127,5 +128,46 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 	}
 	if won != 1 {
 		t.Errorf("%d of %d nodes have the name, want one", won, rivals)
+	}
+}
+
+// A transaction that holds the row of a role keeps no node from joining, also if the last
+// leader of the role died so long ago that a join removes it.
+func TestLockedRowOfLongDeadLeaderDelaysNoJoin(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	dead := open(t, b)
+	dead.take("scheduler")
+	dead.Abort()
+	eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", dead.space, dead.incarnation)
+	exec(t, b, `
+		UPDATE {nodes}
+		SET status = 'dead', last_heartbeat = last_heartbeat - interval '2 days', died_at = clock_timestamp() - interval '2 days'
+		WHERE id = $1`, dead.id)
+
+	holder := pgtest.Conn(t, b.connect.ConnString())
+	if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := tryOpen(t, b)
+	if err != nil {
+		t.Fatalf("while a transaction holds the row: %v", err)
+	}
+	if n := row[int](t, b, "SELECT count(*) FROM {nodes} WHERE id = $1", dead.id); n != 1 {
+		t.Errorf("the registry has %d rows of the dead leader, whose term cannot be closed yet; want 1", n)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, b)
+	if n := row[int](t, b, "SELECT count(*) FROM {nodes} WHERE id = $1", dead.id); n != 0 {
+		t.Errorf("the registry has %d rows of the dead leader after the transaction; want none", n)
+	}
+	if reason := row[string](t, b, "SELECT coalesce(end_reason, 'open') FROM {terms} WHERE role = 'scheduler'"); reason != string(history.EndCrashed) && reason != string(history.EndLeaseExpired) {
+		t.Errorf("the term of the dead leader: %s; want it closed", reason)
 	}
 }

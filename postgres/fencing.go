@@ -169,8 +169,18 @@ func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 	return f.endAll(ctx, conn, roles, found)
 }
 
+// connect opens a connection to the server of the session: on another server, the same
+// rows are held by transactions of the term that is valid there.
 func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
-	return f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
+	conn, err := f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.session.checkServer(ctx, conn); err != nil {
+		discard(conn)
+		return nil, err
+	}
+	return conn, nil
 }
 
 // culprits are the transactions and backends that hold rows.

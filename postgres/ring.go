@@ -289,15 +289,8 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 
 func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 	s := w.session
-	found := server{version: s.server.version}
-	if err := conn.QueryRow(ctx, readStart).Scan(&found.start); err != nil {
+	if err := s.checkServer(ctx, conn); err != nil {
 		return err
-	}
-	if err := identify(ctx, conn, &found); err != nil {
-		return err
-	}
-	if !found.same(s.server) {
-		return fmt.Errorf("the watch connection reached another server than the session")
 	}
 	if err := s.backend.names.prepare(ctx, conn, watchStatements); err != nil {
 		return err

@@ -53,6 +53,22 @@ func (s server) same(other server) bool {
 	return s.system == other.system && s.start.Equal(other.start)
 }
 
+// checkServer returns an error if another connection reached another server than the
+// session: after a failover, the session may still be connected to the old primary.
+func (s *session) checkServer(ctx context.Context, conn *pgx.Conn) error {
+	var found server
+	if err := conn.QueryRow(ctx, readStart).Scan(&found.start); err != nil {
+		return err
+	}
+	if err := identify(ctx, conn, &found); err != nil {
+		return err
+	}
+	if !found.same(s.server) {
+		return fmt.Errorf("%w: the connection reached another server than the session", tenure.ErrConnection)
+	}
+	return nil
+}
+
 // The probe acquires a lock with a random key. The watch connection must not be
 // able to acquire it too.
 const probeServer = `

@@ -44,8 +44,7 @@ FROM (
     ) n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
     WHERE t.term > 0 AND ($1 = '' OR t.role = $1)
 ) terms
-WHERE ($2::uuid IS NULL OR node_id = $2)
-    AND ($7 = '' OR node_name = $7 OR length($7) >= 4 AND starts_with(node_id::text, lower($7)))
+WHERE ($7 = '' OR node_id = $2::uuid OR node_name = $7 OR length($7) >= 4 AND starts_with(node_id::text, lower($7)))
     AND ($3::timestamptz IS NULL OR ended_at IS NULL OR ended_at >= $3 OR retired_at >= $3)
     AND ($4::timestamptz IS NULL OR acquired_at <= $4)
 ORDER BY acquired_at DESC, role COLLATE "C", term DESC
@@ -54,8 +53,7 @@ LIMIT $5`
 const readNodeHistory = `
 SELECT at, node_id, node_name, incarnation, status, previous, changed_by
 FROM {node_history}
-WHERE ($1::uuid IS NULL OR node_id = $1)
-    AND ($5 = '' OR node_name = $5 OR length($5) >= 4 AND starts_with(node_id::text, lower($5)))
+WHERE ($5 = '' OR node_id = $1::uuid OR node_name = $5 OR length($5) >= 4 AND starts_with(node_id::text, lower($5)))
     AND ($2::timestamptz IS NULL OR at >= $2)
     AND ($3::timestamptz IS NULL OR at <= $3)
 ORDER BY at DESC, id DESC
@@ -63,7 +61,6 @@ LIMIT $4`
 
 // History returns terms, those that began last first.
 func (b *Backend) History(ctx context.Context, query history.Query) ([]history.Term, error) {
-	node, matching := nodesOf(query)
 	return readRecords(ctx, b, "read the history of terms", readHistory, func(row pgx.CollectableRow) (history.Term, error) {
 		var (
 			r              history.Term
@@ -79,7 +76,7 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 		}
 		r.PrecedingVacancy, r.PrecedingSilence = orUnknown(vacant), orUnknown(silent)
 		return r, err
-	}, query.Role, node, orNull(query.Since), orNull(query.Until), query.Rows(), query.Latest, matching)
+	}, query.Role, nodeID(query), orNull(query.Since), orNull(query.Until), query.Rows(), query.Latest, query.Node)
 }
 
 // orUnknown returns a duration in milliseconds, or -1 for a null.
@@ -92,20 +89,19 @@ func orUnknown(ms *float64) time.Duration {
 
 // NodeHistory returns the changes of the nodes' statuses, the latest first.
 func (b *Backend) NodeHistory(ctx context.Context, query history.Query) ([]history.NodeChange, error) {
-	node, matching := nodesOf(query)
 	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (history.NodeChange, error) {
 		var r history.NodeChange
 		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By)
 		return r, err
-	}, node, orNull(query.Since), orNull(query.Until), query.Rows(), matching)
+	}, nodeID(query), orNull(query.Since), orNull(query.Until), query.Rows(), query.Node)
 }
 
-// nodesOf returns the id that a query selects, or else the name or beginning of an id.
-func nodesOf(query history.Query) (id *uuid.UUID, matching string) {
+// nodeID returns the id that a query selects, if its Node is one. That can also be a name.
+func nodeID(query history.Query) *uuid.UUID {
 	if id, ok := query.NodeID(); ok {
-		return &id, ""
+		return &id
 	}
-	return nil, query.Node
+	return nil
 }
 
 func readRecords[R any](ctx context.Context, b *Backend, doing, sql string, scan pgx.RowToFunc[R], args ...any) ([]R, error) {

@@ -254,6 +254,26 @@ func TestNodeHistoryFollowsRegistry(t *testing.T) {
 	}
 }
 
+// A node's name can have the form of an id, such as that of a machine.
+func TestHistoryFindsNamesThatLookLikeIDs(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	for _, name := range []string{"d41d8cd98f00b204e9800998ecf8427e", "7d444840-9dc0-11d1-b245-5ffdce74fad2"} {
+		p := open(t, b, func(o *peerOptions) { o.name = name })
+		term := p.take(name).Term
+		for _, node := range []string{name, p.id.String(), strings.ReplaceAll(p.id.String(), "-", "")} {
+			terms, err := b.History(t.Context(), history.Query{Node: node})
+			if err != nil || len(terms) != 1 || terms[0].Term != term {
+				t.Errorf("terms of the node %s, named %s, by %s: %+v, %v; want term %d", p.id, name, node, terms, err, term)
+			}
+			changes, err := b.NodeHistory(t.Context(), history.Query{Node: node})
+			if err != nil || len(changes) != 1 || changes[0].Node != p.id {
+				t.Errorf("changes of the node %s, named %s, by %s: %+v, %v; want one", p.id, name, node, changes, err)
+			}
+		}
+	}
+}
+
 // A query for the last minute does not make the server read years.
 func TestHistoryOfAMinuteReadsFewRows(t *testing.T) {
 	t.Parallel()

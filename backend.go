@@ -132,7 +132,8 @@ type Session interface {
 	// Requests takes the requests for this node and for the roles that this
 	// session leads. The engine calls it after a Wait that returned true, and after a
 	// heartbeat that reported requests. If Wait returned for something else than a
-	// request, Requests may return none without asking the database.
+	// request, Requests may return none without asking the database. What it returns
+	// together with an error counts as taken.
 	Requests() ([]Request, error)
 
 	// Wait blocks until a role may be vacant or a request may wait (true), ctx

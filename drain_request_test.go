@@ -145,3 +145,37 @@ func TestRequestWithoutChangeRewritesRegistry(t *testing.T) {
 		want(t, "written", len(db.written), 1)
 	})
 }
+
+// A request for the node that the session has taken is not lost with the session: neither
+// if the call that took it reports the loss, nor if the check of another request does.
+func TestRequestForNodeOutlivesSession(t *testing.T) {
+	for name, lose := range map[string]func(*conn) error{
+		"in the call that takes it":       func(*conn) error { return errGone },
+		"in the check of another request": func(c *conn) error { c.kill(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newRegistry()
+				node := open(t, db)
+				defer closeNode(t, node)
+				slots := slotElections(t, node, 1, 1)
+				startAll(t, slots)
+				want(t, "leads", led(slots), "s/1 ")
+				first := db.last()
+				first.set(func(c *conn) { c.onTaken = func() error { return lose(first) } })
+				db.mu.Lock()
+				db.requests = []tenure.Request{ // one call takes both
+					{Kind: tenure.RequestHandOver, Role: "s/1", Target: uuid.New()},
+					{Kind: tenure.RequestDrain, Node: node.ID(), By: "ann"},
+				}
+				db.notifyLocked()
+				db.mu.Unlock()
+				time.Sleep(time.Minute)
+				want(t, "sessions", db.last().number, int64(2))
+				want(t, "status", db.status(), "drained")
+				want(t, "requester", node.Description().StatusBy, "ann")
+				want(t, "leads", led(slots), "")
+			})
+		})
+	}
+}

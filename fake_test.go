@@ -60,6 +60,7 @@ type conn struct {
 	onHeartbeat func() error
 	onRelease   func() error
 	onRequests  func() error
+	onTaken     func() error                            // after requests were taken: they are returned with its error
 	onWait      func()                                  // once
 	onAcquire   func(tenure.Role) *tenure.AcquireResult // nil: the usual result
 	failAcquire error                                   // what a whole call of TryAcquire returns after its hooks
@@ -330,9 +331,15 @@ func (c *conn) Requests() ([]tenure.Request, error) {
 		}
 	}
 	c.db.mu.Lock()
-	defer c.db.mu.Unlock()
 	mine := c.db.requests
 	c.db.requests = nil
+	c.db.mu.Unlock()
+	c.mu.Lock()
+	hook = c.onTaken
+	c.mu.Unlock()
+	if hook != nil && len(mine) > 0 {
+		return mine, hook()
+	}
 	return mine, nil
 }
 

@@ -1,7 +1,6 @@
 package tenure
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,27 +33,26 @@ type Request struct {
 }
 
 // handleRequests reads the requests for this node and its roles, and starts to
-// handle them.
+// handle them. Those for the node outlive the session.
 func (s *session) handleRequests() error {
 	n := s.node
 	n.mu.Lock()
 	s.requestsPending = false
 	n.mu.Unlock()
 	requests, err := s.conn.Requests()
-	if errors.Is(err, ErrSessionLost) {
-		return err
-	}
-	if err != nil {
+	lost := onlySessionLoss(s.endTrust(err))
+	if err != nil && lost == nil {
 		n.log.Warn("reading requests failed", "error", err)
-		return nil
 	}
+	// What was taken is taken, also if the session is lost: no other call returns it.
 	accepted := requests[:0]
 	for _, r := range requests {
-		if err := s.endTrust(s.validateRequest(r)); errors.Is(err, ErrSessionLost) {
-			return err
-		} else if err != nil {
-			n.log.Warn("refusing a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target, "error", err)
-			continue
+		if lost == nil {
+			refused := s.endTrust(s.validateRequest(r))
+			if lost = onlySessionLoss(refused); lost == nil && refused != nil {
+				n.log.Warn("refusing a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target, "error", refused)
+				continue
+			}
 		}
 		accepted = append(accepted, r)
 	}
@@ -66,15 +64,15 @@ func (s *session) handleRequests() error {
 			continue
 		}
 		e := n.elections[r.Role]
-		if s.ended || e == nil {
-			continue
+		if s.ended || lost != nil || e == nil {
+			continue // the term that the request is about is over
 		}
 		n.log.Info("received a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
 		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && n.validateTarget(r.Target) == nil {
 			e.beginStepDownLocked(r.termEnd())
 		}
 	}
-	return nil
+	return lost
 }
 
 // termEnd returns how the term that the request is about ends.

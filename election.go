@@ -341,6 +341,9 @@ func (e *Election) offer(ctx context.Context, target uuid.UUID) error {
 	if e.current.Load() == nil {
 		return nil // stepDown returns ErrNotLeader
 	}
+	if err := e.validateRoom(ctx, target); err != nil {
+		return err // the target would decline without this reason
+	}
 	err := n.backend.Request(ctx, Request{Kind: RequestHandOver, Offer: true, Role: e.role.Name(), Target: target, By: n.cfg.Name})
 	if errors.Is(err, ErrNoLeader) {
 		return nil // stepDown finds out whether this node still leads

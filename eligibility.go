@@ -110,7 +110,7 @@ func (n *Node) callOnOffer(accept func(role string) bool, role string) (accepted
 
 // acceptsOfferLocked reports whether the election leads the role or would try it soon.
 func (e *Election) acceptsOfferLocked() bool {
-	if !e.mayCampaignLocked() {
+	if !e.mayCampaignLocked() || e.withoutRoomLocked() != nil {
 		return false
 	}
 	switch e.State() {

@@ -364,3 +364,58 @@ func TestGroupIsValidated(t *testing.T) {
 		wantError(t, "Election after the refusals", err, nil)
 	})
 }
+
+// A role is not handed over to a node whose room another role keeps, which it does not
+// lead: because the work of that role failed, or has not returned after a loss.
+func TestGroupRefusesHandOverWhileRoomIsKept(t *testing.T) {
+	for name, keep := range map[string]func(*testing.T, *database, *tenure.Election) (end func()){
+		"by failed work": func(t *testing.T, _ *database, e *tenure.Election) func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			returned := make(chan error)
+			go func() {
+				returned <- e.Run(ctx, func(context.Context, *tenure.Term) error { return errors.New("broken") })
+			}()
+			return func() {
+				cancel()
+				wantError(t, "Run", <-returned, nil)
+			}
+		},
+		"by running work": func(t *testing.T, db *database, e *tenure.Election) func() {
+			wantError(t, "Start", e.Start(context.Background()), nil)
+			synctest.Wait()
+			guard, err := e.Guard()
+			wantError(t, "Guard", err, nil)
+			db.last().kill()
+			return guard.Done
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				leader := open(t, db)
+				defer closeNode(t, leader)
+				led := slotElections(t, leader, 2, 1)[1]
+				term := lead(t, led)
+				target := open(t, db)
+				defer closeNode(t, target)
+				slots := slotElections(t, target, 2, 1, func(c *tenure.ElectionConfig) { c.WorkRetry = retry.FixedInterval{Interval: time.Hour} })
+				end := keep(t, db, slots[0])
+				wantError(t, "Start", slots[1].Start(context.Background()), nil)
+				time.Sleep(time.Minute)
+				want(t, "the target leads", slots[0].IsLeader() || slots[1].IsLeader(), false)
+
+				wantError(t, "HandOver", led.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
+				time.Sleep(time.Second)
+				want(t, "the leader keeps its term", term.Valid() && led.Term() == term, true)
+				end()
+				time.Sleep(time.Minute)
+				began := time.Now()
+				_ = slots[0].Shutdown(t.Context())
+				wantError(t, "HandOver to a node with room", led.HandOver(t.Context(), target.ID()), nil)
+				synctest.Wait()
+				want(t, "the target leads", slots[1].IsLeader(), true)
+				want(t, "vacant for", time.Since(began), time.Duration(0))
+			})
+		})
+	}
+}

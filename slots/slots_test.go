@@ -144,8 +144,8 @@ func TestNodesHoldOneSlotEach(t *testing.T) {
 		}
 		b.want("after a hand-over to a", "a d e")
 		handOver.Role, handOver.Target = b.slotOf(nodes[0]), nodes[3].ID()
-		if err := db.Request(t.Context(), handOver); err != nil {
-			t.Fatal(err)
+		if err := db.Request(t.Context(), handOver); !errors.Is(err, tenure.ErrNotActive) {
+			t.Fatalf("got %v, want %v", err, tenure.ErrNotActive)
 		}
 		time.Sleep(time.Second)
 		b.want("after a request to hand over to a node without room", "a d e")

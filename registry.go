@@ -239,10 +239,12 @@ func (s *session) runCall() error {
 		return nil
 	}
 	c := s.calls[0]
-	s.calls = s.calls[1:]
+	s.calls, s.callers = s.calls[1:], []chan error{c.result}
 	n.mu.Unlock()
-	err := c.run(s.registry)
-	c.result <- err
+	err := s.endTrust(c.run(s.registry))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.answerLocked(err)
 	return onlySessionLoss(err)
 }
 
@@ -251,8 +253,7 @@ func (s *session) writeDescription() error {
 	n := s.node
 	n.mu.Lock()
 	description, version := n.description.clone(), n.descriptionVersion
-	waiters := s.descriptionWaiters
-	s.descriptionWaiters = nil
+	s.callers, s.descriptionWaiters = s.descriptionWaiters, nil
 	n.mu.Unlock()
 	err := s.endTrust(s.registry.WriteDescription(description))
 	n.mu.Lock()
@@ -266,14 +267,24 @@ func (s *session) writeDescription() error {
 			s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 		}
 	}
-	for _, written := range waiters { // last: the callers must find the version recorded
-		written <- err
-	}
+	s.answerLocked(err) // last: the callers must find the version recorded
 	return onlySessionLoss(err)
 }
 
-// failCallsLocked returns err to every caller that waits for the session.
+// answerLocked returns the result of the statement that ran to those who wait for it,
+// unless the session has ended since: then they have its cause.
+func (s *session) answerLocked(err error) {
+	for _, done := range s.callers {
+		done <- err
+	}
+	s.callers = nil
+}
+
+// failCallsLocked returns err to every caller that waits for the session, also for a
+// statement that still runs: the connection stays open until the work has returned, and
+// the work may be what waits.
 func (s *session) failCallsLocked(err error) {
+	s.answerLocked(err)
 	for _, done := range s.heartbeatWaiters {
 		done <- err
 	}

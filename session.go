@@ -39,6 +39,7 @@ type session struct {
 	descriptionVersion uint64 // of the description in the registry
 	describeAt         time.Duration
 	descriptionWaiters []chan error // of callers that wait for the next write of the description
+	callers            []chan error // of callers that wait for the statement that runs now
 	leaving            bool
 	wakePending        bool
 	interrupt          context.CancelFunc // interrupts the current Wait
@@ -221,15 +222,11 @@ func (s *session) heartbeat() error {
 	}
 	load := n.lastLoad()
 	n.mu.Lock()
-	refreshers := s.heartbeatWaiters
-	s.heartbeatWaiters, s.beatSoon = nil, false
+	s.callers, s.heartbeatWaiters, s.beatSoon = s.heartbeatWaiters, nil, false
 	n.mu.Unlock()
 
 	sent := n.clock.Now()
 	pending, err := s.conn.Heartbeat(load)
-	for _, done := range refreshers {
-		done <- err
-	}
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}
@@ -238,6 +235,7 @@ func (s *session) heartbeat() error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer s.answerLocked(err)
 	if err != nil {
 		n.counters.heartbeatFailures++
 		s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10

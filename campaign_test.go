@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,4 +218,76 @@ func TestStartAfterNotificationRetriesQuickly(t *testing.T) {
 			t.Errorf("a lock freed %v after the start was taken after %v", 40*time.Millisecond, took)
 		}
 	})
+}
+
+// What somebody else has started does not stop when an attempt of TryAcquire fails.
+func TestFailedTryAcquireStopsOnlyWhatItStarted(t *testing.T) {
+	t.Run("Start during the attempt", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			db.seize("r")
+			node := open(t, db)
+			defer closeNode(t, node)
+			answer := make(chan struct{})
+			db.last().set(func(c *conn) { c.onAcquire = func(tenure.Role) *tenure.AcquireResult { <-answer; return nil } })
+			e, _ := elect(t, node, tenure.ElectionConfig{})
+			tried := make(chan error)
+			go func() {
+				_, err := e.TryAcquire(t.Context())
+				tried <- err
+			}()
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			wantError(t, "Start", e.Start(ctx), nil)
+			close(answer)
+			wantError(t, "TryAcquire", <-tried, tenure.ErrHeld)
+			synctest.Wait()
+			want(t, "state", e.State(), tenure.Follower)
+			db.free("r")
+			synctest.Wait()
+			want(t, "leads", e.IsLeader(), true)
+			cancel()
+			synctest.Wait()
+			want(t, "state after the end of the context of Start", e.State(), tenure.Stopped)
+		})
+	})
+	t.Run("Run after Shutdown", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			db.seize("r")
+			node := open(t, db)
+			defer closeNode(t, node)
+			e, _ := elect(t, node, tenure.ElectionConfig{})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			again := &slowContext{Context: t.Context(), pause: func() { // while TryAcquire begins to wait
+				wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
+				go func() {
+					ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+				}()
+				time.Sleep(time.Minute)
+			}}
+			_, err := e.TryAcquire(again)
+			wantError(t, "TryAcquire", err, tenure.ErrHeld)
+			synctest.Wait()
+			want(t, "state of the run of somebody else", e.State(), tenure.Follower)
+			db.free("r")
+			synctest.Wait()
+			want(t, "leads", e.IsLeader(), true)
+			cancel()
+			wantError(t, "Run", <-ended, nil)
+		})
+	})
+}
+
+// slowContext is a context whose method Done takes long when it is called first.
+type slowContext struct {
+	context.Context
+	once  sync.Once
+	pause func()
+}
+
+func (c *slowContext) Done() <-chan struct{} {
+	c.once.Do(c.pause)
+	return c.Context.Done()
 }

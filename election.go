@@ -30,6 +30,7 @@ type Election struct {
 
 	// Guarded by Node.mu.
 	mode           mode
+	trying         bool            // TryAcquire started it, and stops it if the attempt fails
 	steppingDown   bool            // the release in progress is a step-down
 	stopping       bool            // stop when the release is done
 	runNumber      uint64          // counts the starts
@@ -58,6 +59,7 @@ const (
 	modeStart
 	modeRun
 	modeCampaign
+	modeTry // modeStart, for TryAcquire
 )
 
 // Role returns the role.
@@ -148,8 +150,12 @@ func (e *Election) startWhenStopped(ctx context.Context, by mode, detach func() 
 			refused = ErrClosed
 			return true
 		case e.mode != modeNone && !e.stopping && e.State() != Stopped:
-			if e.mode != modeStart || by != modeStart {
+			switch {
+			case e.mode != modeStart || by != modeStart && by != modeTry:
 				refused = ErrAlreadyStarted
+			case e.trying && by == modeStart: // the run is the caller's from now on
+				e.trying, e.valuesContext, e.detachContext = false, context.WithoutCancel(ctx), detach
+				*run = electionRun{number: e.runNumber}
 			}
 			return true
 		case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
@@ -164,6 +170,9 @@ func (e *Election) startWhenStopped(ctx context.Context, by mode, detach func() 
 
 // startLocked starts the election. It uses only the values of ctx.
 func (e *Election) startLocked(ctx context.Context, by mode, detach func() bool) {
+	if e.trying = by == modeTry; e.trying {
+		by = modeStart
+	}
 	e.mode, e.valuesContext, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
 	e.runNumber++
 	e.terms = nil
@@ -247,25 +256,43 @@ func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 // TryAcquire makes one attempt to become leader now and returns the term. It
 // returns an error that matches ErrHeld if another node leads. It starts a
 // stopped election, as Start does with only the values of ctx, and stops it
-// again if the attempt fails.
+// again if the attempt fails, unless Start was called meanwhile.
 func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
-	started := e.State() == Stopped
-	failures := e.attempt.totalFailures // before Start, whose attempt is the one that counts
+	stopped := e.State() == Stopped
+	failures := e.attempt.totalFailures // before the start, whose attempt is the one that counts
 	n.mu.Unlock()
-	if started {
-		if err := e.Start(context.WithoutCancel(ctx)); err != nil {
+	var run electionRun
+	if stopped {
+		var err error
+		if run, err = e.start(context.WithoutCancel(ctx), modeTry); err != nil {
 			return nil, err
 		}
 	}
 	term, err := e.tryOnce(ctx, failures)
-	if err != nil && started {
+	if e.endTry(run, err != nil) {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.StopTimeout)
 		defer cancel()
-		err = errors.Join(err, e.Shutdown(stop))
+		err = errors.Join(err, e.awaitFinished(stop, run.number))
 	}
 	return term, err
+}
+
+// endTry ends what TryAcquire began: from now on the run is like one of Start, or it
+// stops if the attempt has failed. It reports whether it stops the run. A run that
+// somebody else has started stays as it is.
+func (e *Election) endTry(run electionRun, failed bool) (stops bool) {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	if e.runNumber != run.number || !e.trying {
+		return false
+	}
+	e.trying = false
+	if failed {
+		e.requestStopLocked(endreason.Shutdown, ErrStopping)
+	}
+	return failed
 }
 
 // tryOnce waits for a term, or for an attempt that fails after so many failures.

@@ -170,6 +170,7 @@ func (h *host) acquire(jobs []*job) error {
 	var attempts []attempt
 	first := map[string]int{}              // the attempt of each role
 	followers := map[*wire.Result]string{} // results of other nodes that want the same roles
+	refused := map[*client]struct{}{}      // nodes whose calls fail with that of the session
 	h.mu.Lock()
 	now := wire.Now()
 	for i, j := range jobs {
@@ -212,7 +213,15 @@ func (h *host) acquire(jobs []*job) error {
 			*place = wire.Result{Outcome: tenure.OutcomeHeld, RetryIn: retryOf(*place)}
 		}
 	}
+	if err != nil { // of the call, not of its roles: those that were pending still are, and the nodes must know
+		for _, a := range attempts {
+			refused[a.client] = struct{}{}
+		}
+	}
 	for i, j := range jobs {
+		if _, ok := refused[j.client]; ok {
+			answers[i] = wire.Answer{Err: wire.NewError(err)}
+		}
 		j.reply(answers[i])
 	}
 	return nil
@@ -309,7 +318,7 @@ func (h *host) try(attempts []attempt) error {
 		}
 		h.applyLocked(a, results[i])
 	}
-	return nil
+	return err
 }
 
 // applyLocked records the result of one attempt.

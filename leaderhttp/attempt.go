@@ -21,8 +21,11 @@ type attempt struct {
 	address string
 	waits   *wait           // ends when the request is sent
 	over    context.Context // ends with the term
+	body    *keptBody       // nil without a body
 	sent    atomic.Bool     // a part of the request may have been sent
 	unsent  error           // why nothing was sent
+
+	answered atomic.Bool // the leader's answer has begun
 }
 
 type attemptKey struct{}
@@ -32,7 +35,7 @@ func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*
 // attempt forwards a request. It returns an error if nothing of the request was
 // sent; otherwise the client has its answer.
 func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody, waits *wait, leadership *leaderwatch.Leadership, address string) error {
-	a := &attempt{address: address, waits: waits, over: leadership.Context()}
+	a := &attempt{address: address, waits: waits, over: leadership.Context(), body: body}
 	if body != nil {
 		body.sent, body.next = &a.sent, 0
 	}
@@ -77,6 +80,10 @@ func newReverse(p *Proxy) *httputil.ReverseProxy {
 			r.SetXForwarded()
 			r.Out.Header.Add(ForwardedHeader, url.PathEscape(p.name))
 		},
+		ModifyResponse: func(response *http.Response) error {
+			attemptOf(response.Request.Context()).answered.Store(true)
+			return nil
+		},
 		BufferPool:   buffers{},
 		ErrorHandler: p.answerError,
 		ErrorLog:     slog.NewLogLogger(p.config.Logger.Handler(), slog.LevelDebug), // cut answers
@@ -87,11 +94,15 @@ func newReverse(p *Proxy) *httputil.ReverseProxy {
 func (p *Proxy) answerError(w http.ResponseWriter, req *http.Request, err error) {
 	a := attemptOf(req.Context())
 	switch {
-	case errors.Is(context.Cause(req.Context()), context.Canceled): // the client has gone
+	case errors.Is(context.Cause(req.Context()), context.Canceled) && !a.body.interrupted(): // the client has gone
 	case !a.sent.Load():
 		a.unsent = err
 	default:
-		a.awaitEnd(req.Context())
+		ctx := req.Context()
+		if a.body.interrupted() { // which has ended the context
+			ctx = context.WithoutCancel(ctx)
+		}
+		a.awaitEnd(ctx)
 		p.config.Logger.Warn("a forwarded request got no answer", "role", p.role, "leader", a.address, "error", err)
 		p.refuse(w, http.StatusBadGateway, codeBroken, "the connection to the leader broke before it answered; it may or may not have handled the request")
 	}
@@ -146,6 +157,16 @@ func (c *countedConn) Write(p []byte) (int, error) {
 		c.attempt.waits.end()
 	}
 	return n, err
+}
+
+// Close closes the connection. If the answer has not begun, nothing more of the request
+// is sent, and the client gets an answer although it may not have sent all of it.
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	if a := c.attempt; a.body != nil && a.sent.Load() && !a.answered.Load() {
+		a.body.interrupt()
+	}
+	return err
 }
 
 // buffers keeps the buffers with which answers are copied.

@@ -139,7 +139,7 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func() b
 	defer cancel()
 	kept, body := req, (*keptBody)(nil)
 	if req.Body != nil && req.Body != http.NoBody {
-		body = &keptBody{ReadCloser: req.Body}
+		body = &keptBody{ReadCloser: req.Body, client: http.NewResponseController(w)}
 		kept = req.WithContext(req.Context())
 		kept.Body = body
 	}

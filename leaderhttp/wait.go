@@ -2,7 +2,9 @@ package leaderhttp
 
 import (
 	"io"
+	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // wait counts a request among those that wait for a leader.
@@ -42,7 +44,24 @@ type keptBody struct {
 	kept []byte
 	next int  // the first byte of kept that this attempt has not read
 	lost bool // more was read than is kept
+
+	client *http.ResponseController
+	ended  atomic.Bool // nothing is left to read
+	cut    atomic.Bool
 }
+
+// interrupt makes Read fail, also one that waits for the client: the transport reports
+// an error, and the server sends an answer, only when Read has returned.
+func (b *keptBody) interrupt() {
+	if !b.ended.Load() {
+		b.cut.Store(true)
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // an error means that it is not the server's writer
+	}
+}
+
+// interrupted reports whether the client may still be there although its connection
+// can no longer be read. A request without a body is not interrupted.
+func (b *keptBody) interrupted() bool { return b != nil && b.cut.Load() }
 
 func (b *keptBody) Read(p []byte) (int, error) {
 	if b.next < len(b.kept) {
@@ -51,6 +70,9 @@ func (b *keptBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.ended.Store(true)
+	}
 	switch {
 	case b.sent.Load() || b.lost:
 		b.kept = nil

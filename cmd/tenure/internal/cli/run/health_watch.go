@@ -57,6 +57,9 @@ func runHealthy(term guardian.Term, command guardian.Command, health lead.Health
 	end, err := guardian.Run(h, command)
 	cancel()
 	watching.Wait()
+	if err == nil && !end.Stopped { // it had ended on its own when it became unhealthy
+		return end, nil
+	}
 	return end, errors.Join(err, h.err)
 }
 

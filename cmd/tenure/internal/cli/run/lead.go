@@ -102,7 +102,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 			log.Warn("the command was ended while the term is valid: trust in it was about to end, or the guardian was killed; restarting it")
 			lead.Sleep(term, lead.ShortestPause)
 			continue
-		case over:
+		case over && (err != nil || end.Stopped || l.ctx.Err() != nil): // not if it had ended on its own before
 			log.Info("the command has ended with the term", "exit_code", end.Code)
 			return l.interrupted(ctx)
 		default:

@@ -27,7 +27,7 @@ func (l *loop) begin(ctx context.Context) error {
 	if err := l.checkLog(ctx); err != nil {
 		return err
 	}
-	l.busy, l.stateKnown, l.unsaved = true, false, unsaved{}
+	l.state.busy, l.stateKnown, l.unsaved = true, false, unsaved{}
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		started, err := tx.Exec(ctx, l.tables.SQL(startProcessor), l.claimArgs()...)
 		if err == nil && started.RowsAffected() == 0 {

@@ -32,7 +32,6 @@ type loop struct {
 	stateKnown     bool      // state matches the database except for unsaved progress
 	readAt         time.Time // when state was read
 	ahead          *ahead    // the read of the next batch, or nil
-	busy           bool      // the row says that a batch may be in flight
 	oneByOne       bool      // handle one event at a time to find the failing one
 	oneByOneUntil  Cursor    // end of the batch that failed
 	gauge          gauge
@@ -55,6 +54,7 @@ type unsaved struct {
 type state struct {
 	ownedByTerm     bool // it is this term's
 	status          string
+	busy            bool // it says that a batch may be in flight
 	epoch           int64
 	cursor          Cursor
 	generation      int64

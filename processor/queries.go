@@ -75,6 +75,7 @@ WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 SELECT
     role = $2 AND term = $3,
     status,
+    busy,
     epoch,
     cursor_transaction::text::numeric::bigint,
     cursor_position,
@@ -204,8 +205,13 @@ WHERE name = $1
     AND ($3 > 0
         OR (behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz))`
 
-	// Records whether a batch may be in flight.
-	setBusy = `UPDATE {processors} SET busy = $2 AND status = 'active' WHERE name = $1 AND term = $3 AND role = $4`
+	// Records whether a batch may be in flight. None may if an operator has paused the
+	// processor.
+	setBusy = `
+UPDATE {processors}
+SET busy = $2 AND status = 'active'
+WHERE name = $1 AND term = $3 AND role = $4
+RETURNING busy`
 
 	finishRebuild = `
 UPDATE {processors}

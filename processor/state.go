@@ -80,7 +80,7 @@ func (l *loop) claimArgs() []any {
 func (l *loop) scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64
 	var pause float64
-	err = scan(&s.ownedByTerm, &s.status, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.countedAttempts, &pause)
+	err = scan(&s.ownedByTerm, &s.status, &s.busy, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.countedAttempts, &pause)
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
 	return s, err
@@ -97,19 +97,19 @@ func (l *loop) adopt(s state) error {
 	return nil
 }
 
-// setBusy records whether a batch may be in flight, for callers of Pause.
+// setBusy records whether a batch may be in flight, for callers of Pause. If the
+// processor was paused since its row was read, no batch may begin: Pause has returned.
 func (l *loop) setBusy(ctx context.Context, busy bool) error {
-	if l.busy == busy {
+	if l.state.busy == busy {
 		return nil
 	}
-	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.tables.SQL(setBusy), l.config.Name, busy, l.term.Number(), l.term.Role().Name())
+	return l.fenced(ctx, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, l.tables.SQL(setBusy), l.config.Name, busy, l.term.Number(), l.term.Role().Name()).Scan(&l.state.busy)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && l.state.busy != busy {
+			err = errMoved
+		}
 		return err
 	})
-	if err == nil {
-		l.busy = busy
-	}
-	return err
 }
 
 // rebuild empties the processor's output and starts at the beginning.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/printable"
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 // reportInterval is how long a job may still run after its context has ended
@@ -78,15 +78,14 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	return end
 }
 
-// call calls a job and converts a panic to an error.
+// call calls a job and converts a panic, or the end of its goroutine, to an error.
 func call(ctx context.Context, job Job, run Run, log *slog.Logger) (panicked bool, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			log.Error("a run panicked", "panic", reason, "stack", string(debug.Stack()))
-			panicked, err = true, fmt.Errorf("the job panicked: %v", reason)
-		}
-	}()
-	return false, job(ctx, run)
+	reason, stack := usercode.Call(func() { err = job(ctx, run) })
+	if reason != nil {
+		log.Error("a run panicked", "panic", reason, "stack", string(stack))
+		return true, fmt.Errorf("the job panicked: %v", reason)
+	}
+	return false, err
 }
 
 // watch reports a job that still runs after its context has ended. Its schedule

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/usercode"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -41,16 +42,15 @@ func (s Schedule) retryAfter(attempt int, elapsed time.Duration, err error, log 
 	if attempt > s.Retries || !errors.As(err, &asks) {
 		return 0, false
 	}
-	defer func() { // Backoff is code of the user
-		if reason := recover(); reason != nil {
-			log.Error("the backoff of a schedule panicked: its run is not tried again", "panic", fmt.Sprint(reason))
-			delay, again = 0, false
-		}
-	}()
 	strategy := s.Backoff
 	if strategy == nil {
 		strategy = retry.ExponentialBackoff{}
 	}
-	delay, again = strategy.NextDelay(retry.Failure{Attempt: attempt, Elapsed: elapsed, LastError: asks.err})
+	failure := retry.Failure{Attempt: attempt, Elapsed: elapsed, LastError: asks.err}
+	reason, _ := usercode.Call(func() { delay, again = strategy.NextDelay(failure) })
+	if reason != nil {
+		log.Error("the backoff of a schedule panicked: its run is not tried again", "panic", fmt.Sprint(reason))
+		return 0, false
+	}
 	return max(delay, 0), again
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/printable"
+	"github.com/exactly-one/tenure/internal/usercode"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -207,13 +208,11 @@ func (l *loop) retryDelay(failure error) (delay time.Duration, again bool) {
 		delay, _ = faultBackoff.NextDelay(attempts)
 		return delay, true
 	}
-	defer func() { // Retry is code of the user
-		if reason := recover(); reason != nil {
-			l.log.Error("the retry strategy panicked", "panic", reason)
-			delay, again = max(l.config.MaxPollInterval, minPause(failure)), true
-		}
-	}()
-	delay, again = l.config.Retry.NextDelay(attempts)
+	reason, _ := usercode.Call(func() { delay, again = l.config.Retry.NextDelay(attempts) })
+	if reason != nil {
+		l.log.Error("the retry strategy panicked", "panic", reason)
+		delay, again = l.config.MaxPollInterval, true
+	}
 	return max(delay, minPause(failure)), again
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/usercode"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -19,12 +19,13 @@ const (
 	maxReport   = time.Minute
 )
 
-// panicError is the error of a handler that panicked.
+// panicError is the error of a handler that panicked or ended its goroutine.
 type panicError struct{ reason any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.reason) }
 
-// call calls a handler with its time limit and converts a panic to an error.
+// call calls a handler with its time limit and converts a panic, or the end of its
+// goroutine, to an error.
 func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err error) {
 	limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout)
 	defer cancel()
@@ -34,17 +35,16 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 		defer close(watched)
 		l.watch(running, context.Cause(limited))
 	})
-	defer func() {
-		if reason := recover(); reason != nil {
-			l.log.Error("the handler panicked", "panic", reason, "stack", string(debug.Stack()))
-			err = &panicError{reason}
-		}
-		returned()
-		if !unwatch() {
-			<-watched
-		}
-	}()
-	return fn(limited)
+	reason, stack := usercode.Call(func() { err = fn(limited) })
+	if reason != nil {
+		l.log.Error("the handler panicked", "panic", reason, "stack", string(stack))
+		err = &panicError{reason}
+	}
+	returned()
+	if !unwatch() {
+		<-watched
+	}
+	return err
 }
 
 // watch reports a handler that still runs after its context has ended. The

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -145,5 +147,39 @@ func TestPanicOfResetIsRetried(t *testing.T) {
 	w.await("the rebuild", func() bool { return slices.Equal(w.numbers(), []int{1, 1}) })
 	if s := w.show("counts"); s.Panics != 1 || !strings.Contains(s.LastError, "empty already") {
 		t.Errorf("after the panic: %+v", s)
+	}
+}
+
+// A handler that ends its goroutine, as a failing assertion of a test library does, has
+// failed: its processor does not end unnoticed while another one keeps the term.
+func TestHandlerThatExitsIsRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	group, err := processor.NewGroup(w.node("a", tenure.Config{}), tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
+	w.must(err)
+	var calls, delays atomic.Int64
+	w.must(group.Add(processor.Config{
+		Name: "counts", Log: w.store.Log(), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
+		Retry: retry.Func(func(retry.Failure) (time.Duration, bool) {
+			if delays.Add(1) == 1 {
+				runtime.Goexit()
+			}
+			return time.Millisecond, true
+		}),
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if calls.Add(1) <= 2 {
+				runtime.Goexit()
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	}))
+	w.must(group.Add(processor.Config{
+		Name: "other", Log: w.store.Log(), Handle: func(context.Context, pgx.Tx, []processor.Event) error { return nil },
+	}))
+	postgrestest.Run(w, group.Run)
+	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	if s := w.show("counts"); s.Panics != 2 || !strings.Contains(s.LastError, "runtime.Goexit") {
+		t.Errorf("after the ends of two goroutines: %+v", s)
 	}
 }

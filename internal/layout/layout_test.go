@@ -24,7 +24,7 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode"},
 	{"internal/pgserver", "internal/feed", "internal/wakeup"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},

@@ -34,7 +34,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "processor: a retry strategy that panics ends the program",
-		file: "processor/batch.go", from: "reason := recover(); reason != nil {\n			l.log.Error(\"the retry", to: "reason := any(nil); reason != nil {\n			l.log.Error(\"the retry",
+		file: "processor/batch.go", from: "reason, _ := usercode.Call(func() { delay, again = l.config.Retry.NextDelay(attempts) })", to: "reason, _ := usercode.Call(func() {}); delay, again = l.config.Retry.NextDelay(attempts)",
 		promise: "7 Someone leads: code of the user ends no program",
 		tests:   []tests{in("processor", "^TestPanicOfRetryStrategyIsCaught$")},
 	},

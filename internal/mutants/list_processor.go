@@ -76,7 +76,7 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "processor: a panic of a handler ends the program",
-		file: "processor/call.go", from: "recover()", to: "error(nil)",
+		file: "processor/call.go", from: "reason, stack := usercode.Call(func() { err = fn(limited) })", to: "var reason any\n	var stack []byte\n	err = fn(limited)",
 		promise: "a panic of a handler is a failure of its batch",
 		tests:   []tests{in("processor", "^TestPanicIsRetried$")},
 	},

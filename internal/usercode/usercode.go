@@ -1,0 +1,30 @@
+// Package usercode calls functions of the program that uses the library.
+package usercode
+
+import (
+	"errors"
+	"runtime/debug"
+)
+
+// ErrExited is what [Call] returns for a function that ended its goroutine.
+var ErrExited = errors.New("it ended its goroutine with runtime.Goexit")
+
+// Call calls fn on its own goroutine and waits for it: runtime.Goexit would end the
+// goroutine of the caller without a trace. If fn panics or calls Goexit, Call returns the
+// reason, and after a panic the stack.
+func Call(fn func()) (reason any, stack []byte) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				reason, stack = panicked, debug.Stack()
+			}
+		}()
+		reason = ErrExited
+		fn()
+		reason = nil
+	}()
+	<-ended
+	return reason, stack
+}

@@ -80,7 +80,11 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 
 // call calls a job and converts a panic, or the end of its goroutine, to an error.
 func call(ctx context.Context, job Job, run Run, log *slog.Logger) (panicked bool, err error) {
-	reason, stack := usercode.Call(func() { err = job(ctx, run) })
+	reason, stack := usercode.Call(func() {
+		if err = job(ctx, run); err != nil {
+			_ = err.Error() // it is code of the user too, and is called again to record the failure
+		}
+	})
 	if reason != nil {
 		log.Error("a run panicked", "panic", reason, "stack", string(stack))
 		return true, fmt.Errorf("the job panicked: %v", reason)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,5 +44,26 @@ func TestJobThatExitsIsRecorded(t *testing.T) {
 		if r := w.awaitEnd(w.trigger("pay")); r.State != want.state || r.Error != want.text {
 			t.Errorf("the run is %+v; want %s with the error %q", r, want.state, want.text)
 		}
+	}
+}
+
+// flaw is an error whose text needs it, so that it panics if it is a nil pointer.
+type flaw struct{ text string }
+
+func (f *flaw) Error() string { return f.text }
+
+// An error of a job can be a nil pointer of the program's type, whose text panics: that ends
+// the run and not the program.
+func TestPanicOfAnErrorIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+		Name: "pay", Expression: never, Job: func(context.Context, cron.Run) error {
+			var found *flaw
+			return found
+		},
+	})
+	if r := w.awaitEnd(w.trigger("pay")); r.State != cron.Panicked || !strings.Contains(r.Error, "nil pointer") {
+		t.Errorf("the run is %+v", r)
 	}
 }

@@ -35,7 +35,11 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 		defer close(watched)
 		l.watch(running, context.Cause(limited))
 	})
-	reason, stack := usercode.Call(func() { err = fn(limited) })
+	reason, stack := usercode.Call(func() {
+		if err = fn(limited); err != nil {
+			_ = err.Error() // it is code of the user too, and is called again to record the failure
+		}
+	})
 	if reason != nil {
 		l.log.Error("the handler panicked", "panic", reason, "stack", string(stack))
 		err = &panicError{reason}

@@ -183,3 +183,31 @@ func TestHandlerThatExitsIsRetried(t *testing.T) {
 		t.Errorf("after the ends of two goroutines: %+v", s)
 	}
 }
+
+// flaw is an error whose text needs it, so that it panics if it is a nil pointer.
+type flaw struct{ text string }
+
+func (f *flaw) Error() string { return f.text }
+
+// An error of a handler can be a nil pointer of the program's type, whose text panics: that
+// is a failed attempt and does not end the program.
+func TestPanicOfAnErrorIsRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	var calls atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if calls.Add(1) == 1 {
+				var found *flaw
+				return found
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	if s := w.show("counts"); s.Panics != 1 || !strings.Contains(s.LastError, "nil pointer") {
+		t.Errorf("after the panic: %+v", s)
+	}
+}

@@ -24,11 +24,15 @@ var (
 // attempt. It matches [ErrUnavailable].
 type RetryAfterError struct {
 	Delay time.Duration // minimum pause; Retry applies if it is longer
-	Err   error         // the cause
+	Err   error         // the cause; may be nil
 }
 
 func (e *RetryAfterError) Error() string {
-	return e.Err.Error() + "; asked to wait for " + e.Delay.String()
+	asked := "asked to wait for " + e.Delay.String()
+	if e.Err == nil {
+		return asked
+	}
+	return e.Err.Error() + "; " + asked
 }
 
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }

@@ -102,3 +102,20 @@ func TestPublishFailureCountsForEventsNotTaken(t *testing.T) {
 		t.Errorf("%d events are processed and %v fails, want 2 and %v", s.Processed, s.Failing, w.place(3))
 	}
 }
+
+// A pause that a handler requests needs no cause.
+func TestRetryAfterNeedsNoCause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent",
+		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
+			return 0, &processor.RetryAfterError{Delay: time.Hour}
+		},
+	})
+	w.await("the failure", func() bool { return w.show("sent").Errors == 1 })
+	if s := w.show("sent"); s.LastError != "asked to wait for 1h0m0s" || s.NextAttemptAt.Before(s.LastErrorAt.Add(time.Hour)) || s.Panics != 0 {
+		t.Errorf("after the failure: %+v", s)
+	}
+}

@@ -75,10 +75,10 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestTransactionsOfEarlierTermsAreTerminated$")},
 	},
 	{
-		name: "processor: a panic of a handler ends the program",
-		file: "processor/call.go", from: "reason, stack := usercode.Call(func() { err = fn(limited) })", to: "var reason any\n	var stack []byte\n	err = fn(limited)",
+		name: "processor: a panic of the error of a handler ends the program",
+		file: "processor/call.go", from: "_ = err.Error()", to: "_ = err",
 		promise: "a panic of a handler is a failure of its batch",
-		tests:   []tests{in("processor", "^TestPanicIsRetried$")},
+		tests:   []tests{in("processor", "^TestPanicOfAnErrorIsRetried$")},
 	},
 	{
 		name: "processor: a batch that failed counts",

@@ -111,15 +111,23 @@ END $$`)
 		}
 		return false
 	})
-	if err := w.management.Resume(t.Context(), "reports", "test"); err != nil {
-		t.Fatal(err)
-	}
-	w.await("a tick, or a session that waits for the outcome", func() bool {
+	resumed := make(chan error, 1)
+	go func() { resumed <- w.management.Resume(t.Context(), "reports", "test") }()
+	w.await("a tick, or that the scheduler also waits for the outcome", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return ticks > 0 || ask("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", int32(held)) > 0
+		return ticks > 0 || ask(`
+			WITH RECURSIVE waiting AS (
+				SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))
+				UNION
+				SELECT a.pid FROM pg_stat_activity a JOIN waiting w ON w.pid = ANY (pg_blocking_pids(a.pid))
+			)
+			SELECT count(*) FROM waiting`, int32(held)) > 1
 	})
 	ask("SELECT 1 FROM pg_advisory_unlock(4712, $1)", key)
+	if err := <-resumed; err != nil {
+		t.Fatal(err)
+	}
 	w.await("the run that was in flight", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

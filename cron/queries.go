@@ -163,7 +163,15 @@ ORDER BY c.id`
 
 	// Starts the oldest waiting runs. Unless runs are parallel, a run that waits for
 	// its retry keeps later runs waiting.
+	// The rows of the schedules are locked, so that no run starts after a pause has returned.
 	startWaiting = `
+WITH open AS MATERIALIZED (
+    SELECT name, paused
+    FROM {schedules}
+    WHERE name = ANY ($4::text[]) AND role = $6 AND term = $1
+    ORDER BY name
+    FOR NO KEY UPDATE
+)
 UPDATE {runs} r
 SET state = 'running',
     term = $1,
@@ -175,7 +183,7 @@ SET state = 'running',
 FROM (
     SELECT w.id
     FROM unnest($4::text[], $5::integer[], $7::boolean[]) AS n(name, most, parallel)
-    JOIN {schedules} s ON s.name = n.name AND s.role = $6 AND s.term = $1
+    JOIN open s ON s.name = n.name
     JOIN LATERAL (
         SELECT id, coalesce(retry_at <= clock_timestamp(), true) AS due
         FROM {runs}

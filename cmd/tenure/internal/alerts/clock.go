@@ -10,7 +10,8 @@ const (
 	// was measured by it is forgotten.
 	clockSlack = 30 * time.Second
 	// leastGap is for how long rounds may fail before it matters that the nodes
-	// could not write samples either.
+	// could not write samples either. It is that much longer as rounds are rarer than
+	// by default: a pause that is meant is no failure.
 	leastGap = 35 * time.Second
 )
 
@@ -26,13 +27,13 @@ type clock struct {
 // begin begins a term: who led before may have missed rounds.
 func (c *clock) begin() { c.steady = time.Time{} }
 
-// tick takes the time of a round. An error says that the database's clock was put
-// back, so that samples have times that are to come.
-func (c *clock) tick(now, local time.Time) error {
+// tick takes the time of a round, of which there is one in each interval. An error says
+// that the database's clock was put back, so that samples have times that are to come.
+func (c *clock) tick(now, local time.Time, interval time.Duration) error {
 	before := c.at
 	passed := now.Sub(before)
 	c.at, c.local = now, local
-	if c.steady.IsZero() || passed > leastGap || passed < 0 {
+	if c.steady.IsZero() || passed > leastGap+max(0, interval-defaultInterval) || passed < 0 {
 		c.steady = now
 	}
 	if !before.IsZero() && passed < -clockSlack {

@@ -3,6 +3,10 @@ package alerts
 import (
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
 )
 
 // TestRoundsAreSteady: rounds are steady since the term began, since rounds were missing, or
@@ -34,7 +38,7 @@ func TestRoundsAreSteady(t *testing.T) {
 		if step.begins {
 			c.begin()
 		}
-		if err := c.tick(after(step.now), after(step.local)); (err != nil) != step.back {
+		if err := c.tick(after(step.now), after(step.local), defaultInterval); (err != nil) != step.back {
 			t.Errorf("step %d: the error is %v", i, err)
 		}
 		if i < 6 && c.isToCome(after(step.now+3600), after(step.local)) {
@@ -50,7 +54,37 @@ func TestRoundsAreSteady(t *testing.T) {
 	if !c.isToCome(after(10+20+31), after(90+20)) {
 		t.Error("a sample of a clock that was ahead is of now")
 	}
-	if err := c.tick(after(60), after(140)); err != nil || c.isToCome(after(3600), after(140)) {
+	if err := c.tick(after(60), after(140), defaultInterval); err != nil || c.isToCome(after(3600), after(140)) {
 		t.Errorf("where the clock was before, a sample is to come (%v)", err)
+	}
+}
+
+// TestLongIntervalsComplete: a leader waits for the samples of a node that sends none for
+// three and a half rounds, however far apart the rounds are, and again after rounds failed.
+func TestLongIntervalsComplete(t *testing.T) {
+	t.Parallel()
+	nodes := []series.Node{{ID: uuid.New(), Name: "silent", Alive: true}}
+	for _, interval := range []time.Duration{leastInterval, defaultInterval, 36 * time.Second, time.Minute, time.Hour} {
+		e, err := New(Config{Interval: interval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &termWork{engine: e}
+		begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		round := func(now time.Time) bool {
+			t.Helper()
+			if err := e.clock.tick(now, now, interval); err != nil {
+				t.Fatal(err)
+			}
+			return l.complete(now, nodes, 0)
+		}
+		for i := range 5 {
+			if got, want := round(begin.Add(time.Duration(i)*interval)), i > 3; got != want {
+				t.Errorf("every %v: in round %d the results are complete: %v", interval, i, got)
+			}
+		}
+		if round(begin.Add(4*interval + leastGap + 2*interval)) {
+			t.Errorf("every %v: the results are complete after rounds that failed", interval)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (l *termWork) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.engine.clock.tick(now, time.Now()); err != nil {
+	if err := l.engine.clock.tick(now, time.Now(), l.engine.config.Interval); err != nil {
 		l.position = ""
 		l.engine.store.Clear()
 		return err

@@ -82,6 +82,9 @@ func (p *passwords) list(users []config.User) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.path != "" {
+		p.reloadLocked() // nobody may have logged in since it changed
+	}
 	for user := range listed {
 		if _, twice := p.file[user]; twice {
 			return console.Usage("dashboard.users and --password-file both have the user %q: remove one", user)

@@ -112,3 +112,33 @@ func TestListedUsersHaveTheirAccess(t *testing.T) {
 	}
 	check("viola", first, "operator") // a refused change changes nothing
 }
+
+// TestUserMovesToConfiguration: a user can be moved from the password file to the
+// configuration, although nobody has logged in since the file changed.
+func TestUserMovesToConfiguration(t *testing.T) {
+	t.Parallel()
+	const password = "correct horse battery"
+	path := filepath.Join(t.TempDir(), "users")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("anna:" + password + "\nbert:" + password + "\n")
+	p, err := openPasswords(path, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna := []config.User{{Name: "anna", PasswordHash: passwordhash.New(password)}}
+	if err := p.list(anna); console.ExitCode(err) != console.ExitUsage {
+		t.Errorf("a user of both: %v", err)
+	}
+	write("bert:" + password + "\n")
+	if err := p.list(anna); err != nil {
+		t.Fatalf("a user who was removed from the file: %v", err)
+	}
+	if access, ok := p.known("anna", password); !ok || access != dashboard.Viewer {
+		t.Errorf("anna: %v %v", access, ok)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +28,8 @@ type Reloader struct {
 	Config *Configuration
 	Live   Live
 	Log    *slog.Logger
+
+	failed []config.Change // that could not be applied, to be tried again
 }
 
 // OnHangup rereads the file after each SIGHUP until stop is called. Each time
@@ -57,9 +60,9 @@ func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	}
 }
 
-// reload reads the file, applies the changes that can be applied, and logs the
-// others. A file with errors changes nothing. Since an operator requested it,
-// everything is logged at least as a warning, the default level.
+// reload reads the file, applies the changes that can be applied, with those that failed
+// the last time, and logs the others. A file with errors changes nothing. Since an
+// operator requested it, everything is logged at least as a warning, the default level.
 func (r *Reloader) reload() {
 	file, err := config.Load(r.Config.Path, os.LookupEnv)
 	if err != nil {
@@ -70,6 +73,12 @@ func (r *Reloader) reload() {
 	}
 	changes := config.Diff(r.Config.File, file)
 	r.Config.File = file
+	for _, failed := range r.failed { // what was in their way may be gone
+		if !slices.ContainsFunc(changes, func(c config.Change) bool { return c.Key == failed.Key }) {
+			changes = append(changes, failed)
+		}
+	}
+	r.failed = nil
 	lists := map[string]error{}
 	for _, change := range changes {
 		r.apply(change, lists)
@@ -104,6 +113,7 @@ func (r *Reloader) apply(change config.Change, lists map[string]error) {
 			lists[change.List] = err
 		}
 		if err != nil {
+			r.failed = append(r.failed, change)
 			r.Log.Error("a change could not be applied", "change", change.What(), "error", err)
 			return
 		}

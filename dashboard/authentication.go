@@ -25,6 +25,10 @@ type Authentication struct {
 	// [Passwords].
 	Password func(user, password string) (access Access, ok bool)
 
+	// HasPasswords, if set, reports whether any user has a password at present. While
+	// none has, the dashboard does as without Password.
+	HasPasswords func() bool
+
 	// SignOn logs users in at another site. Their login sessions last for 12 hours.
 	SignOn *SignOn
 
@@ -115,11 +119,16 @@ func (a Authentication) accessOf(user string) Access {
 	return a.AccessOf(user)
 }
 
+// takesPasswords reports whether users can authenticate with passwords.
+func (a Authentication) takesPasswords() bool {
+	return a.Password != nil && (a.HasPasswords == nil || a.HasPasswords())
+}
+
 // takes reports whether an Authorization header is meant for the dashboard. A header
 // with another scheme is not: it can be for a reverse proxy with its own passwords.
 func (a Authentication) takes(header string) bool {
 	scheme, _, _ := strings.Cut(header, " ")
-	return a.Password != nil && strings.EqualFold(scheme, "Basic") || a.Token != nil && strings.EqualFold(scheme, "Bearer")
+	return a.takesPasswords() && strings.EqualFold(scheme, "Basic") || a.Token != nil && strings.EqualFold(scheme, "Bearer")
 }
 
 // byHeader checks the credentials in the headers.

@@ -122,7 +122,7 @@ func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case g.authentication.Password != nil:
+	case g.authentication.takesPasswords():
 		w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
 	case g.authentication.Token != nil:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
@@ -168,7 +168,7 @@ type forgedRecord struct {
 // canBeKnown reports whether a request could authenticate its sender.
 func (g *guard) canBeKnown() bool {
 	a := g.authentication
-	return a.Token != nil || a.Password != nil || a.UserHeader != "" || a.SignOn != nil
+	return a.Token != nil || a.takesPasswords() || a.UserHeader != "" || a.SignOn != nil
 }
 
 func (g *guard) mayAct(v visitor) bool {
@@ -221,7 +221,7 @@ func (g *guard) loginWay() string {
 	switch {
 	case g.authentication.Token != nil:
 		return "token"
-	case g.authentication.Password != nil:
+	case g.authentication.takesPasswords():
 		return "password"
 	default:
 		return ""

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/passwordhash"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -66,4 +68,43 @@ func TestReloadAppliesNotifier(t *testing.T) {
 	if got := <-told; !strings.HasPrefix(got, "/again ") || !strings.Contains(got, "second") {
 		t.Errorf("the notification was %s", got)
 	}
+}
+
+// TestReloadAddsFirstUser: a program that began without users takes the passwords of those
+// that a reload adds, and none of those that it removes. Until then its page has no login.
+func TestReloadAddsFirstUser(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
+	const password = "correct horse battery"
+	path := filepath.Join(t.TempDir(), "tenure.toml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	node := launch(t, place.with("serve", "--config", path, "--listen", ":0", "--log-level", "info")...)
+	base := served(node)
+	eventually(t, "the page", func() bool {
+		status, _ := fetch(t, http.MethodGet, base+"/readyz", "")
+		return status == http.StatusOK
+	})
+	credentials := "Basic " + base64.StdEncoding.EncodeToString([]byte("anna:"+password))
+	check := func(when, want string) {
+		t.Helper()
+		if _, answer := fetch(t, http.MethodGet, base+"/api/session", "", "Authorization", credentials); !strings.Contains(answer, want) {
+			t.Errorf("%s, the session is %s", when, answer)
+		}
+	}
+	check("without users", `"log_in":""`)
+	write("[[dashboard.users]]\nname = 'anna'\naccess = 'operator'\npassword_hash = '" + passwordhash.New(password) + "'\n")
+	node.signal(syscall.SIGHUP)
+	node.awaitLog(`a change was applied`)
+	check("with a user", `"user":"anna","access":"operator"`)
+	write("")
+	node.signal(syscall.SIGHUP)
+	node.awaitLog(`is removed`)
+	check("without the user", `"user":""`)
 }

@@ -28,9 +28,7 @@ func (c *serveCommand) authentication(server *service.HTTPServer, proxies []neti
 	if provider != nil {
 		who.SignOn = provider.SignOn()
 	}
-	if c.passwords != "" || len(c.users) > 0 {
-		who.Password = passwords.known
-	}
+	who.Password, who.HasPasswords = passwords.known, passwords.exist // a reload may add the first user
 	if server.Token != nil || server.ViewerToken != nil {
 		who.Token = func(token string) (user dashboard.User, ok bool) { return userOf(server, token) }
 	}

@@ -94,6 +94,13 @@ func (p *passwords) list(users []config.User) error {
 	return nil
 }
 
+// exist reports whether there is a password file, or a user of the configuration.
+func (p *passwords) exist() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.path != "" || len(p.listed) > 0
+}
+
 // known reports whether a user has a password, and what the user may do.
 func (p *passwords) known(user, password string) (dashboard.Access, bool) {
 	p.mu.Lock()

@@ -24,6 +24,7 @@ const (
 type Request struct {
 	Kind   RequestKind
 	Role   string    // of a step-down or hand-over
+	Term   int64     // of a step-down or hand-over: the term to end; 0 for the present one
 	Node   uuid.UUID // of a drain or undrain
 	Target uuid.UUID // of a hand-over and, optionally, of a drain: the next leader
 	Force  bool      // of a drain: also if no other node is active then

@@ -138,7 +138,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		switch {
 		case err != nil:
 			return err
-		case term == 0:
+		case term == 0, request.Term != 0 && request.Term != term:
 			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
 		}
 		target := ""

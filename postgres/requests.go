@@ -40,7 +40,7 @@ WITH request AS (
     INSERT INTO {requests} (kind, role, term, node_id, target, requested_by)
     SELECT $2, l.role, l.term, l.node_id, $3, $4
     FROM {leaders} l
-    WHERE l.role = $1 AND l.lease_until > clock_timestamp()
+    WHERE l.role = $1 AND l.lease_until > clock_timestamp() AND $6::bigint IN (0, l.term)
     RETURNING id
 )
 SELECT pg_notify($5, '` + rolesOnly + `') FROM request`
@@ -90,7 +90,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	}
 	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, b.names.sql(insertRequest),
-			request.Role, string(request.Kind), target, request.By, b.names.channel()).Scan(nil)
+			request.Role, string(request.Kind), target, request.By, b.names.channel(), request.Term).Scan(nil)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return tenure.ErrNoLeader
 		}

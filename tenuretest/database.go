@@ -142,7 +142,7 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 		if request.Offer {
 			return nil
 		}
-		request.At = d.clock.Now().Wall
+		request.At, request.Term = d.clock.Now().Wall, 0 // it is that of the leader
 		r.requests = append(r.requests, request)
 		r.leader.wakeLocked()
 		return nil
@@ -163,7 +163,7 @@ func (d *Database) campaigns(node uuid.UUID) func(role string) bool {
 func (d *Database) checkRequestLocked(request tenure.Request) error {
 	r := d.roles[request.Role]
 	switch {
-	case r == nil || r.leader == nil:
+	case r == nil || r.leader == nil, request.Term != 0 && request.Term != r.last.Term:
 		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
 	case request.Target != uuid.Nil && d.nodes[request.Target] == nil:
 		return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)

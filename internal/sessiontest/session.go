@@ -240,6 +240,31 @@ func requests(s *suite) {
 	}
 }
 
+// requestsOfTerm: a request for a term is not for the next one.
+func requestsOfTerm(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	first := a.lead(role).Term
+	a.resign(role, first)
+	second := b.lead(role).Term
+	for _, request := range []tenure.Request{
+		{Kind: tenure.RequestStepDown, Role: "r", Term: first},
+		{Kind: tenure.RequestHandOver, Role: "r", Target: a.id, Term: first},
+	} {
+		if err := s.handOver(request, a); !errors.Is(err, tenure.ErrNoLeader) {
+			s.Errorf("%s of a term that is over: got error %v, want ErrNoLeader", request.Kind, err)
+		}
+	}
+	if got, err := b.Requests(); err != nil || len(got) != 0 {
+		s.Errorf("the next leader got %+v, error %v", got, err)
+	}
+	if err := s.request(tenure.Request{Kind: tenure.RequestStepDown, Role: "r", Term: second}); err != nil {
+		s.Errorf("a request for the present term: %v", err)
+	}
+	if got, err := b.Requests(); err != nil || len(got) != 1 {
+		s.Errorf("the leader got %+v, error %v, want one request", got, err)
+	}
+}
+
 func requestsRejected(s *suite) {
 	a := s.open("a", timing())
 	for _, c := range []struct {

@@ -84,6 +84,7 @@ var tests = []test{
 
 	{"leaders are listed", leaders, 0},
 	{"a request reaches the leader once", requests, 0},
+	{"a request for a term spares the next one", requestsOfTerm, 0},
 	{"a request needs a leader and a live target", requestsRejected, 0},
 	{"a target that does not campaign declines a role", handOverDeclined, Offers},
 }

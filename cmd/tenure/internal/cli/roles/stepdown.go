@@ -108,9 +108,11 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	return c.send(ctx, backend, request, before)
 }
 
-// send sends the request to the leader, and waits until it has been followed.
+// send sends the request to the leader, and waits until it has been followed. A leader that
+// no longer leads does not have to step down, and the next one must not.
 func (c *stepDownCommand) send(ctx context.Context, backend connect.Backend, request tenure.Request, before *tenure.Leader) error {
-	if err := backend.Request(ctx, request); err != nil {
+	request.Term = before.Term
+	if err := backend.Request(ctx, request); err != nil && !errors.Is(err, tenure.ErrNoLeader) {
 		return err
 	}
 	after, err := c.await(ctx, backend, before)

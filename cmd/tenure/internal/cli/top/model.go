@@ -127,7 +127,7 @@ func (m *model) askStepDown() {
 	}
 	m.asking = &confirmation{
 		text:    fmt.Sprintf("step down %s from %s", console.Flatten(r.leader.NodeName), name),
-		request: tenure.Request{Kind: tenure.RequestStepDown, Role: r.last.Role, By: connect.WhoAsks()},
+		request: tenure.Request{Kind: tenure.RequestStepDown, Role: r.last.Role, Term: r.leader.Term, By: connect.WhoAsks()},
 	}
 }
 

@@ -220,7 +220,7 @@ func TestStartAfterNotificationRetriesQuickly(t *testing.T) {
 	})
 }
 
-// What somebody else has started does not stop when an attempt of TryAcquire fails.
+// What another caller has started does not stop when an attempt of TryAcquire fails.
 func TestFailedTryAcquireStopsOnlyWhatItStarted(t *testing.T) {
 	t.Run("Start during the attempt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestFailedTryAcquireStopsOnlyWhatItStarted(t *testing.T) {
 			_, err := e.TryAcquire(again)
 			wantError(t, "TryAcquire", err, tenure.ErrHeld)
 			synctest.Wait()
-			want(t, "state of the run of somebody else", e.State(), tenure.Follower)
+			want(t, "state of the run of another caller", e.State(), tenure.Follower)
 			db.free("r")
 			synctest.Wait()
 			want(t, "leads", e.IsLeader(), true)

@@ -256,7 +256,7 @@ func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 // TryAcquire makes one attempt to become leader now and returns the term. It
 // returns an error that matches ErrHeld if another node leads. It starts a
 // stopped election, as Start does with only the values of ctx, and stops it
-// again if the attempt fails, unless Start was called meanwhile.
+// again if the attempt fails, unless Start was called during the attempt.
 func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
@@ -280,8 +280,8 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 }
 
 // endTry ends what TryAcquire began: from now on the run is like one of Start, or it
-// stops if the attempt has failed. It reports whether it stops the run. A run that
-// somebody else has started stays as it is.
+// stops if the attempt has failed. It reports whether it stops the run. It changes no run
+// that another caller has started.
 func (e *Election) endTry(run electionRun, failed bool) (stops bool) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()

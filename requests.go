@@ -40,26 +40,10 @@ func (s *session) handleRequests() error {
 	n.mu.Lock()
 	s.requestsPending = false
 	n.mu.Unlock()
-	requests, err := s.conn.Requests()
-	lost := onlySessionLoss(s.endTrust(err))
-	if err != nil && lost == nil {
-		n.log.Warn("reading requests failed", "error", err)
-	}
-	// What was taken is taken, also if the session is lost: no other call returns it.
-	accepted := requests[:0]
-	for _, r := range requests {
-		if lost == nil {
-			refused := s.endTrust(s.validateRequest(r))
-			if lost = onlySessionLoss(refused); lost == nil && refused != nil {
-				n.log.Warn("refusing a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target, "error", refused)
-				continue
-			}
-		}
-		accepted = append(accepted, r)
-	}
+	requests, lost := s.takeRequests()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, r := range accepted {
+	for _, r := range requests {
 		if r.Kind == RequestDrain || r.Kind == RequestUndrain {
 			n.handleNodeRequestLocked(r)
 			continue
@@ -74,6 +58,27 @@ func (s *session) handleRequests() error {
 		}
 	}
 	return lost
+}
+
+// takeRequests reads the requests, and returns those that are valid. If the session is
+// lost, it returns them too: no other call would.
+func (s *session) takeRequests() (accepted []Request, lost error) {
+	log := s.node.log
+	requests, err := s.conn.Requests()
+	if lost = onlySessionLoss(s.endTrust(err)); err != nil && lost == nil {
+		log.Warn("reading requests failed", "error", err)
+	}
+	for _, r := range requests {
+		if lost == nil {
+			refused := s.endTrust(s.validateRequest(r))
+			if lost = onlySessionLoss(refused); refused != nil && lost == nil {
+				log.Warn("refusing a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target, "error", refused)
+				continue
+			}
+		}
+		accepted = append(accepted, r)
+	}
+	return accepted, lost
 }
 
 // termEnd returns how the term that the request is about ends.

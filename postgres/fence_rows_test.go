@@ -63,7 +63,7 @@ func TestFenceRejectsEndedTermBesideCurrentOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	current := termOfNode(ctx, t, b)
-	defer current.Resign(ctx)
+	defer func() { _ = current.Resign(ctx) }()
 	fence := func(terms ...*tenure.Term) error {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

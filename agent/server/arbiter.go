@@ -170,7 +170,6 @@ func (h *host) acquire(jobs []*job) error {
 	var attempts []attempt
 	first := map[string]int{}              // the attempt of each role
 	followers := map[*wire.Result]string{} // results of other nodes that want the same roles
-	refused := map[*client]struct{}{}      // nodes whose calls fail with that of the session
 	h.mu.Lock()
 	now := wire.Now()
 	for i, j := range jobs {
@@ -213,18 +212,19 @@ func (h *host) acquire(jobs []*job) error {
 			*place = wire.Result{Outcome: tenure.OutcomeHeld, RetryIn: retryOf(*place)}
 		}
 	}
-	if err != nil { // of the call, not of its roles: those that were pending still are, and the nodes must know
-		for _, a := range attempts {
-			refused[a.client] = struct{}{}
-		}
-	}
+	replyAll(jobs, answers, attempts, err)
+	return nil
+}
+
+// replyAll replies to jobs. An error of the attempts is of the call and not of its roles:
+// those that were pending still are, and the nodes must know.
+func replyAll(jobs []*job, answers []wire.Answer, attempts []attempt, err error) {
 	for i, j := range jobs {
-		if _, ok := refused[j.client]; ok {
+		if err != nil && slices.ContainsFunc(attempts, func(a attempt) bool { return a.client == j.client }) {
 			answers[i] = wire.Answer{Err: wire.NewError(err)}
 		}
 		j.reply(answers[i])
 	}
-	return nil
 }
 
 // retryOf returns the hint for other nodes of the host: that of a reservation.

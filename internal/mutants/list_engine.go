@@ -128,13 +128,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: requests that say the session is lost are a failure",
-		file: "requests.go", from: "	if errors.Is(err, ErrSessionLost) {\n", to: "	if errors.Is(err, ErrSessionLost) && false {\n",
+		file: "requests.go", from: "	if lost = onlySessionLoss(s.endTrust(err)); err", to: "	if err",
 		promise: "1 One leader: trust ends in the instant in which a call says that the session is lost",
 		tests:   []tests{in(".", "^TestSessionLossInAnyCallEndsTrust$")}, says: "nvariant 1",
 	},
 	{
 		name: "engine: a request for a role of no election is a crash",
-		file: "requests.go", from: "		if s.ended || e == nil {", to: "		if s.ended && e == nil {",
+		file: "requests.go", from: "		if s.ended || lost != nil || e == nil {", to: "		if (s.ended || lost != nil) && e == nil {",
 		promise: "a request for a role that the node does not campaign for changes nothing",
 		tests:   []tests{in(".", "^TestRequestForUnknownRoleChangesNothing$")},
 	},

@@ -102,7 +102,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 			log.Warn("the command was ended while the term is valid: trust in it was about to end, or the guardian was killed; restarting it")
 			lead.Sleep(term, lead.ShortestPause)
 			continue
-		case over && (err != nil || end.Stopped || l.ctx.Err() != nil): // not if it had ended on its own before
+		case l.endedWith(over, end, err):
 			log.Info("the command has ended with the term", "exit_code", end.Code)
 			return l.interrupted(ctx)
 		default:
@@ -122,6 +122,12 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		}
 	}
 	return l.interrupted(ctx)
+}
+
+// endedWith reports whether a command ended with its term, if that is over. If the command
+// ended on its own, and the term while the last processes ended, its exit code counts.
+func (l *commandRunner) endedWith(over bool, end guardian.End, err error) bool {
+	return over && (err != nil || end.Stopped || l.ctx.Err() != nil)
 }
 
 // runOnce runs the command once, with health checks if there are any.

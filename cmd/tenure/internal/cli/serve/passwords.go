@@ -83,7 +83,7 @@ func (p *passwords) list(users []config.User) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.path != "" {
-		p.reloadLocked() // nobody may have logged in since it changed
+		p.reloadLocked() // it is read only when a user logs in
 	}
 	for user := range listed {
 		if _, twice := p.file[user]; twice {

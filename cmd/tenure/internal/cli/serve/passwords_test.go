@@ -114,7 +114,7 @@ func TestListedUsersHaveTheirAccess(t *testing.T) {
 }
 
 // TestUserMovesToConfiguration: a user can be moved from the password file to the
-// configuration, although nobody has logged in since the file changed.
+// configuration, although no user has logged in since the file changed.
 func TestUserMovesToConfiguration(t *testing.T) {
 	t.Parallel()
 	const password = "correct horse battery"

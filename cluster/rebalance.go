@@ -211,7 +211,7 @@ func applyBatch(ctx context.Context, store Store, clock clocks.Clock, by string,
 			}
 			asked[move.Role] = leader.Term
 			err := store.Request(ctx, tenure.Request{
-				Kind: tenure.RequestHandOver, Role: move.Role, Target: move.To, By: by,
+				Kind: tenure.RequestHandOver, Role: move.Role, Term: leader.Term, Target: move.To, By: by,
 			})
 			if err != nil && !errors.Is(err, tenure.ErrNoLeader) {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", move.Role, err))

@@ -84,6 +84,9 @@ func (h *host) requestHere(r *tenure.Request) (done bool, err error) {
 	if r.Offer && local {
 		return true, nil // the agent does not know which roles its nodes campaign for
 	}
+	if held := h.held[r.Role]; held != nil && r.Term != 0 && r.Term != held.term {
+		return true, fmt.Errorf("%w: %s", tenure.ErrNoLeader, r.Role)
+	}
 	if local || r.Target == uuid.Nil {
 		here := *r
 		here.At = time.Now()

@@ -287,7 +287,7 @@ func (s *server) request(r tenure.Request) error {
 	if r.Kind == tenure.RequestDrain || r.Kind == tenure.RequestUndrain {
 		return s.requestOfNode(r)
 	}
-	if !s.isLed(r.Role) {
+	if !s.isLed(r.Role) || r.Term != 0 && r.Term != s.roles[r.Role].term {
 		return tenure.ErrNoLeader
 	}
 	s.enqueue(r)

@@ -1,0 +1,78 @@
+package main
+
+// edgeMutants break what holds when something else changes in the same moment: another
+// call, session, server, term or operator.
+var edgeMutants = []mutant{
+	{
+		name: "postgres: the current term of a role stands for its ended ones",
+		file: "postgres/fence.go", from: "slices.Contains(valid, validTerm{m.role, m.term})", to: "slices.ContainsFunc(valid, func(v validTerm) bool { return v.role == m.role })",
+		promise: "3 Fencing: every term of a transaction is valid",
+		tests:   []tests{in("postgres", "^TestFenceRejectsEndedTermBesideCurrentOne$")},
+	},
+	{
+		name: "postgres: a join waits for the row of a leader that died long ago",
+		file: "postgres/join.go", from: "FOR NO KEY UPDATE SKIP LOCKED\n", to: "FOR NO KEY UPDATE\n",
+		promise: "7 Someone leads: a locked row delays its role only",
+		tests:   []tests{in("postgres", "^TestLockedRowOfLongDeadLeaderDelaysNoJoin$")},
+	},
+	{
+		name: "postgres: transactions on another server are terminated",
+		file: "postgres/fencing.go", from: "f.session.checkServer(ctx, conn); err != nil {", to: "f.session.checkServer(ctx, conn); err != nil && false {",
+		promise: "a candidate ends only the transactions that it waits for",
+		tests:   []tests{in("postgres", "^TestTransactionsOnAnotherServerAreNotTerminated$")},
+	},
+	{
+		name: "engine: a request for the node is lost with the session that took it",
+		file: "requests.go", from: "		if r.Kind == RequestDrain || r.Kind == RequestUndrain {\n			n.handle", to: "		if lost == nil && (r.Kind == RequestDrain || r.Kind == RequestUndrain) {\n			n.handle",
+		promise: "10 a node that was asked to drain drains",
+		tests:   []tests{in(".", "^TestRequestForNodeOutlivesSession$")},
+	},
+	{
+		name: "engine: callers of a running statement wait when the session ends",
+		file: "registry.go", from: "	s.answerLocked(err)\n	for _", to: "	_ = s.answerLocked\n	for _",
+		promise: "no call waits without a bound",
+		tests:   []tests{in(".", "^TestWorkIsAnsweredWhenSessionEndsDuringItsCall$")},
+	},
+	{
+		name: "engine: a node without room accepts a role",
+		file: "eligibility.go", from: "if !e.mayCampaignLocked() || e.withoutRoomLocked() != nil {", to: "if !e.mayCampaignLocked() {",
+		promise: "7 Someone leads: a role is not handed over to a node that cannot take it",
+		tests:   []tests{in(".", "^TestGroupRefusesHandOverWhileRoomIsKept$")},
+	},
+	{
+		name: "engine: an attempt that fails stops the runs of other callers",
+		file: "election.go", from: "	if e.runNumber != run.number || !e.trying {\n", to: "	if run.number == 0 {\n",
+		promise: "an election campaigns until its own context ends",
+		tests:   []tests{in(".", "^TestFailedTryAcquireStopsOnlyWhatItStarted$")},
+	},
+	{
+		name: "agent: an error of a call hides that a role is pending",
+		file: "agent/server/arbiter.go", from: "		if err != nil && slices.ContainsFunc(attempts,", to: "		if err != nil && false && slices.ContainsFunc(attempts,",
+		promise: "7 Someone leads: a node that gives up a role releases it",
+		tests:   []tests{in("agent", "^TestPendingRoleIsReleasedAfterError$")},
+	},
+	{
+		name: "leaderhttp: a client that has not sent everything gets no answer",
+		file: "leaderhttp/attempt.go", from: "		a.body.interrupt()\n", to: "		_ = a.body.interrupt\n",
+		promise: "no request waits without a bound",
+		tests:   []tests{in("leaderhttp", "^TestUnfinishedRequestIsAnswered$")},
+	},
+	{
+		name: "cron: a run that waited starts after a pause has returned",
+		file: "cron/queries.go", from: "    ORDER BY name\n    FOR NO KEY UPDATE\n)\nUPDATE {runs} r\n", to: "    ORDER BY name\n    FOR KEY SHARE\n)\nUPDATE {runs} r\n",
+		promise: "no run starts after a pause has returned",
+		tests:   []tests{in("cron", "^TestPauseWaitsForAStartInFlight$")},
+	},
+	{
+		name: "processor: code of the user that ends its goroutine is not noticed",
+		file: "internal/usercode/usercode.go", from: "		reason = ErrExited\n", to: "		_ = ErrExited\n",
+		promise: "7 Someone leads: code of the user ends no work in silence",
+		tests:   []tests{in("internal/usercode", "^TestCallReturnsWhyAFunctionDidNotReturn$")},
+	},
+	{
+		name: "postgres: a request for a term ends the next one",
+		file: "postgres/requests.go", from: " AND $6::bigint IN (0, l.term)\n", to: " AND $6::bigint IS NOT NULL\n",
+		promise: "a step-down ends only the term that its operator has seen",
+		tests:   []tests{in("postgres", "^TestSessionConformsToContract$/^a_request_for_a_term_spares_the_next_one$")},
+	},
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/exactly-one/tenure/bench/chaos/check"
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
+	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 func TestEveryKindCanBeMade(t *testing.T) {
@@ -44,6 +48,40 @@ func TestKindsAreChosenByName(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), want) || err == nil && strings.Join(got, ",") != want {
 			t.Errorf("%q: got %v, %v; want %s", names, got, err, want)
 		}
+	}
+}
+
+// A process of a killed server that does not end on its own, here because it is stopped,
+// does not keep the server from starting again.
+func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
+	pgtest.Long(t)
+	box, err := pgserver.NewSandbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	server, err := box.Start(t.Context(), pgserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := pgtest.Conn(t, server.DSN())
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE chaos_load (filler text)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.Signal(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{server: server, admin: server.DSN()}
+	end, _, err := killServer(t.Context(), b, nil, script.Step{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

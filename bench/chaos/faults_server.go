@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,9 +25,29 @@ func killServer(ctx context.Context, b *bed, _ *member, _ script.Step) (func(con
 	if pid == 0 {
 		return nil, "", errors.New("the server does not run")
 	}
+	left := sandbox.Children(pid)
 	err := sandbox.Signal(pid, syscall.SIGKILL)
 	until(ctx, 10*time.Second, func() bool { return b.server.PID() == 0 })
-	return b.startAgain, "", err
+	return func(ctx context.Context) error {
+		b.killLeft(ctx, left)
+		return b.startAgain(ctx)
+	}, "", err
+}
+
+// killLeft ends the other processes of a server whose first process was killed, as an init
+// system does. They end on their own, except one that waits for another of them: while it
+// lives, the server cannot start.
+func (b *bed) killLeft(ctx context.Context, left []int) {
+	until(ctx, 5*time.Second, func() bool {
+		left = slices.DeleteFunc(left, func(pid int) bool {
+			directory, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+			return err != nil || directory != b.server.Data // it has ended
+		})
+		return len(left) == 0
+	})
+	for _, pid := range left {
+		_ = sandbox.Signal(pid, syscall.SIGKILL) // it may have ended
+	}
 }
 
 // startAgain starts the server, unless it restarts on its own, and waits until it

@@ -15,7 +15,7 @@ import (
 )
 
 // handle handles a batch in one fenced transaction that also moves the cursor.
-func (l *loop) handle(ctx context.Context, events []Event) error {
+func (l *loop) handle(term, ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
@@ -25,12 +25,14 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
+	ctx, cancel := l.recording(term)
+	defer cancel()
 	l.release()
 	switch {
 	case err == nil:
 		l.unsaved = unsaved{} // the cursor has passed it
 		return nil
-	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
+	case term.Err() != nil || errors.Is(err, tenure.ErrFenced):
 		return err
 	case failure != nil:
 		return l.handleFailure(ctx, events, failure)
@@ -72,13 +74,15 @@ func (l *loop) setEpoch(events []Event) {
 }
 
 // publish calls Publish with a batch and records how many events were taken.
-func (l *loop) publish(ctx context.Context, events []Event) error {
+func (l *loop) publish(term, ctx context.Context, events []Event) error {
 	taken := 0
 	l.setEpoch(events)
 	failure := l.call(ctx, func(ctx context.Context) (err error) {
 		taken, err = l.config.Publish(ctx, l.term, events)
 		return err
 	})
+	ctx, cancel := l.recording(term)
+	defer cancel()
 	taken = max(0, min(taken, len(events)))
 	if failure == nil && taken < len(events) {
 		failure = fmt.Errorf("only %d of %d events were taken", taken, len(events))

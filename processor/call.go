@@ -51,6 +51,12 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 	return err
 }
 
+// recording returns the context in which the result of a call is recorded. It does not
+// depend on that of the step, which a handler that ignores its context can outlast.
+func (l *loop) recording(term context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(term, l.trustWindow())
+}
+
 // watch reports a handler that still runs after its context has ended. The
 // processor and the end of the term wait for the handler, which occupies the
 // goroutine of the loop.

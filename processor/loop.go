@@ -182,7 +182,7 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	}
 	switch {
 	case l.state.rebuild && l.state.pause <= 0:
-		return stepResult{}, l.rebuild(ctx)
+		return stepResult{}, l.rebuild(term, ctx)
 	case l.state.status != Active:
 		return stepResult{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
 	case l.state.pause > 0 && !l.state.replay:
@@ -192,7 +192,7 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 		return stepResult{}, err
 	}
 	if l.state.replay {
-		return stepResult{}, l.replay(ctx)
+		return stepResult{}, l.replay(term, ctx)
 	}
 	return l.stepBatch(term, ctx)
 }
@@ -239,9 +239,9 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 		l.ahead = readAhead(term, l.reader, scanned, limit, l.trustWindow())
 	}
 	if l.config.Handle != nil {
-		return stepResult{}, l.handle(ctx, events)
+		return stepResult{}, l.handle(term, ctx, events)
 	}
-	err = l.publish(ctx, events)
+	err = l.publish(term, ctx, events)
 	if err == nil && len(events) < limit {
 		err = l.save(ctx)
 	}

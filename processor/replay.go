@@ -27,7 +27,7 @@ WHERE log.transaction_id = $%[2]d::text::xid8 AND log.position = $%[3]d::bigint`
 var errEventGone = errors.New("the log no longer has the event")
 
 // replay passes the next dead letter with a requested replay to the handler.
-func (l *loop) replay(ctx context.Context) error {
+func (l *loop) replay(term, ctx context.Context) error {
 	l.stateKnown = false
 	var id int64
 	var at Cursor
@@ -45,7 +45,7 @@ func (l *loop) replay(ctx context.Context) error {
 	case err != nil:
 		return err
 	case l.config.Handle == nil:
-		return l.publishAgain(ctx, id, event)
+		return l.publishAgain(term, ctx, id, event)
 	}
 	var failure error
 	err = l.fenced(ctx, func(tx pgx.Tx) error {
@@ -55,12 +55,14 @@ func (l *loop) replay(ctx context.Context) error {
 		}
 		return l.markReplayed(ctx, tx, id)
 	})
+	ctx, cancel := l.recording(term)
+	defer cancel()
 	switch {
 	case err == nil:
 		l.replayFaults = 0
 		l.log.Info("a dead letter was replayed", "event", at)
 		return nil
-	case failure == nil && !serverResponded(err) || ctx.Err() != nil:
+	case failure == nil && !serverResponded(err) || term.Err() != nil:
 		return err
 	case failure == nil:
 		failure = faultOf(err)
@@ -69,7 +71,7 @@ func (l *loop) replay(ctx context.Context) error {
 }
 
 // publishAgain publishes a dead letter.
-func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
+func (l *loop) publishAgain(term, ctx context.Context, id int64, event Event) error {
 	event.Epoch = l.state.epoch
 	failure := l.call(ctx, func(ctx context.Context) error {
 		taken, err := l.config.Publish(ctx, l.term, []Event{event})
@@ -78,9 +80,11 @@ func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
 		}
 		return err
 	})
+	ctx, cancel := l.recording(term)
+	defer cancel()
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
+	case term.Err() != nil:
+		return context.Cause(term)
 	case failure != nil:
 		return l.replayFailed(ctx, id, event.Cursor, faultOf(failure))
 	}

@@ -113,7 +113,7 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 }
 
 // rebuild empties the processor's output and starts at the beginning.
-func (l *loop) rebuild(ctx context.Context) error {
+func (l *loop) rebuild(term, ctx context.Context) error {
 	l.stateKnown, l.oneByOne = false, false
 	l.log.Info("rebuilding")
 	var failure error
@@ -133,9 +133,11 @@ func (l *loop) rebuild(ctx context.Context) error {
 		}
 		return err
 	})
-	if failure == nil || ctx.Err() != nil {
+	if failure == nil || term.Err() != nil {
 		return err
 	}
+	ctx, cancel := l.recording(term)
+	defer cancel()
 	failure = faultOf(fmt.Errorf("empty before the rebuild: %w", failure))
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
 	return l.scheduleRetry(ctx, nil, failure, !errors.Is(failure, ErrUnavailable) && l.state.errors+1 >= l.config.MaxAttempts)

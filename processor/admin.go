@@ -82,10 +82,10 @@ func (m *Admin) Retry(ctx context.Context, name, by string) error {
 }
 
 // Rewind moves a processor's cursor back or forward; the zero cursor is the
-// start of the log. A batch in flight does not count. Events after the cursor
-// are handled again, and their dead letters are removed. If no event can have
-// the cursor yet, the error matches tenure.ErrInvalidConfig, because the
-// processor would skip events.
+// start of the log. A failed processor becomes active; a pause stays. A batch in
+// flight does not count. Events after the cursor are handled again, and their
+// dead letters are removed. If no event can have the cursor yet, the error
+// matches tenure.ErrInvalidConfig, because the processor would skip events.
 func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) error {
 	err := m.change(ctx, name, by, "rewind", func(ctx context.Context, tx pgx.Tx) (string, error) {
 		transaction := fmt.Sprint(to.Transaction)
@@ -105,8 +105,8 @@ func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) e
 
 // Rebuild requests that the leader empties the processor's output and starts
 // from the beginning of the log, in one transaction. If the role has no leader,
-// the next leader does so. If the processor has no Reset, the error matches
-// tenure.ErrInvalidConfig.
+// the next leader does so. A failed processor becomes active then; a pause stays.
+// If the processor has no Reset, the error matches tenure.ErrInvalidConfig.
 func (m *Admin) Rebuild(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "rebuild", rebuildProcessor, name)
 	if !errors.Is(err, errUnchanged) {

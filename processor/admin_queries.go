@@ -79,6 +79,7 @@ UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
     cursor_position = $3,
     generation = generation + 1,
+    status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
     errors = 0,
     next_attempt_at = NULL,
     updated_at = clock_timestamp()

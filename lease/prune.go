@@ -46,6 +46,24 @@ func (s *session) prune() {
 	}
 }
 
+// pruneSessions removes sessions that ended long ago. It reads them first: on MySQL a
+// DELETE that looks at the rows of roles would lock them.
+func (b *Backend) pruneSessions(ctx context.Context, on sqldb.Querier) error {
+	var old []int64
+	err := sqldb.ForEach(ctx, on, b.queries.oldSessions, func(rows *sql.Rows) error {
+		var incarnation int64
+		err := rows.Scan(&incarnation)
+		old = append(old, incarnation)
+		return err
+	}, keepSessions.Microseconds())
+	if err != nil {
+		return err
+	}
+	return sqldb.InLists(b.db.Dialect, b.queries.pruneSessions, old, nil, func(query string, args []any) error {
+		return sqldb.Exec(ctx, on, query, args...)
+	})
+}
+
 // pastTerm is the key of a row of the history.
 type pastTerm struct {
 	role   string

@@ -20,7 +20,8 @@ type queries struct {
 	versionLock, clock                                  string
 	supersede, nextIncarnation, insertSession           string
 	incarnation, lockOwnSession, sameFile               string
-	pruneSessions, heartbeat, countRequests, poll       string
+	oldSessions, pruneSessions                          string
+	heartbeat, countRequests, poll                      string
 	endExpired, endAllExpired, readEnded, deleteSession string
 	addRoles, readRoles, readServer                     string
 	setServer, lockRoles, closeTerms                    string
@@ -166,7 +167,13 @@ FROM (
     WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     {for update}
 ) AS live`),
-		pruneSessions: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
+		// The row of a session has the end of its terms until another node records it.
+		oldSessions: sql(`
+SELECT s.incarnation
+FROM {sessions} s
+WHERE s.ended_at < {now} - ?
+    AND NOT EXISTS (SELECT 1 FROM {seats} t WHERE t.holder = s.incarnation AND t.ended_at IS NULL)`),
+		pruneSessions: sql(`DELETE FROM {sessions} WHERE incarnation IN %s`),
 		// A delayed heartbeat must not shorten the lease that a later one set. An expiry
 		// more than two leases ahead means that the clock was set back.
 		heartbeat: sql(`

@@ -45,8 +45,8 @@ type session struct {
 
 var _ tenure.Session = (*session)(nil)
 
-// keepSessions is how long the row of an ended session is kept, for the history of the
-// roles that it held.
+// keepSessions is how long the row of an ended session is at least kept, for the history
+// of the roles that it held.
 const keepSessions = 24 * time.Hour
 
 // Open implements [tenure.Backend].
@@ -73,7 +73,7 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.pruneSessions, keepSessions.Microseconds()); err != nil {
+		if err := b.pruneSessions(ctx, on); err != nil {
 			return err
 		}
 		if err := sqldb.Exec(ctx, on, b.queries.nextIncarnation); err != nil {

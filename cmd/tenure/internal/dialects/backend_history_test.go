@@ -1,11 +1,16 @@
 package dialects
 
 import (
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
@@ -84,4 +89,62 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A term that no node follows stays ended when its session was long ago, and the next term
+// shows how long the role was vacant.
+func TestBackendHistoryKeepsEndOfUnfollowedTerm(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		db := k.open(t)
+		backend := newBackend(t, db, k.dialect, lease.Config{})
+		silent := acquires(t, backend, "silent")
+		silent.Abort()
+		const ago = 25 * time.Hour
+		execute(t, db, fmt.Sprintf("UPDATE %[1]ssessions SET started_at = started_at - %[2]d, last_heartbeat = last_heartbeat - %[2]d, "+
+			"expires_at = last_heartbeat - %[2]d, ended_at = last_heartbeat - %[2]d", lease.DefaultPrefix, ago.Microseconds()),
+			fmt.Sprintf("UPDATE %sseats SET began_at = began_at - %d", lease.DefaultPrefix, ago.Microseconds()))
+		opens(t, backend, "other")
+
+		records, err := backend.History(soon(t), history.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(records) != 1 || records[0].Ended.IsZero() || time.Since(records[0].Ended) < ago-time.Hour {
+			t.Errorf("%+v; want one term that ended %v ago", records, ago)
+		}
+		acquires(t, backend, "next")
+		if records, err = backend.History(soon(t), history.Query{Latest: true}); err != nil {
+			t.Fatal(err)
+		}
+		if len(records) != 1 || records[0].PrecedingVacancy < ago-time.Hour {
+			t.Errorf("%+v; want one term after a vacancy of %v", records, ago)
+		}
+	})
+}
+
+// opens opens the session of a new node.
+func opens(t *testing.T, backend *lease.Backend, name string) tenure.Session {
+	t.Helper()
+	session, err := backend.Open(soon(t), tenure.SessionOptions{
+		Node:   tenure.NodeInfo{ID: uuid.New(), Name: name, Host: "localhost"},
+		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
+		Clock:  clocks.System(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Abort)
+	return session
+}
+
+// acquires opens a session that begins a term.
+func acquires(t *testing.T, backend *lease.Backend, name string) tenure.Session {
+	t.Helper()
+	session := opens(t, backend, name)
+	results, err := session.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole(backendRole)}})
+	if err != nil || len(results) != 1 || results[0].Outcome != tenure.OutcomeGranted {
+		t.Fatalf("%s: %+v, %v", name, results, err)
+	}
+	return session
 }

@@ -42,7 +42,7 @@ type Scheduler struct {
 
 	mu        sync.Mutex
 	schedules []timetable
-	running   bool
+	running   int // calls of Run: a second one is refused, but only later
 }
 
 // New returns a scheduler for a node. database must be the database of the
@@ -89,7 +89,7 @@ func (s *Scheduler) Add(schedule Schedule) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running {
+	if s.running > 0 {
 		return invalid("the scheduler is running: add %s before Run", schedule.Name)
 	}
 	for _, other := range s.schedules {
@@ -140,12 +140,12 @@ func (s *Scheduler) timetables() []timetable {
 // [tenure.Election.Run].
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
-	s.running = true
+	s.running++
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.running = false
+		s.running--
 	}()
 	return s.election.Run(ctx, s.lead)
 }

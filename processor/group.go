@@ -40,7 +40,7 @@ type Group struct {
 
 	mu         sync.Mutex
 	processors map[string]Config
-	running    bool
+	running    int // calls of Run: a second one is refused, but only later
 }
 
 // NewGroup returns a group for a role. database must be the database of the
@@ -77,7 +77,7 @@ func (g *Group) Add(config Config) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.running {
+	if g.running > 0 {
 		return invalid("the group is running: add %s before Run", config.Name)
 	}
 	if _, taken := g.processors[config.Name]; taken {
@@ -91,12 +91,12 @@ func (g *Group) Add(config Config) error {
 // until ctx ends. Errors are those of [tenure.Election.Run].
 func (g *Group) Run(ctx context.Context) error {
 	g.mu.Lock()
-	g.running = true
+	g.running++
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.running = false
+		g.running--
 	}()
 	return g.election.Run(ctx, g.lead)
 }

@@ -52,7 +52,16 @@ func (b ExponentialBackoff) NextDelay(failure Failure) (time.Duration, bool) {
 	delay := float64(base) * math.Pow(multiplier, float64(max(failure.Attempt, 1)-1))
 	delay = min(delay, float64(limit))
 	delay *= 1 - min(max(b.Jitter, 0), 1)*rand.Float64()
-	return time.Duration(delay), true
+	return duration(delay), true
+}
+
+// duration converts a number of nanoseconds, of which the largest are more than a duration
+// has.
+func duration(nanoseconds float64) time.Duration {
+	if nanoseconds >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(nanoseconds)
 }
 
 // FixedInterval always waits for the same time.
@@ -92,7 +101,7 @@ func (d *DecorrelatedJitter) NextDelay(failure Failure) (time.Duration, bool) {
 	if failure.Attempt <= 1 || d.previous < base {
 		d.previous = base
 	}
-	span := float64(3*d.previous) - float64(base)
-	d.previous = min(limit, base+time.Duration(random()*span))
+	span := 3*float64(d.previous) - float64(base)
+	d.previous = min(limit, duration(float64(base)+random()*span))
 	return d.previous, true
 }

@@ -74,6 +74,22 @@ func TestDecorrelatedJitterRestartsWithEachSeries(t *testing.T) {
 	}
 }
 
+func TestDelaysGrowToTheLongestDuration(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]retry.Strategy{
+		"exponential":  retry.ExponentialBackoff{Base: time.Hour, Max: math.MaxInt64},
+		"decorrelated": &retry.DecorrelatedJitter{Base: time.Hour, Max: math.MaxInt64, Random: func() float64 { return 0.9 }},
+	} {
+		var last time.Duration
+		for i, delay := range delays(t, strategy, 100) {
+			if delay < last || delay <= 0 {
+				t.Errorf("%s: delay %d is %v, after %v", name, i+1, delay, last)
+			}
+			last = delay
+		}
+	}
+}
+
 func TestRetryFuncReceivesAttempts(t *testing.T) {
 	t.Parallel()
 	seen := retry.Failure{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}

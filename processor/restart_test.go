@@ -19,7 +19,9 @@ import (
 func TestFailedProcessorRunsAgain(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]func(ctx context.Context, m *processor.Admin) error{
-		"rewind":  func(ctx context.Context, m *processor.Admin) error { return m.Rewind(ctx, "counts", processor.Cursor{}, "ann") },
+		"rewind": func(ctx context.Context, m *processor.Admin) error {
+			return m.Rewind(ctx, "counts", processor.Cursor{}, "ann")
+		},
 		"rebuild": func(ctx context.Context, m *processor.Admin) error { return m.Rebuild(ctx, "counts", "ann") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,7 @@ package main
 // call, session, server, term or operator.
 var edgeMutants = []mutant{
 	{
-		name: "postgres: the current term of a role stands for its ended ones",
+		name: "postgres: the current term of a role makes its ended ones valid",
 		file: "postgres/fence.go", from: "slices.Contains(valid, validTerm{m.role, m.term})", to: "slices.ContainsFunc(valid, func(v validTerm) bool { return v.role == m.role })",
 		promise: "3 Fencing: every term of a transaction is valid",
 		tests:   []tests{in("postgres", "^TestFenceRejectsEndedTermBesideCurrentOne$")},

@@ -342,7 +342,7 @@ func (e *Election) Refresh(ctx context.Context) error {
 // released when the work returns. The record of the term says resigned; use
 // HandleRequest to record a requester.
 func (e *Election) StepDown(ctx context.Context) error {
-	return e.stepDown(ctx, termEnd{reason: endreason.Resigned, cause: ErrSteppedDown})
+	return e.stepDown(ctx, 0, termEnd{reason: endreason.Resigned, cause: ErrSteppedDown})
 }
 
 // HandOver asks the node target whether it campaigns for the role, steps down, and
@@ -355,7 +355,7 @@ func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	if err := e.offer(ctx, target); err != nil {
 		return fmt.Errorf("hand over %s: %w", e.role, err)
 	}
-	return e.stepDown(ctx, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
+	return e.stepDown(ctx, 0, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
 }
 
 // offer asks the target of a hand-over whether it campaigns for the role: otherwise the
@@ -381,14 +381,15 @@ func (e *Election) offer(ctx context.Context, target uuid.UUID) error {
 // HandleRequest steps down or hands over as request says, and records
 // request.By as the requester. request.Role may be empty. It does not ask the target
 // of a hand-over whether it campaigns: [Backend].Request does, before it records the
-// request. A request of another kind, or for another role, matches ErrInvalidConfig.
+// request. A request of another kind, or for another role, matches ErrInvalidConfig. If
+// request.Term is not the present term, it returns ErrNotLeader.
 func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	if request.Role != "" && request.Role != e.role.Name() {
 		return fmt.Errorf("%w: the election for %[3]q cannot handle a request for %[2]q", ErrInvalidConfig, request.Role, e.role.Name())
 	}
 	switch request.Kind {
 	case RequestStepDown, RequestHandOver:
-		return e.stepDown(ctx, request.termEnd())
+		return e.stepDown(ctx, request.Term, request.termEnd())
 	default:
 		return fmt.Errorf("%w: an election cannot handle a request of kind %q", ErrInvalidConfig, request.Kind)
 	}
@@ -416,7 +417,8 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	return nil
 }
 
-func (e *Election) stepDown(ctx context.Context, why termEnd) error {
+// stepDown ends the present term, or, if number is not 0, only the term of that number.
+func (e *Election) stepDown(ctx context.Context, number int64, why termEnd) error {
 	n := e.node
 	if why.reason == endreason.HandedOver {
 		err := n.validateTarget(why.target)
@@ -429,7 +431,7 @@ func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	}
 	n.mu.Lock()
 	term := e.term
-	if term == nil || !term.stopRequested && e.State() != Leading {
+	if term == nil || number != 0 && number != term.Number() || !term.stopRequested && e.State() != Leading {
 		n.mu.Unlock()
 		return ErrNotLeader
 	}

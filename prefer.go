@@ -235,7 +235,7 @@ func (n *Node) requestTakeOver(r takeOverRequest) error {
 	defer cancel()
 	log := n.log.With("role", r.leader.Role, "leader", r.leader.NodeName, "term", r.leader.Term)
 	err := n.backend.Request(ctx, Request{
-		Kind: RequestHandOver, Role: r.leader.Role, Target: n.id, By: "preferred node " + n.cfg.Name,
+		Kind: RequestHandOver, Role: r.leader.Role, Term: r.leader.Term, Target: n.id, By: "preferred node " + n.cfg.Name,
 	})
 	switch {
 	case err == nil:

@@ -199,6 +199,25 @@ func TestHandleRequestRecordsRequester(t *testing.T) {
 	})
 }
 
+// A request for a term that is over does not end the next one.
+func TestHandleRequestSparesNextTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		first := lead(t, e).Number()
+		wantError(t, "the present term", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Term: first}), nil)
+		time.Sleep(time.Minute)
+		term := lead(t, e)
+		for _, request := range []tenure.Request{
+			{Kind: tenure.RequestStepDown, Term: first}, {Kind: tenure.RequestHandOver, Target: uuid.New(), Term: first},
+		} {
+			wantError(t, string(request.Kind), e.HandleRequest(t.Context(), request), tenure.ErrNotLeader)
+		}
+		want(t, "valid", term.Valid(), true)
+	})
+}
+
 func TestReconnectGraceSuppressesEvents(t *testing.T) {
 	grace := tenure.ElectionConfig{ReconnectGrace: 30 * time.Second}
 	t.Run("recovered", func(t *testing.T) {

@@ -49,6 +49,7 @@ const (
 type actionBody struct {
 	Action string    `json:"action"`
 	Name   string    `json:"name"` // of the role, processor or schedule
+	Term   int64     `json:"term"` // of the role, to end; 0 for the present one
 	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
 	Force  bool      `json:"force"`
 
@@ -122,7 +123,7 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		if body.Action == handOver {
 			kind = tenure.RequestHandOver
 		}
-		return about, d.request(ctx, tenure.Request{Kind: kind, Role: body.Name, Target: body.Node, By: by}, "role", body.Name)
+		return about, d.request(ctx, tenure.Request{Kind: kind, Role: body.Name, Term: body.Term, Target: body.Node, By: by}, "role", body.Name)
 	case drain, undrain:
 		kind := tenure.RequestDrain
 		if body.Action == undrain {
@@ -210,6 +211,8 @@ func explain(err error, body actionBody) (status int, message string) {
 	var noProcessor *processor.UnknownError
 	var noSchedule *cron.UnknownError
 	switch {
+	case errors.Is(err, tenure.ErrNoLeader) && body.Term != 0:
+		return http.StatusConflict, fmt.Sprintf("term %d of the role is over", body.Term)
 	case errors.Is(err, tenure.ErrNoLeader):
 		return http.StatusConflict, "no node leads the role at the moment"
 	case errors.Is(err, tenure.ErrUnknownNode):

@@ -74,7 +74,7 @@ const quoted = (text) => "\u2068" + visibleName([...text].slice(0, 60).join(""))
 
 export function stepDown(role) {
   return button("Step down", () => confirm({
-    title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name },
+    title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name, term: role.term },
     text: `${quoted(role.node_name)} steps down from ${quoted(role.name)} when its in-flight work has ended, and another node takes over.`,
   }), `step_down ${role.name}`);
 }
@@ -92,7 +92,7 @@ export function handOver(role) {
     } catch (error) {
       if (!stillShown()) return;
       return confirm({
-        title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name },
+        title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name, term: role.term },
         text: `The nodes cannot be listed: ${error.message}. ${quoted(role.node_name)} can step down, and any other node takes over.`,
       });
     }
@@ -101,12 +101,12 @@ export function handOver(role) {
       `${quoted(node.name)}: ${node.state}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${quoted(node.host)})`)));
     if (!nodes.some(eligible)) {
       return confirm({
-        title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
+        title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name, term: role.term },
         text: `No other node is active. ${quoted(role.node_name)} can step down; it will lead again if no other node does.`,
       });
     }
     confirm({
-      title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
+      title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name, term: role.term }, read: () => ({ node: target.value }),
       text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The list begins with the nodes that lead the fewest roles.`,
       extra: h("label", {}, "To", target),
     });

@@ -101,6 +101,46 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	p.await("the dialog is gone", `!document.querySelector("dialog")`)
 }
 
+// TestConfirmedStepDownSparesNextLeader: the dialog names a leader. If another node leads when the
+// user confirms, that node's term does not end.
+func TestConfirmedStepDownSparesNextLeader(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
+	first := w.node(w.backend, "api-1", tenure.Config{})
+	w.campaign(first, "scheduler")
+	w.leads(first, "scheduler")
+	second := w.node(w.backend, "api-2", tenure.Config{})
+	w.campaign(second, "scheduler")
+	third := w.node(w.backend, "api-3", tenure.Config{})
+	w.campaign(third, "scheduler")
+
+	p := w.open("")
+	p.logIn()
+	p.visit("#/role/scheduler")
+	shown := `document.querySelector(".figures")?.innerText.includes("%s")`
+	for _, c := range []struct {
+		action string
+		leads  string
+		next   *tenure.Node
+	}{{"step_down", "api-1", second}, {"hand_over", "api-2", third}} {
+		button := `button[data-action="` + c.action + ` scheduler"]`
+		p.await(c.leads+" leads", fmt.Sprintf(shown, c.leads))
+		p.do("ask", chromedp.WaitVisible(button), chromedp.Click(button), chromedp.WaitVisible("dialog"))
+		if err := w.backend.Request(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Role: "scheduler", Target: c.next.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		w.leads(c.next, "scheduler")
+		p.await("the next leader is shown", fmt.Sprintf(shown, c.next.Name()))
+		p.do("confirm", chromedp.Click("dialog .primary"))
+		p.await("the answer", `document.querySelector("dialog .answer").matches(".is-critical, .is-good, .is-warning")`)
+		if text := value[string](p, `document.querySelector("dialog .answer").innerText`); !strings.Contains(text, "is over") {
+			t.Errorf("%s: %s", c.action, text)
+		}
+		w.leads(c.next, "scheduler")
+		p.do("close", chromedp.Click("dialog .buttons button"))
+	}
+	p.forgive("409")
+}
+
 // TestHostileNamesAreShownAsText: whatever nodes and roles are called is shown as text.
 func TestHostileNamesAreShownAsText(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Alerts: func(ctx context.Context) ([]dashboard.Alert, error) {

@@ -17,11 +17,12 @@ import (
 const stepDownTimeout = 30 * time.Second
 
 // stepDownShape is what the body may be, in words.
-const stepDownShape = `{} or {"to": "NODE"}`
+const stepDownShape = `{}, or {"to": "NODE", "term": NUMBER} or a part of it`
 
 // stepDownBody is what the request may say.
 type stepDownBody struct {
-	To string `json:"to"` // the node to lead next, by its id or name; empty for any
+	To   string `json:"to"`   // the node to lead next, by its id or name; empty for any
+	Term int64  `json:"term"` // the term to end; 0 for the present one
 }
 
 // stepDownRecord is what came of it.
@@ -57,6 +58,10 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s does not lead %q; ask the leader", m.node.Name(), election.Role()))
 		return
 	}
+	if body.Term != 0 && body.Term != term.Number() {
+		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s leads %q in term %d; term %d is over", m.node.Name(), election.Role(), term.Number(), body.Term))
+		return
+	}
 	h.config.Logger.Info("a client requested over HTTP to step down",
 		"role", election.Role().Name(), "term", term.Number(), "to", body.To, "from", r.RemoteAddr)
 	// The bounds on a request are shorter than work may take to end. Where they
@@ -64,7 +69,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	extend(w, stepDownTimeout)
 	ctx, cancel := context.WithTimeout(r.Context(), stepDownTimeout)
 	defer cancel()
-	request := tenure.Request{Kind: tenure.RequestStepDown, By: whoAsks(r)}
+	request := tenure.Request{Kind: tenure.RequestStepDown, Term: term.Number(), By: whoAsks(r)}
 	if target != nil {
 		request.Kind, request.Target = tenure.RequestHandOver, *target
 		offer := tenure.Request{Kind: tenure.RequestHandOver, Offer: true, Role: election.Role().Name(), Target: *target, By: request.By}
@@ -81,7 +86,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		answer(w, http.StatusOK, done)
 	case errors.Is(err, tenure.ErrNotLeader):
-		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s no longer leads %q", m.node.Name(), election.Role()))
+		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s no longer leads %q in term %d", m.node.Name(), election.Role(), term.Number()))
 	case errors.Is(err, tenure.ErrShutdown):
 		done.Released = false
 		answer(w, http.StatusAccepted, done)

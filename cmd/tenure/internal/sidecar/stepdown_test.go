@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -262,4 +263,21 @@ func TestInvalidTokenFileIsReportedWithoutToken(t *testing.T) {
 	if _, err := OpenToken(readable, silent); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "chmod 0640 "+readable) || strings.Contains(err.Error(), secret) {
 		t.Errorf("a token that every user can read: %v", err)
 	}
+}
+
+// TestStepDownEndsNamedTermOnly: a request that names a term does not end the next one of the
+// same node.
+func TestStepDownEndsNamedTermOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, Config{Token: newToken(t)})
+		node := campaign(t, newDatabase(), "one", h, "billing")
+		before := elected(t, node, "billing").Term().Number()
+		call(t, h, "POST", stepDownPath, fmt.Sprintf(`{"term":%d}`, before), authorized...).want(t, 200)
+		term := elected(t, node, "billing").Term()
+		r := call(t, h, "POST", stepDownPath, fmt.Sprintf(`{"term":%d}`, before), authorized...).refused(t, 409, codeNotLeader)
+		if !term.Valid() || !strings.Contains(r.body, "is over") {
+			t.Errorf("the present term is valid: %t; %s", term.Valid(), r.body)
+		}
+	})
 }

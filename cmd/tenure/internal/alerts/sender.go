@@ -140,6 +140,7 @@ func (s *sender) send(ctx context.Context, m message) error {
 		return failure // interrupted: the next leader tries again
 	}
 	_, refused := errors.AsType[*notifiers.RefusedError](failure)
+	_, partial := errors.AsType[*notifiers.PartialError](failure)
 	if refused && len(m.alerts) > 1 {
 		var failures []error
 		for _, half := range m.halves() {
@@ -152,6 +153,10 @@ func (s *sender) send(ctx context.Context, m message) error {
 	err := s.settleUnsent(noting, m, failure, retryDelay(failure))
 	if refused {
 		s.log.Warn("an alert is refused", "alert", m.alerts[0].Name, "error", failure)
+		return err
+	}
+	if partial { // what waits behind does not fail as well
+		s.log.Warn("some recipients did not get an alert yet", "alert", m.alerts[0].Name, "error", failure)
 		return err
 	}
 	return errors.Join(failure, err)

@@ -7,14 +7,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
 	"net/smtp"
 	"net/textproto"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // email sends a mail by SMTP: with TLS from the start on port 465, else with
@@ -26,7 +31,19 @@ type email struct {
 	username   string
 	password   secret
 	tls        *tls.Config
+
+	mu     sync.Mutex
+	partly map[uuid.UUID]*partly // by the alert
 }
+
+// partly is an alert whose mail only some recipients have got so far.
+type partly struct {
+	at      time.Time // of the last attempt
+	settled []string  // the recipients that have got it, or are refused for good
+}
+
+// keepPartly is longer than a mail is tried.
+const keepPartly = 25 * time.Hour
 
 func newEmail(config Config, password secret) (*email, error) {
 	host, port, err := net.SplitHostPort(config.SMTP)
@@ -37,7 +54,7 @@ func newEmail(config Config, password secret) (*email, error) {
 	if err != nil {
 		return nil, fmt.Errorf("from is %q, which is no address like tenure@example.com", config.From)
 	}
-	e := &email{host: host, port: port, from: from, username: config.Username, password: password, tls: config.TLS.Clone()}
+	e := &email{host: host, port: port, from: from, username: config.Username, password: password, tls: config.TLS.Clone(), partly: map[uuid.UUID]*partly{}}
 	if e.tls == nil {
 		e.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
@@ -71,6 +88,11 @@ func (e *email) send(ctx context.Context, target string, b Batch) error {
 	if len(to) == 0 {
 		return errors.New("it has no recipients: set to")
 	}
+	all := to
+	if to = e.missing(all, b); len(to) == 0 {
+		e.note(addressed{}, b)
+		return nil
+	}
 	client, stop, err := e.connect(ctx)
 	if err != nil {
 		return err
@@ -83,13 +105,16 @@ func (e *email) send(ctx context.Context, target string, b Batch) error {
 	if err := client.Mail(e.from.Address); err != nil {
 		return fmt.Errorf("%s refused the sender: %w", e.host, err)
 	}
-	refused, err := e.address(client, to)
-	if err != nil {
+	given, err := e.address(client, to)
+	switch {
+	case err != nil && len(to) < len(all):
+		return &PartialError{err}
+	case err != nil:
 		return err
 	}
 	body, err := client.Data()
 	if err == nil {
-		_, err = body.Write(e.message(to, refused, b))
+		_, err = body.Write(e.message(all, given.refused, b))
 	}
 	if err == nil {
 		err = body.Close() // the server has it now
@@ -98,23 +123,72 @@ func (e *email) send(ctx context.Context, target string, b Batch) error {
 		return forGood(err, fmt.Errorf("%s refused the mail: %w", e.host, err))
 	}
 	_ = client.Quit() // the mail is accepted, so an error does not matter
+	e.note(given, b)
+	if given.later != nil {
+		return &PartialError{given.later}
+	}
 	return nil
 }
 
-// address gives the server the recipients of a mail, and returns those that it
-// refuses. It returns an error only if the server refuses all: one address that no
-// longer exists must not keep the mail from the others.
-func (e *email) address(client *smtp.Client, to []*mail.Address) (refused []string, err error) {
+// addressed is what the server says of the recipients of a mail.
+type addressed struct {
+	settled []string // that it takes, or refuses for good
+	refused []string
+	later   error // why it does not take the mail for some yet
+}
+
+// address gives the server the recipients of a mail. It returns an error only if the
+// server refuses all: one address that no longer exists must not keep the mail from the
+// others.
+func (e *email) address(client *smtp.Client, to []*mail.Address) (given addressed, err error) {
 	for _, address := range to {
-		if failure := client.Rcpt(address.Address); failure != nil {
-			refused = append(refused, address.Address)
+		failure := client.Rcpt(address.Address)
+		if failure != nil {
+			given.refused = append(given.refused, address.Address)
 			err = fmt.Errorf("%s refused the recipient %s: %w", e.host, address.Address, failure)
 		}
+		if answer, ok := errors.AsType[*textproto.Error](failure); failure != nil && !(ok && answer.Code >= 500) {
+			given.later = err
+		} else {
+			given.settled = append(given.settled, address.Address)
+		}
 	}
-	if len(refused) < len(to) {
-		return refused, nil
+	if len(given.refused) < len(to) {
+		return given, nil
 	}
-	return nil, err
+	return given, err
+}
+
+// missing returns the recipients that lack an alert of a mail: an earlier attempt may
+// have reached the others.
+func (e *email) missing(to []*mail.Address, b Batch) []*mail.Address {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(to), func(address *mail.Address) bool {
+		return !slices.ContainsFunc(b.Alerts, func(a Alert) bool {
+			p := e.partly[a.ID]
+			return p == nil || !slices.Contains(p.settled, address.Address)
+		})
+	})
+}
+
+// note keeps which recipients are settled, for the next attempt if there is one.
+func (e *email) note(given addressed, b Batch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(e.partly, func(_ uuid.UUID, p *partly) bool { return now.Sub(p.at) > keepPartly })
+	for _, a := range b.Alerts {
+		if given.later == nil {
+			delete(e.partly, a.ID)
+			continue
+		}
+		if e.partly[a.ID] == nil {
+			e.partly[a.ID] = &partly{}
+		}
+		p := e.partly[a.ID]
+		p.at, p.settled = now, append(p.settled, given.settled...)
+	}
 }
 
 // forGood marks an error whose cause is a refusal that SMTP calls permanent.

@@ -33,6 +33,15 @@ type mailServer struct {
 
 	mu    sync.Mutex
 	heard []string // commands, and the mail as one entry
+	later int      // how many recipients called later are put off
+}
+
+// busy reports whether a recipient is put off.
+func (s *mailServer) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.later--
+	return s.later >= 0
 }
 
 // startMail starts a server, and returns it with what a client needs to trust it.
@@ -133,6 +142,8 @@ func (s *mailServer) serve(conn net.Conn) {
 		case "RCPT":
 			if strings.Contains(line, "gone") {
 				say("550 no user of that name")
+			} else if strings.Contains(line, "later") && s.busy() {
+				say("450 try again later")
 			} else {
 				say("250 good")
 			}
@@ -234,6 +245,33 @@ func TestRefusedRecipientDoesNotBlockOthers(t *testing.T) {
 	config.To = []string{"gone@d", "gone@e"}
 	if err := mustOpen(t, config).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || !strings.Contains(err.Error(), "the recipient gone@e: 550") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRecipientPutOffIsTriedAgain: a recipient that the server puts off is tried again until it gets
+// the mail, although others have got it, and those do not get it again.
+func TestRecipientPutOffIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{greets: true, later: 2}
+	startMail(t, server)
+	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"here@d", "later@d", "gone@d"}})
+	for range 2 {
+		err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
+		if err == nil || !strings.Contains(err.Error(), "the recipient later@d: 450") {
+			t.Fatalf("a recipient was put off: %v", err)
+		}
+	}
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err != nil {
+		t.Fatal(err)
+	}
+	heard := server.all()
+	for recipient, want := range map[string]int{"here@d": 1, "later@d": 3, "gone@d": 1} {
+		if got := strings.Count(heard, "RCPT TO:<"+recipient+">"); got != want {
+			t.Errorf("%s was named %d times, not %d:\n%s", recipient, got, want, heard)
+		}
+	}
+	if got := strings.Count(heard, "Message-ID"); got != 2 {
+		t.Errorf("%d mails were sent, not 2", got)
 	}
 }
 

@@ -46,6 +46,13 @@ type RefusedError struct{ Err error }
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// PartialError is why only some recipients got a message. Another attempt with it is for
+// the others.
+type PartialError struct{ Err error }
+
+func (e *PartialError) Error() string { return e.Err.Error() }
+func (e *PartialError) Unwrap() error { return e.Err }
+
 // newClient makes a client that follows no redirects: they would take secrets to
 // other places.
 func newClient(config *tls.Config) *http.Client {

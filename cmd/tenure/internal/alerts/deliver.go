@@ -12,14 +12,18 @@ import (
 const pollInterval = time.Minute
 
 // deliver sends what is pending until the term ends, by each notifier on its own,
-// so that a slow one delays no other.
+// so that a slow one delays no other. What was acknowledged and is not recorded yet
+// outlives a change of the notifiers.
 func (l *termWork) deliver(ctx context.Context) {
+	unnoted := map[string][]message{} // by the notifier
 	for ctx.Err() == nil {
 		set, changed := l.engine.notifiers()
 		until, stop := context.WithCancel(ctx)
 		var senders sync.WaitGroup
+		var all []*sender
 		for _, n := range set {
-			s := &sender{termWork: l, notifier: n, limiter: newLimiter(n.PerMinute()), log: l.log.With("notifier", n.Name())}
+			s := &sender{termWork: l, notifier: n, limiter: newLimiter(n.PerMinute()), log: l.log.With("notifier", n.Name()), unnoted: unnoted[n.Name()]}
+			all = append(all, s)
 			senders.Go(func() { s.run(until) })
 		}
 		senders.Go(func() { l.keepTidy(until, set) })
@@ -29,6 +33,9 @@ func (l *termWork) deliver(ctx context.Context) {
 		}
 		stop()
 		senders.Wait()
+		for _, s := range all {
+			unnoted[s.notifier.Name()] = s.unnoted
+		}
 		if err := l.retryAtOnce(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("notifications", "error", err)
 		}

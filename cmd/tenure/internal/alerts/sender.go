@@ -27,8 +27,13 @@ type sender struct {
 	unnoted  []message // acknowledged, but not yet recorded in the database
 }
 
-// run sends until the context ends.
+// run sends until the context ends, and then makes a last attempt to note what was sent.
 func (s *sender) run(ctx context.Context) {
+	defer func() {
+		if err := s.noteSent(ctx); err != nil {
+			s.log.Warn("notifications", "error", err)
+		}
+	}()
 	refresh := s.notifier.Refresh()
 	refreshed := time.Now()
 	failures := 0

@@ -158,6 +158,45 @@ func TestAcknowledgedNotificationIsRecordedLater(t *testing.T) {
 	}
 }
 
+// TestReloadKeepsNotesOfSentNotifications: what was acknowledged is not sent again because the
+// notifiers change before it is recorded.
+func TestReloadKeepsNotesOfSentNotifications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, taken := hook(t, func(string) int { return http.StatusOK })
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
+	rules := []Rule{holds("r", "hook")}
+	p := w.start("a", Config{Rules: rules, Database: &forgetful{Pool: w.pool, fails: 3}})
+	w.await("that it is sent", func() bool { return len(taken()) > 0 })
+	if err := p.engine.Reload(rules, w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.await("that it is noted", w.settled("r", "sent"))
+	if n := len(taken()); n != 1 {
+		t.Errorf("it was sent %d times", n)
+	}
+}
+
+// TestStepDownNotesSentNotifications: what was acknowledged is not sent again by the next leader
+// because this one ends in good order before it is recorded.
+func TestStepDownNotesSentNotifications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, taken := hook(t, func(string) int { return http.StatusOK })
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
+	database := &forgetful{Pool: w.pool, fails: 1}
+	p := w.start("a", Config{Rules: []Rule{holds("r", "hook")}, Database: database})
+	w.await("that it is not noted", func() bool {
+		database.mu.Lock()
+		defer database.mu.Unlock()
+		return len(taken()) == 1 && database.fails == 0
+	})
+	p.stop()
+	if !w.settled("r", "sent")() {
+		t.Error("it is not noted")
+	}
+}
+
 // TestRetryAfterIsHonored: a receiver that says when to try again is left alone until then,
 // with all that is for it.
 func TestRetryAfterIsHonored(t *testing.T) {

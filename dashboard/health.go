@@ -32,7 +32,7 @@ const mostNamed = 3
 // snapshot.
 func (p *snapshot) health(n nowRecord) health {
 	for _, find := range []func(nowRecord) (health, bool){
-		p.unreadable, p.openIncident, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.lightWork, p.lastIncident, p.firing,
+		p.unreadable, p.openIncident, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.unreadPart, p.lightWork, p.lastIncident, p.firing,
 	} {
 		if h, found := find(n); found {
 			return h
@@ -86,7 +86,7 @@ func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
 
 func (p *snapshot) troubledWork(n nowRecord, level string) (health, bool) {
 	text, about := p.work.worst(level)
-	return health{Level: level, Sentence: text + alertsText(n), Job: &about}, text != ""
+	return health{Level: level, Sentence: text + asOf(n.WorkUnreadSince) + alertsText(n), Job: &about}, text != ""
 }
 
 // criticalAlert reports the first alert that fires and is critical.
@@ -100,7 +100,7 @@ func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 			if others := n.Firing - 1; others > 0 {
 				text += ". " + count(others, "other alert fires too", "other alerts fire too")
 			}
-			return health{Level: critical, Sentence: text + ".", Since: when(a.Since)}, true
+			return health{Level: critical, Sentence: text + "." + asOf(n.AlertsUnreadSince), Since: when(a.Since)}, true
 		}
 	}
 	return health{}, false

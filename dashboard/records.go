@@ -104,6 +104,9 @@ type nowRecord struct {
 	// UnreadSince is when the database was read last, or should have been, if it
 	// cannot be read.
 	UnreadSince *time.Time `json:"unread_since"`
+	// The same for processors and schedules, and for the alerts, which can be unreadable alone.
+	WorkUnreadSince   *time.Time `json:"work_unread_since"`
+	AlertsUnreadSince *time.Time `json:"alerts_unread_since"`
 }
 
 // changeRecord is what has changed since the last read.

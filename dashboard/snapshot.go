@@ -40,6 +40,7 @@ type snapshot struct {
 	found     *found
 	work      workRecord
 	alerts    []Alert
+	unread    struct{ work, alerts unread }
 	changed   chan struct{} // closed at the next change
 }
 
@@ -215,6 +216,7 @@ func (p *snapshot) now() nowRecord {
 		since := p.problem.since.Add(p.offset).Round(0)
 		n.UnreadSince = &since
 	}
+	n.WorkUnreadSince, n.AlertsUnreadSince = p.unread.work.at(p.offset), p.unread.alerts.at(p.offset)
 	leads := p.leads()
 	for _, name := range p.names {
 		switch p.roles[name].state {

@@ -91,8 +91,8 @@ func (p *snapshot) hasWork() bool {
 }
 
 // readWork reads processors, schedules and alerts, and publishes them if they have
-// changed. What cannot be read stays unchanged: the database's user may have fewer
-// privileges than the backend's.
+// changed. What cannot be read stays unchanged, and the page says as of when it is: the
+// database's user may have fewer privileges than the backend's.
 func (w *watcher) readWork(ctx context.Context) {
 	w.workAt = time.Now()
 	work, err := w.readManagement(ctx)
@@ -106,10 +106,10 @@ func (w *watcher) readWork(ctx context.Context) {
 	if w.failed = err != nil; !w.failed {
 		work.keepErrors(w.snapshot.workNow())
 	}
-	alerts := []Alert{}
+	alerts, failure := []Alert{}, error(nil)
 	if w.config.Alerts != nil {
-		if alerts, err = w.config.Alerts(ctx); err != nil {
-			w.log.Warn("the dashboard cannot read the alerts", "error", err)
+		if alerts, failure = w.config.Alerts(ctx); failure != nil {
+			w.log.Warn("the dashboard cannot read the alerts", "error", failure)
 			alerts = w.snapshot.alertsNow()
 		} else {
 			alerts = w.config.linkAlerts(alerts)
@@ -122,6 +122,7 @@ func (w *watcher) readWork(ctx context.Context) {
 		w.lags.add(w.snapshot.clockNow(), work.Processors)
 	}
 	w.snapshot.setWork(work, alerts)
+	w.snapshot.noteUnread(w.workAt, err, failure)
 	w.publishIfChanged(kindWork, &w.work, work)
 	w.publishIfChanged(kindAlerts, &w.alerts, alerts)
 }

@@ -41,10 +41,10 @@ function row(alert) {
   const [level, word, shape] = statusOf(alert.state);
   const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
   return h("tr", {},
-    h("td", {}, name(alert.name), h("div", { class: "narrow" }, statusWithAge(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
+    h("td", {}, name(alert.name), h("div", { class: "narrow" }, statusWithAge(level, word, shape, "alerts")), labels ? h("div", { class: "small faint" }, prose(labels)) : null,
       h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", details(alert)),
       mayAct() && alert.state !== "inactive" && state.alertActions ? h("div", {}, alertActions(alert)) : null),
-    h("td", { class: "wide" }, statusWithAge(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
+    h("td", { class: "wide" }, statusWithAge(level, word, shape, "alerts")), h("td", { class: "wide" }, alert.severity || "–"),
     h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"),
     h("td", { class: "wide" }, details(alert)));
 }
@@ -54,11 +54,11 @@ export default function alerts(page) {
   let drawn = "";
   function draw() {
     const all = [...(state.alerts ?? [])].sort(byUrgency);
-    const text = ageText() + JSON.stringify(all);
+    const text = ageText("alerts") + JSON.stringify(all);
     if (text === drawn) return;
     drawn = text;
     if (!all.length) {
-      body.replaceChildren(h("p", { class: "empty" }, state.alertsShown ? "There is no alert rule." : "This dashboard has no alerts configured."));
+      body.replaceChildren(h("p", { class: "empty" }, state.now?.alerts_unread_since ? "The alerts cannot be read." : state.alertsShown ? "There is no alert rule." : "This dashboard has no alerts configured."));
       return;
     }
     body.replaceChildren(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alerts" }, h("table", { class: "table" },
@@ -68,8 +68,8 @@ export default function alerts(page) {
   page.replaceChildren(h("h1", { class: "visually-hidden" }, "Alerts"), panel("Alerts", null, body));
   draw();
   const tick = setInterval(() => {
-    if (ageText()) draw();
+    if (ageText("alerts")) draw();
     page.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 5000);
-  return { title: "Alerts", on: { alerts: draw, stale: draw }, close: () => clearInterval(tick) };
+  return { title: "Alerts", on: { alerts: draw, now: draw, stale: draw }, close: () => clearInterval(tick) };
 }

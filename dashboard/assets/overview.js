@@ -71,7 +71,7 @@ export default function overview(page) {
       ["Live nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
       ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
-      ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],
+      ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–", n.alerts_unread_since ? ageText("alerts") : ""],
     ], ageText()));
     const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
     updateElement(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },

@@ -55,7 +55,7 @@ export default function schedule(page, scheduleName) {
     updateElement(facts.firstChild, figures([
       ["When", h("code", { class: "figure" }, visibleName(s.expression)), visibleName(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
       ["Running", grouped(s.running)], ["Waiting", grouped(s.waiting)], ["Failures", grouped(s.failures)], ["Role", name(s.role, roleLink(s.role))],
-    ], ageText()));
+    ], ageText("work")));
     const text = s.problem || (s.failed_in_row ? s.last_error : "");
     updateElement(errorPanel.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
     if (mayAct() && buttonsFor !== String(s.paused)) {

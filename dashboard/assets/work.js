@@ -12,22 +12,24 @@ import { mayAct, processorAction, scheduleActions } from "./actions.js";
 const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "visually-hidden" }, "Actions"));
 const cell = (className, ...content) => h("td", { class: className }, content);
 
+const workStatus = (level, text, shape) => statusWithAge(level, text, shape, "work");
+
 export function processorState(p) {
   const known = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
   const [level, text, shape] = !p.led && known[1] === "active" ? ["faint", "no node leads"] : known;
   const waiting = p.dead_letters - p.skipped;
   if (waiting && text !== "failing" && text !== "failed") {
     const letters = count(waiting, "dead letter");
-    return statusWithAge("warning", text === "active" ? letters : `${text}, ${letters}`, text === "paused" ? shape : "warning");
+    return workStatus("warning", text === "active" ? letters : `${text}, ${letters}`, text === "paused" ? shape : "warning");
   }
-  return statusWithAge(p.level === "good" ? level : p.level, text, shape);
+  return workStatus(p.level === "good" ? level : p.level, text, shape);
 }
 
 export function scheduleState(s) {
-  if (s.paused) return statusWithAge("warning", "paused", "paused");
-  if (s.problem) return statusWithAge("critical", "cannot run");
-  if (s.failed_in_row) return statusWithAge(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
-  return s.loaded ? statusWithAge("good", s.running ? "running" : "on time", s.running ? "began" : "good") : statusWithAge("faint", "not loaded");
+  if (s.paused) return workStatus("warning", "paused", "paused");
+  if (s.problem) return workStatus("critical", "cannot run");
+  if (s.failed_in_row) return workStatus(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
+  return s.loaded ? workStatus("good", s.running ? "running" : "on time", s.running ? "began" : "good") : workStatus("faint", "not loaded");
 }
 
 function processorRow(p) {
@@ -60,7 +62,7 @@ export default function work(page) {
   let drawn = "";
   function draw() {
     const w = state.work;
-    const text = ageText() + JSON.stringify(w);
+    const text = ageText("work") + JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
     const notAvailable = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
@@ -74,8 +76,8 @@ export default function work(page) {
   page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
   draw();
   const tick = setInterval(() => {
-    if (ageText()) draw();
+    if (ageText("work")) draw();
     page.querySelectorAll("[data-until]").forEach((time) => { time.textContent = until(time.dataset.until); });
   }, 1000);
-  return { title: "Work", on: { work: draw, stale: draw }, close: () => clearInterval(tick) };
+  return { title: "Work", on: { work: draw, now: draw, stale: draw }, close: () => clearInterval(tick) };
 }

@@ -1,6 +1,9 @@
 package browser
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/exactly-one/tenure"
@@ -70,4 +73,38 @@ func TestUnreadableDatabaseLeavesNothingGreen(t *testing.T) {
 	}
 	resume()
 	p.await("it is live again", isLive+` && !document.documentElement.hasAttribute("data-stale") && !document.body.innerText.includes("as of")`)
+}
+
+// TestUnreadablePartsLeaveNothingGreen: while processors and alerts cannot be read, but nodes can,
+// their states have their age.
+func TestUnreadablePartsLeaveNothingGreen(t *testing.T) {
+	var broken atomic.Bool
+	w := newWorld(t, dashboard.Config{Alerts: func(context.Context) ([]dashboard.Alert, error) {
+		if broken.Load() {
+			return nil, errors.New("it does not answer")
+		}
+		return []dashboard.Alert{{Name: "down", State: "inactive"}}, nil
+	}}, nil)
+	w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('mails', 'outbox', 'mails')`)
+	for _, name := range []string{"api-1", "api-2"} {
+		w.campaign(w.node(w.backend, name, tenure.Config{}), "scheduler")
+	}
+	p := w.open("")
+	p.await("it is live", isLive)
+	for _, hash := range []string{"#/work", "#/alerts"} {
+		p.visit(hash)
+		p.await("the states have no age on "+hash, `document.querySelector("main table") && !document.querySelector("main").innerText.includes("as of")`)
+	}
+	broken.Store(true)
+	w.exec(`ALTER TABLE {processors} RENAME TO elsewhere`)
+	for _, hash := range []string{"#/work", "#/alerts"} {
+		p.visit(hash)
+		p.await("the states have their age on "+hash, `document.querySelector("main table").innerText.match(/as of \d+ s ago/)`)
+		if green := value[int](p, `document.querySelectorAll("main .is-good").length`); green > 0 {
+			t.Errorf("%s shows %d states in green", hash, green)
+		}
+	}
+	broken.Store(false)
+	w.exec(`ALTER TABLE ` + w.schema + `.elsewhere RENAME TO tenure_processors`)
+	p.await("the states have no age", `!document.querySelector("main").innerText.includes("as of")`)
 }

@@ -26,6 +26,48 @@ const (
 	mostAlertSeconds  = 365 * 24 * 3600
 )
 
+// The errors of alerts that are not known because of the function that returns them.
+var (
+	errAlertsLate  = errors.New("an earlier call of Alerts has not returned")
+	errAlertsEnded = errors.New("Alerts has ended its goroutine")
+)
+
+// alertsResult is what a call of Config.Alerts returned.
+type alertsResult struct {
+	alerts []Alert
+	err    error
+}
+
+// readAlerts calls Config.Alerts in a separate goroutine, one call at a time: one that
+// does not return must not stop the reads of everything else. The result of a late call is
+// old, and is not used.
+func (w *watcher) readAlerts(ctx context.Context) ([]Alert, error) {
+	if w.config.Alerts == nil {
+		return nil, nil
+	}
+	if w.late != nil {
+		select {
+		case <-w.late:
+			w.late = nil
+		default:
+			return nil, errAlertsLate
+		}
+	}
+	returned := make(chan alertsResult, 1)
+	w.calls.Go(func() {
+		r := alertsResult{err: errAlertsEnded}
+		defer func() { returned <- r }()
+		r.alerts, r.err = w.config.Alerts(ctx)
+	})
+	select {
+	case r := <-returned:
+		return r.alerts, r.err
+	case <-ctx.Done():
+		w.late = returned
+		return nil, context.Cause(ctx)
+	}
+}
+
 // actOnAlert silences or acknowledges alerts.
 func (d *Dashboard) actOnAlert(ctx context.Context, body actionBody, by string) error {
 	if d.config.HandleAlert == nil {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,4 +54,33 @@ func TestUnreadPartsHaveAge(t *testing.T) {
 	}
 	w.exec(`ALTER TABLE ` + w.schema + `.elsewhere RENAME TO tenure_processors`)
 	shows(good, "All roles have a leader")
+}
+
+// TestAlertsThatDoNotReturnStopNoReads: a function for alerts that blocks, or ends its
+// goroutine, stops no reads of the rest, and the alerts are not shown as known.
+func TestAlertsThatDoNotReturnStopNoReads(t *testing.T) {
+	t.Parallel()
+	for name, misbehave := range map[string]func(release <-chan struct{}){
+		"blocks":             func(release <-chan struct{}) { <-release },
+		"ends its goroutine": func(<-chan struct{}) { runtime.Goexit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int64
+			release := make(chan struct{})
+			w := newWorld(t, Config{Alerts: func(context.Context) ([]Alert, error) {
+				if calls.Add(1) > 1 {
+					misbehave(release)
+				}
+				return []Alert{{Name: "down", State: "inactive"}}, nil
+			}})
+			t.Cleanup(func() { close(release) }) // before the dashboard is closed
+			w.await("it misbehaves", func() bool { return calls.Load() > 1 })
+			w.node("api-1", "scheduler")
+			w.led("scheduler", "api-1")
+			if now := w.board.snapshot.now(); now.AlertsUnreadSince == nil || !strings.Contains(now.Health.Sentence, "The alerts cannot be read since") {
+				t.Errorf("the alerts are shown as known: %+v", now)
+			}
+		})
+	}
 }

@@ -33,6 +33,7 @@ func (d *Dashboard) watch(ctx context.Context) {
 	defer listening.Wait()
 	listening.Go(func() { d.listen(ctx) })
 	w := watcher{Dashboard: d}
+	defer w.calls.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for looked := len(recheckDelays); ; {
@@ -98,20 +99,24 @@ func (d *Dashboard) notify() {
 // watcher is the state of the watch between two reads.
 type watcher struct {
 	*Dashboard
-	allAt         time.Time // when everything was read last
-	wholeAt       time.Time // when the last term of each role was
-	workAt        time.Time
-	workTook      time.Duration // to read processors and schedules
-	readFrom      time.Time     // terms and nodes are read from this time on, by the database's clock
-	rewound       bool          // readFrom is earlier than it was
-	work          string        // as published last
-	alerts        string
-	told          string // incidents, as published last
-	incidents     regrouper
-	outagesUntil  time.Time // outages are read until then
-	outagesAt     time.Time // when they were
-	failed        bool      // to read processors and schedules, the last time
-	publishFailed bool      // a state could not be published, the last time
+	allAt        time.Time // when everything was read last
+	wholeAt      time.Time // when the last term of each role was
+	workAt       time.Time
+	workTook     time.Duration // to read processors and schedules
+	readFrom     time.Time     // terms and nodes are read from this time on, by the database's clock
+	rewound      bool          // readFrom is earlier than it was
+	work         string        // as published last
+	alerts       string
+	told         string // incidents, as published last
+	incidents    regrouper
+	outagesUntil time.Time // outages are read until then
+	outagesAt    time.Time // when they were
+	failed       bool      // to read processors and schedules, the last time
+
+	calls sync.WaitGroup    // of Config.Alerts
+	late  chan alertsResult // of a call that was not waited for
+
+	publishFailed bool // a state could not be published, the last time
 }
 
 // poll reads what may have changed and publishes it.

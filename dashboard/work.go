@@ -106,17 +106,15 @@ func (w *watcher) readWork(ctx context.Context) {
 	if w.failed = err != nil; !w.failed {
 		work.keepErrors(w.snapshot.workNow())
 	}
-	alerts, failure := []Alert{}, error(nil)
-	if w.config.Alerts != nil {
-		if alerts, failure = w.config.Alerts(ctx); failure != nil {
-			w.log.Warn("the dashboard cannot read the alerts", "error", failure)
-			alerts = w.snapshot.alertsNow()
-		} else {
-			alerts = w.config.linkAlerts(alerts)
-		}
-		if alerts == nil {
-			alerts = []Alert{} // an empty list, not none, in JSON
-		}
+	alerts, failure := w.readAlerts(ctx)
+	if failure != nil {
+		w.log.Warn("the dashboard cannot read the alerts", "error", failure)
+		alerts = w.snapshot.alertsNow()
+	} else {
+		alerts = w.config.linkAlerts(alerts)
+	}
+	if alerts == nil {
+		alerts = []Alert{} // an empty list, not none, in JSON
 	}
 	if !w.failed {
 		w.lags.add(w.snapshot.clockNow(), work.Processors)

@@ -208,7 +208,11 @@ func (n *Node) handleNodeRequestLocked(r Request) {
 			last.cancel()
 			<-last.done
 		}
-		if err := handle(ctx, r); err != nil && ctx.Err() == nil {
+		var err error
+		if panicked := catchPanic("the function of OnDrain", func() { err = handle(ctx, r) }); panicked != nil {
+			err = panicked
+		}
+		if err != nil && ctx.Err() == nil {
 			n.log.Warn("handling a request for the node failed", "kind", r.Kind, "error", err)
 		}
 		n.rewriteRegistry()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 // EventKind is the kind of an [Event].
@@ -35,8 +37,8 @@ type Event struct {
 // calls the functions one at a time, in the order of the events and, for each
 // event, in the order of their registration. A slow function delays later calls
 // and [Node.Close], but never a heartbeat. When fn is called, trust has already
-// ended and contexts are canceled, if the event implies it. A panic of fn is
-// caught, logged, and passed to the error callbacks.
+// ended and contexts are canceled, if the event implies it. A panic of fn, or a
+// call of runtime.Goexit, is caught, logged, and passed to the error callbacks.
 func (e *Election) OnEvent(fn func(Event)) {
 	q := &e.events
 	q.Lock()
@@ -230,20 +232,17 @@ func (q *eventQueue) undelivered(now time.Duration) (waiting int, age time.Durat
 }
 
 func (e *Election) call(callback func(Event), event Event) {
-	defer func() {
-		reason := recover()
-		if reason == nil {
-			return
-		}
-		err := fmt.Errorf("a callback of %s panicked on %q: %v", e.role, event.Kind, reason)
-		e.node.log.Error("callback panicked", "role", e.role.Name(), "event", event.Kind, "error", err)
-		e.node.mu.Lock()
-		defer e.node.mu.Unlock()
-		e.node.counters.panics++
-		if event.Kind == EventError {
-			return // no event: an error callback that panics would be called forever
-		}
-		e.postLocked(Event{Kind: EventError, Term: event.Term, Err: err})
-	}()
-	callback(event)
+	reason, _ := usercode.Call(func() { callback(event) })
+	if reason == nil {
+		return
+	}
+	err := fmt.Errorf("a callback of %s panicked on %q: %v", e.role, event.Kind, reason)
+	e.node.log.Error("callback panicked", "role", e.role.Name(), "event", event.Kind, "error", err)
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.node.counters.panics++
+	if event.Kind == EventError {
+		return // no event: an error callback that panics would be called forever
+	}
+	e.postLocked(Event{Kind: EventError, Term: event.Term, Err: err})
 }

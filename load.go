@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 // loadSampler calls Config.Load on a separate goroutine: if the function
@@ -101,13 +103,11 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	return done
 }
 
-// catchPanic calls fn, which is user code, and returns its panic as an error.
-func catchPanic(what string, fn func()) (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("%s panicked: %v", what, reason)
-		}
-	}()
-	fn()
+// catchPanic calls fn, which is user code, and returns its panic, or the end of its
+// goroutine, as an error.
+func catchPanic(what string, fn func()) error {
+	if reason, _ := usercode.Call(fn); reason != nil {
+		return fmt.Errorf("%s panicked: %v", what, reason)
+	}
 	return nil
 }

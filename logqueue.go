@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 )
 
 // logQueue writes log records, in order, on a separate goroutine. A handler
-// that is slow, blocks forever or panics delays only the log. The goroutine
+// that is slow, blocks forever, panics or ends its goroutine delays only the log. The goroutine
 // exists while there are records to write; flush waits for it.
 type logQueue struct {
 	root  slog.Handler // decides whether debug records are wanted
@@ -126,33 +127,43 @@ func (q *logQueue) run() {
 		if len(batch) == 0 && dropped == 0 {
 			return
 		}
-		for _, r := range batch {
-			if !r.write() {
-				dropped++
-			}
-		}
+		dropped += writeBatch(batch)
 		if dropped > 0 {
 			lost := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were lost: the log was too slow or failed", 0)
 			lost.AddAttrs(slog.Int("records", dropped))
-			logRecord{context.Background(), q.root, lost}.write()
+			_ = writeBatch([]logRecord{{context.Background(), q.root, lost}})
 		}
 	}
 }
 
 // updateDebug asks the handler whether debug records are wanted.
 func (q *logQueue) updateDebug() {
-	defer func() { _ = recover() }() // a handler that panics gets no debug records
-	q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug))
+	// A handler that panics keeps the last decision.
+	_, _ = usercode.Call(func() { q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug)) })
 }
 
-// write passes the record to its handler and reports whether the handler
-// returned.
-func (r logRecord) write() (ok bool) {
-	defer func() { ok = recover() == nil }()
+// writeBatch passes the records to their handlers and returns for how many of them the
+// handler did not return.
+func writeBatch(batch []logRecord) (failed int) {
+	for next := 0; next < len(batch); {
+		reason, _ := usercode.Call(func() {
+			for next < len(batch) {
+				next++
+				batch[next-1].write()
+			}
+		})
+		if reason != nil {
+			failed++
+		}
+	}
+	return failed
+}
+
+// write passes the record to its handler.
+func (r logRecord) write() {
 	if r.handler.Enabled(r.ctx, r.record.Level) {
 		_ = r.handler.Handle(r.ctx, r.record) // as slog.Logger does
 	}
-	return true
 }
 
 // flush returns when all records are written, ctx ends, or logFlush has passed:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,23 +56,20 @@ func (p DrainProgress) String() string {
 // was undrained. If ctx ends first, the error matches its cause and
 // tenure.ErrShutdown and says what is left; the node continues to drain.
 func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions) error {
-	err := store.Request(ctx, tenure.Request{
+	request := tenure.Request{
 		Kind: tenure.RequestDrain, Node: id, Target: options.Target, Force: options.Force, By: options.By,
-	})
-	if errors.Is(err, tenure.ErrLastNode) {
-		return fmt.Errorf("drain %s: %w: add a node first, or use force", id, err)
-	}
-	if err != nil {
-		return fmt.Errorf("drain %s: %w", id, err)
 	}
 	drains := false
-	err = followNode(ctx, store, id, options.Progress, func(p DrainProgress) (bool, error) {
+	err := requestAndFollow(ctx, store, request, options.Progress, func(p DrainProgress) (bool, error) {
 		if drains && p.Status.AcceptsWork() {
 			return false, tenure.ErrDrainCanceled
 		}
 		drains = p.Status == Draining
 		return drains && p.Drained, nil
 	})
+	if errors.Is(err, tenure.ErrLastNode) {
+		return fmt.Errorf("drain %s: %w: add a node first, or use force", id, err)
+	}
 	if err != nil && !errors.Is(err, errLeft) {
 		return fmt.Errorf("drain %s: %w", id, err)
 	}
@@ -82,10 +80,8 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 // requester to record. Errors are those of [DrainNode]; if the node has left,
 // the error matches tenure.ErrUnknownNode.
 func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
-	err := store.Request(ctx, tenure.Request{Kind: tenure.RequestUndrain, Node: id, By: by})
-	if err == nil {
-		err = followNode(ctx, store, id, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
-	}
+	request := tenure.Request{Kind: tenure.RequestUndrain, Node: id, By: by}
+	err := requestAndFollow(ctx, store, request, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
 	if err != nil {
 		return fmt.Errorf("undrain %s: %w", id, err)
 	}
@@ -95,11 +91,17 @@ func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 // errLeft is the result if the node left the cluster.
 var errLeft = fmt.Errorf("%w: it has left", tenure.ErrUnknownNode)
 
-// followNode reads a node's progress after every notification until arrived
-// reports true.
-func followNode(
-	ctx context.Context, store Store, id NodeID, report func(DrainProgress), arrived func(DrainProgress) (bool, error),
+// requestAndFollow records a request for a node, and reads the node's progress after
+// every notification until arrived reports true. With the session of the node end the
+// requests that it has not read, so it records the request again in a new one.
+func requestAndFollow(
+	ctx context.Context, store Store, request tenure.Request, report func(DrainProgress), arrived func(DrainProgress) (bool, error),
 ) error {
+	id := request.Node
+	_, session, _ := readNode(ctx, store, id) // the request reports what is wrong
+	if err := store.Request(ctx, request); err != nil {
+		return err
+	}
 	wakeups := make(chan struct{}, 1)
 	var listening sync.WaitGroup
 	defer listening.Wait()
@@ -112,7 +114,7 @@ func followNode(
 	}
 	var last DrainProgress
 	for known := false; ; known = true {
-		progress, err := readProgress(ctx, store, id)
+		progress, incarnation, err := readProgress(ctx, store, id)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %v: %w", tenure.ErrShutdown, last, context.Cause(ctx))
@@ -126,19 +128,22 @@ func followNode(
 		if done, err := arrived(progress); done || err != nil {
 			return err
 		}
+		drains := progress.Status == Draining
+		if incarnation != session && drains != (request.Kind == tenure.RequestDrain) {
+			if err := store.Request(ctx, request); err != nil {
+				return err
+			}
+		}
+		session = incarnation
 		wakeup.AwaitOn(ctx, clocks.System(), followInterval, wakeups)
 	}
 }
 
-func readProgress(ctx context.Context, store Store, id NodeID) (DrainProgress, error) {
-	node, err := NewRegistry(store).Node(ctx, id)
-	switch {
-	case errors.Is(err, tenure.ErrUnknownNode):
-		return DrainProgress{}, errLeft
-	case err != nil:
-		return DrainProgress{}, err
-	case node.Status == Dead:
-		return DrainProgress{}, ErrNodeDied
+// readProgress returns the progress of a node, and its incarnation.
+func readProgress(ctx context.Context, store Store, id NodeID) (DrainProgress, int64, error) {
+	node, incarnation, err := readNode(ctx, store, id)
+	if err != nil {
+		return DrainProgress{}, 0, err
 	}
 	leaders, err := store.Leaders(ctx)
 	progress := DrainProgress{Status: node.Status, Drained: node.Drained, InFlight: node.InFlight}
@@ -147,5 +152,22 @@ func readProgress(ctx context.Context, store Store, id NodeID) (DrainProgress, e
 			progress.Leads++
 		}
 	}
-	return progress, err
+	return progress, incarnation, err
+}
+
+// readNode returns a live node and its incarnation.
+func readNode(ctx context.Context, store Store, id NodeID) (NodeInfo, int64, error) {
+	members, err := store.Members(ctx)
+	if err != nil {
+		return NodeInfo{}, 0, err
+	}
+	i := slices.IndexFunc(members, func(m tenure.Member) bool { return m.ID == id })
+	if i < 0 {
+		return NodeInfo{}, 0, errLeft
+	}
+	node := newNodeInfo(&members[i], nil)
+	if node.Status == Dead {
+		return NodeInfo{}, 0, ErrNodeDied
+	}
+	return node, members[i].Incarnation, nil
 }

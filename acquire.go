@@ -189,7 +189,7 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 	case OutcomeHeld:
 		return s.applyHeldLocked(e, result)
 	case OutcomeFailed:
-		return s.applyFailedLocked(e, result.Err)
+		return s.applyFailedLocked(e, fsm.DbError, result.Err)
 	}
 	return false
 }
@@ -223,7 +223,11 @@ func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed 
 	}
 	a.pending = false
 	s.queueUnlockLocked(e, 0)
-	return s.failAttemptLocked(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
+	err := fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout)
+	if e.State() == Reconnecting { // no event: the attempts continue until the grace ends
+		failures{{e, 1, err}}.log(s.node.log)
+	}
+	return s.applyFailedLocked(e, fsm.AcquireFailed, err)
 }
 
 // applyHeldLocked ends an attempt that found the role held or reserved.
@@ -254,14 +258,15 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 	return failed
 }
 
-// applyFailedLocked ends an attempt that failed with a database error.
-func (s *session) applyFailedLocked(e *Election, err error) (failed bool) {
+// applyFailedLocked ends an attempt that failed. Within the reconnect grace, the next one
+// follows.
+func (s *session) applyFailedLocked(e *Election, input fsm.Input, err error) (failed bool) {
 	a := &e.attempt
 	if e.State() == Reconnecting {
 		a.nextAt, a.err = s.node.clock.Now().Mono+nextQuickRetry(a), err
 		return false
 	}
-	return s.failAttemptLocked(e, fsm.DbError, err)
+	return s.failAttemptLocked(e, input, err)
 }
 
 // nextQuickRetry returns the delay before the next quick retry.

@@ -1,6 +1,8 @@
 package tenure_test
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +71,36 @@ func TestLockTimeoutBoundsOnlyFencedTransactions(t *testing.T) {
 		want(t, "the lock is held until LockTimeout", db.holder("r") == c, true)
 		time.Sleep(2 * time.Second)
 		want(t, "releases", c.count("release r resigned"), 1)
+	})
+}
+
+// LockTimeout also bounds an attempt within the reconnect grace, which continues with
+// another attempt.
+func TestLockTimeoutReleasesLockDuringReconnectGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		var log strings.Builder
+		node := open(t, db, func(c *tenure.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		e, rec := elect(t, node, tenure.ElectionConfig{ReconnectGrace: time.Minute})
+		lead(t, e)
+		rec.forget()
+		db.mu.Lock()
+		db.prepare = func(c *conn) { c.locks("r", true) }
+		db.mu.Unlock()
+		db.last().kill()
+		time.Sleep(30 * time.Second)
+		c := db.last()
+		want(t, "state", e.State(), tenure.Reconnecting)
+		want(t, "releases", c.count("release r resigned"), 2)
+		want(t, "events", rec.summary(), "leader>reconnecting")
+		c.set(func(c *conn) { c.onAcquire = nil })
+		db.free("r")
+		time.Sleep(10 * time.Second)
+		want(t, "leads again", e.IsLeader(), true)
+		closeNode(t, node)
+		if got := log.String(); strings.Contains(got, "level=ERROR") || !strings.Contains(got, tenure.ErrLockTimeout.Error()) {
+			t.Errorf("the log has an error, or does not say why the attempts failed: %s", got)
+		}
 	})
 }
 

@@ -380,7 +380,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: the lock is kept when LockTimeout has passed",
-		file: "acquire.go", from: "	a.pending = false\n	s.queueUnlockLocked(e, 0)\n	return", to: "	a.pending = false\n	_ = s.queueUnlockLocked\n	return",
+		file: "acquire.go", from: "	a.pending = false\n	s.queueUnlockLocked(e, 0)\n	err :=", to: "	a.pending = false\n	_ = s.queueUnlockLocked\n	err :=",
 		promise: "7 Someone leads: a node that cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesLock$")}, says: "nvariant 7",
 	},

@@ -232,7 +232,7 @@ WITH dead AS (
     UPDATE {nodes} n
     SET status = 'dead', died_at = clock_timestamp()
     WHERE status <> 'dead'
-        AND last_heartbeat < clock_timestamp() - greatest($1, lease_ms) * interval '1 millisecond'
+        AND last_heartbeat < clock_timestamp() - greatest($1::bigint, lease_ms) * interval '1 millisecond'
     RETURNING id
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id

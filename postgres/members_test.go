@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,26 @@ func (p *peer) silence(d time.Duration) {
 
 func requestOfNode(b *Backend, kind tenure.RequestKind, node uuid.UUID) error {
 	return b.Request(context.Background(), tenure.Request{Kind: kind, Node: node, By: "tests"})
+}
+
+// A threshold can be longer than an integer of the database has milliseconds.
+func TestMarkDeadTakesThresholdsOfAnyLength(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	const day = 24 * time.Hour
+	p.silence(50 * day)
+	for _, threshold := range []time.Duration{math.MaxInt64, 60 * day, 40 * day} {
+		dead, err := b.MarkDead(t.Context(), threshold)
+		if err != nil || len(dead) > 0 != (threshold < 50*day) {
+			t.Errorf("silent for longer than %v: %v, %v; the node was silent for 50 days", threshold, dead, err)
+		}
+	}
+	for _, age := range []time.Duration{math.MaxInt64, 60 * day} {
+		if gone, err := b.ForgetDead(t.Context(), age); err != nil || len(gone) > 0 {
+			t.Errorf("forgotten after %v: %v, %v", age, gone, err)
+		}
+	}
 }
 
 // A node is not marked as dead while it may trust its terms, whatever threshold

@@ -90,8 +90,11 @@ func (c Config) validate() error {
 			return invalid("the %s has %d bytes; at most %d are allowed", name.what, len(name.value), name.most)
 		case !utf8.ValidString(name.value) || strings.ContainsRune(name.value, 0):
 			return invalid("the %s must be valid UTF-8 without NUL", name.what)
-		case strings.Contains(name.value, schema.FunctionQuote):
-			return invalid("the %s must not contain %s", name.what, schema.FunctionQuote)
+		}
+		for _, quote := range []string{schema.FunctionQuote, schema.FeatureQuote} {
+			if strings.Contains(name.value, quote) {
+				return invalid("the %s must not contain %s", name.what, quote)
+			}
 		}
 	}
 	if c.WatchPeriod < time.Millisecond || c.WatchPeriod > DefaultWatchPeriod {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -54,6 +55,29 @@ func TestFirstUseCreatesTables(t *testing.T) {
 	}
 	if exist, err := b.schema.Has(t.Context(), pool, f); err != nil || !exist {
 		t.Errorf("afterwards: %t, %v", exist, err)
+	}
+}
+
+// Every prefix that New accepts can be in the script that creates the tables of a feature.
+func TestScriptOfFeatureWorksWithAcceptedNames(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	feature := &schema.Feature{Name: "pairs", Steps: []schema.Step{{Up: `CREATE TABLE {pairs} (a int, b int);`}}}
+	for _, quote := range []string{"$tenure_feature$", "$$"} {
+		b, err := New(server.DSN(), Config{Schema: server.Schema(t), Prefix: "a" + quote})
+		if errors.Is(err, tenure.ErrInvalidConfig) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		if err := b.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pgtest.Conn(t, server.DSN()).Exec(t.Context(), b.names.sql(feature.Script(true))); err != nil {
+			t.Errorf("the prefix %q: %v", b.config.Prefix, err)
+		}
 	}
 }
 

@@ -103,6 +103,6 @@ func (f *Feature) Script(onlyIfMissing bool) string {
 	if !onlyIfMissing {
 		return script.String()
 	}
-	return fmt.Sprintf("DO $tenure_feature$\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%s') THEN\n\n%s\nEND IF;\nEND\n$tenure_feature$;\n",
-		f.Name, script.String())
+	return fmt.Sprintf("DO %[1]s\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%[2]s') THEN\n\n%[3]s\nEND IF;\nEND\n%[1]s;\n",
+		FeatureQuote, f.Name, script.String())
 }

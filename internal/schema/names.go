@@ -11,8 +11,12 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 )
 
-// FunctionQuote delimits the bodies of functions in migrations.
-const FunctionQuote = "$tenure_function$"
+// FunctionQuote delimits the bodies of functions in migrations, and FeatureQuote the
+// statements of a feature in a script. No name may contain them.
+const (
+	FunctionQuote = "$tenure_function$"
+	FeatureQuote  = "$tenure_feature$"
+)
 
 const maxIdentifier = 63 // bytes, a limit of PostgreSQL
 

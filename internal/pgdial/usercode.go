@@ -10,12 +10,18 @@ import (
 	"github.com/exactly-one/tenure/internal/usercode"
 )
 
-// Functions of the program are called on goroutines that open connections: a panic there
-// would end the program, and with it its leaders, and runtime.Goexit the goroutine.
+// Functions of the program are called while a connection opens: a panic there would end
+// the program, and with it its leaders, and the end of the goroutine would leave callers
+// that wait for the connection without an answer.
 
 // callPassword calls the program's function for passwords.
 func callPassword(ctx context.Context, password func(context.Context) (string, error)) (word string, err error) {
-	if reason, _ := usercode.Call(func() { word, err = password(ctx) }); reason != nil {
+	reason, _ := usercode.Call(func() {
+		if word, err = password(ctx); err != nil {
+			_ = err.Error() // it is code of the program too, and is called again to describe the failure
+		}
+	})
+	if reason != nil {
 		return "", fmt.Errorf("the function Password panicked: %v", reason)
 	}
 	return word, err
@@ -23,7 +29,12 @@ func callPassword(ctx context.Context, password func(context.Context) (string, e
 
 // callConnect calls the program's function that connects.
 func callConnect(ctx context.Context, config *pgx.ConnConfig, connect func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error)) (conn *pgx.Conn, err error) {
-	if reason, _ := usercode.Call(func() { conn, err = connect(ctx, config) }); reason != nil {
+	reason, _ := usercode.Call(func() {
+		if conn, err = connect(ctx, config); err != nil {
+			_ = err.Error() // as above
+		}
+	})
+	if reason != nil {
 		return nil, fmt.Errorf("the function Connect panicked: %v", reason)
 	}
 	if err == nil && conn == nil {

@@ -3,6 +3,7 @@
 package guardian
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"time"
@@ -23,6 +24,22 @@ type guardian struct {
 	killing  bool          // killing has begun
 	pause    time.Duration // until the next kill
 	end      end
+}
+
+// awaitTrust waits until the command would not be asked to end as soon as it has
+// started. This process may have taken longer to start than the trust that the
+// first order names, and the orders after it extend the trust. If they do not,
+// the supervisor kills this process.
+func (g *guardian) awaitTrust(orders <-chan order) error {
+	for now() >= min(g.stopAt(), g.killAt()) {
+		switch o, ok := <-orders; {
+		case !ok || o.Stop != 0 || o.Kill:
+			return errors.New("the term ended before the command was started")
+		case o.Deadline != 0:
+			g.trust = o.Deadline
+		}
+	}
+	return nil
 }
 
 // watch handles orders until the command and all its descendants have ended.

@@ -52,8 +52,10 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	}
 	ignoreSignals()
 	g := &guardian{limits: limits, control: control, alarm: alarm, trust: limits.Deadline}
-	if now() >= g.killAt() {
-		return errors.New("trust in the term ended before the command was started")
+	orders := make(chan order)
+	go receive(decoder, orders) // exits with the control connection or this process
+	if err := g.awaitTrust(orders); err != nil {
+		return err
 	}
 	if g.command, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: commandAttributes(),
@@ -61,8 +63,6 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 		return fmt.Errorf("execute %s: %w", path, err)
 	}
 	g.report(report{PID: g.command})
-	orders := make(chan order)
-	go receive(decoder, orders) // exits with the control connection or this process
 	ends := make(chan ended)
 	go reap(ends) // exits with this process
 	g.watch(orders, ends)

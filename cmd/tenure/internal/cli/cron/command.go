@@ -73,6 +73,8 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 		end, words, err := c.once(term, run, log)
 		over := lead.Ending(term)
 		switch {
+		case err != nil && over:
+			return term.cutOff(words)
 		case err != nil:
 			return err
 		case !end.Stopped && end.Code == 0:

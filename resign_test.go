@@ -188,8 +188,12 @@ func TestHandleRequestRecordsRequester(t *testing.T) {
 		for _, request := range []tenure.Request{{}, {Kind: tenure.RequestDrain}, {Kind: tenure.RequestStepDown, Role: "other"}} {
 			wantError(t, string(request.Kind), e.HandleRequest(t.Context(), request), tenure.ErrInvalidConfig)
 		}
+		for _, kind := range []tenure.RequestKind{tenure.RequestStepDown, tenure.RequestHandOver} {
+			earlier := tenure.Request{Kind: kind, Term: term.Number() - 1, Target: uuid.New()}
+			wantError(t, "for an earlier term", e.HandleRequest(t.Context(), earlier), tenure.ErrNotLeader)
+		}
 		want(t, "valid", term.Valid(), true)
-		wantError(t, "step down", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r", By: "ann"}), nil)
+		wantError(t, "step down", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r", Term: term.Number(), By: "ann"}), nil)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		want(t, "stepped down", db.last().count("release r stepped_down by ann"), 1)
 		time.Sleep(time.Minute)

@@ -26,8 +26,21 @@ type database struct {
 
 	mu    sync.Mutex
 	nodes []tenure.NodeInfo
-	fail  error // what Nodes and Leaders return
-	asked int   // calls of Leaders
+	fail  error  // what Nodes and Leaders return
+	asked int    // calls of Leaders
+	offer func() // called once, before the next request is recorded; nil for nothing
+}
+
+// Request implements tenure.Backend.
+func (d *database) Request(ctx context.Context, request tenure.Request) error {
+	d.mu.Lock()
+	offer := d.offer
+	d.offer = nil
+	d.mu.Unlock()
+	if offer != nil {
+		offer()
+	}
+	return d.Database.Request(ctx, request)
 }
 
 func newDatabase() *database { return &database{Database: tenuretest.NewDatabase()} }

@@ -62,6 +62,37 @@ func TestStepDownHandsOverToTarget(t *testing.T) {
 	})
 }
 
+// TestStepDownEndsOnlySeenTerm: if the term ends while the database is asked about the next
+// leader, a later term of the same node is left alone.
+func TestStepDownEndsOnlySeenTerm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{Token: newToken(t)})
+		one := campaign(t, db, "one", h, "billing")
+		first := elected(t, one, "billing").Term()
+		two := campaign(t, db, "two", nil, "billing")
+		synctest.Wait()
+		var later *tenure.Term
+		db.mu.Lock()
+		db.offer = func() {
+			if err := elected(t, one, "billing").HandOver(t.Context(), two.ID()); err != nil {
+				t.Error(err)
+			}
+			if err := elected(t, two, "billing").HandOver(t.Context(), one.ID()); err != nil {
+				t.Error(err)
+			}
+			later = elected(t, one, "billing").Term()
+		}
+		db.mu.Unlock()
+		answered := call(t, h, "POST", stepDownPath, `{"to":"two"}`, authorized...)
+		if !later.Valid() {
+			t.Errorf("a request to end term %d ended term %d", first.Number(), later.Number())
+		}
+		answered.refused(t, 409, codeNotLeader)
+	})
+}
+
 // TestStepDownWaitsForWork: the answer waits for the work, up to its bound, and
 // says so if that did not end.
 func TestStepDownWaitsForWork(t *testing.T) {

@@ -4,6 +4,7 @@ package tail
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -17,10 +18,11 @@ type Tail struct {
 	most int // bytes
 
 	read, write *os.File
-	reading     sync.WaitGroup
+	ended       chan struct{} // closed when nothing is read any more
 
-	kept []byte // the last most bytes, or up to twice as many
-	cut  bool   // whether there was more
+	mu   sync.Mutex
+	kept []byte // the last most bytes, or up to twice as many; guarded by mu
+	cut  bool   // whether there was more; guarded by mu
 }
 
 // Start makes a tail that hands on to next and keeps a number of bytes. The caller
@@ -30,8 +32,8 @@ func Start(next io.Writer, most int) (*Tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tail{next: next, most: most, read: read, write: write}
-	t.reading.Go(t.follow)
+	t := &Tail{next: next, most: most, read: read, write: write, ended: make(chan struct{})}
+	go t.follow() // exits after Close, when next has taken what it was handed
 	return t, nil
 }
 
@@ -40,10 +42,13 @@ func (t *Tail) File() *os.File { return t.write }
 
 // follow reads until all writers have closed the pipe, or until a deadline.
 func (t *Tail) follow() {
+	defer close(t.ended)
 	for buffer := make([]byte, 4096); ; {
 		n, err := t.read.Read(buffer)
-		t.keep(buffer[:n])
-		_, _ = t.next.Write(buffer[:n]) // a command must not fail because its output cannot be written
+		if n > 0 {
+			t.keep(buffer[:n])
+			_, _ = t.next.Write(buffer[:n]) // a command must not fail because its output cannot be written
+		}
 		if err != nil {
 			return
 		}
@@ -51,26 +56,35 @@ func (t *Tail) follow() {
 }
 
 func (t *Tail) keep(words []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.kept = append(t.kept, words...)
 	if excess := len(t.kept) - t.most; excess > t.most {
 		t.kept, t.cut = append(t.kept[:0], t.kept[excess:]...), true
 	}
 }
 
-// patience is how long processes that escaped may keep the file open.
+// patience is how long processes that escaped may keep the file open, and how long the
+// receiver may then take for the last words.
 const patience = time.Second
 
-// Close waits until what was written is read, and returns the end of it: whole
-// lines, as far as they fit.
+// Close waits until what was written is read and handed on, but not for a receiver that
+// takes nothing. It returns the end of it: whole lines, as far as they fit.
 func (t *Tail) Close() (string, error) {
 	err := errors.Join(t.write.Close(), t.read.SetReadDeadline(time.Now().Add(patience)))
-	t.reading.Wait()
-	err = errors.Join(err, t.read.Close())
-	last := t.kept
-	if excess := len(last) - t.most; excess > 0 {
-		last, t.cut = last[excess:], true
+	select {
+	case <-t.ended:
+	case <-time.After(2 * patience):
+		err = errors.Join(err, fmt.Errorf("hand on the output: %w", os.ErrDeadlineExceeded))
 	}
-	if line := bytes.IndexByte(last, '\n'); t.cut && line >= 0 && line < len(last)-1 {
+	err = errors.Join(err, t.read.Close())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last, cut := t.kept, t.cut
+	if excess := len(last) - t.most; excess > 0 {
+		last, cut = last[excess:], true
+	}
+	if line := bytes.IndexByte(last, '\n'); cut && line >= 0 && line < len(last)-1 {
 		last = last[line+1:]
 	}
 	return strings.TrimSpace(string(last)), err

@@ -3,8 +3,10 @@ package tail
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -64,5 +66,50 @@ func TestFailingReceiverDoesNotStopWriter(t *testing.T) {
 	}
 	if got, err := tail.Close(); !strings.HasSuffix(got, "word word") || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// stalled takes nothing until it is released.
+type stalled struct{ asked, released chan struct{} }
+
+func (s stalled) Write(words []byte) (int, error) {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	<-s.released
+	return len(words), nil
+}
+
+// TestStalledReceiverDoesNotDelayClose: a receiver that takes nothing, such as a pipe that nobody reads,
+// does not keep a command's run open after the command has ended.
+func TestStalledReceiverDoesNotDelayClose(t *testing.T) {
+	t.Parallel()
+	next := stalled{make(chan struct{}, 1), make(chan struct{})}
+	defer close(next.released)
+	tail, err := Start(next, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tail.File().WriteString("oh no\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-next.asked
+	type result struct {
+		kept string
+		err  error
+	}
+	closed := make(chan result, 1)
+	go func() {
+		kept, err := tail.Close()
+		closed <- result{kept, err}
+	}()
+	select {
+	case got := <-closed:
+		if got.kept != "oh no" || !errors.Is(got.err, os.ErrDeadlineExceeded) {
+			t.Errorf("kept %q, %v", got.kept, got.err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Close waits for a receiver that takes nothing")
 	}
 }

@@ -118,6 +118,31 @@ func TestPreferredNodeTakesOverOnceAfterWait(t *testing.T) {
 	})
 }
 
+// A node takes over from the leader that it has compared with itself, not from one that
+// began to lead while the request was on its way.
+func TestTakeOverSparesNextLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := tenuretest.NewDatabase()
+		_, low := ranked(t, db, "low", "-1")
+		topNode, top := ranked(t, db, "top", "2", func(c *tenure.ElectionConfig) { c.TakeOverAfter = 0 })
+		calls := &seen{Backend: db}
+		var term *tenure.Term
+		calls.onRequest = func() error {
+			if term == nil {
+				wantError(t, "HandOver", low.HandOver(t.Context(), topNode.ID()), nil)
+				var err error
+				term, err = top.WaitForLeadership(t.Context())
+				wantError(t, "WaitForLeadership", err, nil)
+			}
+			return nil
+		}
+		_, high := ranked(t, calls, "high", "1")
+		leadsAfter(t, "high leads", takenOver, high, false)
+		want(t, "high has asked, and the most preferred node leads", term != nil, true)
+		want(t, "its term is valid", term.Valid(), true)
+	})
+}
+
 func TestNodeDoesNotTakeOverByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()

@@ -93,7 +93,7 @@ func TestRequestOutlivesSessionThatHasNotReadIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = node.Close(context.Background()) }()
+		t.Cleanup(func() { _ = node.Close(context.Background()) })
 		store.node = node
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -28,8 +28,8 @@ const (
 
 // The errors of alerts that are not known because of the function that returns them.
 var (
-	errAlertsLate  = errors.New("an earlier call of Alerts has not returned")
-	errAlertsEnded = errors.New("Alerts has ended its goroutine")
+	errAlertsLate  = errors.New("an earlier call of the function Alerts has not returned")
+	errAlertsEnded = errors.New("the function Alerts has ended its goroutine")
 )
 
 // alertsResult is what a call of Config.Alerts returned.

@@ -114,7 +114,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: a command is started when trust is about to end",
-		file: "cmd/tenure/internal/guardian/main.go", from: "	if now() >= g.killAt() {\n", to: "	if now() >= g.killAt() && false {\n",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "	for now() >= min(g.stopAt(), g.killAt()) {\n", to: "	for now() >= min(g.stopAt(), g.killAt()) && false {\n",
 		promise: "4 Work ends first: nothing is started that would have to be killed immediately",
 		tests:   []tests{inCommand("internal/guardian", "^TestGuardianDoesNotStartTooLate$")}, says: "nvariant 4",
 	},

@@ -31,7 +31,7 @@ func TestGuardianDoesNotStartTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := limits{Grace: time.Second, Lead: time.Second, Deadline: now().add(time.Second)}
-	if err := errors.Join(send(near, order{Begin: &limits}), near.CloseWrite()); err != nil { // nobody extends trust
+	if err := errors.Join(send(near, order{Begin: &limits}), near.CloseWrite()); err != nil { // no order extends trust
 		t.Error(err)
 	}
 	var first report

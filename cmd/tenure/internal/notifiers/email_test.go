@@ -140,11 +140,12 @@ func (s *mailServer) serve(conn net.Conn) {
 				say("250 queued")
 			}
 		case "RCPT":
-			if strings.Contains(line, "gone") {
+			switch {
+			case strings.Contains(line, "gone"):
 				say("550 no user of that name")
-			} else if strings.Contains(line, "later") && s.busy() {
+			case strings.Contains(line, "later") && s.busy():
 				say("450 try again later")
-			} else {
+			default:
 				say("250 good")
 			}
 		case "QUIT":

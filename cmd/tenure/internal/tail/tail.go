@@ -18,7 +18,7 @@ type Tail struct {
 	most int // bytes
 
 	read, write *os.File
-	ended       chan struct{} // closed when nothing is read any more
+	ended       chan struct{} // closed when nothing more is read
 
 	mu   sync.Mutex
 	kept []byte // the last most bytes, or up to twice as many; guarded by mu

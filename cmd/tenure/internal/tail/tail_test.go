@@ -81,7 +81,7 @@ func (s stalled) Write(words []byte) (int, error) {
 	return len(words), nil
 }
 
-// TestStalledReceiverDoesNotDelayClose: a receiver that takes nothing, such as a pipe that nobody reads,
+// TestStalledReceiverDoesNotDelayClose: a receiver that takes nothing, such as a pipe that no process reads,
 // does not keep a command's run open after the command has ended.
 func TestStalledReceiverDoesNotDelayClose(t *testing.T) {
 	t.Parallel()

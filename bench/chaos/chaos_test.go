@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,12 +13,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/bench/chaos/check"
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
 	"github.com/exactly-one/tenure/internal/pgserver"
-	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -54,7 +55,9 @@ func TestKindsAreChosenByName(t *testing.T) {
 // A process of a killed server that does not end on its own, here because it is stopped,
 // does not keep the server from starting again.
 func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
-	pgtest.Long(t)
+	if testing.Short() {
+		t.Skip("long: make test-all runs it")
+	}
 	box, err := pgserver.NewSandbox()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,11 @@ func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := pgtest.Conn(t, server.DSN())
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the server has been killed
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE chaos_load (filler text)"); err != nil {
 		t.Fatal(err)
 	}

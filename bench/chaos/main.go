@@ -72,7 +72,7 @@ func parse() *command {
 	flag.StringVar(&c.script, "script", "", "file with the script to carry out instead of one from the seed")
 	flag.BoolVar(&c.printOnly, "print", false, "print the script and do not run it")
 	flag.DurationVar(&c.shrinkTime, "shrink-time", 10*time.Minute, "how long to look for a shorter script after a violation; 0: not at all")
-	flag.StringVar(&c.out, "out", "", "directory for the script and the records after a violation; default a new one for temporary files")
+	flag.StringVar(&c.out, "out", "", "directory for the script and the records; default a new one for temporary files, after a violation only")
 	flag.StringVar(&c.state, "state", "", "file that adds up the figures of several runs")
 	flag.StringVar(&c.page, "page", "", "page of the documents to write the figures to")
 	flag.StringVar(&c.summary, "summary", "", "page of the documents to write the figures to in one sentence")
@@ -120,7 +120,7 @@ func (c *command) once(ctx context.Context, steps []script.Step) (_ []script.Ste
 	if h, err = b.run(ctx, steps); err != nil {
 		return nil, nil, err
 	}
-	if v := check.Check(h); first && len(v.Violations) > 0 {
+	if v := check.Check(h); first && (len(v.Violations) > 0 || c.out != "") {
 		err = c.keep(b, h, v, steps)
 	}
 	return steps, h, err

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +87,13 @@ func (f *figures) add(h *record.History, v *check.Verdict, now time.Time) {
 func report(h *record.History, v *check.Verdict) string {
 	f := newFigures()
 	f.add(h, v, time.Now())
-	return f.summary() + "\n" + f.table()
+	text := f.summary() + "\n" + f.table()
+	if len(v.Gaps) > 0 {
+		longest := slices.MaxFunc(v.Gaps, func(a, b check.Gap) int { return cmp.Compare(a.Took, b.Took) })
+		text += fmt.Sprintf("\nThe longest vacancy: %s, for %v from %v, with these faults: %s\n",
+			longest.Role, longest.Took.Round(time.Millisecond), longest.From, longest.Met)
+	}
+	return text
 }
 
 // summary describes the runs and their findings.

@@ -33,8 +33,10 @@ type Violation struct {
 // Gap is a vacancy of a role.
 type Gap struct {
 	Role string
-	Kind string // of the latest fault that can have caused it; "none" if there is none
+	Kind string        // of the latest fault that can have caused it; "none" if there is none
+	From time.Duration // since the begin of the script
 	Took time.Duration
+	Met  string // the faults that can have caused it
 }
 
 // Verdict is what a run has shown.

@@ -258,7 +258,11 @@ func TestGapsNameTheirFault(t *testing.T) {
 			fault(h, "drain", 3, 20*second, 22*second)
 		}
 		want := check.Gap{Role: "role-1", Kind: kind, Took: 100 * time.Millisecond}
-		if v := check.Check(h); len(v.Gaps) != 1 || v.Gaps[0] != want {
+		v := check.Check(h)
+		for i := range v.Gaps {
+			v.Gaps[i].From, v.Gaps[i].Met = 0, "" // texts for readers
+		}
+		if len(v.Gaps) != 1 || v.Gaps[0] != want {
 			t.Errorf("got %v; want %v", v.Gaps, want)
 		}
 	}

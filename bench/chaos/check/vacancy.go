@@ -70,7 +70,7 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 		kind = Overload // no fault of the script explains how long it took
 	}
 	took := time.Duration(to - from)
-	v.Gaps = append(v.Gaps, Gap{role, kind, took})
+	v.Gaps = append(v.Gaps, Gap{role, kind, since(h, from), took, strings.Join(met, "; ")})
 	if late := time.Duration(to - deadline); late > allowance {
 		v.violation(Vacancy, to, "%s: vacant for %v from %v, %v longer than documented, with these faults: %s",
 			role, took.Round(time.Millisecond), since(h, from), (late - allowance).Round(time.Millisecond), strings.Join(met, "; "))

@@ -77,6 +77,10 @@ func TestGoodHistoriesPass(t *testing.T) {
 			fault(h, "cut", 1, 19*second, 30*second)
 			h.Leads[0].To += 3 * second
 		},
+		"a vacancy of many leases, since the server did not run": func(h *record.History) {
+			fault(h, "server-kill", 0, 20*second, 120*second)
+			h.End, h.Leads[1].From, h.Leads[1].To = 150*second, 121*second, 150*second
+		},
 		"a silent leader is replaced after its lease": func(h *record.History) {
 			h.Faults[0].Kind = "freeze"
 			h.Leads[1].From = 25 * second
@@ -189,6 +193,12 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 		"a role that stays vacant": {check.Vacancy, "vacant for 15s from 25s", func(h *record.History) {
 			h.Leads[1].To = 25 * second
 			h.Faults = nil
+		}},
+		"a vacancy in which every fault would excuse the last seconds": {check.Vacancy, "vacant for 2m0s from 20s, longer than 15 leases", func(h *record.History) {
+			h.End, h.Leads[1].From, h.Leads[1].To = 150*second, 140*second, 150*second
+			for at := 24 * second; at < 140*second; at += 4 * second {
+				fault(h, "freeze", 2, at, at+2*second)
+			}
 		}},
 		"a role without a leader": {check.Vacancy, "role-2: no node led", func(h *record.History) {
 			h.Roles = append(h.Roles, "role-2")

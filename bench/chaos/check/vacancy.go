@@ -37,10 +37,15 @@ func checkVacancies(h *record.History, v *Verdict) {
 	}
 }
 
+// mostLeases bounds each vacancy, whatever faults meet in it, without the time for which no
+// node could lead. Otherwise one that never ends would be excused by every new fault.
+const mostLeases = 15
+
 func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	s := h.Settings
 	deadline, allowance := from, loadSlack
 	kind, overloaded := "none", false
+	var blocked int64
 	var met []string
 	for _, f := range h.Faults {
 		if f.Kind == Overload && ofServer(h, f) {
@@ -54,6 +59,7 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 		anchor := f.From
 		if b.blocks {
 			anchor = f.To
+			blocked += max(0, min(f.To, to)-max(f.From, from))
 		}
 		if f.Failed != "" || f.From > to || max(anchor, f.To)+int64(limit(s)+loadSlack) < from {
 			continue
@@ -74,6 +80,9 @@ func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
 	if late := time.Duration(to - deadline); late > allowance {
 		v.violation(Vacancy, to, "%s: vacant for %v from %v, %v longer than documented, with these faults: %s",
 			role, took.Round(time.Millisecond), since(h, from), (late - allowance).Round(time.Millisecond), strings.Join(met, "; "))
+	} else if took-time.Duration(blocked) > mostLeases*s.Lease {
+		v.violation(Vacancy, to, "%s: vacant for %v from %v, longer than %d leases, with these faults: %s",
+			role, took.Round(time.Millisecond), since(h, from), mostLeases, strings.Join(met, "; "))
 	}
 }
 

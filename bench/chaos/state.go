@@ -23,7 +23,7 @@ import (
 type figures struct {
 	Runs       int                      `json:"runs"`
 	Last       time.Time                `json:"last"`
-	Server     string                   `json:"server"` // of the last run
+	Servers    []string                 `json:"servers"` // the versions
 	Duration   time.Duration            `json:"duration"`
 	Faults     map[string]int           `json:"faults"`
 	Failed     int                      `json:"faults_not_made"`
@@ -117,7 +117,7 @@ func (f *figures) line() string {
 		violations = fmt.Sprintf("**%d**", n)
 	}
 	return fmt.Sprintf("On %s, %d faults of %d kinds in %v (runs: %d), %d terms and %d acknowledged fenced writes; violations: %s (%s, `make chaos`).",
-		f.Server, total(f.Faults), len(f.Faults), f.Duration.Round(time.Second), f.Runs, f.Terms, f.Writes, violations, f.Last.Format(time.DateOnly))
+		strings.Join(f.Servers, ", "), total(f.Faults), len(f.Faults), f.Duration.Round(time.Second), f.Runs, f.Terms, f.Writes, violations, f.Last.Format(time.DateOnly))
 }
 
 // table shows the faults and the longest vacancy that followed each, in Markdown.
@@ -153,7 +153,10 @@ func (c *command) saveRun(h *record.History, v *check.Verdict) error {
 		}
 	}
 	f.add(h, v, time.Now())
-	f.Server = c.server
+	if !slices.Contains(f.Servers, c.server) {
+		f.Servers = append(f.Servers, c.server)
+		slices.Sort(f.Servers)
+	}
 	var failed error
 	if c.state != "" {
 		failed = writeJSON(c.state, f)

@@ -172,9 +172,9 @@ func TestMovesMakeRolesEven(t *testing.T) {
 // The sentence on the page never hides a violation.
 func TestLineStatesViolations(t *testing.T) {
 	f := newFigures()
-	f.Servers, f.Runs, f.Last, f.Duration = []string{"PostgreSQL 15.18"}, 2, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), 10*time.Minute
+	f.Servers, f.Runs, f.Last, f.Duration = []string{"PostgreSQL 14.23", "PostgreSQL 15.18"}, 2, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), 10*time.Minute
 	f.Faults["kill"], f.Faults["cut"], f.Terms, f.Writes = 3, 4, 50, 900
-	const begin = "On PostgreSQL 15.18, 7 faults of 2 kinds in 10m0s (runs: 2), 50 terms and 900 acknowledged fenced writes; violations: "
+	const begin = "On PostgreSQL 14.23, 15.18: 7 faults of 2 kinds in 10m0s (runs: 2), 50 terms and 900 acknowledged fenced writes; violations: "
 	if got := f.line(); got != begin+"0 (2026-11-23, `make chaos`)." {
 		t.Errorf("got %q", got)
 	}

@@ -116,8 +116,9 @@ func (f *figures) line() string {
 	if n := total(f.Violations); n > 0 {
 		violations = fmt.Sprintf("**%d**", n)
 	}
-	return fmt.Sprintf("On %s, %d faults of %d kinds in %v (runs: %d), %d terms and %d acknowledged fenced writes; violations: %s (%s, `make chaos`).",
-		strings.Join(f.Servers, ", "), total(f.Faults), len(f.Faults), f.Duration.Round(time.Second), f.Runs, f.Terms, f.Writes, violations, f.Last.Format(time.DateOnly))
+	servers := strings.ReplaceAll(strings.Join(f.Servers, ", "), ", PostgreSQL ", ", ")
+	return fmt.Sprintf("On %s: %d faults of %d kinds in %v (runs: %d), %d terms and %d acknowledged fenced writes; violations: %s (%s, `make chaos`).",
+		servers, total(f.Faults), len(f.Faults), f.Duration.Round(time.Second), f.Runs, f.Terms, f.Writes, violations, f.Last.Format(time.DateOnly))
 }
 
 // table shows the faults and the longest vacancy that followed each, in Markdown.

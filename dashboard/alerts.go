@@ -3,8 +3,11 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 // ErrNoAlert is the error of [Config.HandleAlert] if no alert that is meant fires.
@@ -26,11 +29,7 @@ const (
 	mostAlertSeconds  = 365 * 24 * 3600
 )
 
-// The errors of alerts that are not known because of the function that returns them.
-var (
-	errAlertsLate  = errors.New("an earlier call of the function Alerts has not returned")
-	errAlertsEnded = errors.New("the function Alerts has ended its goroutine")
-)
+var errAlertsLate = errors.New("an earlier call of the function Alerts has not returned")
 
 // alertsResult is what a call of Config.Alerts returned.
 type alertsResult struct {
@@ -55,9 +54,11 @@ func (w *watcher) readAlerts(ctx context.Context) ([]Alert, error) {
 	}
 	returned := make(chan alertsResult, 1)
 	w.calls.Go(func() {
-		r := alertsResult{err: errAlertsEnded}
-		defer func() { returned <- r }()
-		r.alerts, r.err = w.config.Alerts(ctx)
+		var r alertsResult
+		if reason, _ := usercode.Call(func() { r.alerts, r.err = w.config.Alerts(ctx) }); reason != nil {
+			r = alertsResult{err: fmt.Errorf("the function Alerts panicked: %v", reason)}
+		}
+		returned <- r
 	})
 	select {
 	case r := <-returned:

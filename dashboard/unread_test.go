@@ -56,13 +56,14 @@ func TestUnreadPartsHaveAge(t *testing.T) {
 	shows(good, "All roles have a leader")
 }
 
-// TestAlertsThatDoNotReturnStopNoReads: a function for alerts that blocks, or ends its
-// goroutine, stops no reads of the rest, and the alerts are not shown as known.
+// TestAlertsThatDoNotReturnStopNoReads: a function for alerts that blocks, panics or
+// ends its goroutine, stops no reads of the rest, and the alerts are not shown as known.
 func TestAlertsThatDoNotReturnStopNoReads(t *testing.T) {
 	t.Parallel()
 	for name, misbehave := range map[string]func(release <-chan struct{}){
 		"blocks":             func(release <-chan struct{}) { <-release },
 		"ends its goroutine": func(<-chan struct{}) { runtime.Goexit() },
+		"panics":             func(<-chan struct{}) { panic("no alerts") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,7 @@ type unsaved struct {
 type state struct {
 	ownedByTerm     bool // it is this term's
 	status          string
-	busy            bool // it says that a batch may be in flight
+	busy            bool // a batch may be in flight
 	epoch           int64
 	cursor          Cursor
 	generation      int64

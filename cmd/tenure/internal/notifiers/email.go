@@ -107,8 +107,12 @@ func (e *email) send(ctx context.Context, target string, b Batch) error {
 	}
 	given, err := e.address(client, to)
 	switch {
-	case err != nil && len(to) < len(all):
-		return &PartialError{err}
+	case err != nil && len(to) < len(all): // the others have it
+		e.note(given, b)
+		if given.later == nil {
+			return nil
+		}
+		return &PartialError{given.later}
 	case err != nil:
 		return err
 	}

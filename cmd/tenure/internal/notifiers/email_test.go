@@ -143,8 +143,10 @@ func (s *mailServer) serve(conn net.Conn) {
 			switch {
 			case strings.Contains(line, "gone"):
 				say("550 no user of that name")
-			case strings.Contains(line, "later") && s.busy():
+			case (strings.Contains(line, "later") || strings.Contains(line, "moves")) && s.busy():
 				say("450 try again later")
+			case strings.Contains(line, "moves"):
+				say("550 no user of that name now")
 			default:
 				say("250 good")
 			}
@@ -273,6 +275,24 @@ func TestRecipientPutOffIsTriedAgain(t *testing.T) {
 	}
 	if got := strings.Count(heard, "Message-ID"); got != 2 {
 		t.Errorf("%d mails were sent, not 2", got)
+	}
+}
+
+// TestRecipientRefusedAfterDelayIsNotTriedAgain: a recipient that is put off and then refused
+// for good is settled, like one that is refused in the first attempt.
+func TestRecipientRefusedAfterDelayIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{greets: true, later: 1}
+	startMail(t, server)
+	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"here@d", "moves@d"}})
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err == nil || !strings.Contains(err.Error(), "450") {
+		t.Fatalf("a recipient was put off: %v", err)
+	}
+	if err := n.Send(t.Context(), "", Batch{Alerts: []Alert{firing()}}); err != nil {
+		t.Errorf("the last recipient was refused for good: %v", err)
+	}
+	if got := strings.Count(server.all(), "Message-ID"); got != 1 {
+		t.Errorf("%d mails were sent, not 1", got)
 	}
 }
 

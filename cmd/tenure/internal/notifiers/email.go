@@ -88,11 +88,16 @@ func (e *email) send(ctx context.Context, target string, b Batch) error {
 	if len(to) == 0 {
 		return errors.New("it has no recipients: set to")
 	}
-	all := to
-	if to = e.missing(all, b); len(to) == 0 {
+	missing := e.missing(to, b)
+	if len(missing) == 0 {
 		e.note(addressed{}, b)
 		return nil
 	}
+	return e.sendTo(ctx, missing, to, b)
+}
+
+// sendTo sends a mail to some of its recipients. The others have it.
+func (e *email) sendTo(ctx context.Context, to, all []*mail.Address, b Batch) error {
 	client, stop, err := e.connect(ctx)
 	if err != nil {
 		return err

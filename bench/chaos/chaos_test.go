@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,11 +17,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/bench/chaos/check"
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 func TestEveryKindCanBeMade(t *testing.T) {
@@ -89,6 +93,84 @@ func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
 	}
 	if err := end(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The witness of a refused migration is gone before it can leave, because the server crashes:
+// the other nodes wait for it no longer than for each other.
+func TestNodesDoNotWaitLongForWitness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all runs it")
+	}
+	const lease, patience = 4 * time.Second, 30 * time.Second
+	box, err := pgserver.NewSandbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	server, err := box.Start(t.Context(), pgserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, err := postgres.New(server.DSN(), postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(backend.Close)
+	logs, err := os.Create(filepath.Join(t.TempDir(), "nodes.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{options: options{lease: lease}, server: server, admin: server.DSN(), backend: backend, logs: logs}
+	node, err := tenure.Open(t.Context(), backend, tenure.Config{Lease: lease, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = node.Close(context.Background()) }) // what matters has been seen
+	election, err := node.Election(tenure.NamedRole("role"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(election.Start(t.Context()), b.execute(t.Context(), "CREATE TABLE chaos_load (x text)")); err != nil {
+		t.Fatal(err)
+	}
+	first, err := election.WaitForLeadership(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	refused := make(chan struct{})
+	go func() { // ends when the migration is refused, or its connection is lost
+		defer close(refused)
+		_, _, _ = migrateDown(t.Context(), b, nil, script.Step{}) // the crash may end it
+	}()
+	joined := false
+	until(t.Context(), patience, func() bool {
+		err = b.asAdmin(t.Context(), func(conn *pgx.Conn) error {
+			return conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM tenure_nodes WHERE name = $1)", requester).Scan(&joined)
+		})
+		return joined || err != nil
+	})
+	if err != nil || !joined {
+		t.Fatalf("the witness has joined: %v, %v", joined, err)
+	}
+	end, _, err := killBackend(t.Context(), b, nil, script.Step{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-refused
+	<-first.Context().Done()
+	limited, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := election.WaitForLeadership(limited); err != nil {
+		t.Errorf("vacant for %v after a crash of the server, with a lease of %v: %v", patience, lease, err)
 	}
 }
 

@@ -131,21 +131,25 @@ func drain(ctx context.Context, b *bed, m *member, _ script.Step) (func(context.
 }
 
 // migrateDown tries to remove the schema. It must be refused while a node lives, and
-// one does for certain: a node of the run joins before, with a lease that is longer
-// than the attempt.
+// one does for certain if the first session of a witness that joined before still lives
+// after it. The witness has the lease of the other nodes: if the server crashes, so that it
+// cannot leave, they wait for it that long.
 func migrateDown(ctx context.Context, b *bed, _ *member, _ script.Step) (func(context.Context) error, string, error) {
 	const limit = 20 * time.Second
 	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	logger := slog.New(slog.NewTextHandler(b.logs, nil)).With("process", requester)
-	witness, err := tenure.Open(opening, b.backend, tenure.Config{Name: requester, Lease: 10 * limit, Logger: logger})
+	witness, err := tenure.Open(opening, b.backend, tenure.Config{
+		Name: requester, Lease: b.lease, Margin: b.lease / marginFraction, CheckInterval: b.lease / checkFraction, Logger: logger,
+	})
 	if err != nil {
 		return nil, "", err
 	}
 	attempt, cancelAttempt := context.WithTimeout(ctx, limit)
 	defer cancelAttempt()
 	err = b.backend.MigrateDown(attempt, "all", 0)
-	lives := witness.Connected()
+	stats := witness.Stats()
+	lives := stats.Connected && stats.Sessions == 1
 	closing, cancelClosing := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancelClosing()
 	closed := witness.Close(closing)

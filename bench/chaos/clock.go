@@ -29,14 +29,21 @@ func findFakeClock(directory string) (*fakeClock, error) {
 	return c, errors.Join(file.Close(), os.Chmod(c.file, 0o644), c.set(0)) //nolint:gosec // the server reads it
 }
 
-// environment makes a server read its clock from the file.
+// clockDelay is how long a process of the server may use what it has read from the file:
+// seconds are compared.
+const clockDelay = 2 * time.Second
+
+// environment makes a server read its clock from the file. No process reads the file at
+// each look at the clock: the server also looks at it in signal handlers, and the memory
+// of a process would not survive that the library opens a file there while the process
+// allocates memory.
 func (c *fakeClock) environment() []string {
 	return []string{
-		"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+		"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
 }
 
-// set makes the clock differ from the machine's.
+// set makes the clock differ from the machine's, clockDelay later.
 func (c *fakeClock) set(offset time.Duration) error {
 	text := fmt.Sprintf("%+.3fs\n", offset.Seconds())
 	next := c.file + ".next"

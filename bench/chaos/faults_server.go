@@ -185,8 +185,11 @@ func fill(path string) error {
 
 // stepClock sets the server's clock, and compares it with the machine's.
 func stepClock(ctx context.Context, b *bed, _ *member, s script.Step) (func(context.Context) error, string, error) {
-	heal := func(context.Context) error { return b.clock.set(0) }
-	if err := b.clock.set(s.By); err != nil {
+	set := func(ctx context.Context, offset time.Duration) error {
+		return errors.Join(b.clock.set(offset), pause(ctx, clockDelay))
+	}
+	heal := func(ctx context.Context) error { return set(ctx, 0) }
+	if err := set(ctx, s.By); err != nil {
 		return heal, "", err
 	}
 	var shows time.Time

@@ -26,6 +26,7 @@ const (
 	codeReadOnlyTransaction   = "25006"
 	codePrerequisite          = "55000" // as a migration raises it
 	codeObjectInUse           = "55006" // as the trigger on the rows of roles raises it
+	codeUntranslatable        = "22P05" // the database's encoding has no such character
 	codeDuplicateTable        = "42P07" // also an index, a view or a sequence
 	codeDuplicateObject       = "42710" // also a type
 	codeDuplicateFunction     = "42723"

@@ -230,6 +230,8 @@ func (b *Backend) explain(err error) error {
 		return fmt.Errorf("open a session: %w", err)
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: open a session: %w", dberr.ErrPrivilege, err)
+	case hasCode(err, codeUntranslatable): // of the node's name, host or description
+		return fmt.Errorf("%w: %w: the database cannot keep the node's name or labels: %w", tenure.ErrRefused, tenure.ErrInvalidConfig, err)
 	default:
 		return fmt.Errorf("%w: open a session: %w", tenure.ErrConnection, err)
 	}

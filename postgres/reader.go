@@ -140,6 +140,8 @@ func (b *Backend) answer(doing string, err error) error {
 		return fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, doing, err)
 	case hasCode(err, codeReadOnlyTransaction):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrReadOnly, doing, err)
+	case hasCode(err, codeUntranslatable): // no role or node has such a name here
+		return fmt.Errorf("%w: %s: %w", tenure.ErrInvalidConfig, doing, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
 	}

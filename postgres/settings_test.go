@@ -228,6 +228,30 @@ func TestDatabaseNotInUTF8ElectsForASCIINames(t *testing.T) {
 	}
 }
 
+// A node whose name or labels the database's encoding does not have is refused, since
+// attempts to open a session would fail forever. A question about such a name is
+// invalid; it is no failure of the connection.
+func TestNamesOutsideEncodingAreRefused(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	exec(t, backendOn(t, server.DSN(), Config{}), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+	b := backendOn(t, server.DSNFor("postgres", "latin"), Config{})
+	open(t, b, func(o *peerOptions) { o.name = "zähler" })
+	for what, change := range map[string]func(*peerOptions){
+		"name":        func(o *peerOptions) { o.name = "☃" },
+		"unique name": func(o *peerOptions) { o.name, o.unique = "☃", true },
+		"label":       func(o *peerOptions) { o.description.Labels = map[string]string{"zone": "☃"} },
+	} {
+		_, err := tryOpen(t, b, change)
+		if !errors.Is(err, tenure.ErrRefused) || !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "LATIN1") {
+			t.Errorf("%s: got error %v, want ErrRefused and ErrInvalidConfig with the encoding", what, err)
+		}
+	}
+	if _, err := b.Leaders(t.Context(), "☃"); !errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, tenure.ErrConnection) {
+		t.Errorf("Leaders: got error %v, want ErrInvalidConfig", err)
+	}
+}
+
 // A node uses PostgreSQL's own operators. In a schema that is searched by
 // default, another program could define an operator that fits a node's
 // statements better.

@@ -66,7 +66,7 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, root *cobra.Com
 	if len(args) > 0 {
 		c.Path = args[0]
 	}
-	if err := c.Load(); err != nil {
+	if err := c.Load(cmd.Context()); err != nil {
 		return err
 	}
 	if c.Path == "" {
@@ -93,7 +93,7 @@ func anyHasFlag(cmd *cobra.Command, name string) bool {
 
 func showConfiguration(cmd *cobra.Command, out *console.Output) error {
 	c := settings.Of(cmd.Flags())
-	if err := c.Load(); err != nil {
+	if err := c.Load(cmd.Context()); err != nil {
 		return err
 	}
 	var text strings.Builder

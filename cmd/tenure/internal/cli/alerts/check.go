@@ -67,7 +67,7 @@ func namedFile(cmd *cobra.Command, args []string) (file *config.File, path strin
 	if len(args) > 0 {
 		c.Path = args[0]
 	}
-	if err := c.Load(); err != nil {
+	if err := c.Load(cmd.Context()); err != nil {
 		return nil, "", err
 	}
 	if c.Path == "" {

@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -57,20 +58,43 @@ func Of(flags *pflag.FlagSet) *Configuration {
 	return c
 }
 
-// Load reads the file, if one is named. Its errors are reported line by line.
-func (c *Configuration) Load() error {
+// Load reads the file, if one is named, until ctx ends. Its errors are reported line by line.
+func (c *Configuration) Load(ctx context.Context) error {
 	if c.Path == "" {
 		c.Path = os.Getenv(ConfigVariable)
 	}
 	if c.Path == "" {
 		return nil
 	}
-	file, err := config.Load(c.Path, os.LookupEnv)
+	file, err := load(ctx, c.Path)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return console.ConfigurationFaults(err)
 	}
 	c.File = file
 	return nil
+}
+
+// load reads a file until ctx ends. A pipe without a writer, or a file server that
+// does not answer, can block a read forever, and nothing interrupts it.
+func load(ctx context.Context, path string) (*config.File, error) {
+	type result struct {
+		file *config.File
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() { // nothing waits for it after ctx has ended
+		file, err := config.Load(path, os.LookupEnv)
+		read <- result{file, err}
+	}()
+	select {
+	case r := <-read:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // WithoutConfiguration is the annotation of a command that reads the
@@ -87,7 +111,7 @@ func Configure(cmd *cobra.Command) error {
 	}
 	c := Of(cmd.Flags())
 	c.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-	if err := c.Load(); err != nil {
+	if err := c.Load(cmd.Context()); err != nil {
 		return err
 	}
 	if err := config.Apply(c.command, cmd.Flags(), c.File, os.LookupEnv); err != nil {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -41,21 +42,21 @@ func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	end := make(chan struct{})
+	ctx, end := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for {
 			select {
 			case <-hangups:
-				around(r.reload)
-			case <-end:
+				around(func() { r.reload(ctx) })
+			case <-ctx.Done():
 				return
 			}
 		}
 	})
 	return func() {
 		signal.Stop(hangups)
-		close(end)
+		end()
 		ended.Wait()
 	}
 }
@@ -63,8 +64,11 @@ func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 // reload reads the file, applies the changes that can be applied, with those that failed
 // the last time, and logs the others. A file with errors changes nothing. Since an
 // operator requested it, everything is logged at least as a warning, the default level.
-func (r *Reloader) reload() {
-	file, err := config.Load(r.Config.Path, os.LookupEnv)
+func (r *Reloader) reload(ctx context.Context) {
+	file, err := load(ctx, r.Config.Path)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			r.Log.Error("the configuration was not reloaded", "error", strings.TrimSuffix(line, "\n"))

@@ -28,7 +28,7 @@ func TestReloadRetriesFailedChange(t *testing.T) {
 	const user = "[[dashboard.users]]\nname = 'anna'\npassword_hash = '$2a$04$......................cCWvKVDlpR7WHlH.Rz/SGvAs0nsZRKi'\n"
 	write("[node]\nlog_level = 'info'\n")
 	config := &Configuration{Path: path, command: "serve"}
-	if err := config.Load(); err != nil {
+	if err := config.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -46,7 +46,7 @@ func TestReloadRetriesFailedChange(t *testing.T) {
 		t.Helper()
 		applied = nil
 		log.Reset()
-		r.reload()
+		r.reload(t.Context())
 		if slices.Sort(applied); !slices.Equal(applied, want) {
 			t.Errorf("%s: %q were applied; want %q\n%s", step, applied, want, log.String())
 		}

@@ -65,7 +65,12 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().VarP(&out.Format, "output", "o", "how to print: text, wide (tables with all columns on a terminal) or json")
 	root.PersistentFlags().Var(&out.Color, "color", "color the states in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
 	configuration.Register(root.PersistentFlags())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usage("%w", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 { // the flag is that of a command with a typo
+			return console.UnknownCommand(cmd, words[0])
+		}
+		return console.Usage("%w", err)
+	})
 	root.AddCommand(
 		run.New(out), run.NewAcquire(out), run.NewAgent(), roles.NewStatus(out), top.New(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out), roles.NewRole(out, completeRoles),
 		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),

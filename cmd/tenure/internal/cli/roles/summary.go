@@ -208,8 +208,8 @@ func (s summary) nodesText() string {
 	switch {
 	case s.alive == 0 && len(s.dead) == 0:
 		return "there are no nodes"
-	case s.alive == 0:
-		return fmt.Sprintf("no node is alive: the last heartbeat was %s ago", console.SpellDuration(s.dead[0].lasted))
+	case s.alive == 0: // the registry has no heartbeat of a node that has left
+		return fmt.Sprintf("no node is alive; %s: %s", plural(len(s.dead), "node is dead", "nodes are dead"), lacks(s.dead))
 	}
 	text := plural(s.alive, "node is alive", "nodes are alive")
 	if len(s.dead) > 0 {

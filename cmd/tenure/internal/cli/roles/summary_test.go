@@ -67,7 +67,7 @@ func TestSummaryNamesWhatIsNotWell(t *testing.T) {
 		{"foreign", append(led("a", "b"), foreign), nodes(1), false, "2 of 3 roles are led; another program holds 1 role: key:51; 1 node is alive."},
 		{"lost", append(led("a"), lost...), nodes(1), false, "1 of 2 roles is led; 1 leader has no session: lost; 1 node is alive."},
 		{"none alive", []history.RoleStatus{vacant("a")}, nodes(0, 2*time.Minute, 41*time.Second), false,
-			"1 of 1 role has no leader: a; no node is alive: the last heartbeat was 41 s ago."},
+			"1 of 1 role has no leader: a; no node is alive; 2 nodes are dead: api-2 for 41 s, api-1 for 2 min 0 s."},
 		{"draining", led("a"), draining, false, "The role a is led; 2 nodes are alive, 1 of them joining or draining."},
 		{"no roles", nil, nodes(1), false, "No role has had a leader yet; 1 node is alive."},
 		{"hostile", []history.RoleStatus{vacant("\x1b[2J")}, nodes(1), false, `1 of 1 role has no leader: \u001b[2J; 1 node is alive.`},

@@ -16,9 +16,8 @@ func (h *host) readRequests() error {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
 	}
-	if err != nil {
+	if err != nil { // what was returned with it counts as taken
 		h.cfg.Logger.Warn("reading requests failed", "error", err)
-		return nil
 	}
 	drain := false
 	h.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // query answers a call that needs no session.
 func (s *server) query(call wire.Call) wire.Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, queryTimeout)
 	defer cancel()
 	var answer wire.Answer
 	var err error

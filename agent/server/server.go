@@ -35,6 +35,8 @@ type server struct {
 	node  uuid.UUID
 	slots chan struct{} // one for each connection
 	group sync.WaitGroup
+	ctx   context.Context // ends with the connections: then no call waits
+	end   context.CancelFunc
 
 	mu sync.Mutex
 
@@ -62,6 +64,8 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 		cfg: cfg, node: uuid.New(), slots: make(chan struct{}, cfg.MaxConnections),
 		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},
 	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	defer s.end()
 	socket, err := listen(cfg.Path)
 	if err != nil {
 		return err
@@ -204,6 +208,8 @@ func (s *server) current() (*host, error) {
 		case <-changed:
 		case <-timer.C:
 			return nil, fmt.Errorf("%w: the agent has no session: %w", tenure.ErrConnection, errors.Join(failure, context.DeadlineExceeded))
+		case <-s.ctx.Done():
+			return nil, fmt.Errorf("%w: the agent has stopped", tenure.ErrConnection)
 		}
 	}
 }
@@ -257,8 +263,9 @@ func (s *server) remove(conn *net.UnixConn) {
 	delete(s.conns, conn)
 }
 
-// closeAll closes all connections. No session is left.
+// closeAll closes all connections and ends the calls that wait. No session is left.
 func (s *server) closeAll() {
+	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true

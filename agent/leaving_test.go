@@ -1,0 +1,106 @@
+//go:build linux
+
+package agent_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+// unreachable is a database that does not answer.
+type unreachable struct{ *tenuretest.Database }
+
+func (unreachable) Open(ctx context.Context, _ tenure.SessionOptions) (tenure.Session, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (unreachable) Leaders(ctx context.Context, _ ...string) ([]tenure.Leader, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// An agent that is asked to end does not wait for the answers to calls whose
+// connections it closes: no work depends on them.
+func TestAgentEndsWhileCallsWait(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]wire.Call{
+		"a node that connects": {Op: wire.OpOpen, Open: &wire.Open{Node: tenure.NodeInfo{ID: uuid.New(), Name: "early"}, Lease: time.Minute}},
+		"a query":              {Op: wire.OpLeaders},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := socketPath(t)
+			ctx, end := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { // exits when ctx ends; ended shows it
+				ended <- server.Run(ctx, server.Config{Backend: unreachable{}, Path: path, Logger: slog.New(slog.DiscardHandler)}, nil)
+			}()
+			node := dialRaw(t, awaitSocket(t, path))
+			call.Version = wire.Version
+			if err := wire.Write(node.conn, call); err != nil {
+				t.Fatal(err)
+			}
+			awaitRead(t, node.conn)
+			end()
+			const most = 3 * time.Second // nodes wait for a session for 5 s, and queries for 10 s
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(most):
+				t.Errorf("the agent has not ended %v after it was asked to, although no node has a session", most)
+				<-ended
+			}
+		})
+	}
+}
+
+// awaitSocket waits until an agent listens at the path.
+func awaitSocket(t *testing.T, path string) string {
+	t.Helper()
+	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			_ = conn.Close() // it has said nothing
+			return path
+		}
+		if time.Now().After(limit) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitRead waits until the agent has read what was written to it.
+func awaitRead(t *testing.T, conn *net.UnixConn) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		var unread int
+		var failure error
+		if err := raw.Control(func(fd uintptr) { unread, failure = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil || failure != nil {
+			t.Fatal(err, failure)
+		}
+		if unread == 0 {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatal("the agent does not read")
+		}
+	}
+}

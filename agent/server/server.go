@@ -38,6 +38,10 @@ type server struct {
 	ctx   context.Context // ends with the connections: then no call waits
 	end   context.CancelFunc
 
+	// The last session that was opened, used by keepSession.
+	incarnation int64
+	ended       <-chan struct{} // closed when it is lost and the work of its terms has returned
+
 	mu sync.Mutex
 
 	// Guarded by mu.
@@ -83,10 +87,9 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 
 // keepSession opens sessions until ctx ends. A refusal of the first one is final.
 func (s *server) keepSession(ctx context.Context, ready func()) error {
-	var last int64
 	delay := 100 * time.Millisecond
 	for {
-		h, err := s.openHost(ctx, last)
+		h, err := s.openHost(ctx)
 		if ctx.Err() != nil {
 			if h != nil {
 				s.finish(h)
@@ -118,32 +121,29 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 		}
 		s.publish(nil, h.cause)
 		s.cfg.Logger.Warn("session lost", "error", h.cause)
-		last = 0
-		idle := time.NewTimer(idleTimeout)
-		select {
-		case <-h.empty: // the work of its terms has returned
-			last = h.inner.Incarnation()
-		case <-idle.C:
-		}
-		idle.Stop()
+		wakeup.Await(ctx, idleTimeout, h.empty)
 	}
 }
 
 // openHost opens a session and proves it with a first heartbeat.
-func (s *server) openHost(ctx context.Context, last int64) (*host, error) {
+func (s *server) openHost(ctx context.Context) (*host, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timeout := time.AfterFunc(openTimeout, cancel)
 	defer timeout.Stop()
 	h := newHost(s.cfg, s.node, &s.group)
 	hostName, _ := os.Hostname()
+	var previous int64
+	if wakeup.Closed(s.ended) { // maybe only now: the database could not be reached meanwhile
+		previous = s.incarnation
+	}
 	inner, err := s.cfg.Backend.Open(ctx, tenure.SessionOptions{
 		Node:                tenure.NodeInfo{ID: s.node, Name: s.cfg.Name, Host: hostName},
 		Description:         tenure.Description{Status: tenure.StatusActive},
 		Timing:              s.cfg.Timing,
 		Clock:               clocks.System(),
 		Logger:              s.cfg.Logger,
-		PreviousIncarnation: last,
+		PreviousIncarnation: previous,
 		MaySend:             h.trust.maySend,
 		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
 	})
@@ -153,12 +153,14 @@ func (s *server) openHost(ctx context.Context, last int64) (*host, error) {
 	// The session holds no lock yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, inner.Abort)()
 	h.inner = inner
+	s.incarnation, s.ended = inner.Incarnation(), h.empty
 	for {
 		if err = h.heartbeat(); err == nil && h.trust.valid() {
 			break
 		}
 		if err != nil || ctx.Err() != nil {
 			inner.Abort()
+			close(h.empty) // no node has used it
 			return nil, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err()))
 		}
 		wakeup.Sleep(ctx, s.cfg.Timing.RefreshInterval/10)

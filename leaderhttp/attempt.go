@@ -36,9 +36,6 @@ func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*
 // sent; otherwise the client has its answer.
 func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody, waits *wait, leadership *leaderwatch.Leadership, address string) error {
 	a := &attempt{address: address, waits: waits, over: leadership.Context(), body: body}
-	if body != nil {
-		body.sent, body.next = &a.sent, 0
-	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), attemptKey{}, a))
 	defer cancel(nil)
 	// A leader that steps down answers before its term ends; the answer may still be
@@ -53,7 +50,11 @@ func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody
 			timer.Stop()
 		}
 	}()
-	p.reverse.ServeHTTP(w, req.WithContext(ctx))
+	req = req.WithContext(ctx)
+	if body != nil {
+		req.Body = body.begin(&a.sent)
+	}
+	p.reverse.ServeHTTP(w, req)
 	return a.unsent
 }
 

@@ -115,7 +115,7 @@ func (p *Proxy) leader() *tenure.Leader {
 // ServeHTTP forwards a request to the leader; see [Router.ForwardToLeader].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !p.refuseForwarded(w, req) {
-		p.forward(w, req, func() bool { return false })
+		p.forward(w, req, func(*http.Request) bool { return false })
 	}
 }
 
@@ -134,24 +134,22 @@ func (p *Proxy) refuseForwarded(w http.ResponseWriter, req *http.Request) bool {
 // forward sends a request to the leader as soon as there is one, unless
 // serve, which is tried before each attempt but the first, reports that it has
 // served the request.
-func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func() bool) {
+func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func(*http.Request) bool) {
 	ctx, cancel := context.WithTimeout(req.Context(), p.config.Wait)
 	defer cancel()
-	kept, body := req, (*keptBody)(nil)
+	var body *keptBody
 	if req.Body != nil && req.Body != http.NoBody {
 		body = &keptBody{ReadCloser: req.Body, client: http.NewResponseController(w)}
-		kept = req.WithContext(req.Context())
-		kept.Body = body
 	}
 	waits := &wait{proxy: p}
 	defer waits.end()
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		leadership, address, reason := p.destination()
 		if reason == nil {
-			if reason = p.attempt(w, kept, body, waits, leadership, address); reason == nil {
+			if reason = p.attempt(w, req, body, waits, leadership, address); reason == nil {
 				return
 			}
-			if body != nil && body.lost {
+			if body != nil && body.lost.Load() {
 				p.refuse(w, http.StatusBadGateway, codeBroken, "the connection to the leader broke while the request was sent")
 				return
 			}
@@ -166,7 +164,7 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func() b
 			}
 			return
 		}
-		if serve() {
+		if serve(body.whole(req)) {
 			return
 		}
 	}

@@ -69,7 +69,7 @@ func (r *Router) ForwardToLeader(next http.Handler) http.Handler {
 		if r.serve(w, req, next) || r.serveForwarded(w, req, next) || r.proxy.refuseForwarded(w, req) {
 			return
 		}
-		r.proxy.forward(w, req, func() bool { return r.serve(w, req, next) })
+		r.proxy.forward(w, req, func(whole *http.Request) bool { return r.serve(w, whole, next) })
 	})
 }
 

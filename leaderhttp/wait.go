@@ -1,8 +1,10 @@
 package leaderhttp
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -37,13 +39,15 @@ func (w *wait) end() {
 const maxKept = 64 << 10
 
 // keptBody is the body of a request that a later attempt may send. It keeps what
-// was read while nothing was sent. Close does nothing.
+// was read while nothing was sent.
 type keptBody struct {
 	io.ReadCloser
-	sent *atomic.Bool // of the present attempt
-	kept []byte
-	next int  // the first byte of kept that this attempt has not read
-	lost bool // more was read than is kept
+
+	present atomic.Pointer[attemptBody]
+	lost    atomic.Bool // more was read than is kept
+
+	mu   sync.Mutex // also held while Read waits for the client
+	kept []byte     // guarded by mu
 
 	client *http.ResponseController
 	ended  atomic.Bool // nothing is left to read
@@ -63,7 +67,44 @@ func (b *keptBody) interrupt() {
 // can no longer be read. A request without a body is not interrupted.
 func (b *keptBody) interrupted() bool { return b != nil && b.cut.Load() }
 
-func (b *keptBody) Read(p []byte) (int, error) {
+// attemptBody is the body for one attempt. Close does nothing. When the attempt is
+// over, the transport may still wait in Read for the client: what it gets is kept for
+// the next attempt.
+type attemptBody struct {
+	*keptBody
+	sent *atomic.Bool // a part of the request may have been sent
+	next int          // the first byte of kept that was not read; guarded by mu
+}
+
+// begin returns the body for the next attempt.
+func (b *keptBody) begin(sent *atomic.Bool) *attemptBody {
+	next := &attemptBody{keptBody: b, sent: sent}
+	b.present.Store(next)
+	return next
+}
+
+// whole returns the request with all of its body, of which attempts may have read a part.
+func (b *keptBody) whole(req *http.Request) *http.Request {
+	if b == nil || b.present.Load() == nil {
+		return req
+	}
+	req = req.WithContext(req.Context())
+	var sent atomic.Bool
+	sent.Store(true) // no attempt follows
+	req.Body = b.begin(&sent)
+	return req
+}
+
+func (b *attemptBody) isOver() bool { return b.present.Load() != b }
+
+var errAttemptOver = errors.New("the request is sent to another leader")
+
+func (b *attemptBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isOver() {
+		return 0, errAttemptOver
+	}
 	if b.next < len(b.kept) {
 		n := copy(p, b.kept[b.next:])
 		b.next += n
@@ -73,12 +114,12 @@ func (b *keptBody) Read(p []byte) (int, error) {
 	if err != nil {
 		b.ended.Store(true)
 	}
-	switch {
-	case b.sent.Load() || b.lost:
-		b.kept = nil
-		b.next, b.lost = 0, b.lost || n > 0
-	case len(b.kept)+n > maxKept:
-		b.lost = true
+	switch over := b.isOver(); {
+	case !over && (b.sent.Load() || b.lost.Load()):
+		b.kept, b.next = nil, 0
+		b.lost.Store(b.lost.Load() || n > 0)
+	case !over && len(b.kept)+n > maxKept:
+		b.lost.Store(true)
 	default:
 		b.kept = append(b.kept, p[:n]...)
 		b.next = len(b.kept)
@@ -86,4 +127,4 @@ func (b *keptBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *keptBody) Close() error { return nil }
+func (b *attemptBody) Close() error { return nil }

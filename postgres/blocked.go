@@ -11,7 +11,7 @@ func (s *session) fenced(held *heldRole) time.Duration {
 	delay := min(longest, first<<min(held.skipped, 10))
 	held.skipped++
 	if now-since >= s.opening.Timing.FenceTimeout {
-		s.terminator.end(held.role.Name())
+		s.terminator.end(held.role.Name(), held.previous)
 	}
 	return delay
 }

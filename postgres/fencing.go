@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type blockerTerminator struct {
 	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	roles   map[string]struct{} // whose terms are waiting
+	roles   map[string]int64 // whose terms are waiting, and the numbers of their last terms
 	running bool
 }
 
@@ -43,15 +44,16 @@ const (
 func (f *blockerTerminator) init(s *session) {
 	f.session, f.log = s, s.log
 	f.ctx, f.abort = context.WithCancel(context.Background())
-	f.roles = map[string]struct{}{}
+	f.roles = map[string]int64{}
 }
 
-// end requests the termination of the transactions that hold the row of a role. It
-// does not block.
-func (f *blockerTerminator) end(role string) {
+// end requests the termination of the transactions that hold the row of a role whose
+// last term has a number. Once the next term has begun, they are its leader's, and stay.
+// It does not block.
+func (f *blockerTerminator) end(role string, last int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.roles[role] = struct{}{}
+	f.roles[role] = last
 	if f.running {
 		return
 	}
@@ -64,25 +66,25 @@ func (f *blockerTerminator) end(role string) {
 // wait waits for a round in progress; call abort first.
 func (f *blockerTerminator) wait() { f.group.Wait() }
 
-// take returns the roles to examine, or records that the goroutine ends.
-func (f *blockerTerminator) take() []string {
+// take returns the roles to examine and the numbers of their last terms, or records
+// that the goroutine ends.
+func (f *blockerTerminator) take() (roles []string, last []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var roles []string
-	for role := range f.roles {
-		roles = append(roles, role)
+	roles = slices.Sorted(maps.Keys(f.roles))
+	for _, role := range roles {
+		last = append(last, f.roles[role])
 	}
 	clear(f.roles)
 	f.running = len(roles) > 0
-	slices.Sort(roles)
-	return roles
+	return roles, last
 }
 
 func (f *blockerTerminator) run() {
 	defer f.session.backend.running.Done()
 	defer f.group.Done()
-	for roles := f.take(); len(roles) > 0; roles = f.take() {
-		ended, err := f.round(roles)
+	for roles, last := f.take(); len(roles) > 0; roles, last = f.take() {
+		ended, err := f.round(roles, last)
 		if err != nil && f.ctx.Err() == nil {
 			f.log.Error("terminating the transactions that hold the rows of roles failed", "roles", roles, "error", err)
 		}
@@ -97,7 +99,10 @@ func (f *blockerTerminator) run() {
 const (
 	// The holder of the row: the number of a transaction, or of a set of them.
 	readLockers = `
-SELECT DISTINCT xmax::text FROM {terms} WHERE role = ANY ($1::text[]) AND xmax::text <> '0'`
+SELECT DISTINCT t.xmax::text
+FROM {terms} t
+JOIN unnest($1::text[], $2::bigint[]) AS b(role, term) ON t.role = b.role AND t.term = b.term
+WHERE t.xmax::text <> '0'`
 
 	readMembers = `
 SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
@@ -146,8 +151,9 @@ SELECT gid, owner::text, prepared FROM pg_prepared_xacts WHERE transaction::text
 )
 
 // round terminates every transaction that holds the row of one of the roles, not
-// only the one that pg_blocking_pids would show, and returns their number.
-func (f *blockerTerminator) round(roles []string) (ended int, err error) {
+// only the one that pg_blocking_pids would show, and returns their number. It leaves
+// out the roles that have had another term since the last ones.
+func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
 	conn, err := f.connect(ctx)
@@ -155,7 +161,7 @@ func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 		return 0, err
 	}
 	defer discard(conn)
-	found, err := f.lockers(ctx, conn, roles)
+	found, err := f.lockers(ctx, conn, roles, last)
 	if err != nil {
 		return 0, fmt.Errorf("read the blocking transactions: %w", err)
 	}
@@ -163,7 +169,7 @@ func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 	if ended > 0 || err != nil {
 		return ended, err
 	}
-	if found, err = f.blockers(ctx, conn, roles); err != nil {
+	if found, err = f.blockers(ctx, conn, roles, last); err != nil {
 		return 0, fmt.Errorf("wait for the rows: %w", err)
 	}
 	return f.endAll(ctx, conn, roles, found)
@@ -190,8 +196,8 @@ type culprits struct {
 }
 
 // lockers reads which transactions hold the rows of roles.
-func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (culprits, error) {
-	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles)
+func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (culprits, error) {
+	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
 		// Fails if the number is that of a transaction.

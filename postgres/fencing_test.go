@@ -100,10 +100,10 @@ func TestOneRoundTerminatesAllFencedTransactions(t *testing.T) {
 	b := newBackend(t)
 	pool := work(t, b)
 	first, second := open(t, b), open(t, b)
-	first.take("scheduler")
+	led := first.take("scheduler")
 	stopped := first.stopFenced(pool, "scheduler", 3)
 	first.Abort()
-	ended, err := second.terminator.round([]string{"scheduler"})
+	ended, err := second.terminator.round([]string{"scheduler"}, []int64{led.Term})
 	if err != nil || ended != len(stopped) {
 		t.Errorf("Invariant 7: one round terminated %d of %d fenced transactions, error %v; want all of them", ended, len(stopped), err)
 	}

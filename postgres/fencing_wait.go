@@ -15,7 +15,12 @@ import (
 const (
 	// The wait needs the same lock as the begin of the next term, and releases it
 	// immediately.
-	waitForRows = `SELECT FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR UPDATE`
+	waitForRows = `
+SELECT
+FROM {terms} t
+JOIN unnest($1::text[], $2::bigint[]) AS b(role, term) ON t.role = b.role AND t.term = b.term
+ORDER BY t.role
+FOR UPDATE OF t`
 
 	// A prepared transaction blocks as the process 0.
 	readBlockers = `
@@ -30,7 +35,7 @@ SELECT
 
 // blockers waits for the rows of roles on another connection and returns the
 // transactions that it waits for.
-func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string) (found culprits, err error) {
+func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (found culprits, err error) {
 	waiter, err := f.connect(ctx)
 	if err != nil {
 		return found, err
@@ -42,7 +47,7 @@ func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles 
 	ended := make(chan struct{})
 	go func() { // ends within waitTimeout, or with ctx
 		defer close(ended)
-		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles) // an error says that it waited
+		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles, last) // an error says that it waited
 	}()
 	defer func() { <-ended }()
 	tick := time.NewTicker(waitTick)

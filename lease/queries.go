@@ -385,8 +385,14 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	for _, table := range []string{tableSessions, tableRoles, tableHistory, tableRequests, tableNews} {
 		q.tables = append(q.tables, sql(table))
 	}
-	for _, table := range []string{"{sessions}", "{seats}", "{history}", "{requests}", "{news}"} {
-		q.drops = append(q.drops, sql("DROP TABLE IF EXISTS "+table))
+	all := []string{"{sessions}", "{seats}", "{history}", "{requests}", "{news}"}
+	if dialect == sqldb.MySQL {
+		// No transaction undoes a removal. One statement waits for the transactions that
+		// use any of the tables before it removes the first, and the version goes last.
+		all = []string{strings.Join(all, ", ")}
+	}
+	for _, tables := range all {
+		q.drops = append(q.drops, sql("DROP TABLE IF EXISTS "+tables))
 	}
 	for _, statement := range columnsOfTables {
 		q.columns = append(q.columns, sql(statement))

@@ -208,13 +208,15 @@ func (d Dialect) Limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 		set = fmt.Sprintf("PRAGMA busy_timeout = %d", lockTimeout.Milliseconds())
 		undo = fmt.Sprintf("PRAGMA busy_timeout = %d", before)
 	case MySQL:
-		var silence, locks int64
-		if err := conn.QueryRowContext(ctx, "SELECT @@wait_timeout, @@innodb_lock_wait_timeout").Scan(&silence, &locks); err != nil {
+		// Without a bound, a statement that waits for a table runs after its client has
+		// given up, by default within a year. Drivers can give up before the context ends.
+		var silence, locks, tables int64
+		if err := conn.QueryRowContext(ctx, "SELECT @@wait_timeout, @@innodb_lock_wait_timeout, @@lock_wait_timeout").Scan(&silence, &locks, &tables); err != nil {
 			return nil, err
 		}
-		const form = "SET SESSION wait_timeout = %d, innodb_lock_wait_timeout = %d"
-		seconds := int64(max(limit/time.Second, 1))
-		set, undo = fmt.Sprintf(form, int64(maxIdleInTx/time.Second), seconds), fmt.Sprintf(form, silence, locks)
+		const form = "SET SESSION wait_timeout = %d, innodb_lock_wait_timeout = %d, lock_wait_timeout = %d"
+		seconds := func(d time.Duration) int64 { return int64(max(d/time.Second, 1)) }
+		set, undo = fmt.Sprintf(form, seconds(maxIdleInTx), seconds(limit), seconds(min(limit, defaultTimeout))), fmt.Sprintf(form, silence, locks, tables)
 	default:
 		return func() {}, nil
 	}

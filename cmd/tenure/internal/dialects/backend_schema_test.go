@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
@@ -76,5 +77,55 @@ func TestBackendAcceptsUnusualNames(t *testing.T) {
 		if !term.Valid() || !other.Valid() {
 			t.Error("two installations with different prefixes met")
 		}
+	})
+}
+
+// If a transaction keeps the tables, their removal fails and removes none of them, also
+// not later: nodes continue. On MySQL each removal of a table is a transaction.
+func TestBackendMigrateDownRemovesAllTablesOrNone(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		db := k.connect(t, c.source)
+		backend := newBackend(t, db, k.dialect, c.lease)
+		if err := backend.Migrate(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		reader, err := db.BeginTx(soon(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Rollback()
+		if _, err := reader.ExecContext(soon(t), "UPDATE tenure_lease_seats SET term = 1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := backend.MigrateDown(limited(t, 3*time.Second), 0); err == nil {
+			t.Fatal("the tables were removed under a transaction")
+		}
+		if err := reader.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		leads(t, c.join("a").campaign(backendRole))
+	})
+}
+
+// What is left of tables whose removal a crash of the server interrupted is removed by
+// the next call.
+func TestBackendMigrateDownContinuesAfterCrash(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds[3:], func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		db := k.connect(t, c.source)
+		backend := newBackend(t, db, k.dialect, c.lease)
+		for _, table := range []string{"sessions", "seats", "history", "requests"} {
+			if err := backend.Migrate(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, db, "DROP TABLE tenure_lease_"+table)
+			if err := backend.MigrateDown(soon(t), 0); err != nil {
+				t.Fatalf("after the table of %s was removed: %v", table, err)
+			}
+		}
+		leads(t, c.join("a").campaign(backendRole))
 	})
 }

@@ -62,10 +62,11 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 	}, s.sameFile)
 	for _, t := range available {
 		s.lastTerms[t.role] = t.term
-		switch {
-		case err != nil:
+		// If the row has changed since it was read, or cannot be locked, an earlier commit
+		// that was not acknowledged may have begun a term.
+		if err != nil {
 			s.unconfirmed[t.role] = struct{}{}
-		default:
+		} else if now, ok := locked[t.role]; ok && now.sameTerm(t) {
 			delete(s.unconfirmed, t.role)
 		}
 	}
@@ -88,7 +89,11 @@ func (s *session) sortByReadiness(
 		case !ok:
 			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
 			continue
-		case now.term != t.term || now.holder != t.holder || now.key != t.key:
+		case !now.sameTerm(t) && now.holder.Valid && now.holder.Int64 == s.incarnation:
+			// An earlier commit has begun the term: the next attempt finds it.
+			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Millisecond}
+			continue
+		case !now.sameTerm(t):
 			results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster, or the key has changed
 			continue
 		}

@@ -50,6 +50,11 @@ func (r *roleRow) isReserved() bool { return r.reservedFor.Valid && r.reservedUn
 // leftOpen reports whether the term has not ended although its session has.
 func (r *roleRow) leftOpen() bool { return r.holder.Valid && !r.endedAt.Valid && !r.sessionLive() }
 
+// sameTerm reports whether two readings of a row have the same term, holder and key.
+func (r *roleRow) sameTerm(other *roleRow) bool {
+	return r.term == other.term && r.holder == other.holder && r.key == other.key
+}
+
 // TryAcquire implements [tenure.Session].
 func (s *session) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	if err := s.checkSendable(); err != nil {

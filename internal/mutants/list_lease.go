@@ -137,13 +137,13 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: two sessions acquire a role at the same time",
-		file: "lease/acquire.go", from: "case now.term != t.term || now.holder != t.holder || now.key != t.key:", to: "case now.key != t.key:",
+		file: "lease/roles.go", from: "return r.term == other.term && r.holder == other.holder && r.key == other.key", to: "return r.key == other.key",
 		promise: "1 One leader: of two sessions that find a role free, one acquires it",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendOneOfTwoSessionsAcquiresARole$/^SQLite$")},
 	},
 	{
 		name: "lease: a session acquires a role under a key that has changed",
-		file: "lease/acquire.go", from: " || now.key != t.key:", to: ":",
+		file: "lease/roles.go", from: " && r.key == other.key", to: "",
 		promise: "one name has one key, also while it changes",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendKeyThatChangesIsCompared$/^SQLite$")},
 	},

@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/lease"
 )
 
 // Connections are cut at random, often between a commit and its answer, while leaders
@@ -99,5 +100,80 @@ func cutAtRandom(ctx context.Context, network *faultwire.Proxy) (cuts int) {
 			conn.Cut()
 		}
 		cuts++
+	}
+}
+
+// A commit that began a term is not acknowledged and completes while the node tries again.
+// If the node then withdraws, it does not keep the role.
+func TestBackendLateCommitKeepsNoRole(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	k := kinds[0]
+	source := k.source(t)
+	db := k.connect(t, source)
+	backend := newBackend(t, db, k.dialect, lease.Config{})
+	node := opensWith(t, backend, "late", tenure.Timing{Lease: time.Minute, RefreshInterval: 3 * time.Second})
+	other := opens(t, backend, "other")
+	request := []tenure.AcquireRequest{{Role: tenure.NamedRole(backendRole)}}
+
+	// The commit waits in the server, although its client has given up.
+	gate, err := db.Conn(soon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Close()
+	if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, `
+CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock(1);
+            RETURN NULL;
+        EXCEPTION WHEN query_canceled OR lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+END
+$$`, `
+CREATE CONSTRAINT TRIGGER wait AFTER UPDATE OF term ON tenure_lease_seats
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`)
+	if results, err := node.TryAcquire(request); err == nil {
+		t.Fatalf("the commit was acknowledged: %+v", results)
+	}
+
+	var results []tenure.AcquireResult
+	again := make(chan struct{})
+	go func() {
+		defer close(again)
+		results, err = node.TryAcquire(request)
+	}()
+	eventually(t, "the node waits for its earlier commit", func() bool {
+		return value(t, db, `
+SELECT count(*)
+FROM pg_locks l
+JOIN pg_stat_activity a USING (pid)
+WHERE a.datname = current_database() AND l.locktype = 'transactionid' AND NOT l.granted`) == "1"
+	})
+	if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_unlock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	<-again
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if result := results[0]; result.Outcome != tenure.OutcomeHeld {
+		if err := node.Release([]tenure.ReleaseRequest{{Role: request[0].Role, Term: result.Term}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := node.Heartbeat(tenure.Load{}); err != nil {
+		t.Fatal(err)
+	}
+	if results, err := other.TryAcquire(request); err != nil || results[0].Outcome != tenure.OutcomeGranted {
+		t.Errorf("another node: %+v, %v; want the role, which no node leads", results, err)
 	}
 }

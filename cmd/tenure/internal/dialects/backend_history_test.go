@@ -126,9 +126,14 @@ func TestBackendHistoryKeepsEndOfUnfollowedTerm(t *testing.T) {
 // opens opens the session of a new node.
 func opens(t *testing.T, backend *lease.Backend, name string) tenure.Session {
 	t.Helper()
+	return opensWith(t, backend, name, tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second})
+}
+
+func opensWith(t *testing.T, backend *lease.Backend, name string, timing tenure.Timing) tenure.Session {
+	t.Helper()
 	session, err := backend.Open(soon(t), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: name, Host: "localhost"},
-		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
+		Timing: timing,
 		Clock:  clocks.System(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
 	})
 	if err != nil {

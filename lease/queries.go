@@ -152,8 +152,12 @@ VALUES (1, ?, 0, 0, 0, {server}, 0)
 UPDATE {sessions}
 SET superseded_at = {now}
 WHERE node_id = ? AND superseded_at IS NULL`),
-		nextIncarnation: sql(`UPDATE {news} SET incarnation = incarnation + 1 WHERE id = 1`),
-		incarnation:     sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
+		// An operator can have restored an older counter than the rows of sessions.
+		nextIncarnation: sql(`
+UPDATE {news}
+SET incarnation = {greatest}(incarnation, (SELECT COALESCE(MAX(s.incarnation), 0) FROM {sessions} s)) + 1
+WHERE id = 1`),
+		incarnation: sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
 		insertSession: sql(`
 INSERT INTO {sessions} (incarnation, node_id, node_name, host, address, http_port, grpc_port, labels, started_at, last_heartbeat, lease_us, expires_at)
 SELECT incarnation, ?, ?, ?, ?, CAST(? AS {integer}), CAST(? AS {integer}), ?, {now}, {now}, CAST(? AS {integer}), {now} + ?

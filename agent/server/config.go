@@ -22,8 +22,10 @@ type Config struct {
 	// Name is the name of the agent's node. Default: "agent@" and the host name.
 	Name string
 	// Timing is that of the agent's session, which bounds the trust of all nodes.
-	// Its defaults are those of tenure.Config. A node with a longer Settle or
-	// FailoverWait is refused, and one whose heartbeats are too rare for the lease.
+	// Its defaults are those of tenure.Config. The lease is 10 s by default on every
+	// database, as that of the nodes is, which cannot know the database. A node with a
+	// longer Settle or FailoverWait is refused, and one whose heartbeats are too rare
+	// for the lease.
 	Timing tenure.Timing
 	// MaxConnections limits the connections of nodes. Default: 1000.
 	MaxConnections int
@@ -33,11 +35,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	t := &c.Timing
-	lease := 10 * time.Second
-	if d, ok := c.Backend.(interface{ DefaultLease() time.Duration }); ok {
-		lease = d.DefaultLease()
-	}
-	t.Lease = cmp.Or(t.Lease, lease)
+	t.Lease = cmp.Or(t.Lease, 10*time.Second)
 	t.RefreshInterval = cmp.Or(t.RefreshInterval, t.Lease/3)
 	t.Margin = cmp.Or(t.Margin, t.Lease/10)
 	t.CheckInterval = cmp.Or(t.CheckInterval, 5*time.Second)

@@ -48,6 +48,7 @@ func NewAgent() *cobra.Command {
 	cmd.Flags().StringVar(&c.socket, "socket", "", "`path` of the socket, in a directory that no other user can write to")
 	cmd.Flags().Lookup("stop-timeout").Hidden = true // nodes have their own
 	cmd.Flags().Lookup("settle").Usage = service.SettleUsage("200ms")
+	cmd.Flags().Lookup("lease").Usage = "how long the database reserves the roles of a silent agent; default 10s"
 	return cmd
 }
 

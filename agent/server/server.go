@@ -134,7 +134,7 @@ func (s *server) openHost(ctx context.Context) (*host, error) {
 	h := newHost(s.cfg, s.node, &s.group)
 	hostName, _ := os.Hostname()
 	var previous int64
-	if wakeup.Closed(s.ended) { // maybe only now: the database could not be reached meanwhile
+	if wakeup.Closed(s.ended) { // maybe while no session could be opened
 		previous = s.incarnation
 	}
 	inner, err := s.cfg.Backend.Open(ctx, tenure.SessionOptions{

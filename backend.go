@@ -66,6 +66,11 @@ type SessionOptions struct {
 	// has returned. It is 0 if there was no such session, or while such work runs.
 	PreviousIncarnation int64
 
+	// Reopened reports whether this process has opened a session of the node before.
+	// Requests for the node that it has not taken are then still for it. The requests
+	// for a node whose process has ended are not for the next process with its id.
+	Reopened bool
+
 	// MaySend reports whether the session may send a statement. It is false once
 	// trust has ended, because a statement would restart the server's idle timer. A
 	// session calls it before each statement and returns ErrSessionLost if it is
@@ -133,7 +138,8 @@ type Session interface {
 	// session leads. The engine calls it after a Wait that returned true, and after a
 	// heartbeat that reported requests. If Wait returned for something else than a
 	// request, Requests may return none without asking the database. What it returns
-	// together with an error counts as taken.
+	// together with an error counts as taken. Requests for the node that it did not
+	// return are left for the next session, see SessionOptions.Reopened.
 	Requests() ([]Request, error)
 
 	// Wait blocks until a role may be vacant or a request may wait (true), ctx

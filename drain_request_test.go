@@ -179,3 +179,27 @@ func TestRequestForNodeOutlivesSession(t *testing.T) {
 		})
 	}
 }
+
+// A session asks for the requests that its first heartbeat reports: no notification tells
+// it of those that an earlier session has left.
+func TestFirstHeartbeatReportsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		db.mu.Lock()
+		db.requests = []tenure.Request{{Kind: tenure.RequestDrain, Node: node.ID(), By: "ann"}}
+		db.reportRequests = true
+		db.mu.Unlock()
+		db.last().kill()
+		reopened := time.Now()
+		for db.last().number == 1 || !node.Connected() {
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		want(t, "status", db.status(), "drained")
+		if waited := time.Since(reopened); waited > time.Second {
+			t.Errorf("it took %v", waited)
+		}
+	})
+}

@@ -351,6 +351,7 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 				term := lead(t, e)
 				want(t, "before the first session", db.last().options.PreviousSessionEnd, clocks.Instant{})
 				want(t, "incarnation before the first session", db.last().options.PreviousIncarnation, int64(0))
+				want(t, "reopened by the first session", db.last().options.Reopened, false)
 				earlier := db.last().Incarnation()
 				db.mu.Lock()
 				db.refuse = tenure.ErrConnection
@@ -373,6 +374,7 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 					t.Errorf("%v; want %v", got, wanted)
 				}
 				want(t, "previous incarnation", db.last().options.PreviousIncarnation, earlier)
+				want(t, "reopened", db.last().options.Reopened, true)
 			})
 		})
 	}

@@ -26,6 +26,8 @@ type database struct {
 	sessions []*conn     // newest last
 	prepare  func(*conn) // called for each new session
 	silent   bool        // notifications are lost
+
+	reportRequests bool // by heartbeats
 }
 
 // reservation keeps a role for one node.
@@ -285,7 +287,9 @@ func (c *conn) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	if hook != nil {
 		return false, hook()
 	}
-	return false, nil
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	return c.db.reportRequests && len(c.db.requests) > 0, nil
 }
 
 func (c *conn) Release(releases []tenure.ReleaseRequest) error {

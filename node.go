@@ -369,6 +369,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	n.mu.Lock()
 	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.endedIncarnationLocked()
 	s.descriptionVersion = n.descriptionVersion
+	reopened := n.lastIncarnation != 0
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, SessionOptions{
 		Node:                NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
@@ -379,6 +380,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Logger:              n.log,
 		PreviousSessionEnd:  lastEnd,
 		PreviousIncarnation: last,
+		Reopened:            reopened,
 		MaySend:             s.trust.maySend,
 		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
 		Campaigns:           n.campaigns,
@@ -398,7 +400,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	s.registry, _ = conn.(RegistrySession)
 	// The session holds no lock yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
-	sent, err := n.firstHeartbeat(ctx, conn)
+	sent, err := s.firstHeartbeat(ctx)
 	if err != nil {
 		conn.Abort()
 		return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", err))
@@ -432,11 +434,12 @@ func openError(ctx context.Context, err error) error {
 // firstHeartbeat proves a new session and returns when the acknowledged
 // heartbeat was sent. It repeats a heartbeat that failed without ending the
 // session: on a slow database that is cheaper than a new session.
-func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent clocks.Instant, err error) {
+func (s *session) firstHeartbeat(ctx context.Context) (sent clocks.Instant, err error) {
+	n := s.node
 	for {
 		n.measureLoad(ctx)
 		sent = n.clock.Now()
-		_, err = conn.Heartbeat(n.lastLoad())
+		s.requestsPending, err = s.conn.Heartbeat(n.lastLoad())
 		if err == nil || errors.Is(err, ErrSessionLost) || ctx.Err() != nil {
 			return sent, err
 		}

@@ -26,6 +26,7 @@ type Backend struct {
 	recent   recentTerms
 
 	failedOpenings failedOpenings
+	taken          takenRequests
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup

@@ -106,6 +106,7 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 		Logger:              options.logger,
 		PreviousSessionEnd:  options.forerunner,
 		PreviousIncarnation: options.previous,
+		Reopened:            options.previous != 0,
 		MaySend:             trusted.Load,
 	})
 	if err != nil {

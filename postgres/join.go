@@ -108,7 +108,8 @@ FROM closing c
 WHERE t.role = c.role`
 
 	// Removes nodes that died long ago with their requests, and requests that earlier
-	// sessions of this node did not handle. It waits for no other transaction: a session
+	// sessions of this node did not handle; those for the node itself only if its process
+	// is another one. It waits for no other transaction: a session
 	// could not open, and end that transaction, before that. A node that left a term open
 	// stays while the row of its role is locked.
 	sweepNodes = `
@@ -135,7 +136,7 @@ WITH old AS MATERIALIZED (
     RETURNING n.*
 )` + closeTermsOfGone + `
 DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
-	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
+	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1 AND (role <> '' OR NOT $2::boolean)`
 )
 
 // join makes the session a member: first the lock, so that no node that sees the row
@@ -215,7 +216,7 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 	}{
 		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
 		{sweepNodes, []any{s.space}},
-		{sweepRequests, []any{node.ID}},
+		{sweepRequests, []any{node.ID, s.opening.Reopened}},
 		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
 			s.server.lineage(), s.server.epoch(), s.untrusted()},
 			descriptionColumns(s.opening.Description)...)},

@@ -235,7 +235,7 @@ WITH dead AS (
         AND last_heartbeat < clock_timestamp() - greatest($1::bigint, lease_ms) * interval '1 millisecond'
     RETURNING id
 ), forgotten AS (
-    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
+    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id AND r.role <> ''
 )
 SELECT id FROM dead ORDER BY id`
 

@@ -32,6 +32,7 @@ const (
 	stmtLedBy       statement = "led_by"
 	stmtHeartbeat   statement = "heartbeat"
 	stmtRequests    statement = "take_requests"
+	stmtTaken       statement = "taken_requests"
 	stmtAnswer      statement = "answer_offers"
 	stmtNotify      statement = "notify"
 	stmtLeave       statement = "leave"
@@ -269,20 +270,31 @@ RETURNING
         WHERE p.last_heartbeat + (p.lease_ms + $12::int) * interval '1 millisecond' < clock_timestamp()
     )`,
 
+	// Requests for the node stay until it has them, see stmtTaken: if the session is lost
+	// before, the next one reads them. The others are for a term of this session.
+	stmtRequests: `
+WITH taken AS (
+    DELETE FROM {requests}
+    WHERE node_id = $1 AND role <> ''
+    RETURNING kind, role, term, target, force, requested_by, requested_at, id
+)
+SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken
+UNION ALL
+SELECT kind, role, term, target, force, requested_by, requested_at, id FROM {requests} WHERE node_id = $1 AND role = ''`,
+
 	// A node that receives a request to drain counts as draining from that moment on,
 	// not only from when it has updated its description: otherwise two operators who
 	// drain the last two nodes could each find the other node active. The latest
-	// requester is recorded as the requester of the status.
-	stmtRequests: `
+	// requester is recorded as the requester of the status. Requests that the node had
+	// before, $3, change nothing: it may have been undrained since.
+	stmtTaken: `
 WITH taken AS (
-    DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id
-), draining AS (
-    UPDATE {nodes} n
-    SET status = 'draining', drained = false, status_by = latest.requested_by
-    FROM (SELECT kind, requested_by FROM taken WHERE kind IN ('drain', 'undrain') ORDER BY id DESC LIMIT 1) latest
-    WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')
+    DELETE FROM {requests} WHERE node_id = $1 AND id = ANY ($2::bigint[]) RETURNING kind, requested_by, id
 )
-SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
+UPDATE {nodes} n
+SET status = 'draining', drained = false, status_by = latest.requested_by
+FROM (SELECT kind, requested_by FROM taken WHERE id <> ALL ($3::bigint[]) ORDER BY id DESC LIMIT 1) latest
+WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')`,
 
 	stmtAnswer: `
 INSERT INTO {requests} (kind, role, term, node_id)

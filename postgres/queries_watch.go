@@ -11,7 +11,7 @@ WITH durability AS MATERIALIZED (
     UPDATE {nodes} n SET status = 'dead', died_at = $3 FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
     RETURNING n.id, n.name
 ), forgotten AS (
-    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
+    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id AND r.role <> ''
 )
 SELECT name, pg_notify($2, id::text) FROM dead`,
 	// Roles of the dead node may be vacant. Other nodes notice that at their next

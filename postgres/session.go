@@ -303,12 +303,16 @@ func (s *session) Requests() ([]tenure.Request, error) {
 		return nil, err
 	}
 	var requests []tenure.Request
+	var forNode []int64
 	var offered offers
 	slices.SortFunc(found, func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	known := s.backend.taken.of(s.opening.Node.ID)
 	for _, r := range found {
 		if r.request.Role == "" { // for the node
-			r.request.Node = s.opening.Node.ID
-			requests = append(requests, r.request)
+			forNode = append(forNode, r.id)
+			if r.request.Node = s.opening.Node.ID; !slices.Contains(known, r.id) {
+				requests = append(requests, r.request)
+			}
 			continue
 		}
 		if r.request.Kind == kindOffer {
@@ -319,7 +323,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			requests = append(requests, r.request)
 		}
 	}
-	return requests, s.answer(offered)
+	return requests, errors.Join(s.removeTaken(forNode, known), s.answer(offered))
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are

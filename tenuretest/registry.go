@@ -36,13 +36,17 @@ func (d *Database) registerLocked(s *session) error {
 	}
 	now := d.clock.Now()
 	started := now.Wall
+	var requests []tenure.Request
 	if last := d.records[node.ID]; last != nil {
 		started = last.member.StartedAt
+		if s.opening.Reopened {
+			requests = last.requests
+		}
 	}
 	d.opened++
 	s.number = d.opened
 	d.nodes[node.ID] = s
-	d.records[node.ID] = &record{heartbeatAt: now.Mono, member: tenure.Member{
+	d.records[node.ID] = &record{heartbeatAt: now.Mono, requests: requests, member: tenure.Member{
 		NodeInfo: node, Description: copied(s.opening.Description), Incarnation: s.number,
 		StartedAt: started, LastHeartbeat: now.Wall, Lease: s.opening.Timing.Lease,
 	}}
@@ -62,7 +66,7 @@ func (s *session) recordLocked() *record { return s.db.records[s.opening.Node.ID
 
 // markDeadLocked records the death of a node.
 func (r *record) markDeadLocked() {
-	r.member.Status, r.member.StatusBy, r.requests = tenure.StatusDead, "", nil
+	r.member.Status, r.member.StatusBy = tenure.StatusDead, ""
 }
 
 // recordHeartbeatLocked records a heartbeat.

@@ -28,7 +28,8 @@ var registryTests = []test{
 	{"a request reaches a node without roles", nodeRequests, Registry},
 	{"the last node is drained only by force", lastNode, Registry},
 	{"a hand-over needs an active target", activeTarget, Registry},
-	{"a new session gets no requests of the last one", oldRequests, Registry},
+	{"a new process gets no requests of the last one", oldRequests, Registry},
+	{"a new session gets the requests for its node that the last one did not take", keptRequests, Registry},
 
 	{"only one node has a unique name", uniqueName, UniqueNames},
 	{"one of many concurrent nodes gets the name", uniqueNameRace, UniqueNames},
@@ -343,6 +344,35 @@ func oldRequests(s *suite) {
 	}
 	if err := s.request(tenure.Request{Kind: tenure.RequestDrain, Node: b.id}); err != nil {
 		s.Errorf("drain of the other node: %v", err)
+	}
+}
+
+func keptRequests(s *suite) {
+	a, b := s.open("a", timing()), s.open("b", timing())
+	drain := func(by string) {
+		s.Helper()
+		if err := s.request(tenure.Request{Kind: tenure.RequestDrain, Node: a.id, By: by}); err != nil {
+			s.Fatalf("drain: %v", err)
+		}
+	}
+	drain("ann")
+	if got, err := a.Requests(); err != nil || len(got) != 1 {
+		s.Fatalf("got %+v, error %v, want one request", got, err)
+	}
+	drain("bob")
+	a.Abort()
+	s.eventually("the node is dead", func() bool {
+		return slices.ContainsFunc(b.members(), func(m tenure.Member) bool { return m.ID == a.id && m.Status == tenure.StatusDead })
+	})
+	again, err := s.tryOpen(a.id, "a", timing(), func(o *tenure.SessionOptions) { o.Reopened = true })
+	if err != nil {
+		s.Fatalf("open again: %v", err)
+	}
+	if pending, err := again.Heartbeat(tenure.Load{}); err != nil || !pending {
+		s.Errorf("the first heartbeat: pending %t, error %v", pending, err)
+	}
+	if got, err := again.Requests(); err != nil || len(got) != 1 || got[0].By != "bob" {
+		s.Errorf("a new session gets %+v, error %v, want the request of bob", got, err)
 	}
 }
 

@@ -22,7 +22,9 @@ func (s *server) register(b *backend) {
 			trustUntil = last.trustedUntil()
 		}
 	}
-	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
+	if !b.client.opening.Reopened {
+		s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
+	}
 	s.dropOffersTo(b.node.ID)
 	s.nodes[b.node.ID] = &nodeRow{
 		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
@@ -71,7 +73,6 @@ func (s *server) recordDeath(incarnation int64) {
 
 func (s *server) declareDead(row *nodeRow) {
 	row.dead = true
-	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == row.info.ID })
 	s.dropOffersTo(row.info.ID)
 }
 

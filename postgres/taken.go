@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// takenRequests are the ids of requests for nodes that a session has returned, but that
+// may still be in the table, because their removal failed. They are not returned again.
+type takenRequests struct {
+	mu     sync.Mutex
+	byNode map[uuid.UUID][]int64
+}
+
+func (t *takenRequests) of(node uuid.UUID) []int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]int64{}, t.byNode[node]...)
+}
+
+// set replaces the ids of a node.
+func (t *takenRequests) set(node uuid.UUID, ids []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(ids) == 0 {
+		delete(t.byNode, node)
+		return
+	}
+	if t.byNode == nil {
+		t.byNode = map[uuid.UUID][]int64{}
+	}
+	t.byNode[node] = ids
+}
+
+// removeTaken removes the requests for the node that Requests returns, and those that
+// it has returned before.
+func (s *session) removeTaken(ids, known []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	node := s.opening.Node.ID
+	s.backend.taken.set(node, ids)
+	err := s.query(stmtTaken, nil, node, ids, known)
+	if err == nil {
+		s.backend.taken.set(node, nil)
+	}
+	return err
+}

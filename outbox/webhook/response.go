@@ -37,8 +37,12 @@ func (p *Publisher) requestError(err error) error {
 
 // checkResponse reads and classifies a response.
 func (p *Publisher) checkResponse(response *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxRead))
+	var body []byte
+	var err error
 	code := response.StatusCode
+	if code != http.StatusSwitchingProtocols { // it has no end, and the client has no more deadline for it
+		body, err = io.ReadAll(io.LimitReader(response.Body, maxRead))
+	}
 	if code >= 200 && code < 300 {
 		return nil // even if the body could not be read
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,9 +23,24 @@ func listenSilently(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// switchProtocol answers a request with another protocol, of which it sends nothing.
+func switchProtocol(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+	_, _ = io.Copy(io.Discard, conn) // until the client closes it
+	_ = conn.Close()
+}
+
 func TestHealthExitCodeFollowsAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/switch" {
+			switchProtocol(w)
+			return
+		}
 		if r.URL.Path != "/good" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -37,6 +53,7 @@ func TestHealthExitCodeFollowsAnswer(t *testing.T) {
 	}{
 		server.URL + "/good":               {console.ExitDone, "200 OK: {\"status\":\\u001b1}\n"},
 		server.URL + "/bad":                {console.ExitNotAcquired, "503"},
+		server.URL + "/switch":             {console.ExitNotAcquired, ""},
 		"http://127.0.0.1:1/healthz":       {console.ExitNotAcquired, ""},
 		"http://" + listenSilently(t):      {console.ExitNotAcquired, ""},
 		"127.0.0.1:8080":                   {console.ExitUsage, ""},

@@ -133,7 +133,10 @@ func secretParts(text string, address *url.URL) []string {
 
 // judge reads a response. Any 2xx is an acknowledgment.
 func judge(response *http.Response, address *url.URL, secrets []string) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRead)) // it is shown as far as it came
+	var body []byte
+	if response.StatusCode != http.StatusSwitchingProtocols { // it has no end, and no context ends the read
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxRead)) // it is shown as far as it came
+	}
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
 		return nil
 	}

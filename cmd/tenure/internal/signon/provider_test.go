@@ -295,6 +295,14 @@ func TestSilentProviderIsBounded(t *testing.T) {
 			case <-r.Context().Done():
 			case <-end:
 			}
+		case "switch": // to another protocol, of which it sends nothing
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+			_, _ = io.Copy(io.Discard, conn) // until the client closes it
+			_ = conn.Close()
 		case "nonsense":
 			_, _ = io.WriteString(w, strings.Repeat("nonsense\n", 1<<18))
 		default:
@@ -318,7 +326,7 @@ func TestSilentProviderIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		mode string
 		ctx  context.Context
-	}{{"silent", ctx}, {"nonsense", t.Context()}} {
+	}{{"silent", ctx}, {"nonsense", t.Context()}, {"switch", t.Context()}} {
 		mode.Store(c.mode)
 		if _, err := p.begin(c.ctx, dashboard.Flow{}); err == nil || !strings.Contains(err.Error(), "OpenID Connect provider "+issuer+": ") || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", c.mode, err)

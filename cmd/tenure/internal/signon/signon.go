@@ -56,10 +56,15 @@ type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(r)
-	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body has no end, and no timeout ends the read
+		_ = response.Body.Close()
+		return nil, errors.New("the provider switches protocols")
+	}
+	response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	return response, nil
 }
 
 // Close closes idle connections. A nil Provider has none.

@@ -70,6 +70,9 @@ func (c *healthCommand) run(ctx context.Context) error {
 		return console.NotAcquired("%w", err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body has no end, and no context ends the read
+		return console.NotAcquired("%s answers %s", c.url, response.Status)
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return console.NotAcquired("%s: %w", c.url, err)

@@ -21,7 +21,13 @@ WHERE NOT n.added
 ORDER BY n.name
 ON CONFLICT (name) DO NOTHING`
 
-	lockSchedules = `SELECT FROM {schedules} WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE`
+	// Returns the schedules that are this term's already.
+	lockSchedules = `
+SELECT name, role = $2 AND term = $3
+FROM {schedules}
+WHERE name = ANY ($1::text[])
+ORDER BY name
+FOR NO KEY UPDATE`
 
 	// A schedule can move to another role when its own role has no leader. One
 	// that an operator added is not inserted again after its removal.
@@ -52,15 +58,16 @@ SET term = 0, updated_at = clock_timestamp()
 WHERE name = ANY ($1) AND role = $2 AND term = $3`
 
 	// Runs that earlier terms left running: whether their jobs started is
-	// unknown.
+	// unknown. Runs that this term has claimed of its own schedules are not: their
+	// jobs have started, or recover starts them.
 	takeOver = `
 UPDATE {runs} r
 SET state = CASE WHEN n.again THEN 'waiting' ELSE 'abandoned' END,
     attempt = r.attempt + n.again::integer,
     error = 'term ' || r.term || ' ended before it could record the end of the run',
     ended_at = CASE WHEN n.again THEN NULL ELSE clock_timestamp() END
-FROM unnest($1::text[], $2::boolean[]) AS n(name, again)
-WHERE r.schedule = n.name AND r.state = 'running' AND r.id <> ALL ($3::bigint[])
+FROM unnest($1::text[], $2::boolean[], $4::boolean[]) AS n(name, again, own)
+WHERE r.schedule = n.name AND r.state = 'running' AND r.id <> ALL ($3::bigint[]) AND NOT (n.own AND r.term = $5)
 RETURNING r.schedule, r.scheduled_for, r.state, r.attempt, r.error`
 
 	// The schedules of this term, and what operators have set of those that the

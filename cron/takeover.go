@@ -43,19 +43,19 @@ func (l *loop) load(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts, added); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, l.tables.SQL(lockSchedules), names); err != nil {
+		own, err := l.lock(ctx, tx, names)
+		if err != nil {
 			return err
 		}
 		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts, added) // rows reports the error
-		var err error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return err
 		}
-		again := make([]bool, len(loaded))
+		again, owned := make([]bool, len(loaded)), make([]bool, len(loaded))
 		for i, name := range loaded {
-			again[i] = l.byName[name].Policy == AtLeastOnce
+			again[i], owned[i] = l.byName[name].Policy == AtLeastOnce, own[name]
 		}
-		rows, _ = tx.Query(ctx, l.tables.SQL(takeOver), loaded, again, l.activeRuns())
+		rows, _ = tx.Query(ctx, l.tables.SQL(takeOver), loaded, again, l.activeRuns(), owned, l.term.Number())
 		open, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
 			return r, row.Scan(&r.Schedule, &r.ScheduledFor, &r.State, &r.Attempt, &r.Error)
 		})
@@ -67,6 +67,19 @@ func (l *loop) load(ctx context.Context) error {
 	l.begun = true
 	l.logTakeOver(names, loaded, open)
 	return nil
+}
+
+// lock locks the rows of schedules, and returns those that are this term's already.
+func (l *loop) lock(ctx context.Context, tx pgx.Tx, names []string) (own map[string]bool, err error) {
+	rows, _ := tx.Query(ctx, l.tables.SQL(lockSchedules), names, l.term.Role().Name(), l.term.Number()) // rows reports the error
+	own = map[string]bool{}
+	var name string
+	var is bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
+		own[name] = is
+		return nil
+	})
+	return own, err
 }
 
 // activeRuns returns the ids of the runs whose jobs have started. It is never

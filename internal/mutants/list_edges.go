@@ -75,4 +75,28 @@ var edgeMutants = []mutant{
 		promise: "a step-down ends only the term that its operator has seen",
 		tests:   []tests{in("postgres", "^TestSessionConformsToContract$/^a_request_for_a_term_spares_the_next_one$")},
 	},
+	{
+		name: "postgres: requests for a node end with its session",
+		file: "postgres/join.go", from: "(role <> '' OR NOT $2::boolean)", to: "(role <> '' OR NOT $2::boolean OR true)",
+		promise: "a recorded request for a node is kept until the node has it",
+		tests:   []tests{in("postgres", "^TestRequestsForNodeOutliveSession$")},
+	},
+	{
+		name: "postgres: requests for a node are removed before it has them",
+		file: "postgres/queries.go", from: "    WHERE node_id = $1 AND role <> ''\n    RETURNING kind", to: "    WHERE node_id = $1\n    RETURNING kind",
+		promise: "a recorded request for a node is kept until the node has it",
+		tests:   []tests{in("postgres", "^TestRequestsForNodeOutliveSession$")},
+	},
+	{
+		name: "cron: a term abandons what it has claimed itself",
+		file: "cron/queries.go", from: " AND NOT (n.own AND r.term = $5)", to: " AND NOT (n.own AND r.term = $5 AND false)",
+		promise: "each claimed tick runs, also if the answer to the claim is lost",
+		tests:   []tests{in("cron", "^TestUnknownClaimOutlivesChangeOfSchedule$")},
+	},
+	{
+		name: "webhook: what follows a switch of protocols is read",
+		file: "outbox/webhook/response.go", from: "code != http.StatusSwitchingProtocols", to: "code != http.StatusContinue",
+		promise: "a timeout bounds each request",
+		tests:   []tests{in("outbox/webhook", "^TestSwitchedProtocolIsAnOutage$")},
+	},
 }

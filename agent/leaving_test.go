@@ -62,7 +62,9 @@ func TestAgentEndsWhileCallsWait(t *testing.T) {
 				}
 			case <-time.After(most):
 				t.Errorf("the agent has not ended %v after it was asked to, although no node has a session", most)
-				<-ended
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

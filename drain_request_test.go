@@ -180,8 +180,8 @@ func TestRequestForNodeOutlivesSession(t *testing.T) {
 	}
 }
 
-// A session asks for the requests that its first heartbeat reports: no notification tells
-// it of those that an earlier session has left.
+// A session asks for the requests that its first heartbeat reports: no notification says which
+// an earlier session has left.
 func TestFirstHeartbeatReportsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()

@@ -58,7 +58,7 @@ SET term = 0, updated_at = clock_timestamp()
 WHERE name = ANY ($1) AND role = $2 AND term = $3`
 
 	// Runs that earlier terms left running: whether their jobs started is
-	// unknown. Runs that this term has claimed of its own schedules are not: their
+	// unknown. Runs of its schedules that this term has claimed are not: their
 	// jobs have started, or recover starts them.
 	takeOver = `
 UPDATE {runs} r

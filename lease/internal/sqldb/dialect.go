@@ -89,7 +89,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		// Bytes, because every collation that all versions have treats some
 		// different names as equal, for example if only trailing spaces differ.
 		"{name}", "varbinary(255)",
-		"{text}", "varchar(1024) CHARACTER SET utf8mb4",
+		"{text}", "varchar(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 		"{long text}", "mediumtext CHARACTER SET utf8mb4",
 		"{counter}", "bigint AUTO_INCREMENT PRIMARY KEY",
 		"{table options}", " ENGINE = InnoDB",

@@ -65,6 +65,7 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 				"a role":         {history.Query{Role: backendRole}, 3},
 				"another role":   {history.Query{Role: "other"}, 0},
 				"a node by name": {history.Query{Node: "second"}, 1},
+				"another name":   {history.Query{Node: "SECOND"}, 0},
 				"a node by id":   {history.Query{Node: first.ID().String()}, 2},
 				"an id's begin":  {history.Query{Node: strings.ToUpper(second.ID().String()[:13])}, 1},
 				"too short one":  {history.Query{Node: second.ID().String()[:3]}, 0},

@@ -93,6 +93,10 @@ func TestDiagnoseReportsOnDatabase(t *testing.T) {
 	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
+	exec(t, b, `CREATE UNIQUE INDEX ON {terms} (role) INCLUDE (term)`) // the term is no key column
+	if all := severities(); all["fencing index"] != doctor.Failure {
+		t.Errorf("with an index that only includes the term: %v", all)
+	}
 	exec(t, b, `INSERT INTO {migrations} (feature, version) VALUES ('core', 99)`)
 	if all := severities(); all["schema"] != doctor.Failure {
 		t.Errorf("a newer schema: %v", all)

@@ -223,6 +223,7 @@ SELECT EXISTS (
         AND i.indisvalid
         AND i.indpred IS NULL
         AND i.indexprs IS NULL
+        AND i.indnkeyatts = i.indnatts
         AND ARRAY(
             SELECT a.attname::text
             FROM pg_attribute a

@@ -37,6 +37,9 @@ type UnknownRuleError struct {
 }
 
 func (e *UnknownRuleError) Error() string {
+	if e.Name == "" {
+		return "there are no alerts: no process has written rules"
+	}
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("there is no alert %q: no process has written rules", e.Name)
 	}

@@ -115,6 +115,12 @@ func TestAlertsRejectBadInput(t *testing.T) {
 			t.Errorf("%q: no %q in %s", args, want, got)
 		}
 	}
+	const want = "there are no alerts: no process has written rules"
+	empty := newPlace(t)
+	invoke(t, empty.with("migrate", "up")...).want(t, console.ExitDone)
+	if got := invoke(t, empty.with("alerts", "silence", "--match", "role=a", "--for", "1h")...).want(t, console.ExitUsage).stderr; !strings.Contains(got, want) {
+		t.Errorf("without rules: no %q in %s", want, got)
+	}
 	if text := invoke(t, place.with("alerts", "silences", "--all")...).want(t, console.ExitDone).stdout; strings.Contains(text, "down") {
 		t.Errorf("%s", text)
 	}

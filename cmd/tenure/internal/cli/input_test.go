@@ -33,6 +33,7 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"unknown command of a group", []string{"cron", "histroy"}, `no command "histroy" in tenure cron; did you mean "tenure cron history"?`},
 		{"unknown command with a flag", []string{"rnu", "--role", "a"}, `no command "rnu"; did you mean "tenure run"?`},
 		{"unknown command of a group with a flag", []string{"cron", "histroy", "--run", "1"}, `did you mean "tenure cron history"?`},
+		{"help about an unknown command", []string{"help", "cron", "histroy"}, `did you mean "tenure cron history"?`},
 		{"strange command", []string{"frobnicate"}, `no command "frobnicate"; see tenure --help`},
 		{"unknown flag", on("run", "--rolle", "a"), "--rolle"},
 		{"output", []string{"version", "-o", "yaml"}, "text, wide or json"},

@@ -79,5 +79,21 @@ func newRoot() *cobra.Command {
 	)
 	complete(root)
 	describe(root)
+	refuseUnknownHelp(root)
 	return root
+}
+
+// refuseUnknownHelp makes "help" refuse what is no command.
+func refuseUnknownHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it was just added
+	root.RemoveCommand(help)                  // until Execute adds it: it is in no list of commands
+	show := help.Run
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		if group, rest, err := root.Find(args); err == nil && len(rest) > 0 && group.HasSubCommands() {
+			return console.UnknownCommand(group, rest[0])
+		}
+		show(cmd, args)
+		return nil
+	}
 }

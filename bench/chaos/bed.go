@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -362,8 +361,8 @@ func (b *bed) keep(directory string) error {
 		failed = errors.Join(failed, err, os.WriteFile(filepath.Join(directory, name), content, 0o644)) //nolint:gosec // it is for reading
 	}
 	if b.server != nil {
-		log := strings.ToValidUTF8(b.server.Log(), "?")
-		failed = errors.Join(failed, os.WriteFile(filepath.Join(directory, "server.log"), []byte(log), 0o644)) //nolint:gosec // it is for reading
+		log, err := os.ReadFile(b.server.LogPath())
+		failed = errors.Join(failed, err, os.WriteFile(filepath.Join(directory, "server.log"), log, 0o644)) //nolint:gosec // it is for reading
 	}
 	return failed
 }

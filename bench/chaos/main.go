@@ -117,7 +117,11 @@ func (c *command) once(ctx context.Context, steps []script.Step) (_ []script.Ste
 			return steps, nil, nil
 		}
 	}
-	if h, err = b.run(ctx, steps); err != nil {
+	h, err = b.run(ctx, steps)
+	if err = errors.Join(b.checkServer(), err); err != nil {
+		if first && ctx.Err() == nil {
+			err = errors.Join(err, c.keepLogs(b, steps))
+		}
 		return nil, nil, err
 	}
 	if v := check.Check(h); first && (len(v.Violations) > 0 || c.out != "") {
@@ -160,6 +164,12 @@ func (c *command) announce(b *bed, steps []script.Step) {
 
 // keep writes what there is to say about a violation.
 func (c *command) keep(b *bed, h *record.History, v *check.Verdict, steps []script.Step) error {
+	err := c.keepLogs(b, steps)
+	return errors.Join(err, h.Write(filepath.Join(c.out, "history.json")), writeJSON(filepath.Join(c.out, "verdict.json"), v))
+}
+
+// keepLogs writes what there is to say about any run.
+func (c *command) keepLogs(b *bed, steps []script.Step) error {
 	if c.out == "" {
 		directory, err := os.MkdirTemp("", fmt.Sprintf("tenure-chaos-%d-", c.seed))
 		if err != nil {
@@ -167,9 +177,10 @@ func (c *command) keep(b *bed, h *record.History, v *check.Verdict, steps []scri
 		}
 		c.out = directory
 	}
+	fmt.Println("Records:", c.out)
 	return errors.Join(
 		os.MkdirAll(c.out, 0o755), //nolint:gosec // it is for reading
-		c.writeScript("script.txt", steps), h.Write(filepath.Join(c.out, "history.json")), b.keep(c.out), writeJSON(filepath.Join(c.out, "verdict.json"), v),
+		c.writeScript("script.txt", steps), b.keep(c.out),
 	)
 }
 

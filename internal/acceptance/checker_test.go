@@ -17,6 +17,8 @@ type checker struct {
 	stop chan struct{}
 	done chan struct{}
 
+	ended sync.Once
+
 	mu      sync.Mutex
 	members []*member
 	known   []*tenure.Term // every term that was seen, in its order
@@ -28,11 +30,14 @@ type checker struct {
 func newChecker(t *testing.T) *checker {
 	c := &checker{t: t, stop: make(chan struct{}), done: make(chan struct{})}
 	go c.run()
-	t.Cleanup(func() {
-		close(c.stop)
-		<-c.done
-	})
+	t.Cleanup(c.end)
 	return c
+}
+
+// end ends the checks. It is idempotent.
+func (c *checker) end() {
+	c.ended.Do(func() { close(c.stop) })
+	<-c.done
 }
 
 func (c *checker) add(m *member) {

@@ -116,7 +116,12 @@ func (c *cluster) open(name string, wire *faultwire.Proxy) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(m.leave)
+	c.t.Cleanup(func() {
+		// To leave resets connections, and a reset is no end of trust that the protocol orders:
+		// the next leader may begin before the node notices.
+		c.checks.end()
+		m.leave()
+	})
 	return m
 }
 

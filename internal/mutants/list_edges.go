@@ -99,4 +99,22 @@ var edgeMutants = []mutant{
 		promise: "a timeout bounds each request",
 		tests:   []tests{in("outbox/webhook", "^TestSwitchedProtocolIsAnOutage$")},
 	},
+	{
+		name: "postgres: the transactions of the next term are terminated",
+		file: "postgres/fencing.go", from: " AND t.term = b.term", to: " AND b.term IS NOT NULL",
+		promise: "only transactions that delay the next term are terminated",
+		tests:   []tests{in("postgres", "^TestTransactionsOfTheNextTermAreNotTerminated$")},
+	},
+	{
+		name: "agent: a session that was lost never had its work returned",
+		file: "agent/server/server.go", from: "if wakeup.Closed(s.ended) {", to: "if false {",
+		promise: "the wait after a server change ends when all nodes are back",
+		tests:   []tests{in("agent", "^TestAgentSaysThatWorkEndedWhileServerWasDown$")},
+	},
+	{
+		name: "lease: a row that has changed is no commit of this session",
+		file: "lease/acquire.go", from: "if now, ok := locked[t.role]; ok && now.sameTerm(t) {", to: "if _, ok := locked[t.role]; ok {",
+		promise: "no role is held by a node that does not lead it",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendLateCommitKeepsNoRole$")},
+	},
 }

@@ -99,7 +99,9 @@ func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) e
 	}
 	select {
 	case <-released:
-		return term.releaseErr // set before released was closed
+		e.node.mu.Lock() // what released the role also changes the election's state
+		defer e.node.mu.Unlock()
+		return term.releaseErr
 	default:
 		return e.unfinished(doing, err)
 	}

@@ -19,7 +19,7 @@ is released within milliseconds when its process dies. When the agent stops or c
 reach the database, the terms of all its nodes end before other hosts take over.
 
 The directory of the socket must not be writable by other users, and nodes must run
-as the same user as the agent, or as root. On SIGTERM or SIGINT the nodes lose their
+as the same user as the agent. On SIGTERM or SIGINT the nodes lose their
 sessions; when their work has ended, the agent exits 0. Nodes reconnect to the next
 agent at the path. Agents need Linux.`
 

@@ -215,6 +215,27 @@ func TestFailedDescriptionWriteIsRepeated(t *testing.T) {
 	})
 }
 
+// A node does not keep a description that the registry cannot have: it could not open its
+// next session with it.
+func TestDescriptionThatRegistryRefusesIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		wantError(t, "v1", node.UpdateDescription(t.Context(), version("v1")), nil)
+		refused := fmt.Errorf("%w: no such character", tenure.ErrInvalidConfig)
+		db.change(func(r *registry) { r.onDescribe = func() error { return refused } })
+		wantError(t, "v2", node.UpdateDescription(t.Context(), version("v2")), refused)
+		db.change(func(r *registry) { r.onDescribe = nil })
+		want(t, "the node has", node.Description().Version, "v1")
+		db.last().kill()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, "the registry has", db.known.Version, "v1")
+		want(t, "sessions", db.opened, 2)
+	})
+}
+
 // A change made during a write that fails is written immediately: a node that was
 // undrained must not lead while the registry says that it is draining.
 func TestChangeDuringFailedDescriptionWriteIsWrittenAtOnce(t *testing.T) {

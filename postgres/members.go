@@ -146,6 +146,9 @@ func (s *session) WriteDescription(description tenure.Description) error {
 		found = true
 		return nil
 	}, append([]any{s.opening.Node.ID, s.incarnation}, descriptionColumns(description)...)...)
+	if hasCode(err, codeUntranslatable) {
+		return fmt.Errorf("%w: the database cannot keep the node's labels: %w", tenure.ErrInvalidConfig, err)
+	}
 	if err != nil {
 		return err
 	}

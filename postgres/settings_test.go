@@ -236,7 +236,11 @@ func TestNamesOutsideEncodingAreRefused(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	exec(t, backendOn(t, server.DSN(), Config{}), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	b := backendOn(t, server.DSNFor("postgres", "latin"), Config{})
-	open(t, b, func(o *peerOptions) { o.name = "zähler" })
+	p := open(t, b, func(o *peerOptions) { o.name = "zähler" })
+	err := p.WriteDescription(tenure.Description{Status: tenure.StatusActive, Labels: map[string]string{"zone": "☃"}})
+	if !errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, tenure.ErrSessionLost) {
+		t.Errorf("WriteDescription: got error %v, want ErrInvalidConfig", err)
+	}
 	for what, change := range map[string]func(*peerOptions){
 		"name":        func(o *peerOptions) { o.name = "☃" },
 		"unique name": func(o *peerOptions) { o.name, o.unique = "☃", true },

@@ -22,10 +22,11 @@ type call struct {
 // UpdateDescription applies change to the node's description and returns when
 // the registry has the result. change must not keep its argument; it sets
 // StatusBy to name the requester of a new status. With a status other than
-// active the node stops campaigning but keeps its terms. An invalid description, or
-// one that the registry cannot have, matches ErrInvalidConfig and changes nothing.
-// After any other error, such as ErrSessionLost or ErrUnsupported, the change is in
-// effect and the registry follows when it can. Concurrent calls take effect one after another; change
+// active the node stops campaigning but keeps its terms. An invalid description
+// matches ErrInvalidConfig and changes nothing. So does one that the database cannot
+// store, but it was in effect until the database refused it. After any other error,
+// such as ErrSessionLost or ErrUnsupported, the change is in effect and the registry
+// follows when it can. Concurrent calls take effect one after another; change
 // is called again if another call was faster.
 func (n *Node) UpdateDescription(ctx context.Context, change func(*Description)) error {
 	for {

@@ -47,7 +47,7 @@ func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles 
 	ended := make(chan struct{})
 	go func() { // ends within waitTimeout, or with ctx
 		defer close(ended)
-		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles, last) // an error says that it waited
+		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles, last) // it fails if it waits too long, which blockers expects
 	}()
 	defer func() { <-ended }()
 	tick := time.NewTicker(waitTick)

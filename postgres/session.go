@@ -323,7 +323,11 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			requests = append(requests, r.request)
 		}
 	}
-	return requests, errors.Join(s.removeTaken(forNode, known), s.answer(offered))
+	err = s.removeTaken(forNode, known)
+	if lostOnly(err) != nil {
+		return requests, err // trust ends before anything else
+	}
+	return requests, errors.Join(err, s.answer(offered))
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are

@@ -34,10 +34,9 @@ func findFakeClock(directory string) (*fakeClock, error) {
 const clockDelay = 2 * time.Second
 
 // environment makes a server read its clock from the file. No process reads the file at
-// each look at the clock: the server also looks at it in signal handlers, and the memory
-// of a process would not survive that the library opens a file there while the process
-// allocates memory. The times of files stay true: to fake them, all processes share a lock,
-// which one that is killed would keep for ever.
+// each look at the clock: the server also looks in signal handlers, and opening a file
+// there while the process allocates memory destroys that memory. The times of files stay
+// true: to fake them, all processes share a lock, which a killed process keeps forever.
 func (c *fakeClock) environment() []string {
 	return []string{
 		"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",

@@ -244,7 +244,7 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 		a.nextAt = now + n.cfg.CheckInterval
 		return false
 	}
-	if a.quickRetries > 0 && result.RetryIn == 0 {
+	if a.quickRetries > 0 && result.RetryIn == 0 && !result.Led {
 		a.nextAt = now + nextQuickRetry(a)
 		return false
 	}

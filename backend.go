@@ -188,6 +188,7 @@ type AcquireResult struct {
 	AcquiredAt       time.Time     // granted: by the database's clock
 	PrecedingVacancy time.Duration // granted: how long the role had no leader; negative if unknown
 	Holder           uuid.UUID     // held: the node of the last term, if Recovering and known
+	Led              bool          // held: another living session leads the role, and nodes are notified of its end; no quick retries
 	RetryIn          time.Duration // pending or reserved: a hint when to try again
 	Fenced           bool          // pending: waits for transactions of the old term, bounded by LockTimeout
 	NotDurable       bool          // granted: until the next heartbeat, a crash of the database may undo the term's record

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,6 +140,35 @@ func TestTryAcquireReturnsTermOrError(t *testing.T) {
 		if err != nil || term == nil || !term.Valid() {
 			t.Errorf("%v, %v; want a term", term, err)
 		}
+	})
+}
+
+// A role that a living session leads does not become vacant without another
+// notification, so it is tried once, and not with each quick retry.
+func TestLedRoleIsTriedOnceAfterNotification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		var tried atomic.Int64
+		db.prepare = func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+				tried.Add(1)
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeHeld, Led: true}
+			}
+		}
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(context.Background()), nil)
+		time.Sleep(time.Second)
+		before := tried.Load()
+		for range 3 {
+			db.mu.Lock()
+			db.notifyLocked()
+			db.mu.Unlock()
+			time.Sleep(time.Second)
+		}
+		want(t, "attempts after three notifications", tried.Load(), before+3)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }
 

@@ -88,9 +88,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	if err := s.beginAll(candidates, attempts); err != nil {
 		return nil, err
 	}
-	if err := s.findLeaders(candidates, locking, attempts); err != nil {
-		return nil, err
-	}
+	s.keepLeaders()
 	return attempts, s.findHolders(candidates, attempts)
 }
 

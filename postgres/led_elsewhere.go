@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/exactly-one/tenure"
 )
 
@@ -41,6 +39,13 @@ type ledElsewhere struct {
 	beatAt    time.Duration    // the last heartbeat
 	releases  int64            // as of the last heartbeat
 	provenAt  time.Duration    // when roles of leaders were last tried nevertheless
+	fresh     []leaderFound    // by the attempts of the present call
+}
+
+// leaderFound is a role and the session that leads it.
+type leaderFound struct {
+	role    string
+	session int32
 }
 
 // leads reports whether an attempt fails.
@@ -59,6 +64,7 @@ func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
 // reviewLedElsewhere forgets what may have changed, before an attempt.
 func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
 	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
+	l.fresh = l.fresh[:0]
 	if announced := s.listener.announcements(); announced != l.announced || l.leaders == nil || s.watch.down.Load() {
 		l.leaders, l.sessions, l.announced, l.since = map[string]int32{}, nil, announced, now
 	}
@@ -70,42 +76,31 @@ func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
 	}
 }
 
-// findLeaders reads which sessions lead the roles that were found held. A release
-// after the last heartbeat but before this attempt is seen by the next heartbeat.
-func (s *session) findLeaders(candidates []tenure.AcquireRequest, tried []lockRequest, attempts []tenure.AcquireResult) error {
+// found notes that an attempt found a role led by a living session.
+func (l *ledElsewhere) found(w lockRequest, session int32) {
+	if w.yieldFor == 0 {
+		l.fresh = append(l.fresh, leaderFound{w.role.Name(), session})
+	}
+}
+
+// keepLeaders remembers which sessions lead the roles that were found held, unless
+// something has changed since the last heartbeat. A release after that but before the
+// attempt is seen by the next heartbeat.
+func (s *session) keepLeaders() {
 	l := &s.elsewhere
-	if l.beatAt < l.since+quietTime || s.opening.Timing.RefreshInterval > s.opening.Timing.CheckInterval {
-		return nil
-	}
-	var roles []string
-	for _, w := range tried {
-		if a := attempts[w.index]; a.Outcome == tenure.OutcomeHeld && a.RetryIn == 0 && candidates[w.index].YieldFor == 0 {
-			roles = append(roles, w.role.Name())
-		}
-	}
-	if len(roles) == 0 {
-		return nil
+	if len(l.fresh) == 0 || l.beatAt < l.since+quietTime || s.opening.Timing.RefreshInterval > s.opening.Timing.CheckInterval {
+		return
 	}
 	if len(l.leaders) == 0 {
 		l.provenAt = s.opening.Clock.Now().Mono
 	}
-	err := s.query(stmtLedBy, func(rows pgx.Rows) error {
-		var (
-			role    string
-			session int32
-		)
-		err := rows.Scan(&role, &session)
-		if !slices.Contains(l.sessions, session) {
+	for _, f := range l.fresh {
+		if !slices.Contains(l.sessions, f.session) {
 			if len(l.sessions) == maxLeaders {
-				return err
+				continue
 			}
-			l.sessions = append(l.sessions, session)
+			l.sessions = append(l.sessions, f.session)
 		}
-		l.leaders[role] = session
-		return err
-	}, roles, s.incarnation, s.space)
-	if err != nil {
-		s.log.Debug("looking up the leaders of roles failed", "error", err)
+		l.leaders[f.role] = f.session
 	}
-	return lostOnly(err)
 }

@@ -279,3 +279,41 @@ func TestEndOfSessionsIsUnknownWithFullLockTable(t *testing.T) {
 		t.Error("the session has not ended; want that it may have")
 	}
 }
+
+// A candidate tries a role again soon unless a living session leads it. That is not so if
+// the lock belongs to a session that has ended its term, or whose row is another's.
+func TestRoleIsLedByLivingSessionOnly(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b), open(t, b)
+	leader.take("x")
+	leader.take("y")
+	for i, attempt := range candidate.try("x", "y") {
+		if attempt.Outcome != tenure.OutcomeHeld || !attempt.Led {
+			t.Errorf("a living session leads role %d: %+v, want Led", i, attempt)
+		}
+	}
+	exec(t, b, `UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned' WHERE role = 'x'`)
+	exec(t, b, `UPDATE {terms} SET incarnation = 1000000 WHERE role = 'y'`)
+	for i, attempt := range candidate.try("x", "y") {
+		if attempt.Outcome != tenure.OutcomeHeld || attempt.Led {
+			t.Errorf("the term of role %d has ended: %+v, want only Held", i, attempt)
+		}
+	}
+}
+
+// The node that has noticed a death does not look who leads: it should be fast.
+func TestNodeThatNoticedDeathTriesAgainSoon(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, candidate := open(t, b), open(t, b)
+	leader.take("x")
+	candidate.deaths.add(1000000, time.Now())
+	if attempt := candidate.refused("x"); attempt.Led {
+		t.Errorf("%+v, want only Held", attempt)
+	}
+	candidate.deaths.recorded(1000000)
+	if attempt := candidate.refused("x"); !attempt.Led {
+		t.Errorf("%+v, want Led", attempt)
+	}
+}

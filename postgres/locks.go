@@ -11,7 +11,7 @@ import (
 
 // take tries to acquire the locks of roles, none of which is held, with distinct
 // keys, and begins the terms of those that need not wait. It fills in the attempts of
-// roles that are left to other nodes. If the statement fails, take releases the
+// roles that are left to other nodes, and of those that other sessions lead. If the statement fails, take releases the
 // locks that the server may have granted nevertheless, or the session is lost.
 func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error {
 	requests := make(map[string]lockRequest, len(all))
@@ -19,10 +19,15 @@ func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error
 		requests[w.role.Name()] = w
 	}
 	var held []*heldRole
-	err := s.callTake(all, false, func(role string, attempt tenure.AcquireResult) {
+	err := s.callTake(all, false, func(role string, attempt tenure.AcquireResult, ledBy int32) {
 		w := requests[role]
 		if attempt.RetryIn > 0 {
 			attempts[w.index] = attempt
+			return
+		}
+		if ledBy != 0 {
+			attempts[w.index].Led = true
+			s.elsewhere.found(w, ledBy)
 			return
 		}
 		h := &heldRole{role: w.role, key: w.key}

@@ -33,7 +33,7 @@ var nodePrivileges = []privilege{
 	{Allowed: "SELECT, USAGE", Kind: "SEQUENCE", Object: "{releases}"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{term_end}(timestamptz, integer, timestamptz, timestamptz)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{last_sign}(timestamptz, timestamptz)"},
-	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[])"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[], integer)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{ended}(integer, integer[])"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{watch}(integer, integer, integer, bigint, integer, integer)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "pg_catalog.pg_terminate_backend(integer, bigint)"},
@@ -126,6 +126,17 @@ WHERE NOT CASE p.kind
 END
 ORDER BY p.number`
 
+// Whether a backend with the process id of a node belongs to a user whose rights this user
+// does not have. It is a fraction of the work of the next statement, which most nodes need
+// not run.
+const otherSiblings = `
+SELECT EXISTS (
+    SELECT
+    FROM pg_stat_get_activity(NULL::integer) a
+    JOIN {nodes} n ON n.pid = a.pid
+    WHERE NOT pg_has_role(a.usesysid, 'USAGE')
+)`
+
 // Users of nodes whose backends this user may not see and terminate. The node lock
 // proves that a backend belongs to a node, since the start of other users' backends
 // is hidden, and that the node is alive, whatever its status.
@@ -196,17 +207,30 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 		return missing, nil
 	}
 
-	rows, err = conn.Query(ctx, b.names.sql(strangeSiblings))
+	return b.missingMemberships(ctx, conn, user)
+}
+
+// missingMemberships returns the GRANT statements for the users of other nodes whose
+// sessions this node could not end.
+func (b *Backend) missingMemberships(ctx context.Context, conn *pgx.Conn, user string) ([]string, error) {
+	var others bool
+	err := conn.QueryRow(ctx, b.names.sql(otherSiblings)).Scan(&others)
+	if err == nil && !others {
+		return nil, nil
+	}
+	var users []string
 	if err == nil {
-		var users []string
-		if users, err = pgx.CollectRows(rows, pgx.RowTo[string]); err == nil {
-			for _, sibling := range users {
-				missing = append(missing, fmt.Sprintf("GRANT %s TO %s;", pgx.Identifier{sibling}.Sanitize(), user))
-			}
+		var rows pgx.Rows
+		if rows, err = conn.Query(ctx, b.names.sql(strangeSiblings)); err == nil {
+			users, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("check siblings: %w", err)
+	}
+	var missing []string
+	for _, sibling := range users {
+		missing = append(missing, fmt.Sprintf("GRANT %s TO %s;", pgx.Identifier{sibling}.Sanitize(), user))
 	}
 	return missing, nil
 }

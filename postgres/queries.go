@@ -29,7 +29,6 @@ const (
 	stmtResign      statement = "resign"
 	stmtReleased    statement = "released"
 	stmtHolders     statement = "holders"
-	stmtLedBy       statement = "led_by"
 	stmtHeartbeat   statement = "heartbeat"
 	stmtRequests    statement = "take_requests"
 	stmtTaken       statement = "taken_requests"
@@ -158,8 +157,9 @@ END) - clock_timestamp()), 0)::double precision
 FROM {nodes}`,
 
 	stmtTake: `
-SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(left_ms, 0)
-FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(vacant, -1), coalesce(left_ms, 0),
+    coalesce(led_by, 0)
+FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 
 	// A complete resignation. The rows are written before a lock is released, since
 	// the unlocking reads how many were written: a successor that finds the lock free
@@ -215,19 +215,6 @@ WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS N
 	// For other nodes: locks were released in steps, or with a session that has ended.
 	stmtReleased: `
 SELECT nextval({releases:regclass}), pg_notify($1, '` + rolesOnly + `')`,
-
-	// The sessions that lead roles and still hold their node locks.
-	stmtLedBy: `
-WITH led AS MATERIALIZED (
-    SELECT role, incarnation
-    FROM {terms}
-    WHERE role = ANY ($1::text[]) AND term > 0 AND ended_at IS NULL AND incarnation <> $2::int
-), leaders AS MATERIALIZED (
-    SELECT DISTINCT incarnation FROM led ORDER BY incarnation
-), living AS MATERIALIZED (
-    SELECT incarnation FROM leaders WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)
-)
-SELECT led.role, led.incarnation FROM led JOIN living USING (incarnation)`,
 
 	stmtHolders: `
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
@@ -406,12 +393,12 @@ var (
 // reads the catalogs.
 var (
 	sessionWarmUp = []execution{
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes, 0}},
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", "", noPairs, noTimes}},
 		{stmtReunion, []any{"", ""}},
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes, 0}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},

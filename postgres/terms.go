@@ -71,7 +71,7 @@ func (s *session) begin(ready []*heldRole) error {
 		all[i] = lockRequest{role: h.role, key: h.key}
 	}
 	begun := make(map[string]tenure.AcquireResult, len(ready))
-	err := s.callTake(all, true, func(role string, attempt tenure.AcquireResult) { begun[role] = attempt })
+	err := s.callTake(all, true, func(role string, attempt tenure.AcquireResult, _ int32) { begun[role] = attempt })
 	if err != nil {
 		return err
 	}
@@ -96,9 +96,9 @@ func (s *session) begun(some []*heldRole) {
 
 // callTake calls the function that acquires locks and begins terms: see its comment in
 // the migration. With examined, the session has the locks. Each is called for every
-// role that is locked, with its term if that has begun, and for every role that is
-// left to other nodes, with RetryIn.
-func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult)) error {
+// role that is locked, with its term if that has begun, for every role that is left to
+// other nodes, with RetryIn, and for roles that a living session leads, with that.
+func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult, ledBy int32)) error {
 	node, timing := s.opening.Node, s.opening.Timing
 	wanted := takeArguments(all)
 	dead, deadSince := s.deaths.arguments()
@@ -108,8 +108,9 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 			attempt      tenure.AcquireResult
 			acquiredAt   *time.Time
 			vacant, left float64
+			ledBy        int32
 		)
-		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &acquiredAt, &vacant, &left); err != nil {
+		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &acquiredAt, &vacant, &left, &ledBy); err != nil {
 			return err
 		}
 		switch {
@@ -119,10 +120,10 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 			attempt.Outcome, attempt.NotDurable = tenure.OutcomeGranted, true
 			attempt.AcquiredAt, attempt.PrecedingVacancy = *acquiredAt, fromMilliseconds(vacant)
 		}
-		each(role, attempt)
+		each(role, attempt, ledBy)
 		return nil
 	}, append(wanted, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince)...)
+		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince, s.space)...)
 }
 
 // takeArguments are the arguments of the function for the roles. An array in which each

@@ -204,3 +204,36 @@ func TestWatchConnectionRecovers(t *testing.T) {
 		t.Error("the new session of a node whose last one had no watch does not watch")
 	}
 }
+
+// Many nodes that join or end at the same time cost every watch one call, not one each:
+// it reads the ring again at each attempt and reports later.
+func TestWatchReturnsOnceForManyMoves(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 2)
+	conn := pgtest.Conn(t, r.backend.connect.ConnString())
+	seen := row[int64](t, r.backend, "SELECT last_value FROM {membership}")
+	exec(t, r.backend, "SELECT nextval({membership:regclass})")
+	var (
+		event      string
+		membership int64
+		began      = row[time.Time](t, r.backend, "SELECT clock_timestamp() FROM {installation}")
+		ended      time.Time
+	)
+	moving := pgtest.Conn(t, r.backend.connect.ConnString())
+	moved := make(chan error, 1)
+	time.AfterFunc(100*time.Millisecond, func() {
+		_, err := moving.Exec(context.Background(), r.backend.names.sql("SELECT nextval({membership:regclass})"))
+		moved <- err
+	})
+	err := conn.QueryRow(t.Context(), r.backend.names.sql("SELECT event, membership, clock_timestamp() FROM {watch}($1, 0, $2, $3, 20000, 1000)"),
+		r.nodes[1].incarnation, r.nodes[1].space, seen).Scan(&event, &membership, &ended)
+	if err := errors.Join(err, <-moved); err != nil {
+		t.Fatal(err)
+	}
+	if event != "moved" || membership != seen+2 {
+		t.Errorf("got %q and %d, want moved and %d", event, membership, seen+2)
+	}
+	if took := ended.Sub(began); took < 500*time.Millisecond {
+		t.Errorf("returned %v after the first move, want at least 500ms later", took)
+	}
+}

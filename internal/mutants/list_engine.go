@@ -288,9 +288,15 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: there is one attempt per notification",
-		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 99 && result.RetryIn == 0 {",
+		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn", to: "if a.quickRetries > 99 && result.RetryIn",
 		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$"), schedules(200)},
+	},
+	{
+		name: "engine: a role that a living session leads is tried again and again after a notification",
+		file: "acquire.go", from: " && !result.Led {", to: " {",
+		promise: "after a notification a candidate tries a led role once",
+		tests:   []tests{in(".", "^TestLedRoleIsTriedOnceAfterNotification$")},
 	},
 	{
 		name: "engine: a draining node campaigns",
@@ -442,7 +448,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a reserved role is tried again and again after a notification",
-		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 0 {",
+		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 && !result.Led {", to: "if a.quickRetries > 0 && !result.Led {",
 		promise: "during a reservation for another node a candidate tries once after each notification",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "attempts of a standby",
 	},

@@ -23,9 +23,21 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: an ended session counts as a leader",
-		file: "postgres/queries.go", from: "WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)\n)\nSELECT led", to: "WHERE $3::int IS NOT NULL\n)\nSELECT led",
-		promise: "a lost notification costs at most a check interval",
-		tests:   []tests{in("postgres", "^TestRoleOfAnEndedSessionIsTriedEachTime$")},
+		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE NOT {ended}(space, ARRAY[l.incarnation])", to: "WHERE space IS NOT NULL",
+		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",
+		tests:   []tests{in("postgres", "^TestRoleOfAnEndedSessionIsTriedEachTime$|^TestRoleIsLedByLivingSessionOnly$")},
+	},
+	{
+		name: "postgres: a session that has ended its term counts as the role's leader",
+		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE t.role = m.role AND t.term > 0 AND t.ended_at IS NULL AND", to: "WHERE t.role = m.role AND t.term > 0 AND",
+		promise: "7 Someone leads: a lock that is released after its term has ended is tried again after milliseconds",
+		tests:   []tests{in("postgres", "^TestRoleIsLedByLivingSessionOnly$")},
+	},
+	{
+		name: "postgres: the watch returns for each node that joins or ends",
+		file: "postgres/migrations/0001_functions.up.sql", from: "clock_timestamp() >= moved_at + report_ms * interval '1 millisecond' THEN", to: "clock_timestamp() >= moved_at THEN",
+		promise: "the work of a watch does not grow with the number of nodes that join or end at the same time",
+		tests:   []tests{in("postgres", "^TestWatchReturnsOnceForManyMoves$")},
 	},
 	{
 		name: "postgres: a term begins although its row is fenced",

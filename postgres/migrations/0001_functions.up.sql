@@ -9,6 +9,11 @@
 -- more or fewer times than it returns rows. A term begins only if the role still has
 -- the key that was locked: the key may have changed since the session read it.
 --
+-- A role that another session holds may be about to become vacant, so the caller tries
+-- it again soon, unless a session leads it that still has its node lock: nodes are
+-- notified when that ends. A node that has noticed a death does not read this, since
+-- it is the one that should be fast.
+--
 -- The watch of this node may have noticed deaths that it has not recorded yet:
 -- dead_sessions and dead_since name them. The term of a dead node ends when its death
 -- was noticed, which is when its lock was free.
@@ -42,12 +47,14 @@ CREATE FUNCTION {take}(
     settling boolean,
     dead_sessions integer[],
     dead_since timestamptz[],
+    space integer, -- of node locks
     OUT taken text,
     OUT number bigint,
     OUT last_number bigint,
     OUT began_at timestamptz,
     OUT vacant double precision,
-    OUT left_ms double precision -- how long it is left to others
+    OUT left_ms double precision, -- how long it is left to others
+    OUT led_by integer -- the living session that leads it, if another holds it
 )
 RETURNS SETOF record
 LANGUAGE plpgsql
@@ -59,6 +66,7 @@ DECLARE
     wanted record;
     held text[] := '{}';
     held_keys text[] := '{}';
+    missed text[] := '{}';
     moment timestamptz;
     moment_ms bigint;
 BEGIN
@@ -92,8 +100,30 @@ BEGIN
             END) THEN
                 held := held || wanted.role;
                 held_keys := held_keys || coalesce(wanted.key::text, wanted.first || ':' || wanted.second);
+            ELSE
+                missed := missed || wanted.role;
             END IF;
         END LOOP;
+        IF missed <> '{}' AND dead_sessions = '{}' THEN
+            RETURN QUERY
+            WITH led AS MATERIALIZED (
+                SELECT t.role, t.incarnation
+                FROM unnest(missed) AS m(role)
+                CROSS JOIN LATERAL (
+                    SELECT t.role, t.incarnation
+                    FROM {terms} t
+                    WHERE t.role = m.role AND t.term > 0 AND t.ended_at IS NULL AND t.incarnation <> own_incarnation
+                    OFFSET 0
+                ) t
+            ), living AS MATERIALIZED (
+                SELECT l.incarnation
+                FROM (SELECT DISTINCT led.incarnation FROM led) l
+                WHERE NOT {ended}(space, ARRAY[l.incarnation])
+            )
+            SELECT led.role, NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::double precision, NULL::double precision, led.incarnation
+            FROM led
+            JOIN living USING (incarnation);
+        END IF;
         IF held = '{}' THEN
             RETURN;
         END IF;
@@ -172,10 +202,10 @@ BEGIN
         WHERE t.role = ANY (ARRAY[p.role])
         RETURNING t.role, t.term, p.term AS last_term, t.acquired_at, t.vacant_ms
     )
-    SELECT b.role, b.term, b.last_term, b.acquired_at, b.vacant_ms, NULL::double precision
+    SELECT b.role, b.term, b.last_term, b.acquired_at, b.vacant_ms, NULL::double precision, NULL::integer
     FROM begun b
     UNION ALL
-    SELECT h.role, NULL, NULL, NULL, NULL, NULL FROM unnest(held) h(role) WHERE h.role NOT IN (SELECT b.role FROM begun b);
+    SELECT h.role, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(held) h(role) WHERE h.role NOT IN (SELECT b.role FROM begun b);
 END
 $tenure_function$;
 
@@ -237,6 +267,9 @@ DECLARE
     -- A node that joins is watched by the oldest one, which watches the youngest:
     -- it has to read the ring often.
     oldest_ms constant integer := least(50, long_ms);
+    -- Each attempt reads the ring again, so that the watch need not return for each of
+    -- many nodes that join or end at the same time.
+    report_ms constant integer := 500;
     watched record;
     place bigint; -- in the ring
     passed_oldest boolean;
@@ -244,6 +277,7 @@ DECLARE
     pause_ms integer;
     pulse_ms integer;
     pulsed timestamptz := clock_timestamp();
+    moved_at timestamptz;
 BEGIN
     LOOP
         event := NULL;
@@ -257,6 +291,9 @@ BEGIN
             END IF;
             SELECT last_value INTO membership FROM {membership};
             IF membership <> seen THEN
+                moved_at := coalesce(moved_at, clock_timestamp());
+            END IF;
+            IF seen < 0 OR clock_timestamp() >= moved_at + report_ms * interval '1 millisecond' THEN
                 event := 'moved';
             ELSIF stale_session > 0 AND pg_try_advisory_xact_lock_shared(space, stale_session) THEN
                 event := 'died';

@@ -114,6 +114,7 @@ type Result struct {
 	AcquiredAt       time.Time      `json:"acquired_at"`
 	PrecedingVacancy time.Duration  `json:"preceding_vacancy,omitempty"`
 	Holder           uuid.UUID      `json:"holder"`
+	Led              bool           `json:"led,omitempty"`
 	RetryIn          time.Duration  `json:"retry_in,omitempty"`
 	Fenced           bool           `json:"fenced,omitempty"`
 	Err              *Error         `json:"err,omitempty"`
@@ -124,7 +125,7 @@ type Result struct {
 func NewResult(r tenure.AcquireResult) Result {
 	return Result{
 		Outcome: r.Outcome, Term: r.Term, Previous: r.Previous, AcquiredAt: r.AcquiredAt, PrecedingVacancy: r.PrecedingVacancy,
-		Holder: r.Holder, RetryIn: r.RetryIn, Fenced: r.Fenced, Err: NewError(r.Err),
+		Holder: r.Holder, Led: r.Led, RetryIn: r.RetryIn, Fenced: r.Fenced, Err: NewError(r.Err),
 	}
 }
 
@@ -132,7 +133,7 @@ func NewResult(r tenure.AcquireResult) Result {
 func (r Result) Decode() tenure.AcquireResult {
 	return tenure.AcquireResult{
 		Outcome: r.Outcome, Term: r.Term, Previous: r.Previous, AcquiredAt: r.AcquiredAt, PrecedingVacancy: r.PrecedingVacancy,
-		Holder: r.Holder, RetryIn: r.RetryIn, Fenced: r.Fenced, Err: r.Err.Decode(),
+		Holder: r.Holder, Led: r.Led, RetryIn: r.RetryIn, Fenced: r.Fenced, Err: r.Err.Decode(),
 	}
 }
 

@@ -39,6 +39,7 @@ type ledElsewhere struct {
 	beatAt    time.Duration    // the last heartbeat
 	releases  int64            // as of the last heartbeat
 	provenAt  time.Duration    // when roles of leaders were last tried nevertheless
+	asks      bool             // the present call asks who leads the roles that are held: it is not the first after a change
 	fresh     []leaderFound    // by the attempts of the present call
 }
 
@@ -65,7 +66,9 @@ func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
 func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
 	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
 	l.fresh = l.fresh[:0]
-	if announced := s.listener.announcements(); announced != l.announced || l.leaders == nil || s.watch.down.Load() {
+	announced := s.listener.announcements()
+	l.asks = announced == l.announced
+	if !l.asks || l.leaders == nil || s.watch.down.Load() {
 		l.leaders, l.sessions, l.announced, l.since = map[string]int32{}, nil, announced, now
 	}
 	if len(l.leaders) > 0 && now-l.provenAt >= provenIntervals*s.opening.Timing.CheckInterval {

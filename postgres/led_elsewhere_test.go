@@ -280,6 +280,16 @@ func TestEndOfSessionsIsUnknownWithFullLockTable(t *testing.T) {
 	}
 }
 
+// asking makes an attempt that asks who leads: one with no change before it.
+func (p *peer) asking(roles ...string) []tenure.AcquireResult {
+	p.t.Helper()
+	for {
+		if attempts := p.try(roles...); p.elsewhere.asks {
+			return attempts
+		}
+	}
+}
+
 // A candidate tries a role again soon unless a living session leads it. That is not so if
 // the lock belongs to a session that has ended its term, or whose row is another's.
 func TestRoleIsLedByLivingSessionOnly(t *testing.T) {
@@ -288,32 +298,37 @@ func TestRoleIsLedByLivingSessionOnly(t *testing.T) {
 	leader, candidate := open(t, b), open(t, b)
 	leader.take("x")
 	leader.take("y")
-	for i, attempt := range candidate.try("x", "y") {
+	for i, attempt := range candidate.asking("x", "y") {
 		if attempt.Outcome != tenure.OutcomeHeld || !attempt.Led {
 			t.Errorf("a living session leads role %d: %+v, want Led", i, attempt)
 		}
 	}
 	exec(t, b, `UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned' WHERE role = 'x'`)
 	exec(t, b, `UPDATE {terms} SET incarnation = 1000000 WHERE role = 'y'`)
-	for i, attempt := range candidate.try("x", "y") {
+	for i, attempt := range candidate.asking("x", "y") {
 		if attempt.Outcome != tenure.OutcomeHeld || attempt.Led {
 			t.Errorf("the term of role %d has ended: %+v, want only Held", i, attempt)
 		}
 	}
 }
 
-// The node that has noticed a death does not look who leads: it should be fast.
-func TestNodeThatNoticedDeathTriesAgainSoon(t *testing.T) {
+// The first attempt after a change, and those of the node that has noticed a death, do not
+// look who leads: they should be fast.
+func TestFirstAttemptDoesNotAskWhoLeads(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	leader, candidate := open(t, b), open(t, b)
 	leader.take("x")
 	candidate.deaths.add(1000000, time.Now())
-	if attempt := candidate.refused("x"); attempt.Led {
+	if attempt := candidate.asking("x")[0]; attempt.Led {
 		t.Errorf("%+v, want only Held", attempt)
 	}
 	candidate.deaths.recorded(1000000)
-	if attempt := candidate.refused("x"); !attempt.Led {
+	if attempt := candidate.asking("x")[0]; !attempt.Led {
 		t.Errorf("%+v, want Led", attempt)
+	}
+	candidate.listener.announce()
+	if attempt := candidate.refused("x"); attempt.Led {
+		t.Errorf("right after a change: %+v, want only Held", attempt)
 	}
 }

@@ -393,12 +393,12 @@ var (
 // reads the catalogs.
 var (
 	sessionWarmUp = []execution{
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes, 0}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes, nil}},
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", "", noPairs, noTimes}},
 		{stmtReunion, []any{"", ""}},
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes, 0}},
+		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes, nil}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},

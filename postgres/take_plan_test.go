@@ -21,7 +21,7 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	take := func(roles []string, keys []int64, examined bool) {
 		t.Helper()
 		_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtTake]), roles, keys, noPairs, noPairs, noNumbers, noPairs,
-			uuid.New(), "other", 1, 1000, "lineage", "epoch", examined, true, false, noPairs, noTimes, 0)
+			uuid.New(), "other", 1, 1000, "lineage", "epoch", examined, true, false, noPairs, noTimes, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,6 +102,10 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 	node, timing := s.opening.Node, s.opening.Timing
 	wanted := takeArguments(all)
 	dead, deadSince := s.deaths.arguments()
+	var space *int32
+	if s.elsewhere.asks && len(dead) == 0 { // a node that has noticed a death should be fast
+		space = &s.space
+	}
 	return s.query(stmtTake, func(rows pgx.Rows) error {
 		var (
 			role         string
@@ -123,7 +127,7 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		each(role, attempt, ledBy)
 		return nil
 	}, append(wanted, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince, s.space)...)
+		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince, space)...)
 }
 
 // takeArguments are the arguments of the function for the roles. An array in which each

@@ -154,8 +154,8 @@ func (b *bench) afterRestart(ctx context.Context, leader *child, begun, ready ti
 }
 
 // limit is what the machine can do: until a bare waiter has the lock, and until
-// it has also committed one row durably.
-type limit struct{ locked, recorded time.Duration }
+// it has also begun the terms.
+type limit struct{ locked, begun time.Duration }
 
 // waiters are the bare connections: one holds the locks, one waits.
 type waiters struct {
@@ -209,8 +209,8 @@ func (w *waiters) next(ctx context.Context, b *bench, begun time.Time) (limit, e
 		return limit{}, err
 	}
 	w.holder = holder
-	recorded, err := holder.Await(ctx, "recorded", begun)
-	return limit{at.Sub(begun), recorded.Time().Sub(begun)}, err
+	terms, err := holder.Await(ctx, "begun", begun)
+	return limit{at.Sub(begun), terms.Time().Sub(begun)}, err
 }
 
 func bareRelease(ctx context.Context, b *bench, w *waiters) (limit, error) {

@@ -11,7 +11,7 @@ import (
 
 // recordFormat is the version of the format. A change that renames or removes a field
 // increases it. README.md documents the fields.
-const recordFormat = 1
+const recordFormat = 2
 
 // record is the content of the file that -json writes.
 type record struct {
@@ -78,22 +78,22 @@ type summary struct {
 	Max          float64  `json:"max_ms"`
 	BareP50      *float64 `json:"bare_p50_ms,omitempty"`
 	Ratio        *float64 `json:"ratio,omitempty"` // of the medians
-	CommitP50    *float64 `json:"bare_commit_p50_ms,omitempty"`
-	CommitRatio  *float64 `json:"commit_ratio,omitempty"`
+	BeginP50     *float64 `json:"bare_begin_p50_ms,omitempty"`
+	BeginRatio   *float64 `json:"begin_ratio,omitempty"`
 	BothTrusting float64  `json:"both_trusting_ms"`
 }
 
 // roundRecord is one round. The cause is set in slow rounds only.
 type roundRecord struct {
-	Round      int       `json:"round"`
-	Started    time.Time `json:"started"`
-	Took       float64   `json:"took_ms"`
-	Bare       *float64  `json:"bare_ms,omitempty"`
-	BareCommit *float64  `json:"bare_commit_ms,omitempty"`
-	Note       string    `json:"note,omitempty"`
-	Cause      string    `json:"cause,omitempty"`
-	Detail     string    `json:"detail,omitempty"`
-	Facts      facts     `json:"facts"`
+	Round     int       `json:"round"`
+	Started   time.Time `json:"started"`
+	Took      float64   `json:"took_ms"`
+	Bare      *float64  `json:"bare_ms,omitempty"`
+	BareBegin *float64  `json:"bare_begin_ms,omitempty"`
+	Note      string    `json:"note,omitempty"`
+	Cause     string    `json:"cause,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+	Facts     facts     `json:"facts"`
 }
 
 // besideRecord is one scenario of another system.

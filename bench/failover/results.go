@@ -36,14 +36,14 @@ func (r results) took() []time.Duration {
 }
 
 // bare returns the times of the bare waiter: until it had the lock, and until it had
-// committed.
-func (r results) bare() (locked, recorded []time.Duration) {
+// begun its terms.
+func (r results) bare() (locked, begun []time.Duration) {
 	for _, one := range r.rounds {
 		if one.bare != nil {
-			locked, recorded = append(locked, one.bare.locked), append(recorded, one.bare.recorded)
+			locked, begun = append(locked, one.bare.locked), append(begun, one.bare.begun)
 		}
 	}
-	return locked, recorded
+	return locked, begun
 }
 
 // slowAbove is from when on a round is slow.
@@ -74,7 +74,7 @@ func (r results) causes(log serverLog) []roundRecord {
 		log.addTo(&one.facts, within, one.leader)
 		all[i] = roundRecord{Round: i + 1, Started: one.begun.UTC(), Took: inMilliseconds(one.took), Note: one.note, Facts: one.facts}
 		if one.bare != nil {
-			all[i].Bare, all[i].BareCommit = pointer(inMilliseconds(one.bare.locked)), pointer(inMilliseconds(one.bare.recorded))
+			all[i].Bare, all[i].BareBegin = pointer(inMilliseconds(one.bare.locked)), pointer(inMilliseconds(one.bare.begun))
 		}
 		if one.took > r.slowAbove() {
 			all[i].Cause, all[i].Detail = one.facts.cause(max(0, one.took-usual), expected)
@@ -108,11 +108,11 @@ func (r results) record(log serverLog) faultRecord {
 
 func (r results) summary() *summary {
 	s := summarize(r.took(), r.overlap)
-	locked, recorded := r.bare()
+	locked, begun := r.bare()
 	if len(locked) > 0 && s != nil {
 		median := percentile(r.took(), 0.5)
 		s.BareP50, s.Ratio = pointer(inMilliseconds(percentile(locked, 0.5))), ratio(median, percentile(locked, 0.5))
-		s.CommitP50, s.CommitRatio = pointer(inMilliseconds(percentile(recorded, 0.5))), ratio(median, percentile(recorded, 0.5))
+		s.BeginP50, s.BeginRatio = pointer(inMilliseconds(percentile(begun, 0.5))), ratio(median, percentile(begun, 0.5))
 	}
 	return s
 }
@@ -154,7 +154,7 @@ func (r results) String() string {
 		return fmt.Sprintf("%-22s %6d", r.scenario.name, 0)
 	}
 	line := fmt.Sprintf("%-22s %6d %9.1f %9.1f %9.1f %9s %6s %12s %6s %14.1f  %s", r.scenario.name, s.Rounds, s.P50, s.P99, s.Max,
-		optional("%.1f", s.BareP50), optional("%.2f", s.Ratio), optional("%.1f", s.CommitP50), optional("%.2f", s.CommitRatio),
+		optional("%.1f", s.BareP50), optional("%.2f", s.Ratio), optional("%.1f", s.BeginP50), optional("%.2f", s.BeginRatio),
 		s.BothTrusting, r.bound())
 	notes := map[string][]time.Duration{}
 	var order []string

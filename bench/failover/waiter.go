@@ -20,8 +20,8 @@ INSERT INTO bare_roles (role, lock_key)
 SELECT role, hashtextextended(role, 0)::text FROM generate_series(1, $1::int) i, format('role-%s', lpad(i::text, 5, '0')) role
 ON CONFLICT DO NOTHING`
 
-// takeBare is the least that many roles cost: locks, rows and history. Without locks it
-// does nothing.
+// takeBare is the least that the begin of terms costs: locks, rows and history, in one
+// statement whose commit waits for no flush. Without locks it does nothing.
 const takeBare = `
 WITH locked AS MATERIALIZED (
     SELECT count(pg_advisory_lock(42, i)) AS locks, set_config('synchronous_commit', 'off', true) FROM generate_series(1, $1::int) i
@@ -35,8 +35,8 @@ WITH locked AS MATERIALIZED (
 INSERT INTO bare_history (role, term, node_id, node_name, incarnation, acquired_at, ended_at)
 SELECT role, term, node_id, node_name, incarnation, acquired_at, acquired_at FROM begun`
 
-// waiter is the limit of the machine: a connection that waits for the lock and, with
-// several roles, then acquires and records them in one statement.
+// waiter is the limit of the machine: a connection that waits for the lock and then
+// acquires and records its roles in one statement.
 type waiter struct {
 	conn  *pgx.Conn
 	roles int
@@ -45,8 +45,7 @@ type waiter struct {
 
 const (
 	waiterLock   = "SELECT pg_advisory_lock(42)"
-	waiterUnlock = "SELECT pg_advisory_unlock(42)"
-	waiterRecord = "UPDATE bare_term SET term = term + 1"
+	waiterUnlock = "SELECT pg_advisory_unlock_all()"
 )
 
 func runWaiter(dsn string, roles int, commands <-chan string) error {
@@ -79,15 +78,6 @@ func runWaiter(dsn string, roles int, commands <-chan string) error {
 
 // prepare executes each statement once, since the first execution on a connection costs more.
 func (w *waiter) prepare(ctx context.Context) error {
-	if _, err := w.conn.Prepare(ctx, waiterRecord, waiterRecord); err != nil {
-		return err
-	}
-	if _, err := w.conn.Exec(ctx, waiterRecord); err != nil {
-		return err
-	}
-	if w.roles == 1 {
-		return nil
-	}
 	if _, err := w.conn.Exec(ctx, bareTables); err != nil {
 		return err
 	}
@@ -98,20 +88,20 @@ func (w *waiter) prepare(ctx context.Context) error {
 	return err
 }
 
-// take waits for the lock and acquires the roles. It reports that, and then the least that
-// a fencing number costs: one durable commit.
+// take waits for the lock and begins the terms of the roles. It reports both; with several
+// roles it acquires them, and so reports the first one, with the second.
 func (w *waiter) take(ctx context.Context) error {
 	if _, err := w.conn.Exec(ctx, waiterLock); err != nil {
 		return err
 	}
-	if w.roles > 1 {
-		if _, err := w.conn.Exec(ctx, takeBare, w.roles); err != nil {
-			return err
-		}
+	if w.roles == 1 {
+		children.Send(children.Report{Kind: "acquired"})
 	}
-	children.Send(children.Report{Kind: "acquired"})
-	_, err := w.conn.Exec(ctx, waiterRecord)
-	children.Send(children.Report{Kind: "recorded"})
+	_, err := w.conn.Exec(ctx, takeBare, w.roles)
+	if w.roles > 1 {
+		children.Send(children.Report{Kind: "acquired"})
+	}
+	children.Send(children.Report{Kind: "begun"})
 	w.holds.Store(err == nil)
 	return err
 }

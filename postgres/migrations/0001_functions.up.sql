@@ -11,8 +11,8 @@
 --
 -- A role that another session holds may be about to become vacant, so the caller tries
 -- it again soon, unless a session leads it that still has its node lock: nodes are
--- notified when that ends. A node that has noticed a death does not read this, since
--- it is the one that should be fast.
+-- notified when that ends. Only a later attempt asks for this, since the first one after
+-- a change should be fast: it gives space.
 --
 -- The watch of this node may have noticed deaths that it has not recorded yet:
 -- dead_sessions and dead_since name them. The term of a dead node ends when its death
@@ -47,7 +47,7 @@ CREATE FUNCTION {take}(
     settling boolean,
     dead_sessions integer[],
     dead_since timestamptz[],
-    space integer, -- of node locks
+    space integer, -- of node locks; null if the leaders are not asked for
     OUT taken text,
     OUT number bigint,
     OUT last_number bigint,
@@ -104,7 +104,7 @@ BEGIN
                 missed := missed || wanted.role;
             END IF;
         END LOOP;
-        IF missed <> '{}' AND dead_sessions = '{}' THEN
+        IF missed <> '{}' AND space IS NOT NULL THEN
             RETURN QUERY
             WITH led AS MATERIALIZED (
                 SELECT t.role, t.incarnation

@@ -37,8 +37,8 @@ LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenu
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
 # Most tests wait for a server and not for a processor, so more packages and tests run at once than there are processors.
-PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
-PARALLEL ?= 8
+PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
+PARALLEL ?= 5
 
 # Starts a program that is terminated when make ends, also when make is killed.
 tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)

@@ -11,8 +11,9 @@ import (
 
 // take tries to acquire the locks of roles, none of which is held, with distinct
 // keys, and begins the terms of those that need not wait. It fills in the attempts of
-// roles that are left to other nodes, and of those that other sessions lead. If the statement fails, take releases the
-// locks that the server may have granted nevertheless, or the session is lost.
+// roles that are left to other nodes, and of those that other sessions lead. If the
+// statement fails, take releases the locks that the server may have granted
+// nevertheless, or the session is lost.
 func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error {
 	requests := make(map[string]lockRequest, len(all))
 	for _, w := range all {

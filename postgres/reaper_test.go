@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 const stuckLease = 4 * time.Second
@@ -246,12 +244,7 @@ func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
 	rival := open(t, b)
 	rival.refused("scheduler")
 	stuck.stick()
-	pid := int(stuck.listener.pid)
-	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
-		t.Fatal(err)
-	}
-	resume := sync.OnceValue(func() error { return sandbox.Signal(pid, sandbox.ResumeSignal) })
-	t.Cleanup(func() { _ = resume() })
+	resume := pgtest.PauseBackend(t, server.DSN(), int32(stuck.listener.pid), "ClientRead")
 	markDeadSoon(t, b, stuck.id)
 	forgotten := make(chan error, 1)
 	go func() { forgotten <- b.Forget(context.Background(), stuck.id) }()
@@ -264,9 +257,7 @@ func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
 	if !rival.busy("scheduler") {
 		t.Fatal("the stopped session has released its lock")
 	}
-	if err := resume(); err != nil {
-		t.Fatal(err)
-	}
+	resume()
 	for waited := time.Now(); !rival.wait(time.Second); rival.beat() {
 		if time.Since(waited) > patience {
 			t.Fatal("the candidate was not notified after the session had ended")
@@ -286,11 +277,7 @@ func TestSilentNodeIsReportedToAllMembers(t *testing.T) {
 	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
 	stuck, rival := open(t, b, brief), open(t, b)
 	stuck.stick()
-	pid := int(stuck.listener.pid)
-	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sandbox.Signal(pid, sandbox.ResumeSignal) })
+	pgtest.PauseBackend(t, server.DSN(), int32(stuck.listener.pid), "ClientRead")
 	conn := pgtest.Conn(t, server.DSN())
 	if _, err := conn.Exec(t.Context(), "LISTEN "+pgx.Identifier{b.names.nodesChannel()}.Sanitize()); err != nil {
 		t.Fatal(err)

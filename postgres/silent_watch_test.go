@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // stallWatch stops the server's process of the watch connection, which therefore
@@ -18,11 +18,8 @@ func (p *peer) stallWatch() {
 		}
 		p.wait(20 * time.Millisecond)
 	}
-	pid := int(row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p)))
-	if err := sandbox.Signal(pid, sandbox.PauseSignal); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = sandbox.Signal(pid, sandbox.ResumeSignal) })
+	pid := row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p))
+	pgtest.PauseBackend(p.t, p.backend.connect.ConnString(), pid, "advisory")
 }
 
 // leadsAfter campaigns as an engine does, and returns when the role was acquired.

@@ -140,6 +140,9 @@ func TestTerminatedSessionIsReplaced(t *testing.T) {
 		leader, term := c.someoneElse(0, members...)
 		measured := c.checks.tolerate()
 		for range rounds {
+			for _, m := range members {
+				m.awaitConnected() // or the next term waits for a session to open
+			}
 			execute(t, admin, terminate, leader.Name())
 			since := time.Now()
 			leader, term = c.someoneElse(term.Number(), members...)

@@ -11,8 +11,8 @@
 --
 -- A role that another session holds may be about to become vacant, so the caller tries
 -- it again soon, unless a session leads it that still has its node lock: nodes are
--- notified when that ends. Only a later attempt asks for this, since the first one after
--- a change should be fast: it gives space.
+-- notified when that ends. The first attempt after a change should be fast and does not
+-- ask for this.
 --
 -- The watch of this node may have noticed deaths that it has not recorded yet:
 -- dead_sessions and dead_since name them. The term of a dead node ends when its death

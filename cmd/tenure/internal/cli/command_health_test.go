@@ -84,10 +84,10 @@ func TestStandbyTakesOverFromUnhealthyCommand(t *testing.T) {
 	folder := t.TempDir()
 	place := newPlace(t)
 	sick := launch(t, place.guarded(`echo $$ > `+folder+`/command; `+steady,
-		"--health-command", "echo checked; test ! -e "+folder+"/sick", "--health-every", "1s")...)
+		"--health-command", "echo checked; test ! -e "+folder+"/sick", "--health-every", "3s")...)
 	sick.want("steady")
 	sick.awaitLog("checked") // the command's standard output is its own
-	standby := place.standby(t, "--health-command", "true", "--health-every", "1s")
+	standby := place.standby(t, "--health-command", "true", "--health-every", "3s")
 	if err := os.WriteFile(folder+"/sick", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

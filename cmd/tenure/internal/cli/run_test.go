@@ -15,7 +15,6 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
-	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // place is the installation of a test's elections.
@@ -254,7 +253,7 @@ func TestNoAutoReacquireOfCommandReportsLoss(t *testing.T) {
 		code int
 	}{
 		"loss":      {func(t *testing.T, p place) { p.terminate(t, "billing") }, console.ExitDatabase},
-		"step-down": {func(t *testing.T, p place) { p.stepDown(t, "--timeout", "1s") }, console.ExitDone},
+		"step-down": {func(t *testing.T, p place) { p.stepDown(t, "--timeout", "5s") }, console.ExitDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,15 +353,8 @@ func TestSecondSignalEndsProcessImmediately(t *testing.T) {
 // until the end of the test.
 func (p place) freeze(t *testing.T) {
 	t.Helper()
-	backend := int(p.status(t, "--role", "billing").Roles[0].Sessions[0].PID)
-	if err := sandbox.Signal(backend, sandbox.PauseSignal); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sandbox.Signal(backend, sandbox.ResumeSignal); err != nil {
-			t.Error(err)
-		}
-	})
+	backend := p.status(t, "--role", "billing").Roles[0].Sessions[0].PID
+	pgtest.PauseBackend(t, p.server.DSN(), backend, "ClientRead")
 }
 
 // If the database does not answer, a graceful end takes at most a lease.

@@ -192,7 +192,7 @@ func TestStoreLockedRowIsBusy(t *testing.T) {
 			if _, err := elections.In(tx).Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			if _, err := elections.Elect(ctx, "n", a); !errors.Is(err, dberr.ErrBusy) {
 				t.Errorf("%v; want ErrBusy", err)

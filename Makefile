@@ -36,9 +36,9 @@ LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenu
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
 
-# Most tests wait for a server and not for a processor, so more packages and tests run at once than there are processors.
-PACKAGES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
-PARALLEL ?= 5
+# Tests also wait for a server and not only for a processor, so more of them run at once than there are processors.
+PACKAGES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PARALLEL ?= 4
 
 # Starts a program that is terminated when make ends, also when make is killed.
 tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)

@@ -392,7 +392,7 @@ func TestConcurrentlyAddedRolesAreFound(t *testing.T) {
 	b := newBackend(t)
 	peers := make([]*peer, 6)
 	for i := range peers {
-		peers[i] = open(t, b)
+		peers[i] = open(t, b, lasting)
 	}
 	for round := range 30 {
 		role := fmt.Sprintf("role-%d", round)

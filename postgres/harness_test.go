@@ -117,6 +117,10 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	return p, nil
 }
 
+// lasting is a lease that no test exceeds, also on a machine on which it takes seconds to
+// open a session.
+func lasting(o *peerOptions) { o.timing.Lease = time.Minute }
+
 // testClock is the clock of all sessions, so that one can report when another ended.
 var testClock = clocks.System()
 

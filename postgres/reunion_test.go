@@ -82,7 +82,7 @@ func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
 // trust an earlier session, and no longer.
 func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 	const long = time.Hour // what the test cannot wait for
-	lasting := func(o *peerOptions) { o.timing.FailoverWait = long }
+	waiting := func(o *peerOptions) { o.timing.FailoverWait = long }
 	for name, c := range map[string]struct {
 		change func(t *testing.T, b *Backend, leader, standby *peer)
 		ends   bool
@@ -117,7 +117,7 @@ func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 		"the lease of the missing one has expired": {
 			func(t *testing.T, b *Backend, leader, standby *peer) {
 				leader.openAgain()
-				exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", standby.id)
+				exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 min' WHERE id = $1", standby.id)
 			}, true,
 		},
 		"the leader is missing": {
@@ -154,12 +154,12 @@ func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBackend(t)
-			leader, standby := open(t, b), open(t, b)
+			leader, standby := open(t, b, lasting), open(t, b, lasting)
 			leader.take("scheduler")
 			leader.Abort()
 			endLife(t, b)
 			c.change(t, b, leader, standby)
-			next := open(t, b, lasting)
+			next := open(t, b, waiting)
 			next.justRestarted()
 			want := tenure.OutcomePending
 			if c.ends {

@@ -42,7 +42,7 @@ func newRing(t *testing.T, size int) *ring {
 		},
 	})
 	for i := range size {
-		p := open(t, r.backend, func(o *peerOptions) { o.name = fmt.Sprintf("%s %d", schema, i) })
+		p := open(t, r.backend, lasting, func(o *peerOptions) { o.name = fmt.Sprintf("%s %d", schema, i) })
 		r.nodes = append(r.nodes, p)
 		r.attend(p)
 	}

@@ -88,8 +88,8 @@ func (w *waiter) prepare(ctx context.Context) error {
 	return err
 }
 
-// take waits for the lock and begins the terms of the roles. It reports both; with several
-// roles it acquires them, and so reports the first one, with the second.
+// take waits for the lock and begins the terms of the roles, and reports both. With several
+// roles it has acquired them only when their terms have begun.
 func (w *waiter) take(ctx context.Context) error {
 	if _, err := w.conn.Exec(ctx, waiterLock); err != nil {
 		return err
@@ -97,11 +97,13 @@ func (w *waiter) take(ctx context.Context) error {
 	if w.roles == 1 {
 		children.Send(children.Report{Kind: "acquired"})
 	}
-	_, err := w.conn.Exec(ctx, takeBare, w.roles)
+	if _, err := w.conn.Exec(ctx, takeBare, w.roles); err != nil {
+		return err
+	}
 	if w.roles > 1 {
 		children.Send(children.Report{Kind: "acquired"})
 	}
 	children.Send(children.Report{Kind: "begun"})
-	w.holds.Store(err == nil)
-	return err
+	w.holds.Store(true)
+	return nil
 }

@@ -4,6 +4,12 @@ package main
 // call, session, server, term or operator.
 var edgeMutants = []mutant{
 	{
+		name: "engine: a role that a living session leads is tried again and again after a notification",
+		file: "acquire.go", from: " && !result.Led {", to: " {",
+		promise: "after a notification a candidate tries a led role once",
+		tests:   []tests{in(".", "^TestLedRoleIsTriedOnceAfterNotification$")},
+	},
+	{
 		name: "postgres: the current term of a role makes its ended ones valid",
 		file: "postgres/fence.go", from: "slices.Contains(valid, validTerm{m.role, m.term})", to: "slices.ContainsFunc(valid, func(v validTerm) bool { return v.role == m.role })",
 		promise: "3 Fencing: every term of a transaction is valid",

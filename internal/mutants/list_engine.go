@@ -293,12 +293,6 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$"), schedules(200)},
 	},
 	{
-		name: "engine: a role that a living session leads is tried again and again after a notification",
-		file: "acquire.go", from: " && !result.Led {", to: " {",
-		promise: "after a notification a candidate tries a led role once",
-		tests:   []tests{in(".", "^TestLedRoleIsTriedOnceAfterNotification$")},
-	},
-	{
 		name: "engine: a draining node campaigns",
 		file: "eligibility.go", from: "return n.description.Status == StatusActive && !n.cfg.NoLeader", to: "return n.description.Status != StatusDead && !n.cfg.NoLeader",
 		promise: "10 only a node in service begins a term",

@@ -23,6 +23,8 @@ func PauseBackend(t testing.TB, dsn string, pid int32, event string) (resume fun
 			t.Fatal(err)
 		}
 	}
+	resume = sync.OnceFunc(func() { _ = sandbox.Signal(int(pid), sandbox.ResumeSignal) })
+	t.Cleanup(resume)
 	for since := time.Now(); ; {
 		if waitsFor(dsn, pid, event) {
 			signal(sandbox.PauseSignal)
@@ -35,8 +37,6 @@ func PauseBackend(t testing.TB, dsn string, pid int32, event string) (resume fun
 			t.Fatalf("the process does not wait for %s", event)
 		}
 	}
-	resume = sync.OnceFunc(func() { _ = sandbox.Signal(int(pid), sandbox.ResumeSignal) })
-	t.Cleanup(resume)
 	return resume
 }
 

@@ -229,14 +229,14 @@ func TestAgentRefusesDirectoryOfOthers(t *testing.T) {
 	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(); !errors.Is(err, tenure.ErrRefused) {
-		t.Errorf("a file at the path: got error %v, want ErrRefused", err)
+	if err := run(); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("a file at the path: got error %v, want ErrInvalidConfig", err)
 	}
 	if err := errors.Join(os.Remove(path), os.Chmod(path[:len(path)-len("/socket")], 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(); !errors.Is(err, tenure.ErrRefused) {
-		t.Errorf("a directory that others can write to: got error %v, want ErrRefused", err)
+	if err := run(); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("a directory that others can write to: got error %v, want ErrInvalidConfig", err)
 	}
 }
 

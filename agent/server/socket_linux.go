@@ -35,23 +35,23 @@ func listen(path string) (*socket, error) {
 		return nil, err
 	}
 	if err := checkDirectory(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("%w: %w", tenure.ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", tenure.ErrInvalidConfig, err)
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", tenure.ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", tenure.ErrInvalidConfig, err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = lock.Close() // nothing was written
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = errors.New("another agent serves it")
 		}
-		return nil, fmt.Errorf("%w: %s: %w", tenure.ErrRefused, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", tenure.ErrInvalidConfig, path, err)
 	}
 	s := &socket{path: path, lock: lock}
 	if err := s.bind(); err != nil {
 		_ = lock.Close() // nothing was written
-		return nil, fmt.Errorf("%w: %w", tenure.ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", tenure.ErrInvalidConfig, err)
 	}
 	return s, nil
 }

@@ -80,8 +80,11 @@ func (c cost) settle(ctx context.Context, b *bench) error {
 			here = 1 // it leads all roles before the others begin to campaign
 		}
 		started, err := b.spawn(ctx, nil, "child-resting", append(slices.Clone(kind), "-nodes", strconv.Itoa(here))...)
+		if err == nil {
+			err = awaitAll(ctx, started, "joined")
+		}
 		if err == nil && first {
-			err = leadsAll(ctx, started)
+			err = awaitAll(ctx, started, "acquired")
 		}
 		if err != nil {
 			return err
@@ -91,16 +94,17 @@ func (c cost) settle(ctx context.Context, b *bench) error {
 	return rest(ctx, b.settling)
 }
 
-// leadsAll waits until a process leads all its roles. Thousands take a busy machine minutes.
-func leadsAll(ctx context.Context, c *child) error {
+// awaitAll waits until all nodes of a process have joined, or until it has acquired all its
+// roles. Hundreds of nodes and thousands of roles take a busy machine minutes.
+func awaitAll(ctx context.Context, c *child, kind string) error {
 	return children.Until(ctx, 5*patience, 10*time.Millisecond, func() error {
 		select {
 		case <-c.Ended():
-			return errors.New("the first node ended")
+			return fmt.Errorf("%s ended", c.Name)
 		default:
 		}
-		if _, found := c.Find("acquired", time.Time{}); !found {
-			return errors.New("the first node does not lead all its roles")
+		if _, found := c.Find(kind, time.Time{}); !found {
+			return fmt.Errorf("%s has not reported %q", c.Name, kind)
 		}
 		return nil
 	})

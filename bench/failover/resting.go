@@ -16,9 +16,12 @@ import (
 
 // runResting runs nodes with the default times, whose statements it counts. It reports the
 // counts when it is asked.
+//
+// It reports "ready" when it has started, and "joined" when all its nodes are open.
 func runResting(o childOptions, commands <-chan string) error {
 	ctx := context.Background()
 	counted, sent := &counter{wanted: o.roles}, &statements.Counter{}
+	children.Send(children.Report{Kind: "ready"})
 	for i := range o.nodes {
 		node, err := restingNode(ctx, o, i, sent)
 		if err != nil {
@@ -28,7 +31,7 @@ func runResting(o childOptions, commands <-chan string) error {
 			return err
 		}
 	}
-	children.Send(children.Report{Kind: "ready"})
+	children.Send(children.Report{Kind: "joined"})
 	for range commands {
 		data, err := json.Marshal(sent.Counts())
 		if err != nil {

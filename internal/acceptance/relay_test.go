@@ -166,14 +166,14 @@ func TestLeasesSurvivePoolerFailures(t *testing.T) {
 
 func leasesSurvive(t *testing.T, pooler func(*testing.T, *pgtest.Server) *pgtest.Relay) {
 	t.Helper()
-	start := func(t *testing.T) (relay *pgtest.Relay, leader *member, rival func() *member) {
+	start := func(t *testing.T, lease time.Duration) (relay *pgtest.Relay, leader *member, rival func() *member) {
 		t.Helper()
 		t.Parallel()
 		server := pgtest.Shared(t)
 		relay, dsn, checks := pooler(t, server), server.Database(t), newChecker(t)
-		leader = joinByLease(t, checks, "leader", relay.DSN(dsn))
+		leader = joinByLease(t, checks, "leader", relay.DSN(dsn), lease)
 		leader.leads()
-		return relay, leader, func() *member { return joinByLease(t, checks, "rival", dsn) }
+		return relay, leader, func() *member { return joinByLease(t, checks, "rival", dsn, lease) }
 	}
 	for name, end := range map[string]func(*testing.T, *pgtest.Relay){
 		"killed": func(t *testing.T, r *pgtest.Relay) { r.Kill(t) },
@@ -184,7 +184,7 @@ func leasesSurvive(t *testing.T, pooler func(*testing.T, *pgtest.Server) *pgtest
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			relay, leader, join := start(t)
+			relay, leader, join := start(t, lease)
 			term, rival := leader.leads(), join()
 			since := time.Now()
 			end(t, relay)
@@ -194,11 +194,12 @@ func leasesSurvive(t *testing.T, pooler func(*testing.T, *pgtest.Server) *pgtest
 		})
 	}
 	t.Run("restarted", func(t *testing.T) {
-		relay, leader, _ := start(t)
+		const long = 4 * lease // a pooler takes seconds to start on a busy machine
+		relay, leader, _ := start(t, long)
 		term := leader.leads()
 		relay.Kill(t)
 		relay.Start(t)
-		for until := time.Now().Add(2 * lease); time.Now().Before(until); <-time.After(checkInterval) {
+		for until := time.Now().Add(long + lease); time.Now().Before(until); <-time.After(checkInterval) {
 			if !term.Valid() {
 				t.Fatal("the leader lost its term although the pooler was back within the lease")
 			}
@@ -207,7 +208,7 @@ func leasesSurvive(t *testing.T, pooler func(*testing.T, *pgtest.Server) *pgtest
 }
 
 // joinByLease opens a node that elects by leases and is a candidate.
-func joinByLease(t *testing.T, checks *checker, name, dsn string) *member {
+func joinByLease(t *testing.T, checks *checker, name, dsn string, lease time.Duration) *member {
 	t.Helper()
 	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=exec")
 	if err != nil {

@@ -208,8 +208,8 @@ func BenchmarkCommandOutput(b *testing.B) {
 }
 
 // The test measures what a supervisor and its guardian cost while the command
-// runs. The bounds leave room for a machine under load and for the race
-// detector.
+// runs. The bounds leave room for a machine under load, for a slow one, where
+// the supervisor takes 0.5 % of a core, and for the race detector.
 func TestIdleSupervisorCostsLittle(t *testing.T) {
 	pgtest.Long(t)
 	program := buildProgram(t)
@@ -231,7 +231,7 @@ func TestIdleSupervisorCostsLittle(t *testing.T) {
 		resident := memory(t, pid, "smaps_rollup", "Pss")
 		t.Logf("%s: %.1f MB resident, %.1f MB with its part of what is shared, of them %.1f MB its own; %.3f %% of a core", name,
 			memory(t, pid, "status", "VmRSS"), resident, memory(t, pid, "status", "RssAnon"), 100*used.Seconds()/watched.Seconds())
-		if used > watched/200 {
+		if used > watched/100 {
 			t.Errorf("the %s used %v in %v", name, used, watched)
 		}
 		if resident > 20 {

@@ -84,7 +84,7 @@ func awaitNothingLeft(t *testing.T, temporary string) {
 func TestDemoReportsFailovers(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	program, temporary := launchDemo(t, "--for", "10s", "--kill-every", "0.5", "-o", "json")
+	program, temporary := launchDemo(t, "--for", "20s", "--kill-every", "0.5", "-o", "json")
 	events := program.rest()
 	if code := program.exit(); code != console.ExitDone {
 		t.Fatalf("exit code %d: %s", code, program.log())

@@ -12,13 +12,18 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 # Run a command in every module.
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
-# Run the tests of every module, and list at the end the modules with failures.
+# Run the tests of every module, and list at the end the modules with failures. The flags are for all packages but the
+# plain ones.
 test-modules = failed=; for module in $(MODULES); do \
-		case $$module in .) first='$(LONGEST)' ;; cmd/tenure) first='$(LONGEST_OF_PROGRAM)' ;; *) first= ;; esac; \
-		echo "[$$module] go test $(1) $$first ./..."; \
-		(cd $$module && $(GO) test $(1) -ldflags=-w -timeout 20m $(ARGS) $$first ./...) || failed="$$failed $$module"; \
+		case $$module in .) plain='$(PLAIN)' first='$(LONGEST)' ;; cmd/tenure) plain='$(PLAIN_OF_PROGRAM)' first= ;; *) plain= first= ;; esac; \
+		echo "[$$module] go test $(1) ./... without: $$plain"; \
+		(cd $$module && others=./... && \
+			if [ -n "$$plain" ]; then others=$$($(GO) list ./... | grep -Fvx "$$($(GO) list $$plain)"); fi && \
+			$(test-long) $(1) $$first $$others) || failed="$$failed $$module"; \
+		[ -z "$$plain" ] || { echo "[$$module] go test $$plain"; (cd $$module && $(test-long) $$plain) || failed="$$failed $$module"; }; \
 	done; \
 	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
+test-long = $(GO) test -ldflags=-w -timeout 20m -parallel $(PARALLEL) $(ARGS)
 
 # PG=17 runs a target on a version of PostgreSQL that is downloaded for it.
 ifneq ($(PG),)
@@ -26,8 +31,12 @@ export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),
 endif
 
 # The packages with the longest tests begin first, so that no processor is idle at the end.
-LONGEST            := ./internal/acceptance ./postgres ./internal/sim ./cluster
-LONGEST_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/sidecar
+LONGEST          := ./postgres ./cluster
+
+# Packages that mostly run servers, other programs or schedules of the simulator. With the race detector, which is for
+# the packages that they use, they would take more time than all others. PLAIN= PLAIN_OF_PROGRAM= turns it on for them.
+PLAIN            := ./internal/acceptance ./examples ./internal/sim ./internal/mutants ./bench/failover
+PLAIN_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/browser
 
 # The order for one run: packages that keep the processors busy alternate with packages that mostly wait.
 LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenure/internal/dialects ./cluster \
@@ -67,7 +76,7 @@ test: ## the tests of the library and the program to run before a commit, in min
 	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
 		$(LONGEST_TOGETHER) ./... ./cmd/tenure/...
 
-test-all: prerequisites release-check docs-check ## all tests, the benchmarks of work once, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
+test-all: prerequisites release-check docs-check ## all tests, the benchmarks of work once, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18; most packages with the race detector where there is a C compiler (RACE= turns it off)
 	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
 	@set -x; TENURE_TEST_EVENTS=2000 $(GO) test -run '^$$' -bench . -benchtime 1x ./assign ./cron ./outbox ./postgres ./processor
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix

@@ -16,9 +16,9 @@ func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 	b := newBackend(t)
 	var nodes []int32
 	for range 5 {
-		nodes = append(nodes, open(t, b).incarnation)
+		nodes = append(nodes, open(t, b, lasting).incarnation)
 	}
-	stranger := open(t, b)
+	stranger := open(t, b, lasting)
 	stranger.watch.leave()
 	exec(t, b, "DELETE FROM {nodes} WHERE id = $1", stranger.id)
 	conn := pgtest.Conn(t, b.connect.ConnString())

@@ -182,7 +182,7 @@ func TestAutoscalingViewCountsLiveNodes(t *testing.T) {
 		}
 		return f
 	}
-	busy, idle, draining, joining, silent := open(t, b), open(t, b), open(t, b), open(t, b), open(t, b)
+	busy, idle, draining, joining, silent := open(t, b, lasting), open(t, b, lasting), open(t, b, lasting), open(t, b, lasting), open(t, b)
 	for p, load := range map[*peer]tenure.Load{
 		busy:     {Connections: 10, Jobs: 20, InFlight: 30, CPU: 100, Memory: 60},
 		idle:     {Connections: 1, Jobs: 2, InFlight: 3, CPU: 20, Memory: 20},

@@ -35,7 +35,7 @@ LONGEST          := ./postgres ./cluster
 
 # Packages that mostly run servers, other programs or schedules of the simulator. With the race detector, which is for
 # the packages that they use, they would take more time than all others. PLAIN= PLAIN_OF_PROGRAM= turns it on for them.
-PLAIN            := ./internal/acceptance ./examples ./internal/sim ./internal/mutants ./bench/failover
+PLAIN            := ./internal/acceptance ./internal/layout ./examples ./internal/sim ./internal/mutants ./bench/failover
 PLAIN_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/browser
 
 # The order for one run: packages that keep the processors busy alternate with packages that mostly wait.

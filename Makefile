@@ -20,10 +20,10 @@ test-modules = failed=; for module in $(MODULES); do \
 		(cd $$module && others=./... && \
 			if [ -n "$$plain" ]; then others=$$($(GO) list ./... | grep -Fvx "$$($(GO) list $$plain)"); fi && \
 			$(test-long) $(1) $$first $$others) || failed="$$failed $$module"; \
-		[ -z "$$plain" ] || { echo "[$$module] go test $$plain"; (cd $$module && $(test-long) $$plain) || failed="$$failed $$module"; }; \
+		[ -z "$$plain" ] || { echo "[$$module] go test $$plain"; (cd $$module && $(test-long) -parallel $(PARALLEL) $$plain) || failed="$$failed $$module"; }; \
 	done; \
 	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
-test-long = $(GO) test -ldflags=-w -timeout 20m -parallel $(PARALLEL) $(ARGS)
+test-long = $(GO) test -ldflags=-w -timeout 20m $(ARGS)
 
 # PG=17 runs a target on a version of PostgreSQL that is downloaded for it.
 ifneq ($(PG),)

@@ -64,6 +64,37 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 	}
 }
 
+// The row shows the end of the term before a lost one. However that ended, the next term
+// settles: the lost one ended with the crash.
+func TestTermSettlesAfterLostBegin(t *testing.T) {
+	const settle = time.Hour
+	for name, isNew := range map[string]bool{"the term before ended cleanly": false, "the lost term was the first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t, pgtest.Options{})
+			b := backendOn(t, server.DSN(), Config{})
+			crash := server.HoldLog(t)
+			leader := open(t, b)
+			if !isNew {
+				leader.take("scheduler")
+				leader.release("scheduler", history.EndResigned)
+			}
+			leader.beat() // what is before the lost term is flushed
+			lost := leader.take("scheduler")
+			leader.trusted.Store(false)
+			crash()
+			if row[bool](t, b, "SELECT EXISTS (SELECT FROM {terms} WHERE term = $1)", lost.Term) {
+				t.Fatalf("the crash has not undone the term %d", lost.Term)
+			}
+			leader.openAgain()
+			next := open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
+			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != tenure.OutcomePending || next.waitLeft("scheduler") < settle/2 {
+				t.Errorf("%+v; want it to settle for %v", attempt, settle)
+			}
+		})
+	}
+}
+
 // After an acknowledged heartbeat the term survives a crash, and is not recorded
 // twice.
 func TestHeartbeatMakesTermDurable(t *testing.T) {

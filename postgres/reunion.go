@@ -30,10 +30,10 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 		if s.server.byMigration {
 			return termWait{until: lockedAt}
 		}
-		return termWait{until: max(lockedAt, s.server.bornAt+max(timing.Lease, s.server.longest, timing.FailoverWait))}
+		return termWait{until: max(lockedAt, s.server.bornAt+max(timing.Settle, timing.Lease, s.server.longest, timing.FailoverWait))}
 	}
 	var settle time.Duration
-	if !row.clean() {
+	if !row.clean() || s.crashedSince(row) {
 		settle = timing.Settle
 	}
 	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
@@ -65,7 +65,14 @@ func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration 
 // isCopy reports whether this server was copied together with the row that
 // identifies its life.
 func (s *session) isCopy(row termRow) bool {
-	return row.lineage != s.server.lineage() && strings.HasSuffix(row.epoch, "/"+s.server.id.String())
+	return row.lineage != s.server.lineage() && !s.crashedSince(row)
+}
+
+// crashedSince reports whether the row that identifies the life of the server was lost after
+// a term began. Then a later term may be lost too, whose begin was not durable yet. A server
+// that was stopped loses neither.
+func (s *session) crashedSince(row termRow) bool {
+	return !strings.HasSuffix(row.epoch, "/"+s.server.id.String())
 }
 
 // isRegistryComplete reports whether the registry has every node that may trust an

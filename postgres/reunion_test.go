@@ -246,7 +246,8 @@ func TestReunionAfterPromotionNeedsSynchronousFailover(t *testing.T) {
 	}
 }
 
-// Settle gives work that was canceled time to return: from when everybody is back.
+// Settle gives work that was canceled time to return: from when everybody is back. After a
+// clean end it does not count if the server has lost no term since.
 func TestSettleCountsFromTheReunion(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -257,6 +258,7 @@ func TestSettleCountsFromTheReunion(t *testing.T) {
 	unclean.release("resigned", history.EndResigned)
 	unclean.Abort()
 	endLife(t, b)
+	exec(t, b, "UPDATE {terms} SET server_epoch = '0/' || (SELECT id FROM {server}) WHERE role = 'resigned'") // as before a clean restart
 	unclean.openAgain()
 	next := open(t, b, func(o *peerOptions) { o.timing.Settle, o.timing.FailoverWait = settle, 2*settle })
 	next.justRestarted()

@@ -186,6 +186,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")},
 	},
 	{
+		name: "postgres: a lost term does not settle",
+		file: "postgres/reunion.go", from: " || s.crashedSince(row) {\n", to: " || s.crashedSince(row) && false {\n",
+		promise: "a term whose predecessor ended uncleanly waits for Settle",
+		tests:   []tests{in("postgres", "^TestTermSettlesAfterLostBegin$")},
+	},
+	{
 		name: "postgres: a lost term is not recorded",
 		file: "postgres/terms.go", from: "s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)", to: "_ = some",
 		promise: "the history has every term that a node led",

@@ -26,6 +26,7 @@ type Backend struct {
 	recent   recentTerms
 
 	failedOpenings failedOpenings
+	lineages       lineages
 	taken          takenRequests
 
 	// running counts the goroutines of all sessions.

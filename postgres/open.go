@@ -71,6 +71,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.ready(ctx, watched); err != nil {
 		return err
 	}
+	s.server.notice(b.lineages.arrive(s.opening.Node.ID, s.server.lineage(), s.opening.Clock.Now().Mono))
 	s.watch = newWatch(s)
 	s.terminator.init(s)
 	s.abort = s.onceAbort()

@@ -54,7 +54,8 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 // restarted server starts when the processes of the earlier one are gone, and after
 // a crash, or on a promoted replica, the first session inserts the row again. A
 // promoted replica cannot know of an old primary that continues: FailoverWait is
-// for that.
+// for that. An old primary that was started again with its earlier data cannot know of
+// the newer one: the wait counts from when this node came from there.
 func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration {
 	if s.isCopy(row) {
 		return lockedAt // this server's life began at an unknown time
@@ -79,9 +80,10 @@ func (s *session) crashedSince(row termRow) bool {
 // earlier session, with its last acknowledged heartbeat. On the same timeline it
 // has, because both are durable; after a promotion only if the operator declares
 // that nothing but synchronous standbys is promoted. If the last leader has no row,
-// an operator has deleted rows.
+// an operator has deleted rows. An old primary that has returned lacks the nodes of the
+// newer one.
 func (s *session) isRegistryComplete(row termRow) bool {
-	if !row.clean() && !row.nodeKnown {
+	if s.server.returned || !row.clean() && !row.nodeKnown {
 		return false
 	}
 	if row.lineage == s.server.lineage() {

@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // waitLeft is how long the term of a role whose lock is held must still wait, at
@@ -243,6 +245,34 @@ func TestReunionAfterPromotionNeedsSynchronousFailover(t *testing.T) {
 				t.Errorf("%+v; want outcome %d", attempt, c.want)
 			}
 		})
+	}
+}
+
+// An old primary that is started again, with its earlier data, knows neither the nodes nor
+// the roles of the newer one. A node that comes from there waits as on any other server.
+func TestTermWaitsOnReturnedPrimary(t *testing.T) {
+	const long = time.Hour // what the test cannot wait for
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{})
+	replica := primary.Replica(t, pgtest.ReplicaOptions{})
+	b := backendOn(t, fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres sslmode=disable",
+		primary.Host, replica.Host, primary.Port, replica.Port), Config{})
+	first := open(t, b)
+	first.take("scheduler")
+	eventually(t, backendOn(t, replica.DSN(), Config{}), "SELECT to_regclass('public.tenure_terms') IS NOT NULL")
+	first.Abort()
+	primary.Stop(t, "fast")
+	replica.Promote(t)
+	second := first.openAgain()
+	second.Abort()
+	replica.Stop(t, "fast")
+	primary.Start(t)
+	exec(t, backendOn(t, primary.DSN(), Config{}), "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 min'")
+	third := second.openAgain(func(o *peerOptions) { o.timing.FailoverWait = long })
+	for role, last := range map[string]string{"scheduler": "that was led here", "new": "that may have been led on the newer one"} {
+		if attempt := third.firstAttempt(role); attempt.Outcome != tenure.OutcomePending || third.waitLeft(role) < long/2 {
+			t.Errorf("a role %s: %+v; want it to wait for %v", last, attempt, long)
+		}
 	}
 }
 

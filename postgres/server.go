@@ -30,6 +30,7 @@ type server struct {
 	bornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
 	upAt        time.Duration // the same, or when the server started if that was later
 	byMigration bool
+	returned    bool          // the node came here after that, from a server that this one does not continue
 	longest     time.Duration // lease of all nodes in the registry
 
 	encoding  string // of the database
@@ -45,6 +46,14 @@ func (s server) lineage() string { return s.system }
 // epoch names one life of the lock table within a lineage.
 func (s server) epoch() string {
 	return fmt.Sprintf("%d/%s", s.start.UnixMicro(), s.id)
+}
+
+// notice makes the waits count from when the node came here, if it came from a server that
+// this one does not continue, and after this server started.
+func (s *server) notice(a arrival) {
+	if a.returned && a.at > s.upAt {
+		s.bornAt, s.upAt, s.byMigration, s.returned = a.at, a.at, false, true
+	}
 }
 
 // same reports whether two connections reached the same life of the same

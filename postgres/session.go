@@ -339,6 +339,7 @@ func (s *session) Close() error {
 		<-time.After(wait)
 	}
 	s.watch.leave()
+	s.backend.lineages.forget(s.opening.Node.ID)
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
 	if err == nil {
 		s.backend.recent.flushed(s.opening.Node.ID)

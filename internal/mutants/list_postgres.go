@@ -192,6 +192,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestTermSettlesAfterLostBegin$")},
 	},
 	{
+		name: "postgres: the nodes of a newer primary are not waited for",
+		file: "postgres/server.go", from: "	if a.returned && a.at > s.upAt {\n", to: "	if a.returned && a.at < s.upAt {\n",
+		promise: "1 One leader: an old primary does not know who led on a newer one",
+		tests:   []tests{in("postgres", "^TestTermWaitsOnReturnedPrimary$")},
+	},
+	{
 		name: "postgres: a lost term is not recorded",
 		file: "postgres/terms.go", from: "s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)", to: "_ = some",
 		promise: "the history has every term that a node led",

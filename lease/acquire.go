@@ -156,13 +156,13 @@ func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverSt
 func (s *session) readyAt(t *roleRow, at serverState) int64 {
 	timing := s.options.Timing
 	ready := t.readyAt.Int64
-	if t.leftOpen() && timing.Settle > 0 {
+	if t.endedUncleanly() && timing.Settle > 0 {
 		ready = max(ready, at.now+timing.Settle.Microseconds())
 	}
 	if at.since > 0 {
-		// The old leader can have a longer lease than this node, and its heartbeats may
-		// be missing here.
-		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), at.longestLease))
+		// The old leader can have a longer lease than this node, and its heartbeats and
+		// its term may be missing here, and with the term how it ended.
+		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), timing.Settle.Microseconds(), at.longestLease))
 	}
 	return ready
 }

@@ -50,6 +50,13 @@ func (r *roleRow) isReserved() bool { return r.reservedFor.Valid && r.reservedUn
 // leftOpen reports whether the term has not ended although its session has.
 func (r *roleRow) leftOpen() bool { return r.holder.Valid && !r.endedAt.Valid && !r.sessionLive() }
 
+// endedUncleanly reports whether the last term's session has ended without ending the
+// term, and no session has reserved the role since. The row may have the end of the term
+// already: see [session.closeSkipped].
+func (r *roleRow) endedUncleanly() bool {
+	return r.holder.Valid && !r.sessionLive() && (!r.endedAt.Valid || !r.readyAt.Valid)
+}
+
 // sameTerm reports whether two readings of a row have the same term, holder and key.
 func (r *roleRow) sameTerm(other *roleRow) bool {
 	return r.term == other.term && r.holder == other.holder && r.key == other.key

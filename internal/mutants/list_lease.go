@@ -29,9 +29,15 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: nothing settles",
-		file: "lease/acquire.go", from: "	if t.leftOpen() && timing.Settle > 0 {\n", to: "	if t.leftOpen() && timing.Settle < 0 {\n",
+		file: "lease/acquire.go", from: "	if t.endedUncleanly() && timing.Settle > 0 {\n", to: "	if t.endedUncleanly() && timing.Settle < 0 {\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/a_pending_role")},
+	},
+	{
+		name: "lease: a term whose end is recorded does not settle",
+		file: "lease/roles.go", from: "(!r.endedAt.Valid || !r.readyAt.Valid)", to: "!r.endedAt.Valid",
+		promise: "a term whose predecessor ended uncleanly waits for Settle",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendTermSettlesAfterFencedTransaction$/^PostgreSQL$")},
 	},
 	{
 		name: "lease: no wait after a server change",

@@ -93,6 +93,21 @@ func TestBackendServerChangeAwaitsLongestLease(t *testing.T) {
 	})
 }
 
+// The last term of a role may be missing on another server, so each next term settles.
+func TestBackendServerChangeAwaitsSettle(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		const settle = time.Hour
+		db := k.open(t)
+		next := opensWith(t, newBackend(t, db, k.dialect, lease.Config{}), "next",
+			tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second, Settle: settle})
+		execute(t, db, "UPDATE tenure_lease_news SET server = 'another'")
+		if attempt := mustTry(t, next, tenure.AcquireRequest{Role: tenure.NamedRole(backendRole)})[0]; attempt.RetryIn < settle/2 {
+			t.Errorf("%+v; want it to settle for %v", attempt, settle)
+		}
+	})
+}
+
 func TestBackendServerChangeAwaitsOneLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
@@ -194,6 +196,45 @@ func TestBackendOverlappingFencesDelayTheNextTermOnlyBriefly(t *testing.T) {
 		}
 		if next.Number() <= f.term.Number() {
 			t.Errorf("term %d follows term %d", next.Number(), f.term.Number())
+		}
+	})
+}
+
+// A fenced transaction keeps the next term waiting, so the end of the old term is recorded
+// before the new one can begin. The new one settles nevertheless.
+func TestBackendTermSettlesAfterFencedTransaction(t *testing.T) {
+	t.Parallel()
+	onKinds(t, servers, func(t *testing.T, k kind) {
+		const settle = time.Hour
+		source := k.source(t)
+		leader := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		leader.want("a free role", "r", tenure.OutcomeGranted)
+		next := opensWith(t, newBackend(t, k.connect(t, source), k.dialect, lease.Config{}), "next",
+			tenure.Timing{Lease: takersLease, RefreshInterval: takersLease / 3, FenceTimeout: patience, Settle: settle})
+		try := func() tenure.AcquireResult {
+			return mustTry(t, next, tenure.AcquireRequest{Role: tenure.NamedRole("r")})[0]
+		}
+		tx, err := leader.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		lock := map[lease.Dialect]string{lease.PostgreSQL: "FOR KEY SHARE", lease.MySQL: "LOCK IN SHARE MODE"}[k.dialect]
+		if _, err := tx.ExecContext(t.Context(), "SELECT role FROM tenure_lease_seats WHERE role = 'r' "+lock); err != nil {
+			t.Fatal(err)
+		}
+		leader.age(takersLease)
+		if attempt := try(); attempt.Outcome != tenure.OutcomePending || !attempt.Fenced {
+			t.Fatalf("while the transaction is open: %+v; want it to wait for the transaction", attempt)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the end of the old term is recorded", func() bool {
+			return value(t, leader.db, "SELECT ended_at FROM tenure_lease_seats WHERE role = 'r'") != "NULL"
+		})
+		if attempt := try(); attempt.Outcome != tenure.OutcomePending || attempt.RetryIn < settle/2 {
+			t.Errorf("after the transaction: %+v; want it to settle for %v", attempt, settle)
 		}
 	})
 }

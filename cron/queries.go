@@ -5,11 +5,14 @@ const (
 	// Lets the next leader find the transaction.
 	markTransaction = `SELECT pg_advisory_xact_lock_shared($1)::text`
 
-	// Limits how long the transaction's locks outlive a paused process.
-	boundLocks = `
+	// Limits how long the transaction's locks outlive a paused process. The commit that
+	// claims a run is durable before its job starts, even if the user's default is not: a
+	// crash that undid the claim would let the next leader run the tick again.
+	setTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
-    set_config('lock_timeout', $1, true)`
+    set_config('lock_timeout', $1, true),
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
 	// Locks the rows of schedules before their owners are read, so that terms
 	// that began before the lock are visible.

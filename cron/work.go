@@ -32,15 +32,15 @@ type work struct {
 	term     *tenure.Term
 }
 
-// fenced runs a transaction of the scheduler itself. It commits only while the
-// term is valid, and its locks are released soon if the process is paused.
+// fenced runs a transaction of the scheduler itself. It commits durably and only while
+// the term is valid, and its locks are released soon if the process is paused.
 func (w *work) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	timing := w.node.Timing()
 	window := strconv.FormatInt(max(1, (timing.Lease-timing.Margin).Milliseconds()), 10)
 	return w.marked(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, boundLocks, window); err != nil {
+		if _, err := tx.Exec(ctx, setTransaction, window); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 		return fn(tx)

@@ -70,6 +70,12 @@ var edgeMutants = []mutant{
 		tests:   []tests{in("cron", "^TestPauseWaitsForAStartInFlight$")},
 	},
 	{
+		name: "cron: a job starts before its claim is durable",
+		file: "cron/queries.go", from: "ELSE 'on' END, true)", to: "ELSE 'off' END, true)",
+		promise: "a tick whose job has started does not run again",
+		tests:   []tests{in("cron", "^TestClaimedTickRunsOnceDespiteCrash$")},
+	},
+	{
 		name: "processor: code of the user that ends its goroutine is not noticed",
 		file: "internal/usercode/usercode.go", from: "		reason = ErrExited\n", to: "		_ = ErrExited\n",
 		promise: "7 Someone leads: code of the user ends no work in silence",

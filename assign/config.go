@@ -62,9 +62,10 @@ type Columns struct {
 	// replayed: an integer, not null, default 0. An assignment that was taken
 	// back before the worker began does not count. Default "attempts".
 	Attempts string
-	// Assignment counts the row's assignments and never decreases: a bigint,
-	// not null, default 0. A worker's UPDATE must compare it, so that a node
-	// that lost the row cannot finish it. Default "assignment".
+	// Assignment is the number of the row's last assignment: a bigint, not null,
+	// default 0. It increases with each one, and is at least the number of the
+	// leader's term. A worker's UPDATE must compare it, so that a node that lost
+	// the row cannot finish it. Default "assignment".
 	Assignment string
 
 	// Priority, if set, names a column by which rows are ordered, largest first

@@ -249,7 +249,7 @@ func (p *pass) assignPending(ctx context.Context, tx pgx.Tx, places *placement) 
 	if err != nil || len(given.ids) == 0 {
 		return given, err
 	}
-	_, err = tx.Exec(ctx, p.table.sql(assignRows), fresh, given.ids, given.nodes, p.config.States.Assigned, p.config.States.Dead)
+	_, err = tx.Exec(ctx, p.table.sql(assignRows), fresh, given.ids, given.nodes, p.config.States.Assigned, p.config.States.Dead, p.term.Number())
 	return given, err
 }
 

@@ -144,13 +144,15 @@ CROSS JOIN LATERAL (
 ) AS chosen
 ORDER BY {chosen_order}`
 
-	// A row without a node becomes dead.
+	// A row without a node becomes dead. The number of an assignment is at least that of
+	// the term, which no earlier term had: a failover can have lost earlier assignments,
+	// whose workers continue.
 	assignRows = `
 UPDATE {table} t
 SET {state} = CASE WHEN a.node IS NULL THEN $4::{state:type} ELSE $3::{state:type} END,
     {node} = a.node::{node:type},
     {attempts} = t.{attempts} + CASE WHEN a.node IS NULL THEN 0 ELSE 1 END,
-    {assignment} = t.{assignment} + CASE WHEN a.node IS NULL THEN 0 ELSE 1 END
+    {assignment} = CASE WHEN a.node IS NULL THEN t.{assignment} ELSE greatest(t.{assignment} + 1, $5::bigint) END
 FROM unnest($1::text[]::{id:type}[], $2::text[]) AS a(id, node)
 WHERE t.{id} = a.id`
 

@@ -83,5 +83,5 @@ func TestSetupIndexesServeAllStatements(t *testing.T) {
 	explain("taking back", "jobs_assign_unfinished", takeBack,
 		s.Pending, s.Assigned, s.Running, s.Dead, nodes, []string{}, 10, 1000)
 	explain("choosing", "jobs_assign_pending", choosePending, s.Pending, []string{"a", ""}, []int64{10, 10}, 1000)
-	explain("giving out", "jobs_pkey", assignRows, ids, []*string{&nodes[0], nil}, s.Assigned, s.Dead)
+	explain("giving out", "jobs_pkey", assignRows, ids, []*string{&nodes[0], nil}, s.Assigned, s.Dead, int64(1))
 }

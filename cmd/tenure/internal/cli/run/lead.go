@@ -98,8 +98,11 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		case err != nil && !over:
 			log.Error("the command could not be run", "error", err)
 			end.Code = console.ExitNotExecutable
+		case end.Stopped && !over && l.plan.Once: // it may have begun its work
+			l.result.set(console.NotAcquired(cutOffText))
+			return tenure.Done
 		case end.Stopped && !over:
-			log.Warn("the command was ended while the term is valid: trust in it was about to end, or the guardian was killed; restarting it")
+			log.Warn(cutOffText + "; restarting it")
 			lead.Sleep(term, lead.ShortestPause)
 			continue
 		case l.endedWith(over, end, err):
@@ -123,6 +126,8 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	}
 	return l.interrupted(ctx)
 }
+
+const cutOffText = "the command was ended while the term is valid: trust in it was about to end, or the guardian was killed"
 
 // endedWith reports whether a command ended with its term, if that is over. If the command
 // ended on its own, and the term while the last processes ended, its exit code counts.

@@ -72,7 +72,7 @@ func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l.node = node
+	l.node, l.log = node, node.Logger() // a log that blocks must not delay the end of the command
 	seen := observed{runner: l, cancel: cancel, of: len(elections)}
 	for _, election := range elections {
 		seen.follow(election)

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fullPipe returns a pipe that is full and not read: writing to it blocks until the
+// test ends.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	var ends [2]int
+	err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(ends[0]) })
+	for size := 4096; size > 0; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = unix.Write(ends[1], make([]byte, size))
+		}
+	}
+	if err != unix.EAGAIN {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(ends[1], false); err != nil {
+		t.Fatal(err)
+	}
+	full := os.NewFile(uintptr(ends[1]), "full pipe")
+	t.Cleanup(func() { _ = full.Close() })
+	return full
+}
+
+// If the log blocks, the supervisor still learns that its command has ended: it
+// releases the role and exits.
+func TestBlockedLogDoesNotDelayEndOfCommand(t *testing.T) {
+	t.Parallel()
+	node := exec.Command(os.Args[0], newPlace(t).guarded("exit 7", "--restart", "never")...)
+	node.Env, node.Stderr = environment(), fullPipe(t)
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(patience, func() { _ = node.Process.Kill() })
+	defer limit.Stop()
+	_ = node.Wait() // the state says how it ended
+	if code := node.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("the program ended with %v after its command had ended with 7", node.ProcessState)
+	}
+}

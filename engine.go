@@ -16,8 +16,8 @@
 //
 // Others run user code, so that it delays nothing else: Work (in the caller
 // of Run), Config.Load, the retry strategies of elections, the function of OnDrain. The
-// strategy for reconnecting runs in Node.run. logQueue.run writes the log; Close waits
-// at most 2 s for it. Timers of the node's Clock end trust, the reconnect grace and
+// strategy for reconnecting runs in Node.run. internal/logqueue writes the log; Close
+// waits at most 2 s for it. Timers of the node's Clock end trust, the reconnect grace and
 // StopTimeout.
 //
 // # States
@@ -38,7 +38,7 @@
 // Node.mu guards all bookkeeping of the node, its session, elections and terms. A
 // method whose name ends in Locked must be called with it held. Node.mu may be held when
 // one of these is taken, never the other way around: Term.work, Election.events,
-// Node.callbackDelays, trust.mu, loadSampler.mu, logQueue.mu. No logger's handler,
+// Node.callbackDelays, trust.mu, loadSampler.mu, that of the log queue. No logger's handler,
 // callback, retry strategy, load function or I/O runs under Node.mu; a Clock does, and
 // therefore must not block. Events that are posted under Node.mu are delivered after it
 // is unlocked. trust.end needs no Node.mu: contexts are canceled in time even if

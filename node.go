@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/logqueue"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -35,9 +36,9 @@ type Node struct {
 	cfg      Config
 	backend  Backend
 	clock    clocks.Clock
-	log      *slog.Logger   // never blocks
-	logQueue *logQueue      // writes what log receives
-	group    sync.WaitGroup // all goroutines of the node, except logQueue.run
+	log      *slog.Logger    // never blocks
+	logQueue *logqueue.Queue // writes what log receives
+	group    sync.WaitGroup  // all goroutines of the node, except that of logQueue
 	sampler  loadSampler
 
 	ctx         context.Context // ends when the node begins to close
@@ -89,12 +90,12 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		description: cfg.Description.clone(), descriptionVersion: 1, counters: newCounters(),
 	}
 	n.host, _ = os.Hostname()
-	n.log, n.logQueue = newLogQueue(cfg.Logger.With("node", cfg.Name))
+	n.log, n.logQueue = logqueue.New(cfg.Logger.With("node", cfg.Name))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	first, err := n.connect(ctx, true)
 	if err != nil {
 		n.cancel()
-		n.logQueue.flush(ctx, n.clock)
+		n.logQueue.Flush(ctx, n.clock)
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	n.group.Add(1)
@@ -186,7 +187,7 @@ func (n *Node) Connected() bool {
 // the session, which releases all roles, and returns an error that matches
 // ErrShutdown, and ErrWorkRunning if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
-	defer n.logQueue.flush(ctx, n.clock)
+	defer n.logQueue.Flush(ctx, n.clock)
 	var failed error
 	for e, run := range n.beginClose() {
 		if failed == nil {

@@ -29,7 +29,8 @@ type Config struct {
 	Timing tenure.Timing
 	// MaxConnections limits the connections of nodes. Default: 1000.
 	MaxConnections int
-	// Logger receives log records. Default: slog.Default().
+	// Logger receives log records. A handler that blocks delays only the log. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 

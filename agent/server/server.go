@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/logqueue"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -64,6 +65,9 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	if err := cfg.validate(); err != nil {
 		return err
 	}
+	logger, queue := logqueue.New(cfg.Logger) // a log that blocks delays no node
+	defer queue.Flush(context.Background(), clocks.System())
+	cfg.Logger = logger
 	s := &server{
 		cfg: cfg, node: uuid.New(), slots: make(chan struct{}, cfg.MaxConnections),
 		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},

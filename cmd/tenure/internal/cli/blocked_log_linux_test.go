@@ -51,3 +51,28 @@ func TestBlockedLogDoesNotDelayEndOfCommand(t *testing.T) {
 		t.Errorf("the program ended with %v after its command had ended with 7", node.ProcessState)
 	}
 }
+
+// If the log of an agent blocks, the agent still serves its nodes, and ends when it is
+// asked to.
+func TestBlockedLogDoesNotDelayAgent(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	agent := exec.Command(os.Args[0], newPlace(t).with("agent", "--socket", path)...)
+	agent.Env, agent.Stderr = environment(), fullPipe(t)
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(2*patience, func() { _ = agent.Process.Kill() })
+	defer limit.Stop()
+	defer func() {
+		_ = agent.Process.Signal(unix.SIGTERM)
+		_ = agent.Wait() // the state says how it ended
+		if !agent.ProcessState.Success() {
+			t.Errorf("the agent ended with %v", agent.ProcessState)
+		}
+	}()
+	node := launch(t, "run", "--agent", path, "--role", "billing", "--", "sh", "-c", "echo $TENURE_TERM; exec sleep 1000")
+	if _, ok := node.line(); !ok {
+		t.Errorf("the node does not lead: %s", node.log())
+	}
+}

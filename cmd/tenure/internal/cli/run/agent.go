@@ -1,14 +1,17 @@
 package run
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/internal/logqueue"
 )
 
 const agentLong = `Hold two connections to the database for all nodes of this host. The nodes campaign
@@ -68,12 +71,14 @@ func (c *agentCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer closeBackend()
+	log, queue := logqueue.New(config.Logger) // also the function below must not block
+	defer queue.Flush(context.Background(), clocks.System())
 	return server.Run(cmd.Context(), server.Config{
-		Backend: backend, Path: c.socket, Name: config.Name, Logger: config.Logger,
+		Backend: backend, Path: c.socket, Name: config.Name, Logger: log,
 		Timing: tenure.Timing{
 			Lease: config.Lease, RefreshInterval: config.RefreshInterval, Margin: config.Margin,
 			CheckInterval: config.CheckInterval, LockTimeout: config.LockTimeout, FenceTimeout: config.FenceTimeout,
 			Settle: config.Settle, FailoverWait: config.FailoverWait, SynchronousFailover: config.SynchronousFailover,
 		},
-	}, func() { config.Logger.Info("the agent is ready", "socket", c.socket) })
+	}, func() { log.Info("the agent is ready", "socket", c.socket) })
 }

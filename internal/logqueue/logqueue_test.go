@@ -1,4 +1,4 @@
-package tenure
+package logqueue
 
 import (
 	"bytes"
@@ -36,21 +36,21 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 			}
 			return a
 		}}), make(chan struct{})}
-		logger, queue := newLogQueue(slog.New(handler))
+		logger, queue := New(slog.New(handler))
 
 		logger.Debug("not wanted")
 		logger.Info("first", "a", 1)
 		synctest.Wait() // in the handler
 		logger.Info("second")
 		logger.Info("panic")
-		for range logCapacity + 5 {
+		for range capacity + 5 {
 			logger.Warn("many")
 		}
 		close(handler.open)
-		queue.flush(t.Context(), clocks.System())
+		queue.Flush(t.Context(), clocks.System())
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		// "second" and "panic" took two places; seven found none, and one panicked.
-		if len(lines) != 1+1+logCapacity-2+1 {
+		if len(lines) != 1+1+capacity-2+1 {
 			t.Errorf("%d lines", len(lines))
 		}
 		for i, wanted := range map[int]string{
@@ -67,7 +67,7 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 		logger.Debug("the level is asked for")
 		synctest.Wait()
 		logger.Debug("wanted now")
-		queue.flush(t.Context(), clocks.System())
+		queue.Flush(t.Context(), clocks.System())
 		if got := out.String(); got != "level=DEBUG msg=\"wanted now\"\n" {
 			t.Errorf("after a change of the level: %q", got)
 		}
@@ -79,7 +79,7 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 func TestLogQueueKeepsOrder(t *testing.T) {
 	var mu sync.Mutex
 	last := map[int64]int64{}
-	logger, queue := newLogQueue(slog.New(handlerFunc(func(r slog.Record) {
+	logger, queue := New(slog.New(handlerFunc(func(r slog.Record) {
 		var from, number int64
 		r.Attrs(func(a slog.Attr) bool {
 			if a.Key == "from" {
@@ -99,18 +99,18 @@ func TestLogQueueKeepsOrder(t *testing.T) {
 	var group sync.WaitGroup
 	for from := range 4 {
 		group.Go(func() {
-			for number := range logCapacity / 8 {
+			for number := range capacity / 8 {
 				logger.Info("x", "from", from, "number", number+1)
 			}
 		})
 	}
 	group.Wait()
-	queue.flush(t.Context(), clocks.System())
+	queue.Flush(t.Context(), clocks.System())
 	mu.Lock()
 	defer mu.Unlock()
 	for from := range int64(4) {
-		if last[from] != logCapacity/8 {
-			t.Errorf("%d records of %d arrived", last[from], logCapacity/8)
+		if last[from] != capacity/8 {
+			t.Errorf("%d records of %d arrived", last[from], capacity/8)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package tenure
+// Package logqueue keeps logs that block, panic or end their goroutine from delaying
+// the program.
+package logqueue
 
 import (
 	"context"
@@ -12,44 +14,44 @@ import (
 )
 
 const (
-	// logCapacity is how many records wait for a slow log. Later ones are dropped
+	// capacity is how many records wait for a slow log. Later ones are dropped
 	// and counted.
-	logCapacity = 8192
-	// logFlush bounds the wait for the last records when a node closes.
-	logFlush = 2 * time.Second
+	capacity = 8192
+	// longestFlush bounds the wait for the last records.
+	longestFlush = 2 * time.Second
 )
 
-// logQueue writes log records, in order, on a separate goroutine. A handler
-// that is slow, blocks forever, panics or ends its goroutine delays only the log. The goroutine
-// exists while there are records to write; flush waits for it.
-type logQueue struct {
+// Queue writes log records, in order, on a separate goroutine. A handler that
+// is slow, blocks forever, panics or ends its goroutine delays only the log. The goroutine
+// exists while there are records to write; Flush waits for it.
+type Queue struct {
 	root  slog.Handler // decides whether debug records are wanted
 	debug atomic.Bool  // the last decision of root
 
 	mu      sync.Mutex // a leaf: held only for the fields below, never while a handler runs
-	waiting []logRecord
+	waiting []entry
 	dropped int
 	writing bool
-	idle    chan struct{} // closed when all records are written; nil unless flush waits
+	idle    chan struct{} // closed when all records are written; nil unless Flush waits
 }
 
-// logRecord is a record with its handler.
-type logRecord struct {
+// entry is a record with its handler.
+type entry struct {
 	ctx     context.Context
 	handler slog.Handler
 	record  slog.Record
 }
 
-// newLogQueue returns a logger that never blocks, and its queue.
-func newLogQueue(logger *slog.Logger) (*slog.Logger, *logQueue) {
-	q := &logQueue{root: logger.Handler()}
+// New returns a logger that never blocks, and its queue.
+func New(logger *slog.Logger) (*slog.Logger, *Queue) {
+	q := &Queue{root: logger.Handler()}
 	q.updateDebug()
 	return slog.New(&queueHandler{q, q.root}), q
 }
 
-// queueHandler is a slog.Handler that passes records to a logQueue.
+// queueHandler is a slog.Handler that passes records to a Queue.
 type queueHandler struct {
-	queue *logQueue
+	queue *Queue
 	next  slog.Handler
 }
 
@@ -65,7 +67,7 @@ func (h *queueHandler) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h *queueHandler) Handle(ctx context.Context, record slog.Record) error {
-	h.queue.add(logRecord{ctx, h.next, record.Clone()})
+	h.queue.add(entry{ctx, h.next, record.Clone()})
 	return nil
 }
 
@@ -79,10 +81,10 @@ func (h *queueHandler) WithGroup(name string) slog.Handler {
 	return &queueHandler{h.queue, h.next.WithGroup(name)}
 }
 
-func (q *logQueue) add(r logRecord) {
+func (q *Queue) add(r entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= logCapacity {
+	if len(q.waiting) >= capacity {
 		q.dropped++
 		return
 	}
@@ -90,22 +92,22 @@ func (q *logQueue) add(r logRecord) {
 	q.startLocked()
 }
 
-func (q *logQueue) wake() {
+func (q *Queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.startLocked()
 }
 
-func (q *logQueue) startLocked() {
+func (q *Queue) startLocked() {
 	if !q.writing {
 		q.writing = true
-		go q.run() // exits when no record waits; flush waits for it
+		go q.run() // exits when no record waits; Flush waits for it
 	}
 }
 
 // takeBatch returns the waiting records, or marks the end of the goroutine if
 // there are none.
-func (q *logQueue) takeBatch() (batch []logRecord, dropped int) {
+func (q *Queue) takeBatch() (batch []entry, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch, dropped = q.waiting, q.dropped
@@ -120,7 +122,7 @@ func (q *logQueue) takeBatch() (batch []logRecord, dropped int) {
 	return batch, dropped
 }
 
-func (q *logQueue) run() {
+func (q *Queue) run() {
 	for {
 		q.updateDebug()
 		batch, dropped := q.takeBatch()
@@ -131,20 +133,20 @@ func (q *logQueue) run() {
 		if dropped > 0 {
 			lost := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were lost: the log was too slow or failed", 0)
 			lost.AddAttrs(slog.Int("records", dropped))
-			_ = writeBatch([]logRecord{{context.Background(), q.root, lost}})
+			_ = writeBatch([]entry{{context.Background(), q.root, lost}})
 		}
 	}
 }
 
 // updateDebug asks the handler whether debug records are wanted.
-func (q *logQueue) updateDebug() {
+func (q *Queue) updateDebug() {
 	// A handler that panics keeps the last decision.
 	_, _ = usercode.Call(func() { q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug)) })
 }
 
 // writeBatch passes the records to their handlers and returns for how many of them the
 // handler did not return.
-func writeBatch(batch []logRecord) (failed int) {
+func writeBatch(batch []entry) (failed int) {
 	for next := 0; next < len(batch); {
 		reason, _ := usercode.Call(func() {
 			for next < len(batch) {
@@ -160,15 +162,15 @@ func writeBatch(batch []logRecord) (failed int) {
 }
 
 // write passes the record to its handler.
-func (r logRecord) write() {
+func (r entry) write() {
 	if r.handler.Enabled(r.ctx, r.record.Level) {
 		_ = r.handler.Handle(r.ctx, r.record) // as slog.Logger does
 	}
 }
 
-// flush returns when all records are written, ctx ends, or logFlush has passed:
-// a handler may never return.
-func (q *logQueue) flush(ctx context.Context, clock clocks.Clock) {
+// Flush returns when all records are written, ctx ends, or 2 s have passed: a
+// handler may never return.
+func (q *Queue) Flush(ctx context.Context, clock clocks.Clock) {
 	q.mu.Lock()
 	if !q.writing {
 		q.mu.Unlock()
@@ -180,7 +182,7 @@ func (q *logQueue) flush(ctx context.Context, clock clocks.Clock) {
 	idle := q.idle
 	q.mu.Unlock()
 	late := make(chan struct{})
-	defer clock.AfterFunc(logFlush, func() { close(late) })()
+	defer clock.AfterFunc(longestFlush, func() { close(late) })()
 	select {
 	case <-idle:
 	case <-late:

@@ -270,7 +270,11 @@ func (h *host) disconnected(c *client) {
 	defer h.mu.Unlock()
 	delete(h.connected, c)
 	h.checkEmptyLocked()
-	h.goneLocked(c, history.EndCrashed)
+	reason := history.EndCrashed
+	if h.leaving { // the agent has asked the node to end its work
+		reason = history.EndShutdown
+	}
+	h.goneLocked(c, reason)
 }
 
 // goneLocked queues the release of a node's roles.

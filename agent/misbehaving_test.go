@@ -197,6 +197,9 @@ func TestAgentRefusesNodesThatDoNotFit(t *testing.T) {
 		if !errors.Is(err, tenure.ErrRefused) {
 			t.Errorf("%s: got error %v, want ErrRefused", name, err)
 		}
+		if setting := name != "a unique name"; setting != errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%s: got error %v; it matches ErrInvalidConfig: %t", name, err, !setting)
+		}
 	}
 	answer := dialRaw(t, path).call(wire.Call{Op: wire.OpOpen}) // no options
 	if err := answer.Err.Decode(); !errors.Is(err, tenure.ErrUnsupported) {

@@ -49,7 +49,7 @@ func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
 	t := h.cfg.Timing
 	most := t.Lease - t.Margin - t.RefreshInterval
 	refused := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", tenure.ErrRefused, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%w: %w: %s", tenure.ErrRefused, tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case open.Lease <= 0 || open.Lease > 24*time.Hour:

@@ -13,13 +13,24 @@ import (
 
 // Backend connects nodes to the agent of their host. It is safe for concurrent
 // use and needs no closing.
-type Backend struct{ path string }
+type Backend struct {
+	path  string
+	grace time.Duration
+}
 
 var _ tenure.Backend = (*Backend)(nil)
 
 // New returns a backend on the agent whose socket has this path. It does not
 // connect yet.
 func New(path string) *Backend { return &Backend{path: path} }
+
+// WithGrace returns a backend for nodes whose work needs this long to end before trust
+// does. The agent refuses them unless its lease − margin − refresh interval is at least
+// grace + the refresh interval of the node: trust would never last that long, however
+// long the lease of the node is.
+func (b *Backend) WithGrace(grace time.Duration) *Backend {
+	return &Backend{path: b.path, grace: grace}
+}
 
 // Open implements [tenure.Backend]. It waits for the agent's own session until
 // ctx ends. It returns an error that matches [tenure.ErrRefused] if the agent
@@ -33,7 +44,7 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 	if err != nil {
 		return nil, err
 	}
-	s, err := open(conn, options)
+	s, err := open(conn, options, b.grace)
 	if !end() && err == nil { // ctx has ended and closed the connection
 		s.Abort()
 		err = fmt.Errorf("%w: %w", tenure.ErrConnection, context.Cause(ctx))

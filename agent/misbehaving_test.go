@@ -201,6 +201,16 @@ func TestAgentRefusesNodesThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: got error %v; it matches ErrInvalidConfig: %t", name, err, !setting)
 		}
 	}
+	// Right before the node's heartbeats, trust lasts for at least 10s - 1s - 10s/3 - 1s.
+	for grace, fits := range map[time.Duration]bool{4 * time.Second: true, 5 * time.Second: false} {
+		session, err := agent.New(path).WithGrace(grace).Open(t.Context(), options("with work"))
+		if err == nil {
+			session.Abort()
+		}
+		if fits != (err == nil) || !fits && !errors.Is(err, tenure.ErrRefused) {
+			t.Errorf("work that needs %v to end: got error %v", grace, err)
+		}
+	}
 	answer := dialRaw(t, path).call(wire.Call{Op: wire.OpOpen}) // no options
 	if err := answer.Err.Decode(); !errors.Is(err, tenure.ErrUnsupported) {
 		t.Errorf("a call without options: got error %v, want ErrUnsupported", err)

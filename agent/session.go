@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
@@ -33,12 +34,12 @@ type session struct {
 var _ tenure.Session = (*session)(nil)
 
 // open opens a session on a new connection.
-func open(conn *net.UnixConn, options tenure.SessionOptions) (*session, error) {
+func open(conn *net.UnixConn, options tenure.SessionOptions, grace time.Duration) (*session, error) {
 	before := wire.Now()
 	described := options.Description
 	err := wire.Write(conn, wire.Call{Version: wire.Version, Op: wire.OpOpen, Open: &wire.Open{
 		Node: options.Node, Lease: options.Timing.Lease, Refresh: options.Timing.RefreshInterval,
-		Settle: options.Timing.Settle, FailoverWait: options.Timing.FailoverWait,
+		Settle: options.Timing.Settle, FailoverWait: options.Timing.FailoverWait, Grace: grace,
 		Address: described.Address, HTTPPort: described.HTTPPort, GRPCPort: described.GRPCPort, Labels: described.Labels,
 	}})
 	if err != nil {

@@ -56,6 +56,9 @@ func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
 		return nil, refused("the lease of the node is %v", open.Lease)
 	case open.Refresh > most:
 		return nil, refused("the node's refresh interval is %v; with the agent's lease of %v it must be at most %v", open.Refresh, t.Lease, most)
+	case open.Grace > most-open.Refresh:
+		return nil, refused("the node's work needs %v to end; with heartbeats every %v and the agent's lease of %v it must be at most %v: give the agent a longer lease",
+			open.Grace, open.Refresh, t.Lease, most-open.Refresh)
 	case open.Settle > t.Settle:
 		return nil, refused("the node's settle is %v; the agent's is %v and must be at least that", open.Settle, t.Settle)
 	case open.FailoverWait > max(t.FailoverWait, t.Lease):

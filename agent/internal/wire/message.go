@@ -62,6 +62,7 @@ type Open struct {
 	Refresh      time.Duration   `json:"refresh"`
 	Settle       time.Duration   `json:"settle"`
 	FailoverWait time.Duration   `json:"failover_wait"`
+	Grace        time.Duration   `json:"grace,omitempty"` // see agent.Backend.WithGrace
 
 	// How to reach the node, as in its tenure.Description.
 	Address  string            `json:"address,omitempty"`

@@ -59,6 +59,23 @@ func TestCommandsCampaignThroughAgent(t *testing.T) {
 	}
 }
 
+// A node whose command needs longer to end than the agent's trust lasts would lead and
+// never start the command.
+func TestAgentRefusesCommandWithLongGrace(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	launch(t, newPlace(t).with("agent", "--socket", path)...).awaitLog("the agent is ready")
+	run := func(grace string) result {
+		return invoke(t, "run", "--agent", path, "--role", "billing", "--lease", "1m", "--refresh", "1s", "--grace", grace, "--", "echo", "ran")
+	}
+	if got := run("4s").want(t, console.ExitDone); got.stdout != "ran\n" {
+		t.Errorf("with a grace that fits, the command wrote %q", got.stdout)
+	}
+	if got := run("15s").want(t, console.ExitUsage); !strings.Contains(got.stderr, "give the agent a longer lease") {
+		t.Errorf("with a grace that does not fit: %s", got.stderr)
+	}
+}
+
 func TestAgentRejectsBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

@@ -35,7 +35,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err := plan.Slots.Validate(roles[0]); err != nil {
 		return err
 	}
-	config.StopTimeout = plan.StopTimeout(config)
+	config.StopTimeout, c.Node.Grace = plan.StopTimeout(config), plan.Grace
 	environment, err := c.Environment()
 	if err != nil {
 		return err

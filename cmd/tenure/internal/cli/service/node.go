@@ -25,7 +25,8 @@ type NodeFlags struct {
 	Database connect.DatabaseFlags
 	Log      console.LogFlags
 	Flags    *pflag.FlagSet
-	Agent    string // the path of an agent's socket, instead of the database
+	Agent    string        // the path of an agent's socket, instead of the database
+	Grace    time.Duration // how long commands may take to end
 
 	manual bool
 
@@ -104,7 +105,7 @@ type opener func(ctx context.Context, opened tenure.Backend, config tenure.Confi
 // is not nil, unless there is an error.
 func (f *NodeFlags) OpenBackend(ctx context.Context) (opened tenure.Backend, closeIt func(), err error) {
 	if f.Agent != "" {
-		return agent.New(f.Agent), func() {}, nil
+		return agent.New(f.Agent).WithGrace(f.Grace), func() {}, nil
 	}
 	backend, err := f.Database.Open(ctx, f.manual)
 	if err != nil {

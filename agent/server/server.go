@@ -315,7 +315,11 @@ func (s *server) serveConn(conn *net.UnixConn) {
 
 func (s *server) answer(conn *net.UnixConn, answer wire.Answer) {
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if it is closed, as Write does
-	if err := wire.Write(conn, answer); err != nil {
+	err := wire.Write(conn, answer)
+	if errors.Is(err, wire.ErrTooLong) { // with more than 10,000 leaders, for example
+		err = wire.Write(conn, wire.Answer{Err: wire.NewError(fmt.Errorf("%w: ask for fewer roles at a time", err))})
+	}
+	if err != nil {
 		s.cfg.Logger.Debug("answering failed", "error", err)
 	}
 }

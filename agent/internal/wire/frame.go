@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -20,6 +21,9 @@ func (m Moment) Sub(o Moment) time.Duration { return time.Duration(m - o) }
 
 const headerSize = 4
 
+// ErrTooLong is matched by the error of Write for a message that it has not written.
+var ErrTooLong = errors.New("the message is too long")
+
 // encode returns a message as a frame.
 func encode(message any) ([]byte, error) {
 	body, err := json.Marshal(message)
@@ -27,7 +31,7 @@ func encode(message any) ([]byte, error) {
 		return nil, err
 	}
 	if len(body) > MaxFrame {
-		return nil, fmt.Errorf("the message has %d bytes; at most %d are allowed", len(body), MaxFrame)
+		return nil, fmt.Errorf("%w: it has %d bytes; at most %d are allowed", ErrTooLong, len(body), MaxFrame)
 	}
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, headerSize+len(body)), uint32(len(body))), body...), nil
 }

@@ -54,14 +54,17 @@ func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error
 
 // campaign campaigns for a role and leads it once.
 func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
-	var early, done, asked bool
+	var early, done bool
+	led := ctx // the context of the term, if there was one
 	err := c.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		s.admitMore()
 		err := s.work(ctx, term)
-		early, done = ctx.Err() == nil, errors.Is(err, tenure.Done)
-		asked = errors.Is(context.Cause(ctx), tenure.ErrHandedOver) || errors.Is(context.Cause(ctx), tenure.ErrSteppedDown)
+		led, early, done = ctx, ctx.Err() == nil, errors.Is(err, tenure.Done)
 		return err
 	})
+	// Only now does the context have its cause: work that ends when the term is stopping
+	// returns before it is canceled.
+	asked := errors.Is(context.Cause(led), tenure.ErrHandedOver) || errors.Is(context.Cause(led), tenure.ErrSteppedDown)
 	node, timing := s.member.node, s.member.node.Timing()
 	if err != nil && !errors.Is(err, tenure.ErrStopped) && ctx.Err() == nil {
 		node.Logger().Warn("campaigning for a role failed", "role", c.name, "error", err)
@@ -74,13 +77,13 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	switch {
 	case done:
 		s.cooldowns[c.name] = cooldown{done: true}
+	case asked: // let others campaign first; a reservation lasts as long
+		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval, asked: true}
+		s.givenUp[c.name], s.unplannedMove = true, true
 	case early:
 		pause := retry.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
 		delay, _ := pause.NextDelay(retry.Failure{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
-	case asked: // let others campaign first; a reservation lasts as long
-		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval, asked: true}
-		s.givenUp[c.name], s.unplannedMove = true, true
 	case err != nil:
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
 	default:

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+const patience = 30 * time.Second
+
+// ledBy is the name of a node at the begin of its term.
+type ledBy chan string
+
+// share makes a node share one role, on a store where nothing happens at check intervals.
+// The work ends when the term is stopping.
+func (l ledBy) share(t *testing.T, store Store, name string) *Spread {
+	t.Helper()
+	m, err := Join(t.Context(), store, tenure.Config{
+		Name: name, Logger: slog.New(slog.DiscardHandler), CheckInterval: time.Hour,
+	}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spread, err := m.Spread("orders", SpreadConfig{Roles: Partitions("orders", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- spread.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+			l <- name
+			select {
+			case <-term.Stopping():
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+	spread.await(t, "planned", func() bool { return !spread.leaving && len(spread.plan.Placed) > 0 })
+	return spread
+}
+
+// leads waits until a node leads the role.
+func (l ledBy) leads(t *testing.T, name string) {
+	t.Helper()
+	select {
+	case got := <-l:
+		if got != name {
+			t.Fatalf("%s leads; want %s", got, name)
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s does not lead", name)
+	}
+}
+
+// await waits for a condition on the fields that Spread.mu guards.
+func (s *Spread) await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		s.mu.Lock()
+		done, changed := is(), s.changed
+		s.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("the spread of %s is not %s", s.member.node.Name(), what)
+		}
+	}
+}
+
+// Work that returns when its term is stopping has not failed: its node accepts the role
+// again.
+func TestGracefulEndOfSharedRoleIsNoFailure(t *testing.T) {
+	t.Parallel()
+	db, led := tenuretest.NewDatabase(), make(ledBy, 10)
+	a := led.share(t, db, "a")
+	led.leads(t, "a")
+	b := led.share(t, db, "b")
+	for _, to := range []*Spread{b, a} {
+		err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Role: "orders/0", Target: to.member.ID()})
+		if err != nil {
+			t.Fatalf("handing over to %s: %v", to.member.node.Name(), err)
+		}
+		led.leads(t, to.member.node.Name())
+		if to == b {
+			a.await(t, "done with the role", func() bool { return len(a.candidacies) == 0 })
+		}
+	}
+}

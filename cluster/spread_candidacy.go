@@ -84,7 +84,7 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		pause := retry.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
 		delay, _ := pause.NextDelay(retry.Failure{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
-	case err != nil:
+	case err != nil && !errors.Is(err, tenure.ErrTermEnded): // else the session was lost, and the next one may acquire the role
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
 	default:
 		delete(s.cooldowns, c.name)

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,4 +106,41 @@ func TestGracefulEndOfSharedRoleIsNoFailure(t *testing.T) {
 			a.await(t, "done with the role", func() bool { return len(a.candidacies) == 0 })
 		}
 	}
+}
+
+// breaking is a store whose first session is lost while it acquires a role.
+type breaking struct {
+	*tenuretest.Database
+	broken atomic.Bool
+}
+
+func (b *breaking) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
+	session, err := b.Database.Open(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return breakingSession{session, session.(tenure.RegistrySession), b}, nil
+}
+
+type breakingSession struct {
+	tenure.Session
+	tenure.RegistrySession
+	store *breaking
+}
+
+func (s breakingSession) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	if s.store.broken.Swap(true) {
+		return s.Session.TryAcquire(requests)
+	}
+	s.Abort()
+	return nil, fmt.Errorf("%w: %w", tenure.ErrSessionLost, tenure.ErrConnection)
+}
+
+// A member whose session is lost during an attempt tries the role again in the next
+// session, not only a check interval later.
+func TestSharedRoleIsAcquiredAfterSessionLoss(t *testing.T) {
+	t.Parallel()
+	led := make(ledBy, 10)
+	led.share(t, &breaking{Database: tenuretest.NewDatabase()}, "a")
+	led.leads(t, "a")
 }

@@ -55,8 +55,10 @@ func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error
 // campaign campaigns for a role and leads it once.
 func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	var early, done bool
+	var begun time.Duration
 	led := ctx // the context of the term, if there was one
 	err := c.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		begun = s.member.node.Clock().Now().Mono
 		s.admitMore()
 		err := s.work(ctx, term)
 		led, early, done = ctx, ctx.Err() == nil, errors.Is(err, tenure.Done)
@@ -81,7 +83,11 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval, asked: true}
 		s.givenUp[c.name], s.unplannedMove = true, true
 	case early:
-		pause := retry.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
+		longest := 12 * timing.CheckInterval
+		if now-begun >= longest { // a long term begins a new series
+			last.times = 0
+		}
+		pause := retry.ExponentialBackoff{Base: timing.CheckInterval, Max: longest}
 		delay, _ := pause.NextDelay(retry.Failure{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
 	case err != nil && !errors.Is(err, tenure.ErrTermEnded): // else the session was lost, and the next one may acquire the role

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -143,4 +144,49 @@ func TestSharedRoleIsAcquiredAfterSessionLoss(t *testing.T) {
 	led := make(ledBy, 10)
 	led.share(t, &breaking{Database: tenuretest.NewDatabase()}, "a")
 	led.leads(t, "a")
+}
+
+// Work that returns after long terms does not keep the role vacant for longer each time.
+func TestLongTermOfSharedRoleBeginsNewSeries(t *testing.T) {
+	t.Parallel()
+	const interval = 20 * time.Millisecond
+	m, err := Join(t.Context(), tenuretest.NewDatabase(), tenure.Config{
+		Name: "a", Logger: slog.New(slog.DiscardHandler), CheckInterval: interval,
+	}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	spread, err := m.Spread("orders", SpreadConfig{Roles: Partitions("orders", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	terms, failures := 0, 0
+	var s *spreadRun
+	s = newSpreadRun(ctx, spread, func(ctx context.Context, _ *tenure.Term) error {
+		s.mu.Lock()
+		terms, failures = terms+1, s.cooldowns["orders/0"].times
+		s.mu.Unlock()
+		if terms == 3 {
+			cancel()
+			return nil
+		}
+		select {
+		case <-time.After(12 * interval): // the shortest long term
+		case <-ctx.Done():
+		}
+		return errors.New("enough for today")
+	})
+	if err := s.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if terms < 3 || failures != 1 {
+		t.Errorf("after %d terms, %d failures count; want 1 after 3 terms", terms, failures)
+	}
 }

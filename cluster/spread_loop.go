@@ -54,6 +54,10 @@ func (s *spreadRun) run(ctx context.Context) error {
 	defer s.member.beforeRelease(s.handOverAll)()
 	defer s.member.node.OnOffer(s.acceptsOffer)()
 	if err := s.publishMembership(ctx, true); err != nil {
+		s.leave(ctx, false) // the registry may show the membership nevertheless, or later
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	s.group.Go(func() { s.saveDefinition(s.ctx) })

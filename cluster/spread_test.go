@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/tenuretest"
 )
 
 // sharer is a member that shares roles.
@@ -308,6 +309,29 @@ func TestSpreadRejectsSecondRun(t *testing.T) {
 	}
 	if err := a.stop(); err != nil && !errors.Is(err, tenure.ErrClosed) {
 		t.Errorf("the run of a closed member: %v", err)
+	}
+}
+
+// A run whose context has ended leaves no trace in the registry: other members would plan
+// roles for this one, which does not lead them.
+func TestSpreadThatEndsAtItsBeginIsLeft(t *testing.T) {
+	t.Parallel()
+	m, err := cluster.Join(within(t), tenuretest.NewDatabase(), quiet("a"), cluster.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(within(t)) }()
+	spread, err := m.Spread("orders", cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := spread.Run(ctx, idle); err != nil {
+		t.Errorf("Run: %v; want nil, because its context has ended", err)
+	}
+	if d := m.Node().Description(); len(d.Spreads) > 0 {
+		t.Errorf("the node is still in the spreads %v", d.Spreads)
 	}
 }
 

@@ -326,9 +326,9 @@ func (m *Member) runReleaseHooks(ctx context.Context) {
 
 // Undrain reverses a drain, also while Drain runs. The node keeps the roles
 // that it has not yet released. Undrain returns when the registry shows the
-// change. After an error of tenure.Node.UpdateDescription, the node is
-// undrained and the registry is updated later. If the member is leaving, the
-// error matches tenure.ErrStopping.
+// change. After an error of tenure.Node.UpdateDescription, also if ctx ends
+// first, the node is undrained and the registry is updated later. If the member
+// is leaving, the error matches tenure.ErrStopping.
 func (m *Member) Undrain(ctx context.Context) error { return m.undrainFor(ctx, "") }
 
 // undrainFor undrains the node for the requester by, if any.
@@ -354,11 +354,7 @@ func (m *Member) undrain(ctx context.Context, by string) error {
 		return errLeaving
 	}
 	if run != nil {
-		select {
-		case <-run.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		<-run.done // soon, also if ctx has ended: the next drain must not find the canceled one
 	}
 	if !d.unlessLeaving(func() { d.drain = nil }) {
 		return errLeaving

@@ -63,3 +63,34 @@ func TestReleaseHooksRunBeforeRelease(t *testing.T) {
 		t.Errorf("it ran %d times; want once, before it was removed", runs)
 	}
 }
+
+// An undrain that is interrupted, as by the next request, does not leave a drain behind
+// that was canceled: the next one would wait for that and fail.
+func TestInterruptedUndrainUndrains(t *testing.T) {
+	t.Parallel()
+	m, err := Join(t.Context(), tenuretest.NewDatabase(), tenure.Config{Logger: slog.New(slog.DiscardHandler)}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	guard, _ := m.InFlight().Enter()
+	if err := m.Drain(interrupted); !errors.Is(err, tenure.ErrShutdown) {
+		t.Fatalf("Drain: %v", err) // it continues
+	}
+	if err := m.Undrain(interrupted); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatalf("Undrain: %v", err)
+	}
+	if !m.AcceptsWork() {
+		t.Errorf("the node is %s and refuses work: %v", m.Node().Description().Status, m.InFlight().Draining())
+	}
+	guard.Done()
+	if err := m.Drain(t.Context()); err != nil {
+		t.Errorf("the next drain: %v", err)
+	}
+}

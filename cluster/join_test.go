@@ -10,8 +10,10 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/tenuretest"
 )
 
 // losing is a store whose first sessions are lost when the registry is read.
@@ -113,6 +115,66 @@ func TestJoinReadsBusyRegistryAgain(t *testing.T) {
 	}
 	if err := m.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)
+	}
+}
+
+// unreadable is a store whose registry cannot be read over a session for a time.
+type unreadable struct {
+	*tenuretest.Database
+	failing atomic.Bool
+}
+
+func (u *unreadable) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+	session, err := u.Database.Open(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	return &unreadableSession{session.(registrySession), u}, nil
+}
+
+type unreadableSession struct {
+	registrySession
+	store *unreadable
+}
+
+func (s *unreadableSession) Members() ([]tenure.Member, error) {
+	if s.store.failing.Load() {
+		return nil, dberr.ErrDatabase
+	}
+	return s.registrySession.Members()
+}
+
+// A member that is drained while it still joins refuses work, as any other.
+func TestMemberIsDrainedWhileItJoins(t *testing.T) {
+	t.Parallel()
+	store := &unreadable{Database: tenuretest.NewDatabase()}
+	store.failing.Store(true)
+	config := quiet("a")
+	config.CheckInterval = 100 * time.Millisecond
+	joined := start(func() error {
+		m, err := cluster.Join(within(t), store, config, cluster.Config{})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = m.Close(within(t)) }()
+		if _, accepted := m.InFlight().Enter(); accepted {
+			return errors.New("the member accepts work")
+		}
+		return nil
+	})
+	var id cluster.NodeID
+	for change := range cluster.Watch(within(t), store, tenure.Config{}, everyStatus) {
+		if len(change.Nodes) > 0 {
+			id = change.Nodes[0].ID
+			break
+		}
+	}
+	if err := cluster.DrainNode(within(t), store, id, cluster.DrainOptions{Force: true}); err != nil {
+		t.Errorf("DrainNode: %v", err)
+	}
+	store.failing.Store(false)
+	if err := result(t, joined); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -89,15 +89,15 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	if s, ok := store.(interface{ ReportsNodeChanges() bool }); ok && s.ReportsNodeChanges() {
 		m.view.followReports(node.RefreshMembers)
 	}
-	if err := m.readRegistry(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), node.Close(ctx))
-	}
 	m.heartbeat.node, m.heartbeat.view = node, m.view
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.stopTimeout = nodeConfig.StopTimeout
 	m.setShutdown(config.Shutdown)
+	node.OnDrain(m.handleRequest) // first: others can see the node already, and the read can take long
+	if err := m.readRegistry(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), m.Close(ctx))
+	}
 	m.start()
-	node.OnDrain(m.handleRequest)
 	return m, nil
 }
 

@@ -2,6 +2,7 @@ package assign
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -66,11 +67,12 @@ func (p *placement) able(capability string) []*candidate {
 	return able
 }
 
-// free returns how many more rows that need a capability can be assigned.
+// free returns how many more rows that need a capability can be assigned, or
+// math.MaxInt if there are more.
 func (p *placement) free(capability string) int {
 	free := 0
 	for _, c := range p.able(capability) {
-		free += max(0, p.places-c.unfinished)
+		free += min(max(0, p.places-c.unfinished), math.MaxInt-free)
 	}
 	return free
 }

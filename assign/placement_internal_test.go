@@ -2,6 +2,7 @@ package assign
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -50,6 +51,16 @@ func TestCandidatesAcceptRows(t *testing.T) {
 	all := config.candidates([]cluster.NodeInfo{joining, active, draining, dead, gateway}, nil)
 	if len(all) != 1 || all[0].id != active.ID.String() {
 		t.Errorf("rows are given to %d nodes; one is an active worker", len(all))
+	}
+}
+
+// With no limit in effect, two nodes have more places than an integer can count.
+func TestUnlimitedNodesGetRows(t *testing.T) {
+	t.Parallel()
+	config := Config{MaxPerNode: math.MaxInt}.withDefaults()
+	places := newPlacement(config.MaxPerNode, config.candidates([]cluster.NodeInfo{worker(0), worker(0)}, nil))
+	if free := places.free(anyNode); free <= 0 {
+		t.Errorf("two nodes without a limit have %d free places", free)
 	}
 }
 

@@ -27,6 +27,7 @@ type assumption struct {
 	changedAt       time.Duration        // when a node last joined or left, or the assumption was wrong
 	readAt          time.Duration        // when the leaders were last read
 	cost            time.Duration        // duration of that read
+	unverified      time.Duration        // when a node first joined or left after that read
 	nextRead        time.Duration
 	confirmed       bool                     // the leaders last read are the planned ones
 	vacant          map[string]time.Duration // by role of another node: since when it has had no leader
@@ -62,10 +63,15 @@ func (a *assumption) updateMembers(nodes []placement.Node, now time.Duration) bo
 	// plans in between, so they verify soon.
 	again := now-a.changedAt < time.Second
 	a.nodes, a.changedAt, a.confirmed = nodes, now, false
-	a.nextRead = now + a.checkWindow()
+	window := a.checkWindow()
+	a.nextRead = now + window
 	if again {
-		a.nextRead = now + a.checkWindow()/4
+		a.nextRead = now + window/4
 	}
+	if a.unverified <= a.readAt {
+		a.unverified = now
+	}
+	a.readBy(a.unverified + 2*window) // even if nodes join and leave all the time
 	return true
 }
 

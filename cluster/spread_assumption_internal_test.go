@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,5 +71,29 @@ func TestMemberKeepsRolesOfOperatorsLonger(t *testing.T) {
 	want := map[string]time.Duration{"offered": 11 * interval, "crossing": 3 * interval}
 	if !maps.Equal(s.assumption.adopted, want) {
 		t.Errorf("roles stay until %v; want %v", s.assumption.adopted, want)
+	}
+}
+
+// While nodes join and leave all the time, as in a rolling restart of a large cluster, a
+// member still compares its plan with the leaders: members that learn of the changes in
+// another order plan otherwise, and no member may lead a role.
+func TestPlanIsVerifiedWhileNodesJoinAndLeave(t *testing.T) {
+	t.Parallel()
+	nodes := make([]placement.Node, 500)
+	for i := range nodes {
+		nodes[i].ID = uuid.New()
+	}
+	now := time.Second
+	a := assumption{self: uuid.Max, roles: 10_000, readAt: now}
+	for begun := now; ; {
+		now += time.Second / 2
+		nodes[0].Leaving = !nodes[0].Leaving
+		a.updateMembers(slices.Clone(nodes), now)
+		if now >= a.nextRead {
+			return
+		}
+		if now-begun > time.Minute {
+			t.Fatalf("the leaders were not read for %v; the next read is in %v", now-begun, a.nextRead-now)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
+	"github.com/exactly-one/tenure/tenuretest"
 )
 
 // A role that is reserved for a member is looked for while the reservation
@@ -95,5 +98,70 @@ func TestPlanIsVerifiedWhileNodesJoinAndLeave(t *testing.T) {
 		if now-begun > time.Minute {
 			t.Fatalf("the leaders were not read for %v; the next read is in %v", now-begun, a.nextRead-now)
 		}
+	}
+}
+
+// newPlanner returns a run, of two roles and not started, whose assumption says that its
+// node and another one share the roles, and the leaders that it assumes.
+func newPlanner(t *testing.T, store Store, other uuid.UUID) (s *spreadRun, leaders map[string]uuid.UUID) {
+	t.Helper()
+	m, err := Join(t.Context(), store, tenure.Config{Logger: slog.New(slog.DiscardHandler)}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	spread, err := m.Spread("orders", SpreadConfig{Roles: Partitions("orders", 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = newSpreadRun(t.Context(), spread, nil)
+	t.Cleanup(s.cancel)
+	s.assumption.updateMembers([]placement.Node{{ID: m.ID(), Weight: 1}, {ID: other, Weight: 1}}, time.Second)
+	leaders = map[string]uuid.UUID{"orders/0": m.ID(), "orders/1": other}
+	s.compareWithPlan(leaders, time.Second)
+	return s, leaders
+}
+
+// A role that had no leader before, but had one since, is left to its member as long as
+// any other.
+func TestVacancyEndsWithLeader(t *testing.T) {
+	t.Parallel()
+	s, leaders := newPlanner(t, tenuretest.NewDatabase(), uuid.New())
+	interval := s.member.node.Timing().CheckInterval
+	vacant := map[string]uuid.UUID{"orders/0": s.assumption.self}
+	s.compareWithPlan(vacant, 2*interval)
+	s.compareWithPlan(leaders, 3*interval-1)
+	s.compareWithPlan(vacant, 20*interval)
+	if len(s.assumption.adopted) > 0 {
+		t.Errorf("adopted %v at once", s.assumption.adopted)
+	}
+	s.compareWithPlan(vacant, 21*interval)
+	if _, adopted := s.assumption.adopted["orders/1"]; !adopted {
+		t.Error("not adopted after an interval without a leader")
+	}
+}
+
+// A member leads a role whose member does not, also while other nodes join and leave.
+func TestVacancyOutlastsOtherChanges(t *testing.T) {
+	t.Parallel()
+	other := uuid.New()
+	s, _ := newPlanner(t, tenuretest.NewDatabase(), other)
+	interval := s.member.node.Timing().CheckInterval
+	vacant := map[string]uuid.UUID{"orders/0": s.assumption.self}
+	s.compareWithPlan(vacant, 2*interval)
+	for now := 2*interval + interval/2; now < 6*interval; now += interval {
+		drains := now/interval%2 == 0
+		s.assumption.updateMembers([]placement.Node{
+			{ID: s.assumption.self, Weight: 1}, {ID: other, Weight: 1}, {ID: uuid.Max, Weight: 1, Leaving: drains},
+		}, now)
+		s.replan()
+		s.compareWithPlan(vacant, now+interval/2)
+	}
+	if _, adopted := s.assumption.adopted["orders/1"]; !adopted {
+		t.Error("the role has no leader")
 	}
 }

@@ -193,9 +193,10 @@ func (s *spreadRun) replan() {
 	s.mu.Unlock()
 	plan := placement.Make(placement.Input{Nodes: a.nodes, Roles: s.placementRoles, Leaders: a.leaders})
 	a.assume(plan)
-	a.vacant = nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Another member has its own time to lead a role.
+	maps.DeleteFunc(a.vacant, func(role string, _ time.Duration) bool { return plan.Placed[role] != s.plan.Placed[role] })
 	if !maps.Equal(s.plan.Placed, plan.Placed) {
 		s.planVersion++
 	}
@@ -251,20 +252,22 @@ func (s *spreadRun) compareWithPlan(holders map[string]uuid.UUID, now time.Durat
 	s.mu.Lock()
 	planned := s.plan
 	s.mu.Unlock()
-	if a.confirmed = !first && maps.Equal(holders, planned.Placed); !a.confirmed {
-		vacant := a.vacant
-		a.leaders = holders
-		s.replan()
-		s.mu.Lock()
-		plan := s.plan
-		s.mu.Unlock()
-		if !first && !maps.Equal(plan.Placed, planned.Placed) {
-			a.changedAt = now
-		}
-		a.confirmed = maps.Equal(holders, plan.Placed)
-		s.updateVacant(holders, plan, vacant, now)
-		a.adoptVacant(s.placementRoles, plan, now, s.member.node.Timing().CheckInterval)
+	if a.confirmed = !first && maps.Equal(holders, planned.Placed); a.confirmed {
+		a.vacant = nil
+		return
 	}
+	vacant := maps.Clone(a.vacant)
+	a.leaders = holders
+	s.replan()
+	s.mu.Lock()
+	plan := s.plan
+	s.mu.Unlock()
+	if !first && !maps.Equal(plan.Placed, planned.Placed) {
+		a.changedAt = now
+	}
+	a.confirmed = maps.Equal(holders, plan.Placed)
+	s.updateVacant(holders, plan, vacant, now)
+	a.adoptVacant(s.placementRoles, plan, now, s.member.node.Timing().CheckInterval)
 }
 
 // updateVacant records which roles of other members have no leader, and since

@@ -165,3 +165,48 @@ func TestVacancyOutlastsOtherChanges(t *testing.T) {
 		t.Error("the role has no leader")
 	}
 }
+
+// lead makes a node lead a role.
+func lead(t *testing.T, node *tenure.Node, role string) *tenure.Election {
+	t.Helper()
+	e, err := node.Election(tenure.NamedRole(role))
+	if err == nil {
+		err = e.Start(context.Background())
+	}
+	if err == nil {
+		_, err = e.WaitForLeadership(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// A role that is reserved for a node which never leads it gets another leader soon after
+// the reservation, of whose end there is no notification.
+func TestReservedRolesAreReadAgainSoon(t *testing.T) {
+	t.Parallel()
+	db := tenuretest.NewDatabase()
+	open := func() *tenure.Node {
+		node, err := tenure.Open(t.Context(), db, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = node.Close(context.Background()) })
+		return node
+	}
+	other := open()
+	defer other.OnOffer(func(string) bool { return true })() // but it does not campaign
+	s, _ := newPlanner(t, db, other.ID())
+	lead(t, s.member.node, "orders/0")
+	if err := lead(t, open(), "orders/1").HandOver(t.Context(), other.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readLeaders(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	interval := s.member.node.Timing().CheckInterval
+	if a := &s.assumption; !a.confirmed || a.nextRead > a.readAt+2*interval {
+		t.Errorf("confirmed %v; the next read is %v after this one", a.confirmed, a.nextRead-a.readAt)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -238,7 +239,9 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 	s.compareWithPlan(holders, now)
 	s.adoptReserved(found, now, interval)
 	a.nextRead = now + interval + a.checkWindow()/4
-	if a.confirmed {
+	// A node for which a role is reserved may never lead it, and nothing reports that.
+	reserved := slices.ContainsFunc(found, func(h tenure.RoleHolder) bool { return h.Reserved })
+	if a.confirmed && !reserved {
 		const intervals = 12
 		a.nextRead = now + intervals*(interval+a.checkWindow())
 	}

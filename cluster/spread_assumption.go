@@ -32,6 +32,7 @@ type assumption struct {
 	confirmed       bool                     // the leaders last read are the planned ones
 	vacant          map[string]time.Duration // by role of another node: since when it has had no leader
 	adopted         map[string]time.Duration // by role of another node: until when this member leads it
+	standsIn        map[string]bool          // adopted roles that their own nodes did not lead
 }
 
 // participants returns the live nodes that share the roles, ordered by id.
@@ -171,6 +172,7 @@ func (a *assumption) adoptVacant(places []placement.Role, plan placement.Plan, n
 		}
 		if without.Placed[role.Name] == a.self || now-since >= 2*interval && placement.Eligible(self, role) {
 			a.adopt(role.Name, now+longAdoption*interval)
+			a.standsIn[role.Name] = true
 		}
 	}
 }

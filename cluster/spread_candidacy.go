@@ -19,6 +19,7 @@ type candidacy struct {
 
 	// Guarded by Spread.mu.
 	handingOver bool // a handover is in progress
+	asksTarget  bool // the target of the handover is asked first; not changed while handingOver
 }
 
 // cooldown is how long this member does not campaign for a role.
@@ -119,6 +120,8 @@ func (c *candidacy) handOver(ctx context.Context, target uuid.UUID) error {
 	switch asked := d.Status == Draining && d.StatusBy != ""; {
 	case target != uuid.Nil && asked:
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target, By: d.StatusBy})
+	case target != uuid.Nil && c.asksTarget:
+		err = c.election.HandOver(ctx, target)
 	case target != uuid.Nil:
 		// Not HandOver: a planned target that joins may begin to campaign a moment later.
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target})

@@ -30,7 +30,7 @@ type spreadRun struct {
 
 	// Guarded by Spread.mu.
 	cooldowns        map[string]cooldown
-	offered          map[string]bool // roles that other members are about to hand over to this one
+	offered          map[string]bool // roles that other members are about to hand over to this one, or do not take back
 	givenUp          map[string]bool // roles that this member was asked to give up
 	unplannedMove    bool            // a role moved to another node without a plan
 	transferring     bool            // a handover of roles is in progress
@@ -43,7 +43,7 @@ func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
 	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]bool{}, givenUp: map[string]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.assumption = assumption{
-		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{},
+		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{}, standsIn: map[string]bool{},
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -127,8 +128,11 @@ func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 	}
 	if c.election.State() != tenure.Leading {
 		c.stop()
+		delete(s.assumption.standsIn, c.name)
 		return transfer{}, false
 	}
+	// The node that did not lead the role before may still not campaign for it.
+	c.asksTarget = s.assumption.standsIn[c.name] && !s.leaving
 	target, placed := s.plan.Placed[c.name]
 	return transfer{c, target}, placed || !s.leaving
 }
@@ -194,7 +198,10 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 	for _, t := range batch {
 		s.group.Go(func() {
 			err := t.candidacy.handOver(s.ctx, t.target)
-			if err != nil && s.ctx.Err() == nil {
+			if err != nil && t.candidacy.asksTarget {
+				s.keep(t.candidacy)
+			}
+			if err != nil && s.ctx.Err() == nil && !errors.Is(err, tenure.ErrNotActive) {
 				s.member.node.Logger().Warn("handing a role over failed", "role", t.candidacy.name, "to", t.target, "error", err)
 			}
 			given <- struct{}{}
@@ -208,6 +215,17 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 		}
 	}
 	s.awaitNewLeaders(ctx, batch)
+}
+
+// keep makes this member lead a role for longer, because its own node does not take it
+// back.
+func (s *spreadRun) keep(c *candidacy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.handingOver = false
+	s.offered[c.name] = true
+	s.dirty = true
+	s.wakeLoop()
 }
 
 // awaitNewLeaders waits until the roles of a batch have leaders again.

@@ -37,6 +37,7 @@ func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	s.mu.Unlock()
 	for role := range givenUp {
 		delete(s.assumption.adopted, role)
+		delete(s.assumption.standsIn, role)
 	}
 	for role := range offered {
 		s.assumption.adopt(role, now+longAdoption*interval)

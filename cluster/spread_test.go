@@ -272,6 +272,47 @@ func TestSpreadTakesOverForIdleMember(t *testing.T) {
 	until(t, "led in the stead of the other", []*sharer{a, b}, all(4, 0, 4))
 }
 
+// A role whose node does not lead it stays where it is led: it would have no leader again
+// and again if it was handed back.
+func TestSpreadHandsNoRoleBackToIdleMember(t *testing.T) {
+	t.Parallel()
+	const interval = 100 * time.Millisecond
+	db := tenuretest.NewDatabase()
+	join := func(name string) node {
+		config := quiet(name)
+		config.CheckInterval = interval
+		m, err := cluster.Join(within(t), db, config, cluster.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		return node{Member: m, t: t}
+	}
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 2)}
+	terms := make(chan *tenure.Term, 100)
+	next := func() *tenure.Term {
+		select {
+		case term := <-terms:
+			return term
+		case <-time.After(patience):
+			t.Fatal("a role has no leader")
+			return nil
+		}
+	}
+	join("a").share(config, func(ctx context.Context, term *tenure.Term) error {
+		terms <- term
+		return idle(ctx, term)
+	})
+	next()
+	next()
+	join("b").share(config, func(context.Context, *tenure.Term) error { return tenure.Done })
+	select {
+	case <-next().Context().Done():
+		t.Error("the role was handed over to the idle member a second time")
+	case <-time.After(30 * interval): // a time without hand-overs
+	}
+}
+
 // Work that returns early leads again, later.
 func TestSpreadCampaignsAgainAfterWorkReturns(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ type assumption struct {
 	changedAt       time.Duration        // when a node last joined or left, or the assumption was wrong
 	readAt          time.Duration        // when the leaders were last read
 	cost            time.Duration        // duration of that read
+	found           map[string]uuid.UUID // the leaders that were read
 	unverified      time.Duration        // when a node first joined or left after that read
 	nextRead        time.Duration
 	confirmed       bool                     // the leaders last read are the planned ones

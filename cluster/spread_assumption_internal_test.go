@@ -210,3 +210,22 @@ func TestReservedRolesAreReadAgainSoon(t *testing.T) {
 		t.Errorf("confirmed %v; the next read is %v after this one", a.confirmed, a.nextRead-a.readAt)
 	}
 }
+
+// Members do not read the leaders again and again because a role stays where the plan does
+// not place it.
+func TestLeadersThatStayAreReadSeldom(t *testing.T) {
+	t.Parallel()
+	s, _ := newPlanner(t, tenuretest.NewDatabase(), uuid.New())
+	for _, role := range []string{"orders/0", "orders/1"} {
+		lead(t, s.member.node, role)
+	}
+	a, interval := &s.assumption, s.member.node.Timing().CheckInterval
+	for reads, want := range []bool{true, false} {
+		if err := s.readLeaders(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if soon := a.nextRead < a.readAt+2*interval; a.confirmed || soon != want {
+			t.Errorf("after %d reads: confirmed %v; the next read is %v later", reads+1, a.confirmed, a.nextRead-a.readAt)
+		}
+	}
+}

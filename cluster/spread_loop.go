@@ -236,12 +236,16 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 			holders[h.Role] = h.Node
 		}
 	}
-	s.compareWithPlan(holders, now)
+	s.compareWithPlan(maps.Clone(holders), now)
 	s.adoptReserved(found, now, interval)
 	a.nextRead = now + interval + a.checkWindow()/4
 	// A node for which a role is reserved may never lead it, and nothing reports that.
 	reserved := slices.ContainsFunc(found, func(h tenure.RoleHolder) bool { return h.Reserved })
-	if a.confirmed && !reserved {
+	// Leaders that stay are reported when they change, also if the plan is another: a
+	// node whose work fails would make all members read all roles again and again.
+	stays := len(a.vacant) == 0 && maps.Equal(holders, a.found)
+	a.found = holders
+	if (a.confirmed || stays) && !reserved {
 		const intervals = 12
 		a.nextRead = now + intervals*(interval+a.checkWindow())
 	}

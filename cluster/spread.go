@@ -59,7 +59,8 @@ type SpreadConfig struct {
 	// Election configures the elections for the roles. NoReacquire and
 	// ReconnectGrace have no effect here, because another member takes over a
 	// lost role, nor have Requires, RequiresNodeRole, Prefers and TakeOverAfter:
-	// each role has its own labels, and the placement decides who leads.
+	// each role has its own labels, and the placement decides who leads. Group and
+	// GroupLimit must not be set.
 	Election tenure.ElectionConfig
 }
 
@@ -121,6 +122,9 @@ func (s *Spread) validate() error {
 	}
 	if weight := s.config.Weight; !(weight > 0) || math.IsInf(weight, 0) {
 		return fmt.Errorf("%w: the weight is %v; it must be more than 0", tenure.ErrInvalidConfig, weight)
+	}
+	if s.config.Election.Group != "" || s.config.Election.GroupLimit != 0 {
+		return fmt.Errorf("%w: Group and GroupLimit must not be set: the plan decides how many roles a node leads", tenure.ErrInvalidConfig)
 	}
 	if s.config.MoveDelay < 0 || s.config.MoveDelay > timespan.Longest {
 		return fmt.Errorf("%w: the move delay is %v; it must be at least 0 and at most %v", tenure.ErrInvalidConfig, s.config.MoveDelay, timespan.Longest)

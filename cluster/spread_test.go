@@ -390,6 +390,7 @@ func TestSpreadRejectsInvalidConfig(t *testing.T) {
 		"move delay":  {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: -1}, tenure.ErrInvalidConfig},
 		"never moves": {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: math.MaxInt64}, tenure.ErrInvalidConfig},
 		"role":        {"orders", cluster.SpreadConfig{Roles: []cluster.SpreadRole{{}}}, tenure.ErrInvalidRole},
+		"group":       {"orders", cluster.SpreadConfig{Roles: good, Election: tenure.ElectionConfig{Group: "g", GroupLimit: 1}}, tenure.ErrInvalidConfig},
 		"twice":       {"orders", cluster.SpreadConfig{Roles: slices.Concat(good, good)}, tenure.ErrInvalidConfig},
 	} {
 		if _, err := member.Spread(test.name, test.config); !errors.Is(err, test.want) {

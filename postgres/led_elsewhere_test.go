@@ -69,7 +69,7 @@ func TestAttemptsForLedRolesSendNothing(t *testing.T) {
 	}
 }
 
-// Each role has another leader. They are rows and node locks here, not nodes.
+// Each role has another leader. They are rows and node locks here, not processes.
 func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 	t.Parallel()
 	const leaders, first = 300, 1_000_000
@@ -80,11 +80,14 @@ func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 		roles[i] = fmt.Sprintf("role-%d", i)
 	}
 	leader.try(roles...)
-	exec(t, b, "UPDATE {terms} t SET incarnation = $1 + n FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r WHERE t.role = r.role", first)
 	locks := pgtest.Conn(t, b.connect.ConnString())
 	if _, err := locks.Exec(t.Context(), "SELECT pg_advisory_lock($1::int, $2::int + n) FROM generate_series(1, $3) n", candidate.space, first, leaders); err != nil {
 		t.Fatal(err)
 	}
+	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+		SELECT gen_random_uuid(), $1::int + n, 'leader ' || n, 'localhost', 3600000, 0, clock_timestamp() FROM generate_series(1, $2::int) n`, first, leaders)
+	exec(t, b, `UPDATE {terms} t SET node_id = n.id, incarnation = n.incarnation
+		FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r, {nodes} n WHERE t.role = r.role AND n.incarnation = $1::int + r.n`, first)
 	candidate.lookElsewhere(roles...)
 	for _, role := range roles {
 		candidate.needsNoStatement(role)
@@ -211,6 +214,18 @@ func TestRoleHeldByNoLeaderIsTriedEachTime(t *testing.T) {
 	candidate.take("x")
 }
 
+// leftByEndedSession makes the row of a role as a session leaves it that has ended a moment
+// ago.
+func leftByEndedSession(t *testing.T, b *Backend, role string) {
+	t.Helper()
+	exec(t, b, `WITH ended AS (
+		INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, status)
+		VALUES (gen_random_uuid(), 1000000, 'ended', 'localhost', 3600000, 0, clock_timestamp(), 'dead')
+		RETURNING id, incarnation
+	)
+	UPDATE {terms} t SET node_id = e.id, incarnation = e.incarnation FROM ended e WHERE t.role = $1`, role)
+}
+
 // A session that has ended without a change of the row leads nothing.
 func TestRoleOfAnEndedSessionIsTriedEachTime(t *testing.T) {
 	t.Parallel()
@@ -218,7 +233,7 @@ func TestRoleOfAnEndedSessionIsTriedEachTime(t *testing.T) {
 	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
 	leader.take("x")
 	candidate.refused("x")
-	exec(t, b, `UPDATE {terms} SET incarnation = 1000000 WHERE role = 'x'`)
+	leftByEndedSession(t, b, "x")
 	candidate.lookElsewhere("x")
 	if n := len(candidate.elsewhere.leaders); n != 0 {
 		t.Errorf("%d roles count as led; want none", n)
@@ -304,7 +319,7 @@ func TestRoleIsLedByLivingSessionOnly(t *testing.T) {
 		}
 	}
 	exec(t, b, `UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned' WHERE role = 'x'`)
-	exec(t, b, `UPDATE {terms} SET incarnation = 1000000 WHERE role = 'y'`)
+	leftByEndedSession(t, b, "y")
 	for i, attempt := range candidate.asking("x", "y") {
 		if attempt.Outcome != tenure.OutcomeHeld || attempt.Led {
 			t.Errorf("the term of role %d has ended: %+v, want only Held", i, attempt)
@@ -330,5 +345,33 @@ func TestFirstAttemptDoesNotAskWhoLeads(t *testing.T) {
 	candidate.listener.announce()
 	if attempt := candidate.refused("x"); attempt.Led {
 		t.Errorf("right after a change: %+v, want only Held", attempt)
+	}
+}
+
+// Nodes are notified that a session was terminated before it has ended. If no watch waits
+// for its end, nothing notifies them of that, so they try its roles again soon.
+func TestRoleOfTerminatedSessionIsTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(*peerOptions, *peer){
+		"of a silent node":                   func(*peerOptions, *peer) {},
+		"of a node that has another session": func(o *peerOptions, terminated *peer) { o.id = terminated.id },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			terminated := open(t, b, lasting)
+			terminated.take("x")
+			terminated.watch.leave()
+			resume := pgtest.PauseBackend(t, b.connect.ConnString(), int32(terminated.listener.pid), "ClientRead")
+			terminated.silence(time.Hour)
+			candidate := open(t, b, lasting, func(o *peerOptions) { next(o, terminated) })
+			candidate.watch.leave()
+			candidate.watch.down.Store(true)
+			if attempt := candidate.asking("x")[0]; attempt.Outcome != tenure.OutcomeHeld || attempt.Led {
+				t.Errorf("%+v, want only Held", attempt)
+			}
+			resume()
+			candidate.win("x")
+		})
 	}
 }

@@ -34,6 +34,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestRoleIsLedByLivingSessionOnly$")},
 	},
 	{
+		name: "postgres: a silent session that was just terminated counts as the role's leader",
+		file: "postgres/migrations/0001_functions.up.sql", from: "AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp()\n", to: "\n",
+		promise: "7 Someone leads: a lock that a terminated session has not freed yet is tried again after milliseconds",
+		tests:   []tests{in("postgres", "^TestRoleOfTerminatedSessionIsTriedAgainSoon$")},
+	},
+	{
 		name: "postgres: the watch returns for each node that joins or ends",
 		file: "postgres/migrations/0001_functions.up.sql", from: "clock_timestamp() >= moved_at + report_ms * interval '1 millisecond' THEN", to: "clock_timestamp() >= moved_at THEN",
 		promise: "the work of a watch does not grow with the number of nodes that join or end at the same time",

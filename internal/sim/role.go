@@ -69,8 +69,9 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	}
 	b.reapIfWatchDown()
 	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
-	if holder := row.holder; row.term > 0 && !row.ended && holder != b {
-		attempt.Led = holder != nil && s.holds(holder, nodeLock(holder.incarnation))
+	if holder := row.holder; row.term > 0 && !row.ended && holder != b && holder != nil {
+		node := s.nodes[holder.node.ID]
+		attempt.Led = s.holds(holder, nodeLock(holder.incarnation)) && node != nil && node.incarnation == holder.incarnation && node.silentFor(s) < node.lease
 	}
 	if c.Recovering {
 		attempt.Holder = row.node

@@ -11,8 +11,9 @@
 --
 -- A role that another session holds may be about to become vacant, so the caller tries
 -- it again soon, unless a session leads it that still has its node lock: nodes are
--- notified when that ends. The first attempt after a change should be fast and does not
--- ask for this.
+-- notified when that ends. They are not if the node is silent or has a newer session:
+-- then the session may just have been terminated while no watch waits for its end. The
+-- first attempt after a change should be fast and does not ask for this.
 --
 -- The watch of this node may have noticed deaths that it has not recorded yet:
 -- dead_sessions and dead_since name them. The term of a dead node ends when its death
@@ -107,17 +108,24 @@ BEGIN
         IF missed <> '{}' AND space IS NOT NULL THEN
             RETURN QUERY
             WITH led AS MATERIALIZED (
-                SELECT t.role, t.incarnation
+                SELECT t.role, t.node_id, t.incarnation
                 FROM unnest(missed) AS m(role)
                 CROSS JOIN LATERAL (
-                    SELECT t.role, t.incarnation
+                    SELECT t.role, t.node_id, t.incarnation
                     FROM {terms} t
                     WHERE t.role = m.role AND t.term > 0 AND t.ended_at IS NULL AND t.incarnation <> own_incarnation
                     OFFSET 0
                 ) t
             ), living AS MATERIALIZED (
                 SELECT l.incarnation
-                FROM (SELECT DISTINCT led.incarnation FROM led) l
+                FROM (SELECT DISTINCT led.node_id, led.incarnation FROM led) l
+                CROSS JOIN LATERAL (
+                    SELECT
+                    FROM {nodes} n
+                    WHERE n.id = l.node_id AND n.incarnation = l.incarnation
+                        AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp()
+                    OFFSET 0
+                ) n
                 WHERE NOT {ended}(space, ARRAY[l.incarnation])
             )
             SELECT led.role, NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::double precision, NULL::double precision, led.incarnation

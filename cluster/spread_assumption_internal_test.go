@@ -137,7 +137,7 @@ func TestVacancyEndsWithLeader(t *testing.T) {
 	s.compareWithPlan(leaders, 3*interval-1)
 	s.compareWithPlan(vacant, 20*interval)
 	if len(s.assumption.adopted) > 0 {
-		t.Errorf("adopted %v at once", s.assumption.adopted)
+		t.Errorf("adopted %v immediately", s.assumption.adopted)
 	}
 	s.compareWithPlan(vacant, 21*interval)
 	if _, adopted := s.assumption.adopted["orders/1"]; !adopted {

@@ -29,9 +29,9 @@ func TestCommandRunsInSlots(t *testing.T) {
 	if got := sorted(first, second); !slices.Equal(got, []string{"slot 1 billing/1 13", "slot 2 billing/2 13"}) {
 		t.Fatalf("lines %q", got)
 	}
-	standby := launch(t, place.guarded(inSlot, "--slots", "2", "--log-level", "debug")...)
-	standby.awaitLog("msg=acquire_failed role=billing/1")
-	standby.awaitLog("msg=acquire_failed role=billing/2")
+	standby := launch(t, place.guarded(inSlot, "--slots", "2", "--log-level", "debug", "--name", "standby")...)
+	standby.awaitLog("msg=acquire_failed node=standby role=billing/1")
+	standby.awaitLog("msg=acquire_failed node=standby role=billing/2")
 	one.signal(syscall.SIGKILL)
 	standby.want(first)
 	two.signal(syscall.SIGTERM)

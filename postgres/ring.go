@@ -119,6 +119,9 @@ func (w *watch) serve(conn *pgx.Conn) error {
 	if !w.adopt(conn) {
 		return net.ErrClosed
 	}
+	if err := w.recordEarlierDeaths(conn); err != nil {
+		return err
+	}
 	for {
 		found, err := w.call(conn)
 		if err != nil {
@@ -211,6 +214,19 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed time.Time
 		w.log.Info("a node died", "dead_node", name, "incarnation", incarnation)
 	}
 	return w.bounded(conn, callTimeout, stmtNext, nil)
+}
+
+// recordEarlierDeaths records the deaths that were noticed on an earlier connection, which
+// failed before they were recorded: other nodes may have recorded them, and then no call
+// of the watch function returns them again.
+func (w *watch) recordEarlierDeaths(conn *pgx.Conn) error {
+	dead, noticed := w.session.deaths.arguments()
+	for i, incarnation := range dead {
+		if err := w.recordDeath(conn, incarnation, noticed[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // headStart is how long a watch that detected a death waits for its own node to try

@@ -237,3 +237,33 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 		t.Errorf("returned %v after the first move, want at least 500ms later", took)
 	}
 }
+
+// The connection of a watch fails after it has noticed a death and before it has recorded
+// that, and another node records it. Then the attempts of this node ask again who leads, so
+// that they end when nothing changes.
+func TestDeathThatAnotherNodeRecordsIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 3)
+	node, dying := r.nodes[0], r.nodes[2] // the oldest one watches the youngest
+	locked := pgtest.Conn(t, r.backend.connect.ConnString())
+	if _, err := locked.Exec(t.Context(), r.backend.names.sql("BEGIN; SELECT FROM {nodes} WHERE id = '"+dying.id.String()+"' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	dying.Abort()
+	eventually(t, r.backend, "SELECT wait_event = 'transactionid' FROM pg_stat_activity WHERE application_name = $1", watchOf(node))
+	r.cut(0)
+	if _, err := locked.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, r.backend, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", dying.id)
+	if dead, _ := node.deaths.arguments(); len(dead) != 1 {
+		t.Fatalf("deaths that the node has not recorded: %v, want one", dead)
+	}
+	r.mu.Lock()
+	clear(r.unwatched)
+	r.mu.Unlock()
+	eventually(t, r.backend, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE application_name = $1", watchOf(node))
+	if dead, _ := node.deaths.arguments(); len(dead) != 0 {
+		t.Errorf("deaths that the node has not recorded: %v, want none", dead)
+	}
+}

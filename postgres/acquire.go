@@ -54,7 +54,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	// Only roles that are not held are locked. Invariant 5: a role that is held, also
 	// one whose term is pending, is never locked again.
 	var locking []lockRequest
-	s.reviewLedElsewhere(candidates)
+	s.reviewLedElsewhere()
 	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
 		if err := s.holdsName(c.Role); err != nil {

@@ -20,8 +20,7 @@ const (
 	// statement. It is longer than the engine's quick retries.
 	quietTime = time.Second
 
-	// provenIntervals is after how many check intervals the roles of one call are tried
-	// nevertheless.
+	// provenIntervals is after how many check intervals all roles are tried nevertheless.
 	provenIntervals = 60
 
 	// maxLeaders limits the sessions that a heartbeat checks. A thousand take the server
@@ -63,7 +62,7 @@ func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
 }
 
 // reviewLedElsewhere forgets what may have changed, before an attempt.
-func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
+func (s *session) reviewLedElsewhere() {
 	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
 	l.fresh = l.fresh[:0]
 	announced := s.listener.announcements()
@@ -73,9 +72,7 @@ func (s *session) reviewLedElsewhere(candidates []tenure.AcquireRequest) {
 	}
 	if len(l.leaders) > 0 && now-l.provenAt >= provenIntervals*s.opening.Timing.CheckInterval {
 		l.provenAt = now
-		for _, c := range candidates {
-			delete(l.leaders, c.Role.Name())
-		}
+		clear(l.leaders) // also those that the next calls try
 	}
 }
 

@@ -80,11 +80,7 @@ func (r *result) getLoss() error {
 func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	log := l.log.With("role", term.Role().Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
 	l.result.began()
-	defer func() {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, tenure.ErrResigned) {
-			l.result.lose(lostRole(term.Role(), cause))
-		}
-	}()
+	defer l.noteLoss(ctx, term)
 	pause := lead.RestartPause{}
 	for l.plan.AwaitTrust(term) {
 		l.dropSignals()
@@ -98,10 +94,11 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		case err != nil && !over:
 			log.Error("the command could not be run", "error", err)
 			end.Code = console.ExitNotExecutable
-		case end.Stopped && !over && l.plan.Once: // it may have begun its work
-			l.result.set(console.NotAcquired(cutOffText))
-			return tenure.Done
 		case end.Stopped && !over:
+			if l.plan.Once { // it may have begun its work
+				l.result.set(console.NotAcquired(cutOffText))
+				return tenure.Done
+			}
 			log.Warn(cutOffText + "; restarting it")
 			lead.Sleep(term, lead.ShortestPause)
 			continue
@@ -125,6 +122,13 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		}
 	}
 	return l.interrupted(ctx)
+}
+
+// noteLoss records why the term was lost, if it was.
+func (l *commandRunner) noteLoss(ctx context.Context, term *tenure.Term) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, tenure.ErrResigned) {
+		l.result.lose(lostRole(term.Role(), cause))
+	}
 }
 
 const cutOffText = "the command was ended while the term is valid: trust in it was about to end, or the guardian was killed"

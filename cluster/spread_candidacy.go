@@ -57,17 +57,18 @@ func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error
 func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	var early, done bool
 	var begun time.Duration
-	led := ctx // the context of the term, if there was one
+	cause := func() error { return nil } // why the term has ended, if there was one
 	err := c.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		begun = s.member.node.Clock().Now().Mono
 		s.admitMore()
 		err := s.work(ctx, term)
-		led, early, done = ctx, ctx.Err() == nil, errors.Is(err, tenure.Done)
+		early, done = ctx.Err() == nil, errors.Is(err, tenure.Done)
+		cause = func() error { return context.Cause(ctx) }
 		return err
 	})
 	// Only now does the context have its cause: work that ends when the term is stopping
 	// returns before it is canceled.
-	asked := errors.Is(context.Cause(led), tenure.ErrHandedOver) || errors.Is(context.Cause(led), tenure.ErrSteppedDown)
+	asked := errors.Is(cause(), tenure.ErrHandedOver) || errors.Is(cause(), tenure.ErrSteppedDown)
 	node, timing := s.member.node, s.member.node.Timing()
 	if err != nil && !errors.Is(err, tenure.ErrStopped) && ctx.Err() == nil {
 		node.Logger().Warn("campaigning for a role failed", "role", c.name, "error", err)

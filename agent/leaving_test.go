@@ -70,44 +70,6 @@ func TestAgentEndsWhileCallsWait(t *testing.T) {
 	}
 }
 
-// The nodes of an agent that was asked to end give their roles up: when their work has
-// returned, the next leaders need not wait as after a crash.
-func TestAgentThatEndsGivesUpItsRoles(t *testing.T) {
-	t.Parallel()
-	db, path := tenuretest.NewDatabase(), socketPath(t)
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	ended := make(chan error, 1)
-	go func() { // exits when ctx ends; ended shows it
-		ended <- server.Run(ctx, server.Config{Backend: db, Path: path, Logger: slog.New(slog.DiscardHandler)}, nil)
-	}()
-	node := dialRaw(t, awaitSocket(t, path))
-	node.open(time.Minute)
-	node.acquire("r")
-	end()
-	for event := (wire.Answer{}); event.Event != wire.EventLost; {
-		if err := wire.Read(node.conn, &event); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := node.conn.Close(); err != nil { // its work has returned
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	patient := options("other")
-	patient.Timing.Settle = time.Hour
-	other, err := db.Open(t.Context(), patient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Abort()
-	if got := tryOnce(t, other, "r"); got.Outcome != tenure.OutcomeGranted {
-		t.Errorf("the role of an agent that was asked to end: %+v, want OutcomeGranted", got)
-	}
-}
-
 // awaitSocket waits until an agent listens at the path.
 func awaitSocket(t *testing.T, path string) string {
 	t.Helper()

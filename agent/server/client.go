@@ -273,11 +273,7 @@ func (h *host) disconnected(c *client) {
 	defer h.mu.Unlock()
 	delete(h.connected, c)
 	h.checkEmptyLocked()
-	reason := history.EndCrashed
-	if h.leaving { // the agent has asked the node to end its work
-		reason = history.EndShutdown
-	}
-	h.goneLocked(c, reason)
+	h.goneLocked(c, history.EndCrashed)
 }
 
 // goneLocked queues the release of a node's roles.

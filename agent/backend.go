@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -91,6 +92,10 @@ func (b *Backend) dial(ctx context.Context) (conn *net.UnixConn, end func() bool
 		return nil, nil, fmt.Errorf("%w: %w", tenure.ErrRefused, err)
 	}
 	network, err := (&net.Dialer{}).DialContext(ctx, "unix", b.path)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, nil, fmt.Errorf("%w: %w: the path of the agent's socket is too long; use one of at most 107 bytes: %w",
+			tenure.ErrRefused, tenure.ErrInvalidConfig, err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the agent: %w: %w", tenure.ErrConnection, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +215,15 @@ func TestAgentRefusesNodesThatDoNotFit(t *testing.T) {
 	answer := dialRaw(t, path).call(wire.Call{Op: wire.OpOpen}) // no options
 	if err := answer.Err.Decode(); !errors.Is(err, tenure.ErrUnsupported) {
 		t.Errorf("a call without options: got error %v, want ErrUnsupported", err)
+	}
+}
+
+// No later attempt can succeed with such a path.
+func TestPathThatIsTooLongIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := agent.New("/"+strings.Repeat("x", 200)).Open(t.Context(), options("lost"))
+	if !errors.Is(err, tenure.ErrRefused) || !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("got error %v, want ErrRefused and ErrInvalidConfig", err)
 	}
 }
 

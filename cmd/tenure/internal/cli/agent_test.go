@@ -83,6 +83,7 @@ func TestAgentRejectsBadFlags(t *testing.T) {
 		newPlace(t).with("agent", "--socket", "/proc/none/socket"),
 		{"run", "--agent", "/none", "--role", "r", "--min-nodes", "2"},
 		{"run", "--agent", "/none", "--role", "r", "--unique-names"},
+		{"run", "--agent", "/" + strings.Repeat("x", 200), "--role", "r", "--", "true"},
 	} {
 		if r := invoke(t, args...).want(t, console.ExitUsage); strings.Contains(r.stderr, "panic") {
 			t.Errorf("%v: %s", args, r.stderr)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"testing"
@@ -75,4 +76,30 @@ func TestBlockedLogDoesNotDelayAgent(t *testing.T) {
 	if _, ok := node.line(); !ok {
 		t.Errorf("the node does not lead: %s", node.log())
 	}
+}
+
+// If the log blocks, schedules still run at each tick.
+func TestBlockedLogDoesNotDelaySchedules(t *testing.T) {
+	t.Parallel()
+	path := newPlace(t).schedules(t, `name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $TENURE_RUN"`)
+	node := exec.Command(os.Args[0], "cron", "run", "--config", path, "--role", "jobs")
+	node.Env, node.Stderr = environment(), fullPipe(t)
+	output, err := node.StdoutPipe()
+	if err == nil {
+		err = node.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(patience, func() { _ = node.Process.Kill() })
+	defer limit.Stop()
+	runs := bufio.NewScanner(output)
+	for n := range 3 {
+		if !runs.Scan() {
+			t.Errorf("only %d commands ran: %v", n, runs.Err())
+			break
+		}
+	}
+	_ = node.Process.Kill()
+	_ = node.Wait() // it was killed
 }

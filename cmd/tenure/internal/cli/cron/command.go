@@ -30,10 +30,9 @@ type scheduledCommands struct {
 
 	stopTimeout time.Duration // of the node
 	environment []string
-	output      io.Writer // receives the standard output of the commands
-	errors      io.Writer // receives their standard error
-	log         *slog.Logger
-	node        *tenure.Node // set before the first run
+	output      io.Writer    // receives the standard output of the commands
+	errors      io.Writer    // receives their standard error
+	node        *tenure.Node // set before the first run; its log does not block
 }
 
 // schedules converts the tables of a file to schedules. An error names a
@@ -68,7 +67,7 @@ type scheduledCommand struct {
 func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 	term := newRunTerm(ctx, run.Term, c.stopTimeout-c.Grace)
 	defer term.leave()
-	log := c.log.With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
+	log := c.node.Logger().With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
 	for c.AwaitTrust(term) {
 		end, words, err := c.once(term, run, log)
 		over := lead.Ending(term)

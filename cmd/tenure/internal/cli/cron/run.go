@@ -103,7 +103,7 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	file := settings.Of(cmd.Flags())
 	schedules := &liveSchedules{commands: &scheduledCommands{
-		Timing: times, stopTimeout: config.StopTimeout, environment: environment, output: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), log: config.Logger,
+		Timing: times, stopTimeout: config.StopTimeout, environment: environment, output: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(),
 	}}
 	if err := schedules.set(file.File.Schedules()); err != nil {
 		return err

@@ -17,15 +17,10 @@ import (
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
 	"github.com/exactly-one/tenure/internal/logqueue"
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/retry"
 )
-
-// openTimeout bounds one attempt to open a session, unless the backend extends
-// it with SessionOptions.Extend.
-const openTimeout = 10 * time.Second
-
-var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
 
 // Node is one running process that takes part in elections. It has one session
 // with the backend and any number of elections on it. Its id is new with every
@@ -317,10 +312,15 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	default:
 	}
 	start := n.clock.Now()
+	var series openlimit.Series
 	for number := 1; ; number++ {
-		s, err := n.open(ctx)
+		begun := n.clock.Now().Mono
+		s, err := n.open(ctx, series.Limit(begun, openRule))
 		if err == nil {
 			return s, nil
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			series.Late(begun)
 		}
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
@@ -356,96 +356,6 @@ func (n *Node) reportOutage(number int, err error) {
 	n.outage = true
 	for e := range n.followers {
 		e.postLocked(Event{Kind: EventError, Err: err})
-	}
-}
-
-// open opens one session and proves it with a first heartbeat. The trust window
-// begins when that heartbeat is sent.
-func (n *Node) open(ctx context.Context) (*session, error) {
-	s := newSession(n)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timeout := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
-	defer timeout.Stop()
-	n.mu.Lock()
-	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.endedIncarnationLocked()
-	s.descriptionVersion = n.descriptionVersion
-	reopened := n.lastIncarnation != 0
-	n.mu.Unlock()
-	conn, err := n.backend.Open(ctx, SessionOptions{
-		Node:                NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
-		Description:         description,
-		UniqueName:          n.cfg.UniqueName,
-		Timing:              n.cfg.timing(),
-		Clock:               n.clock,
-		Logger:              n.log,
-		PreviousSessionEnd:  lastEnd,
-		PreviousIncarnation: last,
-		Reopened:            reopened,
-		MaySend:             s.trust.maySend,
-		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
-		Campaigns:           n.campaigns,
-		NodesChanged: func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.notifySubscribersLocked()
-		},
-	})
-	if err != nil {
-		return nil, openError(ctx, err)
-	}
-	n.mu.Lock()
-	n.lastIncarnation = conn.Incarnation()
-	n.mu.Unlock()
-	s.conn = conn
-	s.registry, _ = conn.(RegistrySession)
-	// The session holds no lock yet, so here a deadline may close the connection.
-	defer context.AfterFunc(ctx, conn.Abort)()
-	sent, err := s.firstHeartbeat(ctx)
-	if err != nil {
-		conn.Abort()
-		return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", err))
-	}
-	if !s.trust.begin(limitTrust(conn, sent.Add(n.cfg.Lease-n.cfg.Margin))) {
-		conn.Abort()
-		return nil, fmt.Errorf("first heartbeat: %w", ErrTrustExpired)
-	}
-	n.mu.Lock()
-	closing := n.closing
-	if !closing {
-		s.startLocked(sent)
-	}
-	n.mu.Unlock()
-	if closing {
-		conn.Abort()
-		return nil, ErrClosed
-	}
-	return s, nil
-}
-
-// openError adds errOpenTimeout to an error of open if the time limit was the
-// cause.
-func openError(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errOpenTimeout) {
-		return fmt.Errorf("%w: %w", errOpenTimeout, err)
-	}
-	return err
-}
-
-// firstHeartbeat proves a new session and returns when the acknowledged
-// heartbeat was sent. It repeats a heartbeat that failed without ending the
-// session: on a slow database that is cheaper than a new session.
-func (s *session) firstHeartbeat(ctx context.Context) (sent clocks.Instant, err error) {
-	n := s.node
-	for {
-		n.measureLoad(ctx)
-		sent = n.clock.Now()
-		s.requestsPending, err = s.conn.Heartbeat(n.lastLoad())
-		if err == nil || errors.Is(err, ErrSessionLost) || ctx.Err() != nil {
-			return sent, err
-		}
-		n.log.Warn("heartbeat failed", "error", err)
-		n.pause(ctx, n.cfg.RefreshInterval/10)
 	}
 }
 

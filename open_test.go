@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,56 @@ func TestOpenTimeoutBoundsOpening(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Opening may take longer the longer that lasts. Otherwise no node would ever open a session
+// while many do so at the same time, as after a restart of the server.
+func TestOpenTimeoutGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &slowBackend{newDatabase(), 50 * time.Second, false, tenure.SessionOptions{}}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		node, err := tenure.Open(ctx, db, tenure.Config{Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeNode(t, node)
+	})
+}
+
+// hangingBackend cannot be reached before a time, and then hangs.
+type hangingBackend struct {
+	*database
+	since time.Time
+	took  []time.Duration // how long each attempt waited
+}
+
+func (b *hangingBackend) Open(ctx context.Context, _ tenure.SessionOptions) (tenure.Session, error) {
+	begun := time.Now()
+	if begun.Before(b.since) {
+		return nil, tenure.ErrConnection
+	}
+	<-ctx.Done()
+	b.took = append(b.took, time.Since(begun))
+	return nil, ctx.Err()
+}
+
+// Only attempts that took too long make the limit grow: when a server that was unreachable
+// for an hour is back and hangs, another may answer.
+func TestOpenTimeoutGrowsAfterSlowAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &hangingBackend{newDatabase(), time.Now().Add(time.Hour), nil}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		_, err := tenure.Open(ctx, db, tenure.Config{Logger: quiet})
+		wantError(t, "a server that hangs", err, context.DeadlineExceeded)
+		took := db.took[:len(db.took)-1] // ctx ended the last one
+		want(t, "first", took[0], 10*time.Second)
+		want(t, "last", took[len(took)-1], 2*time.Minute)
+		if !slices.IsSorted(took) {
+			t.Errorf("the attempts took %v", took)
+		}
+	})
 }
 
 // A failed first heartbeat is repeated on the same session.

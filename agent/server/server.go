@@ -17,11 +17,11 @@ import (
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/logqueue"
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 const (
-	openTimeout  = 10 * time.Second // of the agent's session
 	firstTimeout = 10 * time.Second // until the first call of a connection
 	queryTimeout = 10 * time.Second // of a query without a session
 	hostTimeout  = 5 * time.Second  // how long a node waits for the agent's session
@@ -29,6 +29,11 @@ const (
 	// agent opens the next one: if all have, others need not wait for the old one.
 	idleTimeout = 100 * time.Millisecond
 )
+
+// openRule is how long one attempt to open the agent's session may take.
+var openRule = openlimit.Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Part: 2}
+
+var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
 
 // server accepts nodes and keeps a session open.
 type server struct {
@@ -92,8 +97,10 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 // keepSession opens sessions until ctx ends. A refusal of the first one is final.
 func (s *server) keepSession(ctx context.Context, ready func()) error {
 	delay := 100 * time.Millisecond
+	var series openlimit.Series
 	for {
-		h, err := s.openHost(ctx)
+		begun := clocks.System().Now().Mono
+		h, err := s.openHost(ctx, series.Limit(begun, openRule))
 		if ctx.Err() != nil {
 			if h != nil {
 				s.finish(h)
@@ -104,13 +111,16 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 			if ready != nil && errors.Is(err, tenure.ErrRefused) {
 				return err
 			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				series.Late(begun)
+			}
 			s.cfg.Logger.Warn("opening a session failed", "error", err)
 			s.publish(nil, err)
 			wakeup.Sleep(ctx, delay)
 			delay = min(2*delay, 2*time.Second)
 			continue
 		}
-		delay = 100 * time.Millisecond
+		delay, series = 100*time.Millisecond, openlimit.Series{}
 		s.cfg.Logger.Info("session opened", "incarnation", h.inner.Incarnation())
 		s.publish(h, nil)
 		if ready != nil {
@@ -129,11 +139,19 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 	}
 }
 
+// openError adds errOpenTimeout to an error of openHost if the time limit was the cause.
+func openError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errOpenTimeout) {
+		return fmt.Errorf("%w: %w", errOpenTimeout, err)
+	}
+	return err
+}
+
 // openHost opens a session and proves it with a first heartbeat.
-func (s *server) openHost(ctx context.Context) (*host, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	timeout := time.AfterFunc(openTimeout, cancel)
+func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timeout := time.AfterFunc(limit, func() { cancel(errOpenTimeout) })
 	defer timeout.Stop()
 	h := newHost(s.cfg, s.node, &s.group)
 	hostName, _ := os.Hostname()
@@ -149,10 +167,10 @@ func (s *server) openHost(ctx context.Context) (*host, error) {
 		Logger:              s.cfg.Logger,
 		PreviousIncarnation: previous,
 		MaySend:             h.trust.maySend,
-		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
+		Extend:              func(d time.Duration) { timeout.Reset(max(d, limit)) },
 	})
 	if err != nil {
-		return nil, err
+		return nil, openError(ctx, err)
 	}
 	// The session holds no lock yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, inner.Abort)()
@@ -165,7 +183,7 @@ func (s *server) openHost(ctx context.Context) (*host, error) {
 		if err != nil || ctx.Err() != nil {
 			inner.Abort()
 			close(h.empty) // no node has used it
-			return nil, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err()))
+			return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err())))
 		}
 		wakeup.Sleep(ctx, s.cfg.Timing.RefreshInterval/10)
 	}

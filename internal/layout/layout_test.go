@@ -24,7 +24,7 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit"},
 	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},
@@ -49,7 +49,7 @@ var forTests = []string{
 // rootMayImport is all that the root package may import in addition to the standard
 // library: no database driver, above all.
 var rootMayImport = []string{
-	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/internal/preference", module + "/internal/timespan", module + "/internal/usercode", module + "/internal/logqueue", module + "/internal/wakeup", module + "/clocks", module + "/retry",
+	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/internal/preference", module + "/internal/timespan", module + "/internal/usercode", module + "/internal/logqueue", module + "/internal/openlimit", module + "/internal/wakeup", module + "/clocks", module + "/retry",
 }
 
 // source is what matters here of one file.

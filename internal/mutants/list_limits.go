@@ -38,4 +38,28 @@ var limitMutants = []mutant{
 		promise: "7 Someone leads: code of the user ends no program",
 		tests:   []tests{in("processor", "^TestPanicOfRetryStrategyIsCaught$")},
 	},
+	{
+		name: "engine: the time to open a session does not grow",
+		file: "node.go", from: "			series.Late(begun)", to: "_ = begun",
+		promise: "nodes open sessions again after a restart, however many there are",
+		tests:   []tests{in(".", "^TestOpenTimeoutGrows$")},
+	},
+	{
+		name: "engine: every failed attempt extends the next one",
+		file: "node.go", from: "		if errors.Is(err, context.DeadlineExceeded) {\n			series.", to: "		{\n			series.",
+		promise: "a server that hangs is given up in time",
+		tests:   []tests{in(".", "^TestOpenTimeoutGrowsAfterSlowAttempts$")},
+	},
+	{
+		name: "postgres: the time to connect does not grow",
+		file: "internal/pgdial/late.go", from: "	d.late.Late(begun)", to: "_ = begun",
+		promise: "nodes open sessions again after a restart, however many there are",
+		tests:   []tests{in("internal/pgdial", "^TestSlowServerGetsMoreTime$")},
+	},
+	{
+		name: "postgres: a server that is not reached gets more time",
+		file: "internal/pgdial/dialer.go", from: "	if reached.Load() {\n", to: "	if true {\n",
+		promise: "a server that hangs is given up in time",
+		tests:   []tests{in("internal/pgdial", "^TestUnreachedServerGetsNoMoreTime$")},
+	},
 }

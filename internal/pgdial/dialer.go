@@ -11,6 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
 // Dialer connects to the hosts of one connection string. It remembers which of
@@ -18,10 +21,11 @@ import (
 // safe for concurrent use.
 type Dialer struct {
 	mu      sync.Mutex
-	primary place           // where the last connection was established
-	at      time.Time       // when
-	avoided string          // the host that is tried last
-	servers map[string]bool // addresses where no Pgpool-II answered since the last failure
+	primary place            // where the last connection was established
+	at      time.Time        // when
+	avoided string           // the host that is tried last
+	servers map[string]bool  // addresses where no Pgpool-II answered since the last failure
+	late    openlimit.Series // attempts that took too long although the address was reached, since the last success
 }
 
 // Options say how to connect.
@@ -114,23 +118,29 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 		made.won = o.Prepare(config)
 	}
 	config.ValidateConnect = d.validate(config.ValidateConnect, o)
-	config.ConnectTimeout = limit
+	whole := d.limit(config, limit)
+	var reached atomic.Bool
+	config.DialFunc = within(limit, d.forgetting(config.DialFunc), &reached)
+	config.ConnectTimeout = whole
 	o.addStartupParameters(config)
+	begun := clocks.System().Now().Mono
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
-		config.DialFunc = d.forgetting(config.DialFunc)
 		made.conn, err = callConnect(ctx, config, o.Connect)
 		return made, decideAddress(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
 	// To cancel what may still run, pgx dials again after an error, and its
 	// goroutine would outlive this call.
-	dial := d.forgetting(config.DialFunc)
 	var ended atomic.Bool
-	config.DialFunc = notAfter(dial, func() bool { return ended.Load() || ctx.Err() != nil })
+	config.DialFunc = notAfter(config.DialFunc, func() bool { return ended.Load() || ctx.Err() != nil })
 	made.conn, err = pgx.ConnectConfig(ctx, config)
 	ended.Store(true)
+	if reached.Load() {
+		limit = whole
+		d.noteLate(begun, err)
+	}
 	return made, decideAddress(explainTimeout(ctx, limit, err))
 }
 
@@ -189,7 +199,7 @@ func (d *Dialer) lastPrimary() (known place, avoided string) {
 func (d *Dialer) remember(where place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.primary, d.at = where, time.Now()
+	d.primary, d.at, d.late = where, time.Now(), openlimit.Series{}
 	if where.host == d.avoided {
 		d.avoided = ""
 	}

@@ -58,7 +58,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: a server that is not reached gets more time",
-		file: "internal/pgdial/dialer.go", from: "	if reached.Load() {\n", to: "	if true {\n",
+		file: "internal/pgdial/late.go", from: "	if !reached || !errors", to: "	if !errors",
 		promise: "a server that hangs is given up in time",
 		tests:   []tests{in("internal/pgdial", "^TestUnreachedServerGetsNoMoreTime$")},
 	},

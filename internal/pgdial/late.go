@@ -38,8 +38,8 @@ func (d *Dialer) limit(config *pgx.ConnConfig, limit time.Duration) time.Duratio
 }
 
 // noteLate notes an attempt that reached its address, if it took too long.
-func (d *Dialer) noteLate(begun time.Duration, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) {
+func (d *Dialer) noteLate(begun time.Duration, reached bool, err error) {
+	if !reached || !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	d.mu.Lock()

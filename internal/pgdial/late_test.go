@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -43,10 +45,22 @@ func slowServer(t *testing.T, server *pgtest.Server, delay time.Duration) string
 // Otherwise no attempt would succeed while many nodes connect.
 func TestSlowServerGetsMoreTime(t *testing.T) {
 	t.Parallel()
+	for name, connect := range map[string]func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error){
+		"usual": nil, "with a function of the caller": pgx.ConnectConfig,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSlowServer(t, Options{Use: Question, Connect: connect})
+		})
+	}
+}
+
+func testSlowServer(t *testing.T, options Options) {
+	t.Helper()
 	slow := slowServer(t, pgtest.Shared(t), timeoutOfSeveral+500*time.Millisecond)
 	config := several(t, []string{slow, "127.0.0.1:1"}, "sslmode=disable")
 	d := new(Dialer)
-	if conn, err := d.Connect(t.Context(), config, Options{Use: Question}); err == nil {
+	if conn, err := d.Connect(t.Context(), config, options); err == nil {
 		_ = conn.Close(t.Context())
 		t.Fatal("the first attempt waited for the slow server")
 	}
@@ -55,7 +69,7 @@ func TestSlowServerGetsMoreTime(t *testing.T) {
 	}
 	d.late = openlimit.Series{}
 	d.late.Late(clocks.System().Now().Mono - time.Minute)
-	conn, err := d.Connect(t.Context(), config, Options{Use: Question})
+	conn, err := d.Connect(t.Context(), config, options)
 	if err != nil {
 		t.Fatalf("an attempt a minute after the first: %v", err)
 	}

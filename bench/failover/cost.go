@@ -97,7 +97,7 @@ func (c cost) settle(ctx context.Context, b *bench) error {
 // awaitAll waits until all nodes of a process have joined, or until it has acquired all its
 // roles. Hundreds of nodes and thousands of roles take a busy machine minutes.
 func awaitAll(ctx context.Context, c *child, kind string) error {
-	return children.Until(ctx, 5*patience, 10*time.Millisecond, func() error {
+	return children.Until(ctx, 15*patience, 10*time.Millisecond, func() error {
 		select {
 		case <-c.Ended():
 			return fmt.Errorf("%s ended", c.Name)

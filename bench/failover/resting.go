@@ -32,8 +32,8 @@ func runResting(o childOptions, commands <-chan string) error {
 		if _, err := campaign(ctx, node, o.roles, counted); err != nil {
 			return err
 		}
-		if i+1 < o.nodes { // the machine also runs all other nodes, which must not miss their heartbeats
-			if err := rest(ctx, time.Since(begun)); err != nil {
+		if i+1 < o.nodes { // the machine also runs all other nodes, which learn of the join and must not miss their heartbeats
+			if err := rest(ctx, 3*time.Since(begun)); err != nil {
 				return err
 			}
 		}

@@ -25,6 +25,7 @@ import (
 // ErrDrainCanceled if the node is undrained first, and ErrClosed if it closes.
 // Other errors are those of [Node.UpdateDescription].
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
+	n.forgetRequest()
 	return n.drain(ctx, "", to)
 }
 
@@ -154,7 +155,10 @@ var errRegistryTimeout = errors.New("the registry was not updated in time")
 
 // Undrain makes a draining node active again. Errors are those of
 // [Node.UpdateDescription].
-func (n *Node) Undrain(ctx context.Context) error { return n.undrain(ctx, "") }
+func (n *Node) Undrain(ctx context.Context) error {
+	n.forgetRequest()
+	return n.undrain(ctx, "")
+}
 
 // undrain makes the node active again for the requester by, if any.
 func (n *Node) undrain(ctx context.Context, by string) error {
@@ -167,14 +171,26 @@ func (n *Node) undrain(ctx context.Context, by string) error {
 
 // OnDrain registers fn to handle requests to drain the node (RequestDrain) or
 // to undrain it (RequestUndrain), instead of Drain and Undrain. A goroutine of
-// the node calls fn with one request at a time. The context ends when the next
-// request arrives or the node closes. The node logs an error that fn returns.
-// When fn changes the status with UpdateDescription, it sets
+// the node calls fn with one request at a time, also with the latest one that
+// arrived before, unless Drain or Undrain was called since. The context ends when
+// the next request arrives or the node closes. The node logs an error that fn
+// returns. When fn changes the status with UpdateDescription, it sets
 // Description.StatusBy to Request.By so that the requester is recorded.
 func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.onDrain = fn
+	if earlier := n.ownRequest; earlier != nil && fn != nil {
+		n.ownRequest = nil
+		n.handleNodeRequestLocked(*earlier)
+	}
+}
+
+// forgetRequest keeps OnDrain from repeating a request that is out of date.
+func (n *Node) forgetRequest() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ownRequest = nil
 }
 
 // nodeRequest is a request for the node that is being handled.
@@ -195,7 +211,7 @@ func (n *Node) handleNodeRequestLocked(r Request) {
 	n.nodeRequest = next
 	handle := n.onDrain
 	if handle == nil {
-		handle = n.applyNodeRequest
+		handle, n.ownRequest = n.applyNodeRequest, &r
 	}
 	n.group.Add(1)
 	// Exits when the handler returns; Close waits through n.group. The handler may

@@ -43,6 +43,35 @@ func TestRequestDrainsAndUndrainsNode(t *testing.T) {
 	})
 }
 
+// The function of OnDrain also gets the request that arrived before it was registered,
+// unless the program has decided otherwise since.
+func TestRequestBeforeOnDrainIsRepeated(t *testing.T) {
+	for _, undrained := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			db := newRegistry()
+			node := open(t, db)
+			defer closeNode(t, node)
+			_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: node.ID(), By: "ann"})
+			synctest.Wait()
+			want(t, "status", db.status(), "drained")
+			if undrained {
+				wantError(t, "Undrain", node.Undrain(t.Context()), nil)
+			}
+			var requests []tenure.Request
+			node.OnDrain(func(_ context.Context, r tenure.Request) error {
+				requests = append(requests, r)
+				return nil
+			})
+			synctest.Wait()
+			if undrained {
+				want(t, "requests", len(requests), 0)
+			} else if len(requests) != 1 || requests[0].Kind != tenure.RequestDrain || requests[0].By != "ann" {
+				t.Errorf("got requests %+v, want the one to drain", requests)
+			}
+		})
+	}
+}
+
 // The requester of a status is recorded with it, but not with the next status.
 // The terms that end for it record the requester too.
 func TestStatusRequesterIsRecorded(t *testing.T) {

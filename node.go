@@ -61,6 +61,7 @@ type Node struct {
 	onDrain            func(context.Context, Request) error
 	offerDeciders      map[*func(role string) bool]struct{}
 	nodeRequest        *nodeRequest // the latest request for the node
+	ownRequest         *Request     // the latest one if it arrived before a function of OnDrain
 	counters           counters
 
 	callbackDelays callbackDelays

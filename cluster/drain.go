@@ -186,6 +186,18 @@ func (d *drainState) lock(ctx context.Context) error {
 
 func (d *drainState) unlock() { <-d.transition }
 
+// refuseWorkIfDrained makes a member that joins refuse work if its node was drained before the
+// member could receive the request: the node repeats it, maybe later.
+func (d *drainState) refuseWorkIfDrained(ctx context.Context, node *tenure.Node) {
+	if d.lock(ctx) != nil {
+		return // a drain or its reversal is in progress, which decides
+	}
+	defer d.unlock()
+	if node.Description().Status == Draining {
+		d.inFlight.drain()
+	}
+}
+
 // performDrain drains the node. Work returns before roles are released.
 func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	node, log := m.node, m.node.Logger()

@@ -98,6 +98,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), m.Close(ctx))
 	}
 	m.start()
+	m.drainState.refuseWorkIfDrained(ctx, node)
 	return m, nil
 }
 

@@ -156,14 +156,18 @@ func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing s
 	}
 }
 
-// refuseNodes returns an error if there are live nodes that do not hold the
-// installation's lock, because their program is too old to know it.
+// refuseNodes returns an error if there are nodes that do not hold the installation's
+// lock: live ones whose program is too old to know it, and lost ones that may still
+// trust their terms.
 func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
-	living, err := b.liveNodes(ctx, conn)
-	if err != nil || len(living) == 0 {
+	nodes, err := b.liveNodes(ctx, conn)
+	if err == nil && len(nodes) == 0 {
+		nodes, err = b.trustingNodes(ctx, conn)
+	}
+	if err != nil || len(nodes) == 0 {
 		return err
 	}
-	return b.inUse(ctx, conn, doing, living)
+	return b.inUse(ctx, conn, doing, nodes)
 }
 
 func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string) (done bool, err error) {

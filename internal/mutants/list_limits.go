@@ -62,4 +62,16 @@ var limitMutants = []mutant{
 		promise: "a server that hangs is given up in time",
 		tests:   []tests{in("internal/pgdial", "^TestUnreachedServerGetsNoMoreTime$")},
 	},
+	{
+		name: "postgres: an installation is removed under a lost node",
+		file: "postgres/installation.go", from: "		nodes, err = b.trustingNodes(ctx, conn)\n", to: "		_ = b.trustingNodes\n",
+		promise: "1 One leader: another mode waits until all trust has ended",
+		tests:   []tests{in("postgres", "^TestInstallationStaysWhileLostNodeMayTrustItsTerms$")},
+	},
+	{
+		name: "cluster: a request before the member can receive it is lost",
+		file: "drain.go", from: "		n.handleNodeRequestLocked(*earlier)\n", to: "		_ = *earlier\n",
+		promise: "a drained node accepts no work",
+		tests:   []tests{in(".", "^TestRequestBeforeOnDrainIsRepeated$")},
+	},
 }

@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Nodes whose sessions ended without a record, as in a crash of the server. Until
+// their leases are over they may trust their terms, of which another mode or a new
+// installation knows nothing.
+const readTrustingNodes = `
+SELECT name, hostname, ceil(extract(epoch FROM last_heartbeat + lease_ms * interval '1 millisecond' - clock_timestamp()))::int
+FROM {nodes}
+WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
+ORDER BY name`
+
+// trustingNodes lists the nodes whose sessions ended without a record and whose leases
+// are not over. It returns none if the registry may not be read.
+func (b *Backend) trustingNodes(ctx context.Context, on querier) ([]string, error) {
+	var readable bool
+	err := on.QueryRow(ctx, mayReadNodes, b.names.sql("{nodes}"), b.names.sql("{installation}")).Scan(&readable)
+	if err != nil || !readable {
+		return nil, err
+	}
+	rows, err := on.Query(ctx, b.names.sql(readTrustingNodes))
+	if err != nil {
+		return nil, fmt.Errorf("look for nodes that trust their terms: %w", err)
+	}
+	trusting, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var (
+			node, host string
+			seconds    int
+		)
+		err := row.Scan(&node, &host, &seconds)
+		return fmt.Sprintf("node %q on %q, whose session has ended and which may trust its terms for another %d s", node, host, seconds), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for nodes that trust their terms: %w", err)
+	}
+	return trusting, nil
+}

@@ -160,14 +160,19 @@ func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing s
 // lock: live ones whose program is too old to know it, and lost ones that may still
 // trust their terms.
 func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
-	nodes, err := b.liveNodes(ctx, conn)
-	if err == nil && len(nodes) == 0 {
-		nodes, err = b.trustingNodes(ctx, conn)
-	}
-	if err != nil || len(nodes) == 0 {
+	living, err := b.liveNodes(ctx, conn)
+	if err != nil {
 		return err
 	}
-	return b.inUse(ctx, conn, doing, nodes)
+	if len(living) > 0 {
+		return b.inUse(ctx, conn, doing, living)
+	}
+	trusting, err := b.trustingNodes(ctx, conn)
+	if err != nil || len(trusting) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: sessions have ended, but these nodes may still lead: %s: try again then",
+		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, strings.Join(trusting, ", "))
 }
 
 func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string) (done bool, err error) {

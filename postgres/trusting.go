@@ -34,7 +34,7 @@ func (b *Backend) trustingNodes(ctx context.Context, on querier) ([]string, erro
 			seconds    int
 		)
 		err := row.Scan(&node, &host, &seconds)
-		return fmt.Sprintf("node %q on %q, whose session has ended and which may trust its terms for another %d s", node, host, seconds), err
+		return fmt.Sprintf("node %q on %q for another %d s", node, host, seconds), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for nodes that trust their terms: %w", err)

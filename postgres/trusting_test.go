@@ -27,7 +27,7 @@ func TestInstallationStaysWhileLostNodeMayTrustItsTerms(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			err := change(ctx, b)
-			if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), `node "lost" on "localhost", whose session has ended`) {
+			if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), `node "lost" on "localhost" for another`) {
 				t.Fatalf("got error %v, want ErrInstallationInUse and the node", err)
 			}
 			exec(t, b, `UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 minute'`)

@@ -316,13 +316,11 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	var series openlimit.Series
 	for number := 1; ; number++ {
 		begun := n.clock.Now().Mono
-		s, err := n.open(ctx, series.Limit(begun, openRule))
+		s, err := n.open(ctx, series.Limit(begun, openlimit.Session))
 		if err == nil {
 			return s, nil
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			series.Late(begun)
-		}
+		series.Note(begun, err)
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}

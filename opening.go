@@ -10,11 +10,6 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
-// openRule is how long one attempt to open a session may take.
-var openRule = openlimit.Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Part: 2}
-
-var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
-
 // open opens one session and proves it with a first heartbeat. The trust window
 // begins when that heartbeat is sent. limit bounds this, unless the backend extends it
 // with SessionOptions.Extend.
@@ -22,7 +17,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	s := newSession(n)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timeout := time.AfterFunc(limit, func() { cancel(errOpenTimeout) })
+	timeout := time.AfterFunc(limit, func() { cancel(openlimit.ErrTimeout) })
 	defer timeout.Stop()
 	n.mu.Lock()
 	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.endedIncarnationLocked()
@@ -49,7 +44,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 		},
 	})
 	if err != nil {
-		return nil, openError(ctx, err)
+		return nil, openlimit.Explain(ctx, err)
 	}
 	n.mu.Lock()
 	n.lastIncarnation = conn.Incarnation()
@@ -61,7 +56,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	sent, err := s.firstHeartbeat(ctx)
 	if err != nil {
 		conn.Abort()
-		return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", err))
+		return nil, openlimit.Explain(ctx, fmt.Errorf("first heartbeat: %w", err))
 	}
 	if !s.trust.begin(limitTrust(conn, sent.Add(n.cfg.Lease-n.cfg.Margin))) {
 		conn.Abort()
@@ -78,15 +73,6 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 		return nil, ErrClosed
 	}
 	return s, nil
-}
-
-// openError adds errOpenTimeout to an error of open if the time limit was the
-// cause.
-func openError(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errOpenTimeout) {
-		return fmt.Errorf("%w: %w", errOpenTimeout, err)
-	}
-	return err
 }
 
 // firstHeartbeat proves a new session and returns when the acknowledged

@@ -30,11 +30,6 @@ const (
 	idleTimeout = 100 * time.Millisecond
 )
 
-// openRule is how long one attempt to open the agent's session may take.
-var openRule = openlimit.Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Part: 2}
-
-var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
-
 // server accepts nodes and keeps a session open.
 type server struct {
 	cfg   Config
@@ -100,7 +95,7 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 	var series openlimit.Series
 	for {
 		begun := clocks.System().Now().Mono
-		h, err := s.openHost(ctx, series.Limit(begun, openRule))
+		h, err := s.openHost(ctx, series.Limit(begun, openlimit.Session))
 		if ctx.Err() != nil {
 			if h != nil {
 				s.finish(h)
@@ -111,9 +106,7 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 			if ready != nil && errors.Is(err, tenure.ErrRefused) {
 				return err
 			}
-			if errors.Is(err, context.DeadlineExceeded) {
-				series.Late(begun)
-			}
+			series.Note(begun, err)
 			s.cfg.Logger.Warn("opening a session failed", "error", err)
 			s.publish(nil, err)
 			wakeup.Sleep(ctx, delay)
@@ -139,19 +132,11 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 	}
 }
 
-// openError adds errOpenTimeout to an error of openHost if the time limit was the cause.
-func openError(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errOpenTimeout) {
-		return fmt.Errorf("%w: %w", errOpenTimeout, err)
-	}
-	return err
-}
-
 // openHost opens a session and proves it with a first heartbeat.
 func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timeout := time.AfterFunc(limit, func() { cancel(errOpenTimeout) })
+	timeout := time.AfterFunc(limit, func() { cancel(openlimit.ErrTimeout) })
 	defer timeout.Stop()
 	h := newHost(s.cfg, s.node, &s.group)
 	hostName, _ := os.Hostname()
@@ -170,7 +155,7 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 		Extend:              func(d time.Duration) { timeout.Reset(max(d, limit)) },
 	})
 	if err != nil {
-		return nil, openError(ctx, err)
+		return nil, openlimit.Explain(ctx, err)
 	}
 	// The session holds no lock yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, inner.Abort)()
@@ -183,7 +168,7 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 		if err != nil || ctx.Err() != nil {
 			inner.Abort()
 			close(h.empty) // no node has used it
-			return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err())))
+			return nil, openlimit.Explain(ctx, fmt.Errorf("first heartbeat: %w", errors.Join(err, ctx.Err())))
 		}
 		wakeup.Sleep(ctx, s.cfg.Timing.RefreshInterval/10)
 	}

@@ -6,7 +6,26 @@
 // with the time since the first attempt that took too long.
 package openlimit
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Session is how long one attempt to open a session may take.
+var Session = Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Part: 2}
+
+// ErrTimeout is the cause of a context that ends because an attempt took too long.
+var ErrTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
+
+// Explain adds ErrTimeout to the error of an attempt if that was the cause.
+func Explain(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return err
+}
 
 // Rule is how a limit grows.
 type Rule struct {
@@ -21,9 +40,10 @@ type Series struct {
 	since time.Duration // when the first late attempt began
 }
 
-// Late notes an attempt that took too long. It began at that time of a monotonic clock.
-func (s *Series) Late(begun time.Duration) {
-	if !s.late {
+// Note notes how an attempt ended that began at that time of a monotonic clock. It took too
+// long if err matches context.DeadlineExceeded.
+func (s *Series) Note(begun time.Duration, err error) {
+	if !s.late && errors.Is(err, context.DeadlineExceeded) {
 		s.late, s.since = true, begun
 	}
 }

@@ -1,6 +1,7 @@
 package openlimit
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -23,8 +24,10 @@ func TestLimitGrowsWithTimeSinceFirstLateAttempt(t *testing.T) {
 		if got := s.Limit(step.now, rule); got != step.want {
 			t.Errorf("at %v: got %v, want %v", step.now, got, step.want)
 		}
+		err := errors.New("refused")
 		if step.late {
-			s.Late(step.now)
+			err = ErrTimeout
 		}
+		s.Note(step.now, err)
 	}
 }

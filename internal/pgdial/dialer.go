@@ -127,7 +127,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
 		made.conn, err = callConnect(ctx, config, o.Connect)
-		d.noteLate(begun, reached.Load(), err)
+		d.noteEnd(begun, reached.Load(), err)
 		return made, decideAddress(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, whole)
@@ -138,7 +138,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	config.DialFunc = notAfter(config.DialFunc, func() bool { return ended.Load() || ctx.Err() != nil })
 	made.conn, err = pgx.ConnectConfig(ctx, config)
 	ended.Store(true)
-	d.noteLate(begun, reached.Load(), err)
+	d.noteEnd(begun, reached.Load(), err)
 	if reached.Load() {
 		limit = whole
 	}

@@ -2,7 +2,6 @@ package pgdial
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -37,14 +36,15 @@ func (d *Dialer) limit(config *pgx.ConnConfig, limit time.Duration) time.Duratio
 	return d.late.Limit(clocks.System().Now().Mono, rule)
 }
 
-// noteLate notes an attempt that reached its address, if it took too long.
-func (d *Dialer) noteLate(begun time.Duration, reached bool, err error) {
-	if !reached || !errors.Is(err, context.DeadlineExceeded) {
+// noteEnd notes how an attempt ended. One that did not reach its address gets no more
+// time.
+func (d *Dialer) noteEnd(begun time.Duration, reached bool, err error) {
+	if !reached {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.late.Late(begun)
+	d.late.Note(begun, err)
 }
 
 // within returns a function that dials as dial does, but for at most limit, and notes

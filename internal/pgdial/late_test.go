@@ -68,7 +68,7 @@ func testSlowServer(t *testing.T, options Options) {
 		t.Fatal("the attempt that took too long was not noted")
 	}
 	d.late = openlimit.Series{}
-	d.late.Late(clocks.System().Now().Mono - time.Minute)
+	d.late.Note(clocks.System().Now().Mono-time.Minute, context.DeadlineExceeded)
 	conn, err := d.Connect(t.Context(), config, options)
 	if err != nil {
 		t.Fatalf("an attempt a minute after the first: %v", err)
@@ -96,7 +96,7 @@ func TestUnreachedServerGetsNoMoreTime(t *testing.T) {
 	if d.late != (openlimit.Series{}) {
 		t.Error("a server that was not reached was noted")
 	}
-	d.late.Late(clocks.System().Now().Mono - time.Hour)
+	d.late.Note(clocks.System().Now().Mono-time.Hour, context.DeadlineExceeded)
 	for _, c := range []struct {
 		hosts      []string
 		parameters string

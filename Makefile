@@ -7,56 +7,24 @@ BIN     := $(CURDIR)/bin
 MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/oidcprovider internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
-GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
-
-# Run a command in every module.
-in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
-
-# Run the tests of every module, and list at the end the modules with failures. The flags are for all packages but the
-# plain ones.
-test-modules = failed=; for module in $(MODULES); do \
-		case $$module in .) plain='$(PLAIN)' first='$(LONGEST)' ;; cmd/tenure) plain='$(PLAIN_OF_PROGRAM)' first= ;; *) plain= first= ;; esac; \
-		echo "[$$module] go test $(1) ./... without: $$plain"; \
-		(cd $$module && others=./... && \
-			if [ -n "$$plain" ]; then others=$$($(GO) list ./... | grep -Fvx "$$($(GO) list $$plain)"); fi && \
-			$(test-long) $(1) $$first $$others) || failed="$$failed $$module"; \
-		[ -z "$$plain" ] || { echo "[$$module] go test $$plain"; (cd $$module && $(test-long) -parallel $(PARALLEL) $$plain) || failed="$$failed $$module"; }; \
-	done; \
-	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
-test-long = $(GO) test -ldflags=-w -timeout 20m $(ARGS)
+GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
 
 # PG=17 runs a target on a version of PostgreSQL that is downloaded for it.
 ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
-# The packages with the longest tests begin first, so that no processor is idle at the end.
-LONGEST          := ./postgres ./cluster
-
-# Packages that mostly run servers, other programs or schedules of the simulator. With the race detector, which is for
-# the packages that they use, they would take more time than all others. PLAIN= PLAIN_OF_PROGRAM= turns it on for them.
-PLAIN            := ./internal/acceptance ./internal/layout ./examples ./internal/sim ./internal/mutants ./bench/failover
-PLAIN_OF_PROGRAM := ./internal/dialects ./internal/cli ./internal/browser
-
-# The order for one run: packages that keep the processors busy alternate with packages that mostly wait.
-LONGEST_TOGETHER   := ./cmd/tenure/internal/cli ./internal/acceptance ./cmd/tenure/internal/dialects ./cluster \
-	./cmd/tenure/internal/sidecar ./cmd/tenure/internal/guardian ./postgres ./internal/sim ./cmd/tenure/internal/alerts
-
 # The packages whose tests compare the pages of docs/reference with the code.
 REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
-
-# Tests also wait for a server and not only for a processor, so more of them run at once than there are processors.
-PACKAGES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-PARALLEL ?= 4
 
 # Starts a program that is terminated when make ends, also when make is killed.
 tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)
 
-# Runs tests with their temporary files in memory, if there is room. The compiler writes to the disk.
-in-memory = memory=$$(.ci/memory); [ -z "$$memory" ] || export TMPDIR=$$memory GOTMPDIR=/tmp;
+# Builds and runs the command of gates and slices.
+gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test test-all lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-observer sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-observer sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -69,32 +37,32 @@ recording: build ## record make demo as the animated pictures of README.md, docs
 	$(BIN)/tenure demo -o json --kill-every 3s >$(BIN)/demo.json
 	@set -ex; for colors in light dark; do $(GO) run ./internal/recording -colors $$colors <$(BIN)/demo.json >docs/images/demo-$$colors.svg; done
 
-# One command for the library and the program keeps the processors busy. It links without debugging information, which
-# takes the linker less time.
-test: ## the tests of the library and the program to run before a commit, in minutes, on a real PostgreSQL
-	@.ci/prerequisites $(SERVERS)
-	@$(in-memory) set -x; TENURE_KEEP_TEMPLATES=1 $(GO) test -short -p $(PACKAGES) -parallel $(PARALLEL) -ldflags=-w -timeout 20m $(ARGS) \
-		$(LONGEST_TOGETHER) ./... ./cmd/tenure/...
+test: ## the quick tests of the library and the program, on real servers, in minutes (ARGS='-count=1 -v')
+	$(gates) -args='$(ARGS)' test
 
-test-all: prerequisites release-check docs-check ## all tests, the benchmarks of work once, release-check and docs-check, the conformance suites on PostgreSQL 14 and 18; most packages with the race detector where there is a C compiler (RACE= turns it off)
-	@$(in-memory) race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
-	@set -x; TENURE_TEST_EVENTS=2000 $(GO) test -run '^$$' -bench . -benchtime 1x ./assign ./cron ./outbox ./postgres ./processor
-	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
-	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
+check: ## the gate of a commit: lint, the quick tests, the race detector, the simulator, a failover of each kind
+	$(gates) -args='$(ARGS)' check
 
-lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet, golangci-lint and the words to avoid
+deep: ## everything else, in slices; SLICE='chaos fuzz' runs some, LIST=1 lists them, LIST=json as JSON, RECORD=1 writes their times to CONTRIBUTING.md
+	$(gates) $(if $(RECORD),-record) $(if $(LIST),list $(filter json,$(LIST)),deep $(SLICE))
+
+deep-table: ## rewrite the table of gates and slices in CONTRIBUTING.md
+	$(gates) table
+
+# The modules of the workspace share one graph of packages. The others have a workspace of their own.
+WORKSPACE := $(patsubst %,./%/...,$(filter-out deploy/validate internal/oidcprovider,$(MODULES)))
+ALONE     := deploy/validate internal/oidcprovider
+
+lint: $(GOLANGCI_LINT) vet ## formatting, tidy modules, go vet, golangci-lint and the words to avoid
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
 	@cd internal/release && $(GO) run . tidy
-	@$(MAKE) --no-print-directory vet
-	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
+	$(GOLANGCI_LINT) run $(WORKSPACE)
+	@set -e; for module in $(ALONE); do echo "[$$module] golangci-lint"; (cd $$module && $(GOLANGCI_LINT) run ./...); done
 	@$(GO) test -run TestTextsAvoidListedWords ./internal/layout
 
-vet: ## go vet in all modules; the library and the program also for Windows and macOS
-	@$(call in-modules,$(GO) vet ./...)
-	@set -e; for system in windows darwin; do for module in . cmd/tenure; do \
-		echo "[$$module] GOOS=$$system $(GO) vet ./..."; \
-		(cd $$module && GOOS=$$system $(GO) vet ./...); \
-	done; done
+vet: ## go vet in all modules, on this system
+	$(GO) vet $(WORKSPACE)
+	@set -e; for module in $(ALONE); do echo "[$$module] go vet"; (cd $$module && $(GO) vet ./...); done
 
 fmt: ## format all code
 	gofmt -w .
@@ -148,7 +116,7 @@ test-proxies: ## the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies
 test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
 	@.ci/prerequisites
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
-	$(tied) $(BIN)/test-matrix -tests=internal/managed -- -timeout=20m -parallel=$(PARALLEL) $(ARGS)
+	$(tied) $(BIN)/test-matrix -tests=internal/managed -- -timeout=20m -parallel=4 $(ARGS)
 
 test-observer: ## compare recorded vacancies, silences and outages with an outside observer: FAULTS=200 of each kind in CLUSTERS=2 clusters (PAGE=docs/reference/tested-with.md)
 	@.ci/prerequisites ip:iproute2 setpriv:util-linux
@@ -187,8 +155,9 @@ PATRONI := patroni etcd:etcd-server setpriv:util-linux ip:iproute2
 prerequisites:
 	@.ci/prerequisites git $(SERVERS) $(PATRONI) $(CHAOS) systemd-analyze:systemd chromium npm prometheus-alertmanager
 
+# All clones share it. It takes about a minute of two processors to build.
 $(GOLANGCI_LINT):
-	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"
-	@mkdir -p $(BIN)/build
-	@GOWORK=off GOBIN=$(BIN)/build $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	@mv $(BIN)/build/golangci-lint $@ && rmdir $(BIN)/build
+	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once"
+	@mkdir -p $(@D) && build=$$(mktemp -d $(@D)/build-XXXXXX) && \
+		GOWORK=off GOBIN=$$build $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) && \
+		mv $$build/golangci-lint $@ && rmdir $$build

@@ -60,7 +60,7 @@ func TestKindsAreChosenByName(t *testing.T) {
 // does not keep the server from starting again.
 func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 	box, err := pgserver.NewSandbox()
 	if err != nil {
@@ -100,7 +100,7 @@ func TestKilledServerStartsBesideProcessThatStays(t *testing.T) {
 // the other nodes wait for it no longer than for each other.
 func TestNodesDoNotWaitLongForWitness(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 	const lease, patience = 4 * time.Second, 30 * time.Second
 	box, err := pgserver.NewSandbox()

@@ -83,7 +83,7 @@ func TestServerNeedsNoLockOfFakeClock(t *testing.T) {
 func startFakeClock(t *testing.T) *bed {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 	clock, err := findFakeClock("") // where the account of the server can read it
 	if err != nil {

@@ -50,11 +50,11 @@ func analyze(t *testing.T, args ...string) (string, error) {
 func requireChecker(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		if _, err := exec.LookPath("apt-get"); err == nil || os.Getenv("CI") != "" {
-			t.Fatal("systemd-analyze is missing: install the package systemd, or run make test-all, which does")
+			t.Fatal("systemd-analyze is missing: install the package systemd, or run make deep SLICE=deployments, which does")
 		}
 		t.Skip("NOT TESTED: this system has no systemd-analyze, the unit was not checked")
 	}

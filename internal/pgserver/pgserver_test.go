@@ -41,7 +41,7 @@ func newSandbox(t *testing.T) *Sandbox {
 // break it.
 func inLongRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 }
 

@@ -2,10 +2,10 @@ package pgtest
 
 import "testing"
 
-// Long skips t in a short run, as `make test` is one: `make test-all` runs it.
+// Long skips t in a short run, as `make test` is one: `make deep` runs it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("long: make test-all runs it")
+		t.Skip("long: make deep runs it")
 	}
 }

@@ -1,0 +1,58 @@
+package main
+
+import "slices"
+
+// Programs that tests start, as .ci/prerequisites takes them. MariaDB's packages
+// contain only programs. The packages of Alertmanager, PgBouncer, Pgpool-II, Patroni
+// and etcd also install services where systemd runs; the tests use none of them.
+var (
+	compiler = []string{"gcc:build-essential"} // for the race detector
+	proxies  = []string{"pgbouncer", "pgpool:pgpool2", "haproxy"}
+	servers  = append([]string{"git", "mariadbd:mariadb-server-core", "mariadb:mariadb-client-core", "curl", "python3", "psql:postgresql-client"}, proxies...)
+	network  = []string{"ip:iproute2", "setpriv:util-linux"}
+	browser  = append([]string{"chromium", "npm"}, servers...)
+)
+
+// Where goroutines carry a promise, the gate of a commit runs the tests with the race
+// detector. The packages with the longest tests begin first, so that no processor is
+// idle at the end.
+var raced = []string{
+	"./postgres", "./cluster/...", "./agent/...", "./cmd/tenure/internal/guardian/...", ".", "./processor/...", "./lease/...", "./slots/...",
+}
+
+// together is the order of the quick tests in one run: packages that keep the
+// processors busy alternate with packages that mostly wait.
+var together = []string{
+	"./cmd/tenure/internal/cli", "./internal/acceptance", "./cmd/tenure/internal/dialects",
+	"./cmd/tenure/internal/sidecar", "./internal/sim", "./cmd/tenure/internal/alerts", "./...", "./cmd/tenure/...",
+}
+
+// Tests also wait for a server and not only for a processor, so more of them run at
+// once than there are processors.
+var parallel = []string{"-parallel=4"}
+
+// quick is make test.
+var quick = part{
+	name:   "test",
+	proves: "the library and the program work on real servers; long tests are left out",
+	needs:  servers,
+	steps: []step{{
+		title: "quick tests", packages: append([]string{"./postgres", "./cluster"}, together...), short: true, flags: parallel,
+	}},
+}
+
+// check is the gate of a commit. It builds two graphs of packages: one with the race
+// detector, and one without, which go vet, golangci-lint and the other tests share.
+var check = part{
+	name:   "check",
+	proves: "a commit may land",
+	needs:  slices.Concat(compiler, servers, network),
+	steps: []step{
+		{title: "formatting, tidy modules, go vet, golangci-lint, words to avoid", command: []string{"make", "--no-print-directory", "lint"}},
+		{title: "quick tests, with the race detector where goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
+		{title: "quick tests of all other packages", packages: together, without: raced, short: true, flags: parallel},
+		{title: "2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},
+		{title: "one failover of each kind, with real processes", command: []string{"go", "run", "./bench/failover",
+			"-rounds=1", "-slow-rounds=1", "-lease=1s", "-roles=100", "-only=sigkill,step-down,hand-over,shutdown,terminate-backend,sigkill-many-roles,sigstop,network-cut,restart-fast,restart-immediate,backend-sigkill"}},
+	},
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// deep are the slices: everything that the gate of a commit leaves out. Each takes at
+// most 12 minutes on a slow machine with two processors. make deep runs them in this
+// order, and consecutive runs of .ci/run take one each.
+var deep = slices.Concat([]part{
+	{
+		name: "core-race", proves: "races in the engine and in everything that it runs under it, long tests too", needs: slices.Concat(compiler, servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./cluster/...", "./agent/...", ".", "./processor/...", "./lease/...", "./slots/..."}, race: true, flags: parallel}},
+	},
+	{
+		name: "postgres-race", proves: "races in the protocol on PostgreSQL, long tests too", needs: slices.Concat(compiler, servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./postgres/..."}, race: true, flags: parallel}},
+	},
+	{
+		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./..."}, race: true, flags: parallel, without: slices.Concat(raced, []string{
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./examples/...", "./deploy/...", "./bench/...",
+		})}},
+	},
+	{
+		name: "program-race", proves: "races in the program", needs: slices.Concat(compiler, servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/..."}, race: true, flags: parallel, without: []string{
+			"./cmd/tenure/internal/cli", "./cmd/tenure/internal/dialects", "./cmd/tenure/internal/browser",
+		}}},
+	},
+	{
+		name: "acceptance", proves: "clusters of real processes keep the invariants under faults", needs: slices.Concat(servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./internal/acceptance"}, flags: parallel}},
+	},
+	{
+		name: "command", proves: "the commands do what their pages say", needs: servers,
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/cli"}, flags: parallel}},
+	},
+	{
+		name: "dialects", proves: "leases on SQLite, MariaDB and behind poolers", needs: servers,
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/dialects"}, flags: parallel}},
+	},
+	{
+		name: "browser", proves: "the dashboard in a real browser: accessibility, geometry, keyboard, incidents", needs: browser,
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/browser"}, flags: parallel}},
+	},
+	{
+		name: "release", proves: "a release can be installed and built upon; the Debian package works on a clean system", needs: []string{"git"},
+		steps: []step{
+			{title: "tests of the release tool", packages: []string{"./internal/release/..."}},
+			{title: "installation from empty caches", command: []string{"make", "release-check"}},
+			{title: "the Debian package", command: []string{"make", "deb-check"}},
+		},
+	},
+	{
+		name: "documents", proves: "links, examples of code and figures of the documents", needs: slices.Concat([]string{"npm"}, servers),
+		steps: []step{
+			{title: "layout and site", packages: []string{"./internal/layout", "./internal/site"}},
+			{title: "the site of the documents", command: []string{"make", "docs-check"}},
+		},
+	},
+	{
+		name: "deployments", proves: "examples, adapters, manifests and the tools of the laboratory", needs: slices.Concat(servers, patroni, faketime, []string{"systemd-analyze:systemd", "prometheus-alertmanager"}),
+		steps: []step{
+			{title: "examples and adapters", packages: []string{
+				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./adapters/recipes/...",
+				"./outbox/kafka/...", "./outbox/nats/...", "./outbox/watermill/...", "./metrics/tracing/...", "./deploy/generate/...",
+			}, flags: parallel},
+			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},
+			{title: "the laboratory", packages: []string{"./bench/...", "./bench/chaos/...", "./internal/mutants"}, flags: parallel},
+		},
+	},
+	{
+		name: "portability", proves: "the code compiles on Windows and macOS, and the list of tests is complete",
+		steps: []step{
+			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/..."}},
+			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/..."}},
+			{title: "go test -list agrees with the list of the gates", command: []string{"go", "run", "./internal/gates", "compare"}},
+		},
+	},
+	{
+		name: "managed", proves: "servers like those of managed services: imposed limits, rotating passwords, full disks", needs: slices.Concat(servers, network),
+		steps: []step{{title: "all tests", packages: []string{"./internal/managed"}, flags: parallel}},
+	},
+	{
+		name: "benchmarks", proves: "every benchmark runs", needs: servers,
+		steps: []step{{title: "each benchmark once", env: []string{"TENURE_TEST_EVENTS=2000"}, run: "^$", flags: []string{"-bench=.", "-benchtime=1x"}, packages: benchmarked}},
+	},
+	{
+		name: "fuzz", proves: "parsers survive a minute of random input each",
+		steps: fuzzTargets(),
+	},
+	{
+		name: "simulator", proves: "20,000 simulated schedules and all tests of the simulator",
+		steps: []step{
+			{title: "all tests", packages: []string{"./internal/sim/..."}},
+			{title: "20,000 schedules from a new seed", command: []string{"go", "run", "./internal/sim/parts", "-n=20000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
+		},
+	},
+	{
+		name: "failover", proves: "failovers take no longer than a multiple of a bare advisory lock's",
+		steps: []step{{title: "50 rounds of each kind", command: []string{"make", "bench-failover", "ARGS=-check -rounds=50 -only=sigkill,step-down,hand-over,shutdown"}}},
+	},
+	{
+		name: "chaos", proves: "no invariant is violated under faults of every layer, from a new seed",
+		steps: []step{{title: "five minutes", command: []string{"make", "chaos", "DURATION=5m"}}},
+	},
+	{
+		name: "patroni-sync", proves: "failovers under Patroni with synchronous replication",
+		steps: []step{{title: "one of each kind", command: []string{"make", "chaos-patroni", "FAILOVERS=0", "MODE=sync"}}},
+	},
+	{
+		name: "patroni-async", proves: "failovers under Patroni with asynchronous replication",
+		steps: []step{{title: "one of each kind", command: []string{"make", "chaos-patroni", "FAILOVERS=0", "MODE=wait"}}},
+	},
+	{
+		name: "patroni-haproxy", proves: "failovers under Patroni behind HAProxy",
+		steps: []step{{title: "one of each kind", command: []string{"make", "chaos-patroni", "FAILOVERS=0", "MODE=haproxy"}}},
+	},
+	{
+		name: "observer", proves: "recorded vacancies, silences and outages agree with an outside observer's",
+		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
+	},
+}, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
+
+var (
+	patroni  = append([]string{"patroni", "etcd:etcd-server"}, network...)
+	faketime = []string{"faketime"}
+)
+
+// benchmarked are the packages with benchmarks.
+var benchmarked = []string{"./...", "./cmd/tenure/...", "./outbox/nats/..."}
+
+// versions are slices that run the suites of the matrix on servers.
+func versions(names ...string) []part {
+	var parts []part
+	for _, name := range names {
+		p := part{name: "server-" + strings.ReplaceAll(name, " ", "-"), proves: "all suites on " + name}
+		p.steps = []step{{title: "suites", command: []string{"make", "test-matrix", "ARGS=-page= " + name}}}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// behindProxies are slices that run the suites behind proxies.
+func behindProxies(names ...string) []part {
+	var parts []part
+	for _, name := range names {
+		p := part{name: "proxy-" + name, proves: "the suites behind " + name}
+		p.steps = []step{{title: "suites", command: []string{"make", "test-proxies", "ARGS=-page= " + name}}}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// mutantParts is the number of slices that break the code. Each breaks about 30 lines.
+const mutantParts = 12
+
+func brokenCode(count int) []part {
+	var parts []part
+	for i := range count {
+		p := part{name: fmt.Sprintf("mutants-%02d", i+1), proves: "tests notice broken lines of the code", needs: servers}
+		p.steps = []step{{title: "about 30 lines", command: []string{"go", "run", "./internal/mutants", fmt.Sprintf("-part=%d/%d", i+1, count)}}}
+		parts = append(parts, p)
+	}
+	return parts
+}

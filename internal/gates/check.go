@@ -48,11 +48,11 @@ var check = part{
 	proves: "a commit may land",
 	needs:  slices.Concat(compiler, servers, network),
 	steps: []step{
-		{title: "formatting, tidy modules, go vet, golangci-lint, words to avoid", command: []string{"make", "--no-print-directory", "lint"}},
-		{title: "quick tests, with the race detector where goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
-		{title: "quick tests of all other packages", packages: together, without: raced, short: true, flags: parallel},
-		{title: "2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},
-		{title: "one failover of each kind, with real processes", command: []string{"go", "run", "./bench/failover",
+		{title: "lint", proves: "formatting, tidy modules, go vet, golangci-lint, words to avoid", command: []string{"make", "--no-print-directory", "lint"}},
+		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
+		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
+		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},
+		{title: "failovers", proves: "one failover of each kind, with real processes", command: []string{"go", "run", "./bench/failover",
 			"-rounds=1", "-slow-rounds=1", "-lease=1s", "-roles=100", "-only=sigkill,step-down,hand-over,shutdown,terminate-backend,sigkill-many-roles,sigstop,network-cut,restart-fast,restart-immediate,backend-sigkill"}},
 	},
 }

@@ -39,6 +39,7 @@ func (r *runner) run(ctx context.Context, p part) error {
 			c, names := r.step(ctx, s)
 			total.add(c)
 			failed = append(failed, names...)
+			r.took[p.key(s)] = time.Since(began)
 			fmt.Fprintf(r.out, "==> %s: %s took %.0f s\n", p.name, s.title, time.Since(began).Seconds())
 			if ctx.Err() != nil {
 				failed = append(failed, context.Cause(ctx).Error())

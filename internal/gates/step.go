@@ -18,6 +18,7 @@ type part struct {
 // step tests packages, or runs a command.
 type step struct {
 	title  string
+	proves string // what a step of the gate of a commit proves
 	folder string // where it runs, from the root of the repository; empty for the root
 
 	packages []string // patterns of go test
@@ -32,6 +33,9 @@ type step struct {
 
 	env []string
 }
+
+// key names a step of a part among the times.
+func (p part) key(s step) string { return p.name + ": " + s.title }
 
 // tests reports whether the step runs tests, and not a command.
 func (s step) tests() bool { return len(s.command) == 0 }

@@ -28,16 +28,23 @@ func table(old string, took map[string]time.Duration) string {
 		}
 	}
 	rows := []string{header}
-	for _, p := range slices.Concat([]part{quick, check}, deep) {
-		name := "`" + p.name + "`"
-		value := before[name]
-		if d, ok := took[p.name]; ok {
+	add := func(key, shown, proves string) {
+		value := before[shown]
+		if d, ok := took[key]; ok {
 			value = fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 		}
 		if value == "" {
 			value = "–"
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s |", name, p.proves, value))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s |", shown, proves, value))
+	}
+	for _, p := range slices.Concat([]part{quick, check}, deep) {
+		add(p.name, "`"+p.name+"`", p.proves)
+		if p.name == check.name {
+			for _, s := range p.steps {
+				add(p.key(s), "– "+s.title, s.proves)
+			}
+		}
 	}
 	return strings.Join(rows, "\n")
 }

@@ -10,7 +10,8 @@ import (
 type limits struct {
 	fault string
 	ratio float64 // of the median to that of the bare waiter
-	p99   float64 // in ms
+	begin float64 // of the median to that of the bare waiter that also begins the term
+	p99   float64 // in ms, judged with at least roundsOfTail rounds
 	max   float64 // in ms, of the slowest round
 	lease float64 // in ms, after the lease, of the slowest round
 	alone bool    // no two nodes may trust their terms at the same time
@@ -19,17 +20,36 @@ type limits struct {
 
 // bounds must hold on a quiet machine.
 var bounds = []limits{
-	{fault: "sigkill", ratio: 1.5, p99: 10, alone: true},
-	{fault: "step-down", ratio: 2, p99: 10, alone: true},
-	{fault: "hand-over", ratio: 2, p99: 10, alone: true},
-	{fault: "shutdown", ratio: 2, p99: 10, alone: true},
+	{fault: "sigkill", ratio: 2.5, begin: 2.25, p99: 10, alone: true},
+	{fault: "step-down", ratio: 6, begin: 3, p99: 10, alone: true},
+	{fault: "hand-over", ratio: 6, begin: 3, p99: 10, alone: true},
+	{fault: "shutdown", ratio: 6, begin: 3, p99: 10, alone: true},
 	{fault: "sigkill-many-roles", max: 15, roles: 1000},
 	{fault: "sigkill-many-roles", max: 60, roles: 10000},
 	{fault: "sigstop", lease: 100, alone: true},
 	{fault: "network-cut", lease: 100, alone: true},
 }
 
-var errMissed = errors.New("bounds were missed")
+// roundsOfTail is the number of rounds from which a p99 is more than the slowest round.
+const roundsOfTail = 1000
+
+var (
+	errMissed  = errors.New("bounds were missed")
+	errOverlap = errors.New("two nodes trusted terms of one role at the same time")
+)
+
+// checkOverlaps returns an error if two nodes trusted their terms at the same time in a
+// fault where that must never be. Every run is judged by it.
+func (r record) checkOverlaps() error {
+	for _, l := range bounds {
+		for _, f := range r.Faults {
+			if l.alone && f.Fault == l.fault && f.Summary != nil && f.Summary.BothTrusting > 0 {
+				return fmt.Errorf("%w: %s: for %.2f ms", errOverlap, f.Fault, f.Summary.BothTrusting)
+			}
+		}
+	}
+	return nil
+}
 
 // check writes one line to w for each bound that the run missed or did not measure.
 func (r record) check(w io.Writer) error {
@@ -86,7 +106,13 @@ func (l limits) judgeSummary(s summary, lease float64) (missed []string) {
 	case l.ratio > 0:
 		above("the ratio of the medians", *s.Ratio, l.ratio)
 	}
-	if l.p99 > 0 {
+	switch {
+	case l.begin > 0 && s.BeginRatio == nil:
+		missed = append(missed, "the bare waiter that begins a term was not measured")
+	case l.begin > 0:
+		above("the ratio to the bare waiter that begins a term", *s.BeginRatio, l.begin)
+	}
+	if l.p99 > 0 && s.Rounds >= roundsOfTail {
 		above("p99 in ms", s.P99, l.p99)
 	}
 	if l.max > 0 {

@@ -8,11 +8,14 @@ import (
 
 // good is a result that meets each bound exactly.
 func good() record {
-	fault := func(name string, s summary) faultRecord { s.Rounds = 40; return faultRecord{Fault: name, Summary: &s} }
+	fault := func(name string, s summary) faultRecord {
+		s.Rounds = 1000
+		return faultRecord{Fault: name, Summary: &s}
+	}
 	return record{Format: recordFormat, Run: parameters{Lease: 1000, Roles: 1000}, Faults: []faultRecord{
-		fault("sigkill", summary{P99: 10, Ratio: pointer(1.5)}),
-		fault("step-down", summary{P99: 10, Ratio: pointer(2)}),
-		fault("shutdown", summary{P99: 10, Ratio: pointer(2)}),
+		fault("sigkill", summary{P99: 10, Ratio: pointer(2.5), BeginRatio: pointer(2.25)}),
+		fault("step-down", summary{P99: 10, Ratio: pointer(6), BeginRatio: pointer(3)}),
+		fault("shutdown", summary{P99: 10, Ratio: pointer(6), BeginRatio: pointer(3)}),
 		fault("sigkill-many-roles", summary{Max: 15}),
 		fault("sigstop", summary{Max: 1100}),
 		fault("network-cut", summary{Max: 1100}),
@@ -34,7 +37,8 @@ func TestCheckPrintsOneLineForEachMissedBound(t *testing.T) {
 		change func(*record)
 		line   string
 	}{
-		"ratio":       {func(r *record) { r.Faults[0].Summary.Ratio = pointer(1.51) }, "missed: sigkill: the ratio of the medians is 1.51, want at most 1.50\n"},
+		"ratio":       {func(r *record) { r.Faults[0].Summary.Ratio = pointer(2.51) }, "missed: sigkill: the ratio of the medians is 2.51, want at most 2.50\n"},
+		"begin ratio": {func(r *record) { r.Faults[1].Summary.BeginRatio = pointer(3.01) }, "missed: step-down: the ratio to the bare waiter that begins a term is 3.01, want at most 3.00\n"},
 		"p99":         {func(r *record) { r.Faults[1].Summary.P99 = 10.1 }, "missed: step-down: p99 in ms is 10.10, want at most 10.00\n"},
 		"overlap":     {func(r *record) { r.Faults[2].Summary.BothTrusting = 0.1 }, "missed: shutdown: the overlap of two terms in ms is 0.10, want at most 0.00\n"},
 		"many roles":  {func(r *record) { r.Faults[3].Summary.Max = 16 }, "missed: sigkill-many-roles: the slowest round in ms is 16.00, want at most 15.00\n"},
@@ -52,5 +56,26 @@ func TestCheckPrintsOneLineForEachMissedBound(t *testing.T) {
 				t.Errorf("got %v and %q, want errMissed and %q", err, out.String(), c.line)
 			}
 		})
+	}
+}
+
+// A p99 of few rounds is the slowest round, which one busy moment of the machine decides.
+func TestCheckJudgesTailOfManyRoundsOnly(t *testing.T) {
+	r := good()
+	r.Faults[0].Summary.Rounds, r.Faults[0].Summary.P99 = roundsOfTail-1, 1000
+	var out strings.Builder
+	if err := r.check(&out); err != nil {
+		t.Errorf("got %v and %q, want no judgment of the p99", err, out.String())
+	}
+}
+
+func TestEveryRunIsJudgedByOverlaps(t *testing.T) {
+	r := good()
+	if err := r.checkOverlaps(); err != nil {
+		t.Errorf("without an overlap: got %v", err)
+	}
+	r.Faults[0].Summary.BothTrusting = 0.1
+	if err := r.checkOverlaps(); !errors.Is(err, errOverlap) {
+		t.Errorf("got %v, want %v", err, errOverlap)
 	}
 }

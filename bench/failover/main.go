@@ -106,7 +106,7 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 	if o.check && err == nil {
 		err = r.check(w)
 	}
-	return err
+	return errors.Join(err, r.checkOverlaps())
 }
 
 func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {

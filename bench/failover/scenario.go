@@ -35,10 +35,10 @@ type outcome struct {
 }
 
 var scenarios = []scenario{
-	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 1.5, p99 <= 10"},
-	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 2, p99 <= 10"},
-	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 2, p99 <= 10"},
-	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 2, p99 <= 10"},
+	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 2.5, begin <= 2.25, p99 <= 10"},
+	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
+	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
+	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 6, begin <= 3, p99 <= 10"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
 	{name: "sigkill-many-roles", bare: bareKill, fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "<= 15 for 1,000 roles, 60 for 10,000"},
 	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 100"},

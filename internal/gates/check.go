@@ -27,8 +27,8 @@ var together = []string{
 	"./cmd/tenure/internal/sidecar", "./internal/sim", "./cmd/tenure/internal/alerts", "./...", "./cmd/tenure/...",
 }
 
-// Tests also wait for a server and not only for a processor, so more of them run at
-// once than there are processors.
+// Tests also wait for a server and not only for a processor, so more of them run
+// in parallel than there are processors.
 var parallel = []string{"-parallel=4"}
 
 // quick is make test.

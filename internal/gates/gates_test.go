@@ -90,7 +90,7 @@ func TestStepSelectsWhatGoTestRuns(t *testing.T) {
 	}
 }
 
-// TestTestsOfPackageAreFound reads a package of its own with each kind of function.
+// TestTestsOfPackageAreFound reads a package with each kind of function.
 func TestTestsOfPackageAreFound(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{

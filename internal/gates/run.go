@@ -51,7 +51,9 @@ func (r *runner) run(ctx context.Context, p part) error {
 	for _, name := range failed {
 		fmt.Fprintln(r.out, "failed:", name)
 	}
-	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", total.passed, total.failed, total.skipped)
+	if total != (counts{}) {
+		fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", total.passed, total.failed, total.skipped)
+	}
 	verdict := "ok"
 	if len(failed) > 0 {
 		verdict = "FAILED"

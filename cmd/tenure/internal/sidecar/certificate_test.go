@@ -87,18 +87,18 @@ func TestChangedCertificateIsLoaded(t *testing.T) {
 		f.write(t, cert2, key1) // half replaced
 		expect("one", 0)
 		for range 3 {
-			time.Sleep(checkInterval)
+			time.Sleep(time.Second)
 			expect("one", 1)
 		}
 		f.write(t, cert2, key2)
-		time.Sleep(checkInterval / 2)
+		time.Sleep(500 * time.Millisecond)
 		expect("one", 1)
-		time.Sleep(checkInterval / 2)
+		time.Sleep(500 * time.Millisecond)
 		expect("two", 2)
 		if err := os.Remove(f.cert); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(checkInterval)
+		time.Sleep(time.Second)
 		expect("two", 3)
 		f.write(t, cert1, key1)
 		if err := c.reload(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -227,6 +228,15 @@ func coverProcessors(t *testing.T, answered coverage) {
 // coverSlowPause pauses a processor whose batch does not end in time.
 func coverSlowPause(t *testing.T, answered coverage) {
 	t.Helper()
+	h := handlerWithBatchInFlight(t)
+	h.pauseWait = 50 * time.Millisecond
+	answered.seen(t, h, http.MethodPost, "/v1/processors/counts/pause", "", authorized...)
+}
+
+// handlerWithBatchInFlight returns a handler and a processor named counts, whose batch
+// does not end before the test.
+func handlerWithBatchInFlight(t *testing.T) *Handler {
+	t.Helper()
 	i := postgrestest.Unmigrated(t)
 	var slow atomic.Bool
 	entered, release := make(chan struct{}, 10), make(chan struct{})
@@ -237,11 +247,22 @@ func coverSlowPause(t *testing.T, answered coverage) {
 		}
 		return nil
 	})
-	defer close(release)
+	t.Cleanup(func() { close(release) })
 	slow.Store(true)
 	h := workHandler(t, i, i.Pool)
-	h.pauseWait = 50 * time.Millisecond
 	call(t, h, http.MethodPost, "/v1/processors/counts/rewind", `{"to":"start"}`, authorized...).want(t, http.StatusOK)
 	<-entered
-	answered.seen(t, h, http.MethodPost, "/v1/processors/counts/pause", "", authorized...)
+	return h
+}
+
+// TestPauseIsAnsweredAfterHalfAMinute: a pause waits 30 s for the batch in flight.
+func TestPauseIsAnsweredAfterHalfAMinute(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	h := handlerWithBatchInFlight(t)
+	began := time.Now()
+	call(t, h, http.MethodPost, "/v1/processors/counts/pause", "", authorized...).want(t, http.StatusAccepted)
+	if took := time.Since(began); took < 30*time.Second || took > 45*time.Second {
+		t.Errorf("202 was answered after %v, want 30s (bound 45s)", took)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -52,10 +53,10 @@ func TestVerifyRejectsInvalidRequests(t *testing.T) {
 		"signed":                          {signed(old), string(body), now, []Secret{old}, true},
 		"sender changes over first":       {signed(next, old), string(body), now, []Secret{old}, true},
 		"receiver changes over first":     {signed(old), string(body), now, []Secret{next, old}, true},
-		"within the window":               {signed(old), string(body), now.Add(ReplayWindow), []Secret{old}, true},
-		"the sender's clock is ahead":     {signed(old), string(body), now.Add(-ReplayWindow), []Secret{old}, true},
-		"replayed later":                  {signed(old), string(body), now.Add(ReplayWindow + time.Second), []Secret{old}, false},
-		"from the future":                 {signed(old), string(body), now.Add(-ReplayWindow - time.Second), []Secret{old}, false},
+		"within the window":               {signed(old), string(body), now.Add(5 * time.Minute), []Secret{old}, true},
+		"the sender's clock is ahead":     {signed(old), string(body), now.Add(-5 * time.Minute), []Secret{old}, true},
+		"replayed later":                  {signed(old), string(body), now.Add(5*time.Minute + time.Second), []Secret{old}, false},
+		"from the future":                 {signed(old), string(body), now.Add(-5*time.Minute - time.Second), []Secret{old}, false},
 		"another body":                    {signed(old), `{"amount":2}`, now, []Secret{old}, false},
 		"another id":                      {with(signed(old), HeaderID, "id-2"), string(body), now, []Secret{old}, false},
 		"another timestamp":               {with(signed(old), HeaderTimestamp, fmt.Sprint(now.Unix()+1)), string(body), now, []Secret{old}, false},
@@ -73,6 +74,24 @@ func TestVerifyRejectsInvalidRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A request that is sent again is accepted for 5 minutes.
+func TestReplayedRequestIsRejectedAfterFiveMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		secret, _ := NewSecret()
+		header, body := http.Header{}, []byte(`{"amount":1}`)
+		sign(header, "id-1", time.Now(), body, []Secret{secret})
+		time.Sleep(5 * time.Minute)
+		if err := Verify(header, body, secret); err != nil {
+			t.Errorf("the replay after 5 minutes: %v, want it accepted", err)
+		}
+		time.Sleep(time.Second)
+		if err := Verify(header, body, secret); !errors.Is(err, ErrSignature) {
+			t.Errorf("the replay after 5 minutes and a second: %v, want ErrSignature", err)
+		}
+	})
 }
 
 func TestInvalidSecretsAreRejected(t *testing.T) {

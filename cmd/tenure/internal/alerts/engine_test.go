@@ -178,10 +178,43 @@ func TestNotificationIsDroppedAfterOneDay(t *testing.T) {
 	w.await("an attempt", func() bool {
 		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error <> ''`) == 1
 	})
-	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '25 hours', next_attempt_at = clock_timestamp()`)
-	w.await("that it is given up", func() bool {
+	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '23 hours', next_attempt_at = clock_timestamp(), last_error = ''`)
+	w.await("an attempt after 23 hours", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error <> ''`) == 1
+	})
+	if n := value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE status = 'pending'`); n != 1 {
+		t.Fatalf("%d notifications wait after 23 hours, want 1: one is given up after a day", n)
+	}
+	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '2 hours', next_attempt_at = clock_timestamp()`)
+	w.await("that it is given up after a day", func() bool {
 		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE status = 'failed' AND settled_at IS NOT NULL`) == 1
 	})
+}
+
+// TestSettledNotificationsAreKeptForAWeek: a leader drops what was sent more than a week
+// ago. The notifications are sent; only their time in the row can make them old.
+func TestSettledNotificationsAreKeptForAWeek(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start("a", Config{Rules: []Rule{vacant}})
+	w.wantReceived("no_scheduler_leader firing")
+	if err := p.engine.Reload([]Rule{}, w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
+	w.await("that both are settled", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE status = 'sent'`) == 2
+	})
+	p.stop()
+	w.exec(`UPDATE {alert_notifications}
+		SET settled_at = settled_at - CASE WHEN ended_at IS NULL THEN interval '7 days 1 hour' ELSE interval '6 days 23 hours' END`)
+	w.start("b", Config{})
+	w.await("that the notification of more than a week ago is dropped", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE ended_at IS NULL`) == 0
+	})
+	if n := value[int](w, `SELECT count(*) FROM {alert_notifications}`); n != 1 {
+		t.Errorf("%d notifications of less than a week ago are kept, want 1: they are kept for a week", n)
+	}
 }
 
 // TestUnknownNotifierIsLeftToOtherLeaders: a leader that has no such notifier leaves what it should

@@ -30,16 +30,16 @@ func TestRestartPoliciesDecideByExitCode(t *testing.T) {
 	if !slices.Equal(pauses, want) {
 		t.Errorf("pauses %v, want %v", pauses, want)
 	}
-	pause.Ran(healthyLife - 1)
-	if next := pause.Next(); next != longestPause {
-		t.Errorf("%v after a short life", next)
+	pause.Ran(time.Minute - 1)
+	if next := pause.Next(); next != 30*time.Second {
+		t.Errorf("the pause after a run of less than a minute is %v, want 30s", next)
 	}
 	if n := pause.Restarts(); n != 11 {
 		t.Errorf("%d restarts in a row, want 11", n)
 	}
-	pause.Ran(healthyLife)
-	if next := pause.Next(); next != ShortestPause {
-		t.Errorf("%v after a long life", next)
+	pause.Ran(time.Minute)
+	if next := pause.Next(); next != 100*time.Millisecond {
+		t.Errorf("the pause after a run of a minute is %v, want 100ms", next)
 	}
 	if n := pause.Restarts(); n != 1 {
 		t.Errorf("%d restarts after a long life, want 1", n)

@@ -131,3 +131,35 @@ func TestSupervisorSendsOrders(t *testing.T) {
 		c.killed()
 	})
 }
+
+// A guardian that does not act on an order is killed 20 ms after the order to kill, or
+// 250 ms after the grace period of the order to stop. A busy machine delays some of the
+// kills, and a longer wait delays all of them.
+func TestGuardianThatDoesNotActIsKilledInTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(c *scripted)
+		want time.Duration
+	}{
+		"lost":     {func(c *scripted) { c.term.lose() }, 20 * time.Millisecond},
+		"given up": {func(c *scripted) { close(c.term.stopping) }, 50*time.Millisecond + 250*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			least, most := patience, time.Duration(0)
+			for range 5 {
+				c := beginScripted(t, nil)
+				began := now()
+				test.end(c)
+				c.next()
+				c.killed()
+				took := now().sub(began)
+				least, most = min(least, took), max(most, took)
+			}
+			if least < test.want || least >= 2*test.want {
+				t.Errorf("invariant 4: the supervisor kills a guardian that does not act after %v at least, want %v", least, test.want)
+			}
+			if most > test.want+time.Second {
+				t.Errorf("invariant 4: the supervisor killed a guardian after %v, want %v (bound %v)", most, test.want, test.want+time.Second)
+			}
+		})
+	}
+}

@@ -159,11 +159,23 @@ func TestNodesReturnAfterConnectionsWereCut(t *testing.T) {
 	}
 }
 
+// The agent creates a removed socket again within a second. It looks at intervals, and a
+// removal right after one look waits for the whole interval.
 func TestRemovedSocketIsMadeAgain(t *testing.T) {
 	h := newHosts(t)
 	since := time.Now()
-	if err := os.Remove(h.paths[0]); err != nil {
-		t.Fatal(err)
+	for range 3 {
+		removed := time.Now()
+		if err := os.Remove(h.paths[0]); err != nil {
+			t.Fatal(err)
+		}
+		for missing := true; missing; time.Sleep(time.Millisecond) {
+			_, err := os.Lstat(h.paths[0])
+			missing = err != nil && time.Since(removed) < patience
+		}
+		if took := time.Since(removed); took > time.Second {
+			t.Fatalf("the socket was back after %v, want at most 1s", took)
+		}
 	}
 	third := h.join(h.paths[0], "here-2")
 	if r, found := h.leader.Find("follow", since); found {

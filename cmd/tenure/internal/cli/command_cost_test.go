@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"github.com/exactly-one/tenure/internal/pgtest"
 	"io"
 	"os"
 	"os/exec"
@@ -19,11 +18,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // A supervisor, its guardian and the command are stopped for longer than the
 // lease, as a container's pause does. Another node leads. When they resume, the
-// command is dead within 50 ms.
+// command is dead within 500 ms, and half of the time within 50 ms: other programs on
+// the machine delay some of the kills, and a wait in the program delays all of them.
 func TestFrozenCommandDiesWhenResumed(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -35,7 +37,7 @@ func TestFrozenCommandDiesWhenResumed(t *testing.T) {
 	}
 	c.leader = c.next()
 	var deaths []time.Duration
-	for range 5 {
+	for range 7 {
 		frozen := c.leader
 		processes := []int{frozen.PID, frozen.Guardian, c.supervisors[frozen.Node].command.Process.Pid}
 		handle, err := unix.PidfdOpen(frozen.PID, 0)
@@ -57,10 +59,13 @@ func TestFrozenCommandDiesWhenResumed(t *testing.T) {
 		awaitDeath(t, handle)
 		deaths = append(deaths, time.Since(woken))
 	}
+	slices.Sort(deaths)
 	t.Logf("the command died after %v", deaths)
-	// Other programs on the machine delay some runs; a wait in the program delays all.
-	if least := slices.Min(deaths); least > 50*time.Millisecond {
-		t.Errorf("the command lived for %v after it was woken, at least", least)
+	if median := deaths[len(deaths)/2]; median > 50*time.Millisecond {
+		t.Errorf("after it was woken, the command lived for %v half of the time, want at most 50ms", median)
+	}
+	if longest := deaths[len(deaths)-1]; longest > 500*time.Millisecond {
+		t.Errorf("after it was woken, the command lived for %v, want at most 500ms", longest)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func TestPasswordCommandPrintsOneLine(t *testing.T) {
@@ -83,6 +85,17 @@ func TestPasswordCommandEndsWithItsContext(t *testing.T) {
 	}
 	if syscall.Kill(pid, 0) == nil {
 		t.Errorf("process %d of the password command still runs", pid)
+	}
+}
+
+// A password command has 10 s to print the password.
+func TestPasswordCommandMayTakeTenSeconds(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	began := time.Now()
+	_, err := PasswordCommand("exec sleep 60")(t.Context())
+	if took := time.Since(began); took < 10*time.Second || took > 15*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the password command was ended after %v (%v), want 10s (bound 15s)", took, err)
 	}
 }
 

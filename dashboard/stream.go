@@ -10,11 +10,12 @@ import (
 
 // The bounds on streams.
 const (
-	maxStreams    = 512              // at a time
-	eachStreams   = 128              // of them from one address
-	pulseInterval = 10 * time.Second // between keep-alive messages
-	stallTimeout  = 15 * time.Second // for a viewer to receive something
-	retryDelay    = 500 * time.Millisecond
+	maxStreams      = 512              // at a time
+	eachStreams     = 128              // of them from one address
+	pulseInterval   = 5 * time.Second  // between keep-alive messages; the page waits for more than two
+	recheckInterval = 10 * time.Second // between checks whether the viewer may still look
+	stallTimeout    = 15 * time.Second // for a viewer to receive something
+	retryDelay      = 500 * time.Millisecond
 
 	maxRetainedBytes = 2 << 20 // of the changes kept for viewers that reconnect
 )
@@ -60,7 +61,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 		opening = append(opening, feed.Frame(id, kindResync, struct{}{}))
 	}
 	feed.Stream{
-		Retry: retryDelay, Pulse: pulseInterval, Stall: stallTimeout, Recheck: pulseInterval,
+		Retry: retryDelay, Pulse: pulseInterval, Stall: stallTimeout, Recheck: recheckInterval,
 		MayRead: func(r *http.Request) bool { return d.guard.mayLook(d.guard.identify(r)) },
 		Alive:   feed.Frame("", kindPulse, struct{}{}),
 		TooSlow: feed.Frame("", kindEnd, endRecord{"too slow"}),

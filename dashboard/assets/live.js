@@ -1,7 +1,7 @@
 // The live connection: one stream of events for the page. It resumes after the last
 // received change, and is closed while the page is hidden.
 
-export const silenceLimit = 12_000; // the server sends something at least every 10 s
+export const silenceLimit = 12_000; // the server sends something at least every 5 s
 const hiddenDelay = 15_000; // before a hidden page closes its connection
 
 export const live = new EventTarget();

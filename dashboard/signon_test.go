@@ -111,9 +111,13 @@ func TestSignOnOpensASession(t *testing.T) {
 		if v := g.identify(r); v.user != code+"@example.com" || v.access != access || v.way != byCookie {
 			t.Errorf("%s: %+v", code, v)
 		}
-		g.sessions.now = func() time.Time { return time.Now().Add(sessionLife) }
+		g.sessions.now = func() time.Time { return time.Now().Add(12*time.Hour - time.Minute) }
+		if v := g.identify(r); v.way != byCookie {
+			t.Errorf("%s before 12 hours have passed: %+v, want a login", code, v)
+		}
+		g.sessions.now = func() time.Time { return time.Now().Add(12 * time.Hour) }
 		if v := g.identify(r); v.way != nobody {
-			t.Errorf("%s after 12 hours: %+v", code, v)
+			t.Errorf("%s after 12 hours: %+v, want no login", code, v)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"testing"
 	"time"
 )
@@ -64,5 +65,31 @@ func TestClockSetBackKeepsSamples(t *testing.T) {
 	}
 	if d, _ := k.next(at.Add(-24*time.Hour+10*time.Second), 1); d.keep != keepEach {
 		t.Errorf("in the same step: %+v", d)
+	}
+}
+
+// Every sample is kept for 10 minutes, one per minute for 6 hours, and one per 5 minutes for
+// a day and another one, in which it is rolled up. Of samples above 4 kB fewer are kept.
+func TestSamplesAreKeptForTheDocumentedTimes(t *testing.T) {
+	kept := map[time.Duration]int{}
+	var k keeping
+	for i := range 360 { // an hour
+		var d decision
+		d, k = k.next(time.Date(2026, 1, 1, 0, 0, 10*i, 0, time.UTC), 4<<10)
+		kept[d.keep]++
+	}
+	if want := map[time.Duration]int{10 * time.Minute: 300, 6 * time.Hour: 48, 48 * time.Hour: 12}; !maps.Equal(kept, want) {
+		t.Errorf("the samples of an hour are kept %v, want %v", kept, want)
+	}
+	for _, test := range []struct {
+		size      int
+		age, want time.Duration
+	}{
+		{1, 10*time.Minute - 1, 0}, {1, 10 * time.Minute, time.Minute}, {4 << 10, 6*time.Hour - 1, time.Minute},
+		{4 << 10, 6 * time.Hour, 5 * time.Minute}, {4<<10 + 1, 10 * time.Minute, 2 * time.Minute}, {4<<10 + 1, 6 * time.Hour, 10 * time.Minute},
+	} {
+		if got := KeptEvery(test.size, test.age); got != test.want {
+			t.Errorf("a sample of %d bytes is kept every %v at the age of %v, want %v", test.size, got, test.age, test.want)
+		}
 	}
 }

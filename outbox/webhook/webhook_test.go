@@ -21,6 +21,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/outboxtest"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/outbox/webhook"
 	"github.com/exactly-one/tenure/processor"
@@ -139,8 +140,14 @@ func classOf(err error) error {
 
 func TestRetryAfterDelaysTheRetry(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]time.Duration{"7": 7 * time.Second, "99999": time.Minute} {
-		p, _ := serve(t, webhook.Config{MaxRetryAfter: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
+	for _, test := range []struct {
+		value       string
+		limit, want time.Duration
+	}{
+		{"7", time.Minute, 7 * time.Second}, {"99999", time.Minute, time.Minute}, {"99999", 0, 10 * time.Minute},
+	} {
+		value, want := test.value, test.want
+		p, _ := serve(t, webhook.Config{MaxRetryAfter: test.limit}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", value)
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
@@ -270,6 +277,20 @@ func TestSilentReceiverTimesOut(t *testing.T) {
 	defer cancel()
 	if _, err := patient.Publish(ctx, messages(1)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the end of the context: %v", err)
+	}
+}
+
+// Without a setting, a request has 10 s.
+func TestRequestHasTenSeconds(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	release := make(chan struct{})
+	p, _ := serve(t, webhook.Config{}, func(http.ResponseWriter, *http.Request) { <-release })
+	t.Cleanup(func() { close(release) }) // before the server closes
+	began := time.Now()
+	_, err := p.Publish(t.Context(), messages(1))
+	if took := time.Since(began); took < 10*time.Second || took > 15*time.Second || !errors.Is(err, processor.ErrUnavailable) {
+		t.Errorf("the request ended after %v (%v), want 10s (bound 15s)", took, err)
 	}
 }
 

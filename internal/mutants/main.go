@@ -123,7 +123,7 @@ func summarize(out io.Writer, outcomes []outcome, took time.Duration) {
 	}
 	_ = table.Flush()
 	fmt.Fprintf(out, "\n%d mutants in %s:", len(outcomes), took.Round(time.Second))
-	for _, v := range []verdict{caught, survived, hung, broken, stale, unsound} {
+	for _, v := range []verdict{caught, survived, another, hung, broken, stale, unsound} {
 		if counts[v] > 0 {
 			fmt.Fprintf(out, " %d %s", counts[v], strings.ToLower(string(v)))
 		}

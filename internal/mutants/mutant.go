@@ -17,7 +17,7 @@ type mutant struct {
 	to      string // differs from it in one line
 	promise string // the invariant or the promise that the break violates
 	tests   []tests
-	says    string // if set, the failure must contain this text
+	says    string // a text of the tests; a failure without it does not count
 }
 
 // tests are the tests of one package that match a pattern.

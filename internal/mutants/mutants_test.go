@@ -125,6 +125,19 @@ func TestZero(t *testing.T) {
 	}
 }
 
+func TestNil(t *testing.T) {
+	var none *testing.T
+	if sum(1, 2) != 3 {
+		none.Error("the sum is wrong")
+	}
+}
+
+func TestPanic(t *testing.T) {
+	if sum(1, 2) != 3 {
+		panic("the sum is wrong")
+	}
+}
+
 func TestHang(t *testing.T) {
 	if sum(1, 2) != 3 {
 		select {}
@@ -157,9 +170,11 @@ func TestVerdictsAreDistinct(t *testing.T) {
 		name, from, to, run, says string
 		want                      verdict
 	}{
-		{"a test fails", from, less, "^TestSum$", "", caught},
 		{"a test fails and says why", from, less, "^TestSum$", "the sum is wrong", caught},
-		{"a test fails for another reason", from, less, "^TestSum$", "invariant", survived},
+		{"a test fails for another reason", from, less, "^TestSum$", "invariant", another},
+		{"only the framework says it", from, less, "^TestSum$", "TestSum", another},
+		{"a pointer is nil", from, less, "^TestNil$", "the sum is wrong", another},
+		{"a panic of the test gets through", from, less, "^TestPanic$", "the sum is wrong", caught},
 		{"no test fails", from, less, "^TestZero$", "", survived},
 		{"a test hangs", from, less, "^TestHang$", "", hung},
 		{"a type error", from, "	return \"\"\n", "^TestSum$", "", broken},

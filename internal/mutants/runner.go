@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type verdict string
 const (
 	caught   verdict = "caught"
 	survived verdict = "SURVIVED"
+	another  verdict = "SAYS SOMETHING ELSE"
 	hung     verdict = "HUNG"
 	broken   verdict = "DOES NOT COMPILE"
 	stale    verdict = "STALE"
@@ -88,8 +90,8 @@ func (r *runner) decide(ctx context.Context, m mutant) outcome {
 		case err == nil:
 		case timedOut(output, err):
 			return outcome{verdict: hung, by: t.String(), detail: output}
-		case !strings.Contains(output, m.says):
-			return outcome{verdict: survived, by: t.String(), detail: fmt.Sprintf("the failure does not say %q:\n%s", m.says, output)}
+		case !strings.Contains(messages(output), m.says):
+			return outcome{verdict: another, by: t.String(), detail: fmt.Sprintf("the failure does not say %q:\n%s", m.says, output)}
 		default:
 			return outcome{verdict: caught, by: t.String(), detail: output}
 		}
@@ -148,6 +150,21 @@ func (r *runner) run(ctx context.Context, t tests, binary string) (string, error
 	}
 	return output.String(), err
 }
+
+// messages returns an output without the lines of the testing framework and of
+// the runtime. It keeps a panic of a test's own code, which a break can let
+// through to end the program.
+func messages(output string) string {
+	lines := strings.Split(output, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {
+		line = strings.TrimSpace(line)
+		return slices.ContainsFunc(frameworkLines, func(start string) bool { return strings.HasPrefix(line, start) })
+	}), "\n")
+}
+
+// frameworkLines are the beginnings of lines that package testing or the runtime
+// prints.
+var frameworkLines = []string{"--- ", "=== ", "FAIL", "panic: test timed out", "panic: runtime error", "fatal error: "}
 
 func timedOut(output string, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || strings.Contains(output, "panic: test timed out after")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -30,6 +31,7 @@ func command(ctx context.Context, args []string, out io.Writer) (code int, err e
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	workers := flags.Int("j", 1, "how many mutants to run at the same time")
 	list := flags.Bool("list", false, "print the selected mutants and run none")
+	part := flags.String("part", "", "run only the `K/N`th part: of the selected mutants, every Nth from the Kth on")
 	verbose := flags.Bool("v", false, "print the output of the tests that failed, too")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: mutants [flags] [PART OF A NAME...]")
@@ -41,6 +43,12 @@ func command(ctx context.Context, args []string, out io.Writer) (code int, err e
 	selected := choose(mutants, flags.Args())
 	if len(selected) == 0 {
 		return 2, fmt.Errorf("no mutant has a name with any of %q", flags.Args())
+	}
+	if selected, err = deal(selected, *part); err != nil {
+		return 2, err
+	}
+	if len(selected) == 0 {
+		return 2, fmt.Errorf("part %s has no mutant", *part)
 	}
 	if *list {
 		for _, m := range selected {
@@ -59,10 +67,7 @@ func command(ctx context.Context, args []string, out io.Writer) (code int, err e
 	defer r.close()
 	start := time.Now()
 	outcomes := r.tryAll(ctx, selected, *workers, func(o outcome) {
-		fmt.Fprintf(out, "%-22s %s (%s)\n", o.verdict, o.mutant.name, o.took.Round(100*time.Millisecond))
-		if *verbose || o.verdict != caught {
-			fmt.Fprint(out, indent(o.by+"\n"+o.detail))
-		}
+		report(out, o, *verbose)
 	})
 	summarize(out, outcomes, time.Since(start))
 	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.verdict != caught }) {
@@ -71,14 +76,52 @@ func command(ctx context.Context, args []string, out io.Writer) (code int, err e
 	return 0, nil
 }
 
-// choose returns the mutants whose names have one of the parts, or all.
+// choose returns the mutants whose names have one of the parts, or all. A part
+// that is a whole name chooses that mutant only.
 func choose(all []mutant, parts []string) []mutant {
 	if len(parts) == 0 {
 		return all
 	}
+	whole := map[string]bool{}
+	for _, m := range all {
+		whole[m.name] = true
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
-		return !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(m.name, part) })
+		return !slices.ContainsFunc(parts, func(part string) bool {
+			return m.name == part || !whole[part] && strings.Contains(m.name, part)
+		})
 	})
+}
+
+// deal returns the Kth of N parts of a list, with the part written as K/N. It
+// deals the entries in turn, so that each part has some of every area.
+func deal(all []mutant, part string) ([]mutant, error) {
+	if part == "" {
+		return all, nil
+	}
+	first, second, found := strings.Cut(part, "/")
+	k, errK := strconv.Atoi(first)
+	n, errN := strconv.Atoi(second)
+	if !found || errK != nil || errN != nil || k < 1 || k > n {
+		return nil, fmt.Errorf("-part %s: write K/N, with K from 1 to N", part)
+	}
+	var dealt []mutant
+	for i := k - 1; i < len(all); i += n {
+		dealt = append(dealt, all[i])
+	}
+	return dealt, nil
+}
+
+// report prints an outcome, and the command that repeats it unless the mutant
+// was caught.
+func report(out io.Writer, o outcome, verbose bool) {
+	fmt.Fprintf(out, "%-22s %s (%s)\n", o.verdict, o.mutant.name, o.took.Round(100*time.Millisecond))
+	if verbose || o.verdict != caught {
+		fmt.Fprint(out, indent(o.by+"\n"+o.detail))
+	}
+	if o.verdict != caught {
+		fmt.Fprintf(out, "    repeat it: %s\n", o.mutant)
+	}
 }
 
 // tryAll tries mutants, several at a time, reports each outcome immediately, and

@@ -31,6 +31,11 @@ type tests struct {
 // limit bounds one run of a test binary. It is for hangs, not for slow machines.
 const limit = 2 * time.Minute
 
+// String is the command that tries the mutant alone.
+func (m mutant) String() string {
+	return fmt.Sprintf("go run ./internal/mutants -v '%s'", strings.ReplaceAll(m.name, "'", `'\''`))
+}
+
 // in names tests of the root module.
 func in(folder, run string) tests { return tests{".", folder, run, ""} }
 

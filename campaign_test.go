@@ -3,6 +3,8 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,12 +107,12 @@ func TestTryAcquireReturnsCauseOfFailure(t *testing.T) {
 		for range 1000 {
 			_, err := e.TryAcquire(t.Context())
 			if !errors.Is(err, broken) {
-				t.Fatalf("got error %v, want %v", err, broken)
+				t.Fatalf("TryAcquire: got error %v, want %v", err, broken)
 			}
 		}
 		_ = e.Start(t.Context())
 		_, err := e.WaitForLeadership(t.Context())
-		wantError(t, "WaitForLeadership", err, broken)
+		wantError(t, "WaitForLeadership says why the attempt failed", err, broken)
 		wantError(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }), broken)
 		_, err = e.Campaign(t.Context())
 		wantError(t, "Campaign", err, broken)
@@ -272,7 +274,7 @@ func TestFailedTryAcquireStopsOnlyWhatItStarted(t *testing.T) {
 			close(answer)
 			wantError(t, "TryAcquire", <-tried, tenure.ErrHeld)
 			synctest.Wait()
-			want(t, "state", e.State(), tenure.Follower)
+			want(t, "state of the run of another caller", e.State(), tenure.Follower)
 			db.free("r")
 			synctest.Wait()
 			want(t, "leads", e.IsLeader(), true)
@@ -320,4 +322,33 @@ type slowContext struct {
 func (c *slowContext) Done() <-chan struct{} {
 	c.once.Do(c.pause)
 	return c.Context.Done()
+}
+
+// The calls of a node request its roles in their order, also if there are more than one
+// call may have.
+func TestBatchHasTheFirstRoles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		var requested []string
+		db.last().set(func(c *conn) {
+			c.onAcquire = func(role tenure.Role) *tenure.AcquireResult {
+				requested = append(requested, role.Name())
+				return nil
+			}
+		})
+		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
+		const roles = 3000 // a call has at most 1000
+		for i := range roles {
+			e, err := node.Election(tenure.NamedRole(fmt.Sprintf("r/%04d", (i*7)%roles)))
+			wantError(t, "Election", err, nil)
+			wantError(t, "Start", e.Start(context.Background()), nil)
+		}
+		undrain(t, node)
+		synctest.Wait()
+		want(t, "requested roles", len(requested), roles)
+		want(t, "the roles were requested in their order", slices.IsSorted(requested), true)
+		want(t, "calls", db.last().count("try"), 3)
+	})
 }

@@ -201,7 +201,7 @@ func TestRequestForNodeOutlivesSession(t *testing.T) {
 				db.mu.Unlock()
 				time.Sleep(time.Minute)
 				want(t, "sessions", db.last().number, int64(2))
-				want(t, "status", db.status(), "drained")
+				want(t, "status of a node that was asked to drain", db.status(), "drained")
 				want(t, "requester", node.Description().StatusBy, "ann")
 				want(t, "leads", led(slots), "")
 			})

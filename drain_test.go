@@ -48,7 +48,8 @@ func TestDrainReleasesRolesUntilUndrain(t *testing.T) {
 		term := lead(t, e)
 		rec.forget()
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
-		want(t, "session", db.last().summary(), "draining, release r stepped_down, drained")
+		want(t, "leads after the drain", e.IsLeader(), false)
+		want(t, "calls of a drain", db.last().summary(), "draining, release r stepped_down, drained")
 		want(t, "events", rec.summary(), "leader>releasing releasing>follower released")
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		wantError(t, "Drain again", node.Drain(t.Context(), nil), nil)
@@ -144,7 +145,7 @@ func TestGrantAfterUndrainBeginsTerm(t *testing.T) {
 		wantError(t, "Undrain", <-back, nil)
 		wantError(t, "Drain", <-drained, tenure.ErrDrainCanceled)
 		synctest.Wait()
-		want(t, "leads", e.IsLeader(), true)
+		want(t, "leads after the drain was canceled", e.IsLeader(), true)
 		want(t, "status", db.status(), "active")
 	})
 }
@@ -190,7 +191,7 @@ func TestDrainReleasesPendingRoleOnce(t *testing.T) {
 				drained := drain(t.Context(), node)
 				close(resume)
 				wantError(t, "Drain", <-drained, nil)
-				want(t, "held", db.holder("r") == nil, true)
+				want(t, "the role is free", db.holder("r") == nil, true)
 				want(t, "released", db.last().count("release r resigned"), 1)
 				want(t, "sessions", db.opened, 1)
 				db.last().set(func(c *conn) { c.onAcquire = nil })
@@ -235,8 +236,13 @@ func TestShutdownReleasesPendingRoleOnce(t *testing.T) {
 				go func() { stopped <- e.Shutdown(t.Context()) }()
 				synctest.Wait()
 				close(resume)
-				wantError(t, "Shutdown", <-stopped, nil)
-				want(t, "held", db.holder("r") == nil, true)
+				select {
+				case err := <-stopped:
+					wantError(t, "Shutdown", err, nil)
+				case <-time.After(time.Hour):
+					t.Fatal("invariant 7: Shutdown does not release the role of an attempt in flight")
+				}
+				want(t, "the role is free", db.holder("r") == nil, true)
 				want(t, "sessions", db.opened, 1)
 			})
 		})
@@ -261,7 +267,7 @@ func TestShutdownReleasesRoleOfFailedAttempt(t *testing.T) {
 		want(t, "state", e.State(), tenure.Follower)
 		want(t, "held", db.holder("r") != nil, true)
 		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
-		want(t, "held", db.holder("r") == nil, true)
+		want(t, "the role is free", db.holder("r") == nil, true)
 		want(t, "sessions", db.opened, 1)
 	})
 }
@@ -334,7 +340,7 @@ func TestDrainWaitsForStuckWork(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := node.Drain(ctx, nil)
-		wantError(t, "Drain", err, tenure.ErrWorkRunning)
+		wantError(t, "Drain with stuck work", err, tenure.ErrWorkRunning)
 		wantError(t, "Drain", err, context.DeadlineExceeded)
 		want(t, "the other role", db.holder("other") == nil, true)
 		want(t, "held", db.holder("r") != nil, true)
@@ -362,7 +368,7 @@ func TestUndrainCancelsDrain(t *testing.T) {
 		wantError(t, "Drain", <-drained, tenure.ErrDrainCanceled)
 		want(t, "status", db.status(), "active")
 		time.Sleep(2 * time.Second) // longer than stepDownPause
-		want(t, "leads again", e.IsLeader(), true)
+		want(t, "leads again after the drain was canceled", e.IsLeader(), true)
 	})
 }
 

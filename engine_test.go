@@ -261,7 +261,7 @@ func TestFailedHeartbeatDoesNotExtendTrust(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Minute)
-		want(t, "valid", term.Valid(), true)
+		want(t, "the term is valid after heartbeats failed for 8s", term.Valid(), true)
 		db.last().set(func(c *conn) { c.onHeartbeat = func() error { return errors.New("canceling statement") } })
 		select {
 		case <-term.Context().Done():
@@ -281,9 +281,11 @@ func TestWallClockEndsTrust(t *testing.T) {
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
 		clock.step(time.Hour) // the machine was suspended
-		want(t, "leader", e.IsLeader(), false)
+		if e.IsLeader() {
+			t.Fatal("invariant 1: the node leads after its machine was suspended for longer than trust")
+		}
 		clock.step(-time.Hour)
-		want(t, "revived", term.Valid(), false)
+		want(t, "invariant 1: leads again when the wall clock is set back", term.Valid(), false)
 		<-term.Context().Done()
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
 	})
@@ -371,7 +373,7 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 					wanted = ended
 				}
 				if got := db.last().options.PreviousSessionEnd.Wall; !got.Equal(wanted) {
-					t.Errorf("%v; want %v", got, wanted)
+					t.Errorf("the previous session ended at %v; want %v", got, wanted)
 				}
 				want(t, "previous incarnation", db.last().options.PreviousIncarnation, earlier)
 				want(t, "reopened", db.last().options.Reopened, true)
@@ -389,13 +391,13 @@ func TestNoReacquireStopsAfterLoss(t *testing.T) {
 		lead(t, e)
 		rec.forget()
 		db.last().kill()
-		want(t, "events", rec.summary(), "leader>stopped lost stopped")
+		want(t, "events of a loss", rec.summary(), "leader>stopped lost stopped")
 		lead(t, e) // and it can be started again
 		rec.forget()
 		if err := e.StepDown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		want(t, "events", rec.summary(), "leader>releasing releasing>stopped released stopped")
+		want(t, "events of a step-down", rec.summary(), "leader>releasing releasing>stopped released stopped")
 	})
 }
 

@@ -43,17 +43,3 @@ func TestEventsOfManyElectionsAreDelivered(t *testing.T) {
 		t.Errorf("%d events were delivered; want %d", len(delivered), 10*fewEvents)
 	}
 }
-
-func TestBatchHasTheFirstRoles(t *testing.T) {
-	var all []*Election
-	for _, i := range []int{7, 3, 9, 0, 8, 2, 6, 1, 5, 4} {
-		all = append(all, &Election{role: KeyRole(int64(i))})
-	}
-	got := ""
-	for _, e := range firstByRole(all, 3) {
-		got += e.role.Name() + " "
-	}
-	if got != "key:0 key:1 key:2 " {
-		t.Errorf("got %s; want the first three", got)
-	}
-}

@@ -131,7 +131,7 @@ func TestGroupUsesRoomWithoutNotification(t *testing.T) {
 		vacate("s/1")
 		began := time.Now()
 		wantError(t, "StepDown", slots[1].StepDown(t.Context()), nil)
-		want(t, "leads", led(slots), "s/1 ")
+		want(t, "leads the vacant role", led(slots), "s/1 ")
 		want(t, "vacant room after a step-down", time.Since(began) < 10*time.Millisecond, true)
 	})
 }
@@ -311,7 +311,7 @@ func refusesHandOverWithoutRoom(t *testing.T, db *database, backend tenure.Backe
 		startAll(t, slots[len(slots)-1])
 	}
 	full, free := nodes[1].ID(), nodes[2].ID()
-	wantError(t, "HandOver", slots[0][0].HandOver(t.Context(), full), tenure.ErrInvalidConfig)
+	wantError(t, "HandOver to a node without room", slots[0][0].HandOver(t.Context(), full), tenure.ErrInvalidConfig)
 	want(t, "leads after the refusal", led(slots[0]), "s/1 ")
 
 	request := tenure.Request{Kind: tenure.RequestHandOver, Role: "s/1", Target: full}
@@ -404,7 +404,7 @@ func TestGroupRefusesHandOverWhileRoomIsKept(t *testing.T) {
 				time.Sleep(time.Minute)
 				want(t, "the target leads", slots[0].IsLeader() || slots[1].IsLeader(), false)
 
-				wantError(t, "HandOver", led.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
+				wantError(t, "HandOver to a node whose room is kept", led.HandOver(t.Context(), target.ID()), tenure.ErrNotActive)
 				time.Sleep(time.Second)
 				want(t, "the leader keeps its term", term.Valid() && led.Term() == term, true)
 				end()

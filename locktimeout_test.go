@@ -70,7 +70,7 @@ func TestLockTimeoutBoundsOnlyFencedTransactions(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		want(t, "the lock is held until LockTimeout", db.holder("r") == c, true)
 		time.Sleep(2 * time.Second)
-		want(t, "releases", c.count("release r resigned"), 1)
+		want(t, "releases of the lock", c.count("release r resigned"), 1)
 	})
 }
 
@@ -149,7 +149,7 @@ func TestNotificationContinuesPendingAttempt(t *testing.T) {
 		want(t, "leads before the notification", e.IsLeader(), false)
 		db.wake()
 		synctest.Wait()
-		want(t, "leads", e.IsLeader(), true)
+		want(t, "leads after the notification", e.IsLeader(), true)
 		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }

@@ -52,7 +52,7 @@ func TestWorkIsAnsweredWhenSessionEndsDuringItsCall(t *testing.T) {
 					wantError(t, name, err, tenure.ErrTrustExpired)
 					want(t, "answered within a lease", time.Since(began) <= 10*time.Second, true)
 				case <-time.After(time.Hour):
-					t.Errorf("the work waits for %s, and the session for the work", name)
+					t.Fatalf("the work waits for %s, and the session for the work", name)
 				}
 				synctest.Wait()
 				want(t, "the connection is closed", first.wasAborted(), true)

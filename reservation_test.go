@@ -61,7 +61,7 @@ func TestReservedRoleIsTriedAtCheckIntervals(t *testing.T) {
 		wantError(t, "Start", e.Start(t.Context()), nil)
 		time.Sleep(node.Timing().CheckInterval)
 		synctest.Wait()
-		want(t, "leads", e.IsLeader(), true)
+		want(t, "leads within a check interval", e.IsLeader(), true)
 		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }

@@ -28,8 +28,11 @@ func TestStepDownWaitsForGuards(t *testing.T) {
 		}
 		go func() {
 			<-term.Stopping()
-			_, err := term.Guard()
-			wantError(t, "new work", err, tenure.ErrNotLeader)
+			added, err := term.Guard()
+			wantError(t, "invariant 4: new work in a term that stops", err, tenure.ErrNotLeader)
+			if err == nil {
+				added.Done() // StepDown would wait for it
+			}
 			want(t, "trusted while work is in flight", guard.Valid(), true)
 			time.Sleep(5 * time.Second)
 			want(t, "still trusted", guard.Valid(), true)
@@ -40,7 +43,7 @@ func TestStepDownWaitsForGuards(t *testing.T) {
 		if err := e.StepDown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		want(t, "took", time.Since(begun), 5*time.Second)
+		want(t, "invariant 4: StepDown waits for the work in flight", time.Since(begun), 5*time.Second)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		want(t, "held", db.holder("r") == nil, true)
 		want(t, "events", rec.summary(), "leader>releasing releasing>follower released follower>acquiring acquiring>follower acquire_failed")
@@ -66,14 +69,14 @@ func TestStepDownKeepsLockUnderStuckWork(t *testing.T) {
 		begun := time.Now()
 		go func() {
 			<-term.Context().Done()
-			want(t, "canceled after", time.Since(begun), 10*time.Second)
+			want(t, "stuck work is canceled after", time.Since(begun), 10*time.Second)
 		}()
 		err := e.StepDown(ctx)
 		wantError(t, "StepDown", err, tenure.ErrWorkRunning)
 		wantError(t, "StepDown", err, context.DeadlineExceeded)
 		want(t, "leader", e.IsLeader(), false)
 		want(t, "state", e.State(), tenure.Releasing)
-		want(t, "held", db.holder("r") != nil, true)
+		want(t, "invariant 4: the role is held while stuck work runs", db.holder("r") != nil, true)
 		want(t, "other role trusted", otherTerm.Valid(), true)
 		guard.Done()
 		synctest.Wait()
@@ -331,7 +334,7 @@ func TestConcurrentCallsKeepStatesInOrder(t *testing.T) {
 			t.Error(err)
 		}
 		want(t, "state", e.State(), tenure.Stopped)
-		want(t, "held", db.holder("r") == nil, true)
+		want(t, "the role is free", db.holder("r") == nil, true)
 		lead(t, e)
 		closeNode(t, node)
 		rec.summary()
@@ -355,9 +358,9 @@ func TestCloseWaitsForStuckWork(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		err := node.Close(ctx)
-		wantError(t, "Close", err, tenure.ErrWorkRunning)
+		wantError(t, "Close with stuck work", err, tenure.ErrWorkRunning)
 		synctest.Wait()
-		want(t, "cut", db.last().wasAborted(), true)
+		want(t, "the connection is closed when Close gives up", db.last().wasAborted(), true)
 		guard.Done()
 		if err := node.Close(t.Context()); err != nil {
 			t.Errorf("Close again: %v", err)

@@ -161,7 +161,7 @@ func TestLostTermIsNoFailureOfWork(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		wantError(t, "Run", err, nil)
-		want(t, "failures", failures, 0)
+		want(t, "lost terms that count as failures of work", failures, 0)
 		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
 	})
 }
@@ -200,7 +200,7 @@ func TestGivingUpLostTermIsALoss(t *testing.T) {
 					tenure.EndTrust(term)
 				})
 				wantError(t, name, err, nil)
-				wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
+				wantError(t, "cause of the loss", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
 			})
 		})
 	}

@@ -187,7 +187,7 @@ func TestCampaignReturnsCauseOfTermThatEndedTooEarly(t *testing.T) {
 		term, err := e.Campaign(ctx)
 		want(t, "a term", term != nil, false)
 		wantError(t, "Campaign", err, tenure.ErrStopped)
-		wantError(t, "cause", err, tenure.ErrSessionLost)
+		wantError(t, "cause of the end of the campaign", err, tenure.ErrSessionLost)
 		wantError(t, "lost", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
 	})
 }

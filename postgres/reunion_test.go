@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -48,14 +49,6 @@ func (p *peer) winAfterWait(role string) tenure.AcquireResult {
 	return attempt
 }
 
-// endLife makes all that was recorded belong to an earlier life of the server,
-// which began again a moment ago.
-func endLife(t *testing.T, b *Backend) {
-	t.Helper()
-	exec(t, b, "UPDATE {terms} SET server_epoch = 'of an earlier life'")
-	exec(t, b, "UPDATE {nodes} SET server_epoch = 'of an earlier life'")
-}
-
 // openAgain opens the next session of a peer's process.
 func (p *peer) openAgain(changes ...func(*peerOptions)) *peer {
 	p.t.Helper()
@@ -77,94 +70,90 @@ func (p *peer) failToOpen(changes ...func(*peerOptions)) {
 	}
 }
 
-// justRestarted makes a session believe that the server came back a moment ago.
-func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
+// crashAfter restarts a server as after a crash that lost nothing.
+func crashAfter(t *testing.T, server *pgtest.Server, b *Backend) {
+	t.Helper()
+	exec(t, b, "CHECKPOINT") // the begin of a term is not durable
+	server.Restart(t, "immediate")
+}
 
 // After the server has lost its locks, the next term waits for every node that may
 // trust an earlier session, and no longer.
 func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 	const long = time.Hour // what the test cannot wait for
 	waiting := func(o *peerOptions) { o.timing.FailoverWait = long }
-	for name, c := range map[string]struct {
+	type outage struct {
+		name   string
 		change func(t *testing.T, b *Backend, leader, standby *peer)
 		ends   bool
-	}{
-		"all are back": {
-			func(_ *testing.T, _ *Backend, leader, standby *peer) { leader.openAgain(); standby.openAgain() }, true,
-		},
-		"all are back after openings that failed": {
-			func(_ *testing.T, _ *Backend, leader, standby *peer) {
-				own := func(o *peerOptions) { o.previous = leader.Incarnation() }
-				leader.failToOpen(own)
-				leader.failToOpen(own)
-				leader.openAgain()
-				standby.openAgain()
-			}, true,
-		},
-		"an opening of another process with the leader's id failed": {
-			func(_ *testing.T, _ *Backend, leader, standby *peer) {
-				leader.failToOpen()
-				leader.openAgain()
-				standby.openAgain()
-			}, false,
-		},
-		"one has left": {
-			func(t *testing.T, _ *Backend, leader, standby *peer) {
-				leader.openAgain()
-				if err := standby.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}, true,
-		},
-		"the lease of the missing one has expired": {
-			func(t *testing.T, b *Backend, leader, standby *peer) {
-				leader.openAgain()
-				exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 min' WHERE id = $1", standby.id)
-			}, true,
-		},
-		"the leader is missing": {
-			func(_ *testing.T, _ *Backend, _, standby *peer) { standby.openAgain() }, false,
-		},
-		"a standby is missing": {
-			func(_ *testing.T, _ *Backend, leader, _ *peer) { leader.openAgain() }, false,
-		},
-		"the leader was found dead": {
-			func(t *testing.T, b *Backend, leader, standby *peer) {
-				standby.openAgain()
-				exec(t, b, "UPDATE {nodes} SET status = 'dead', died_at = clock_timestamp() WHERE id = $1", leader.id)
-			}, false,
-		},
-		"another process has the leader's id": {
-			func(t *testing.T, b *Backend, leader, standby *peer) {
-				standby.openAgain()
-				open(t, b, func(o *peerOptions) { o.id = leader.id })
-			}, false,
-		},
-		"the next session of a process that took the leader's id": {
-			func(t *testing.T, b *Backend, leader, standby *peer) {
-				standby.openAgain()
-				open(t, b, func(o *peerOptions) { o.id = leader.id }).openAgain()
-			}, false,
-		},
-		"the leader's row was deleted": {
-			func(t *testing.T, b *Backend, leader, standby *peer) {
-				standby.openAgain()
-				exec(t, b, "DELETE FROM {nodes} WHERE id = $1", leader.id)
-			}, false,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBackend(t)
-			leader, standby := open(t, b, lasting), open(t, b, lasting)
-			leader.take("scheduler")
-			leader.Abort()
-			endLife(t, b)
-			c.change(t, b, leader, standby)
-			next := open(t, b, waiting)
-			next.justRestarted()
+		lease  time.Duration // of the standby, if it is not a long one
+
+		backend         *Backend
+		leader, standby *peer
+	}
+	all := []*outage{
+		{name: "all are back", ends: true, change: func(_ *testing.T, _ *Backend, leader, standby *peer) {
+			leader.openAgain()
+			standby.openAgain()
+		}},
+		{name: "all are back after openings that failed", ends: true, change: func(_ *testing.T, _ *Backend, leader, standby *peer) {
+			own := func(o *peerOptions) { o.previous = leader.Incarnation() }
+			leader.failToOpen(own)
+			leader.failToOpen(own)
+			leader.openAgain()
+			standby.openAgain()
+		}},
+		{name: "an opening of another process with the leader's id failed", change: func(_ *testing.T, _ *Backend, leader, standby *peer) {
+			leader.failToOpen()
+			leader.openAgain()
+			standby.openAgain()
+		}},
+		{name: "one has left", ends: true, change: func(t *testing.T, _ *Backend, leader, standby *peer) {
+			leader.openAgain()
+			if err := standby.openAgain().Close(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{name: "the lease of the missing one has expired", ends: true, lease: 2 * time.Second, change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			leader.openAgain()
+			eventually(t, b, "SELECT last_heartbeat + lease_ms * interval '1 ms' < clock_timestamp() FROM {nodes} WHERE id = $1", standby.id)
+		}},
+		{name: "the leader is missing", change: func(_ *testing.T, _ *Backend, _, standby *peer) { standby.openAgain() }},
+		{name: "a standby is missing", change: func(_ *testing.T, _ *Backend, leader, _ *peer) { leader.openAgain() }},
+		{name: "the leader was found dead", change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			standby.openAgain()
+			eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", leader.id)
+		}},
+		{name: "another process has the leader's id", change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			standby.openAgain()
+			open(t, b, func(o *peerOptions) { o.id = leader.id })
+		}},
+		{name: "the next session of a process that took the leader's id", change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			standby.openAgain()
+			open(t, b, func(o *peerOptions) { o.id = leader.id }).openAgain()
+		}},
+		{name: "the leader's row was deleted", change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			standby.openAgain()
+			exec(t, b, "DELETE FROM {nodes} WHERE id = $1", leader.id) // Set by hand: an operator deletes it.
+		}},
+	}
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	for _, o := range all {
+		o.backend = backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
+		o.leader, o.standby = open(t, o.backend, lasting), open(t, o.backend, lasting, func(options *peerOptions) {
+			options.timing.Lease = cmp.Or(o.lease, options.timing.Lease)
+		})
+		o.leader.take("scheduler")
+	}
+	crashAfter(t, server, all[0].backend)
+	for _, o := range all {
+		t.Run(o.name, func(t *testing.T) {
+			o.leader.t, o.standby.t = t, t
+			o.change(t, o.backend, o.leader, o.standby)
+			next := open(t, o.backend, waiting)
 			want := tenure.OutcomePending
-			if c.ends {
+			if o.ends {
 				want = tenure.OutcomeGranted
 			}
 			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != want {
@@ -189,14 +178,12 @@ func (p *peer) firstAttempt(role string) tenure.AcquireResult {
 // A waiting session is notified also of a join that causes no other notification.
 func TestReunionIsNoticed(t *testing.T) {
 	t.Parallel()
-	b := newBackend(t)
-	leader, standby := open(t, b), open(t, b)
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	leader, standby := open(t, b, lasting), open(t, b)
 	leader.take("scheduler")
-	leader.Abort()
-	standby.Abort()
-	endLife(t, b)
+	crashAfter(t, server, b)
 	next := standby.openAgain(func(o *peerOptions) { o.timing.FailoverWait = time.Hour })
-	next.justRestarted()
 	if attempt := next.firstAttempt("scheduler"); attempt.Outcome != tenure.OutcomePending {
 		t.Fatalf("%+v; want it to wait", attempt)
 	}
@@ -212,37 +199,52 @@ func TestReunionIsNoticed(t *testing.T) {
 // After a promotion rows may be missing, unless only synchronous standbys are
 // promoted.
 func TestReunionAfterPromotionNeedsSynchronousFailover(t *testing.T) {
-	for name, c := range map[string]struct {
+	t.Parallel()
+	type promotion struct {
+		name        string
 		synchronous bool
-		timeline    string
+		timeline    string // of the term, if no server reports it
 		missing     bool
 		want        tenure.Outcome
-	}{
-		"asynchronous":                 {false, "00000000", false, tenure.OutcomePending},
-		"synchronous":                  {true, "00000000", false, tenure.OutcomeGranted},
-		"synchronous, one is missing":  {true, "00000000", true, tenure.OutcomePending},
-		"from a later timeline":        {true, "ffffffff", false, tenure.OutcomePending},
-		"from a timeline of no number": {true, "what", false, tenure.OutcomePending},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBackend(t)
-			leader := open(t, b)
-			leader.take("scheduler")
-			leader.Abort()
-			endLife(t, b)
-			for _, table := range []string{"terms", "nodes"} {
-				exec(t, b, "UPDATE {"+table+"} SET server_lineage = split_part(server_lineage, '/', 1) || '/' || $1", c.timeline)
-			}
-			if !c.missing {
-				leader.openAgain()
+
+		primary *Backend
+		schema  string
+		leader  *peer
+	}
+	all := []*promotion{
+		{name: "asynchronous", want: tenure.OutcomePending},
+		{name: "synchronous", synchronous: true, want: tenure.OutcomeGranted},
+		{name: "synchronous, one is missing", synchronous: true, missing: true, want: tenure.OutcomePending},
+		{name: "from a later timeline", synchronous: true, timeline: "ffffffff", want: tenure.OutcomePending},
+		{name: "from a timeline of no number", synchronous: true, timeline: "what", want: tenure.OutcomePending},
+	}
+	primary := pgtest.Start(t, pgtest.Options{})
+	replica := primary.Replica(t, pgtest.ReplicaOptions{})
+	for _, p := range all {
+		p.schema = primary.Schema(t)
+		p.primary = backendOn(t, primary.DSN(), Config{Schema: p.schema})
+		p.leader = open(t, p.primary, lasting)
+		p.leader.take("scheduler")
+		if p.timeline != "" { // Set by hand: no server reports such a timeline.
+			exec(t, p.primary, "UPDATE {terms} SET server_lineage = split_part(server_lineage, '/', 1) || '/' || $1", p.timeline)
+		}
+	}
+	end := row[string](t, all[0].primary, "SELECT pg_current_wal_insert_lsn()::text")
+	eventually(t, backendOn(t, replica.DSN(), Config{}), "SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn", end)
+	primary.Stop(t, "immediate")
+	replica.Promote(t)
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			b := backendOn(t, replica.DSN(), Config{Schema: p.schema})
+			p.leader.t, p.leader.backend = t, b
+			if !p.missing {
+				p.leader.openAgain()
 			}
 			next := open(t, b, func(o *peerOptions) {
-				o.timing.SynchronousFailover, o.timing.FailoverWait = c.synchronous, time.Hour
+				o.timing.SynchronousFailover, o.timing.FailoverWait = p.synchronous, time.Hour
 			})
-			next.justRestarted()
-			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != c.want {
-				t.Errorf("%+v; want outcome %d", attempt, c.want)
+			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != p.want {
+				t.Errorf("%+v; want outcome %d", attempt, p.want)
 			}
 		})
 	}
@@ -257,7 +259,7 @@ func TestTermWaitsOnReturnedPrimary(t *testing.T) {
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})
 	b := backendOn(t, fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres sslmode=disable",
 		primary.Host, replica.Host, primary.Port, replica.Port), Config{})
-	first := open(t, b)
+	first := open(t, b, func(o *peerOptions) { o.timing.Lease = 3 * time.Second })
 	first.take("scheduler")
 	eventually(t, backendOn(t, replica.DSN(), Config{}), "SELECT to_regclass('public.tenure_terms') IS NOT NULL")
 	first.Abort()
@@ -267,7 +269,7 @@ func TestTermWaitsOnReturnedPrimary(t *testing.T) {
 	second.Abort()
 	replica.Stop(t, "fast")
 	primary.Start(t)
-	exec(t, backendOn(t, primary.DSN(), Config{}), "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 min'")
+	eventually(t, backendOn(t, primary.DSN(), Config{}), "SELECT last_heartbeat + lease_ms * interval '1 ms' < clock_timestamp() FROM {nodes}")
 	third := second.openAgain(func(o *peerOptions) { o.timing.FailoverWait = long })
 	for role, last := range map[string]string{"scheduler": "that was led here", "new": "that may have been led on the newer one"} {
 		if attempt := third.firstAttempt(role); attempt.Outcome != tenure.OutcomePending || third.waitLeft(role) < long/2 {
@@ -280,18 +282,19 @@ func TestTermWaitsOnReturnedPrimary(t *testing.T) {
 // clean end it does not count if the server has lost no term since.
 func TestSettleCountsFromTheReunion(t *testing.T) {
 	t.Parallel()
-	b := newBackend(t)
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
 	const settle = time.Hour
-	unclean := open(t, b)
+	unclean := open(t, b, lasting)
 	unclean.take("crashed")
 	unclean.take("resigned")
-	unclean.release("resigned", history.EndResigned)
-	unclean.Abort()
-	endLife(t, b)
-	exec(t, b, "UPDATE {terms} SET server_epoch = '0/' || (SELECT id FROM {server}) WHERE role = 'resigned'") // as before a clean restart
-	unclean.openAgain()
+	crashAfter(t, server, b)
+	resigning := unclean.openAgain(lasting)
+	resigning.win("resigned")
+	resigning.release("resigned", history.EndResigned)
+	server.Restart(t, "fast")
+	resigning.openAgain(lasting)
 	next := open(t, b, func(o *peerOptions) { o.timing.Settle, o.timing.FailoverWait = settle, 2*settle })
-	next.justRestarted()
 	if attempt := next.firstAttempt("resigned"); attempt.Outcome != tenure.OutcomeGranted {
 		t.Errorf("after a clean end: %+v; want it granted", attempt)
 	}

@@ -14,12 +14,15 @@ import (
 func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
+	var peers []*peer
 	var nodes []int32
 	for range 5 {
-		nodes = append(nodes, open(t, b, lasting).incarnation)
+		p := open(t, b, lasting)
+		peers, nodes = append(peers, p), append(nodes, p.incarnation)
 	}
 	stranger := open(t, b, lasting)
 	stranger.watch.leave()
+	// Set by hand: the row is one that an operator deletes.
 	exec(t, b, "DELETE FROM {nodes} WHERE id = $1", stranger.id)
 	conn := pgtest.Conn(t, b.connect.ConnString())
 	looking := func() (found []int32) {
@@ -45,11 +48,13 @@ func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 	if got, want := looking(), nodes[:3]; !slices.Equal(got, want) {
 		t.Errorf("the nodes %d look; want %d", got, want)
 	}
+	// Set by hand: a watch connection that ends is back within milliseconds.
 	exec(t, b, "UPDATE {nodes} SET watching = false WHERE incarnation = $1", nodes[0])
 	if got, want := looking(), nodes[:4]; !slices.Equal(got, want) { // its watch is down, so its turn does not count
 		t.Errorf("the nodes %d look while the oldest has no watch; want %d", got, want)
 	}
-	exec(t, b, "UPDATE {nodes} SET status = 'dead' WHERE incarnation = $1", nodes[1])
+	peers[1].Abort()
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE incarnation = $1", nodes[1])
 	if got, want := looking(), nodes; !slices.Equal(got, want) {
 		t.Errorf("the nodes %d look while the second is dead, too; want %d", got, want)
 	}

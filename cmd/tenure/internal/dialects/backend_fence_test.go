@@ -207,14 +207,18 @@ func TestBackendTermSettlesAfterFencedTransaction(t *testing.T) {
 	onKinds(t, servers, func(t *testing.T, k kind) {
 		const settle = time.Hour
 		source := k.source(t)
-		leader := takerOn(t, k, source, k.connect(t, source), uuid.New())
-		leader.want("a free role", "r", tenure.OutcomeGranted)
+		db := k.connect(t, source)
+		leader := opensWith(t, newBackend(t, db, k.dialect, lease.Config{}), "leader",
+			tenure.Timing{Lease: 2 * time.Second, RefreshInterval: time.Second})
+		if attempt := mustTry(t, leader, tenure.AcquireRequest{Role: tenure.NamedRole("r")})[0]; attempt.Outcome != tenure.OutcomeGranted {
+			t.Fatalf("a free role: %+v; want it granted", attempt)
+		}
 		next := opensWith(t, newBackend(t, k.connect(t, source), k.dialect, lease.Config{}), "next",
 			tenure.Timing{Lease: takersLease, RefreshInterval: takersLease / 3, FenceTimeout: patience, Settle: settle})
 		try := func() tenure.AcquireResult {
 			return mustTry(t, next, tenure.AcquireRequest{Role: tenure.NamedRole("r")})[0]
 		}
-		tx, err := leader.db.BeginTx(t.Context(), nil)
+		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,17 +227,21 @@ func TestBackendTermSettlesAfterFencedTransaction(t *testing.T) {
 		if _, err := tx.ExecContext(t.Context(), "SELECT role FROM tenure_lease_seats WHERE role = 'r' "+lock); err != nil {
 			t.Fatal(err)
 		}
-		leader.age(takersLease)
-		if attempt := try(); attempt.Outcome != tenure.OutcomePending || !attempt.Fenced {
+		attempt := try()
+		eventually(t, "the lease expires", func() bool {
+			attempt = try()
+			return attempt.Outcome != tenure.OutcomeHeld
+		})
+		if attempt.Outcome != tenure.OutcomePending || !attempt.Fenced {
 			t.Fatalf("while the transaction is open: %+v; want it to wait for the transaction", attempt)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the end of the old term is recorded", func() bool {
-			return value(t, leader.db, "SELECT ended_at FROM tenure_lease_seats WHERE role = 'r'") != "NULL"
+			return value(t, db, "SELECT ended_at FROM tenure_lease_seats WHERE role = 'r'") != "NULL"
 		})
-		if attempt := try(); attempt.Outcome != tenure.OutcomePending || attempt.RetryIn < settle/2 {
+		if attempt = try(); attempt.Outcome != tenure.OutcomePending || attempt.RetryIn < settle/2 {
 			t.Errorf("after the transaction: %+v; want it to settle for %v", attempt, settle)
 		}
 	})

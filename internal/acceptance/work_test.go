@@ -8,47 +8,59 @@ import (
 )
 
 // TestRoleStaysLockedUntilWorkReturns: a leader that steps down keeps the lock on the
-// server while its work runs, for as long as it takes, and the next term begins after
-// the work has returned.
+// server while its work runs, also after the context of the work has been canceled, and
+// the next term begins after the work has returned.
 func TestRoleStaysLockedUntilWorkReturns(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	leader := c.join("leader")
-	term := leader.leads()
-	rival := c.join("rival")
-	rival.awaitConnected()
-	work, err := leader.election.Guard()
-	if err != nil {
-		t.Fatal(err)
-	}
-	steppedDown := make(chan error, 1)
-	go func() { steppedDown <- leader.election.StepDown(t.Context()) }() // returns when the work has returned
-	<-term.Stopping()
+	for name, stopTimeout := range map[string]time.Duration{
+		"work may end gracefully":         patience,
+		"the context of work is canceled": lease / 10,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.config.StopTimeout = stopTimeout
+			leader := c.join("leader")
+			term := leader.leads()
+			rival := c.join("rival")
+			rival.awaitConnected()
+			work, err := leader.election.Guard()
+			if err != nil {
+				t.Fatal(err)
+			}
+			steppedDown := make(chan error, 1)
+			go func() { steppedDown <- leader.election.StepDown(t.Context()) }() // returns when the work has returned
+			<-term.Stopping()
+			graceful := stopTimeout == patience
+			if !graceful {
+				ended(t, term)
+			}
 
-	// Two heartbeats later, an early release would long have happened.
-	conn := pgtest.Conn(t, c.dsn)
-	beats := "SELECT last_heartbeat FROM " + c.quoted("nodes") + " WHERE id = $1"
-	for range 2 {
-		last := value[time.Time](t, conn, beats, leader.ID())
-		eventually(t, conn, "SELECT ("+beats+") > $2", leader.ID(), last)
-	}
-	if !work.Valid() {
-		t.Errorf("the context of the work is canceled while the leader steps down gracefully: %v", causeOfEnd(t, term))
-	}
-	if value[bool](t, conn, "SELECT pg_try_advisory_lock(lock_key::bigint) FROM "+c.quoted("terms")+" WHERE role = $1", role) {
-		t.Error("Invariant 4: the lock of the role is free while work runs")
-	}
-	if rival.election.IsLeader() {
-		t.Error("Invariant 4: the rival leads while work runs")
-	}
+			// Two heartbeats later, an early release would long have happened.
+			conn := pgtest.Conn(t, c.dsn)
+			beats := "SELECT last_heartbeat FROM " + c.quoted("nodes") + " WHERE id = $1"
+			for range 2 {
+				last := value[time.Time](t, conn, beats, leader.ID())
+				eventually(t, conn, "SELECT ("+beats+") > $2", leader.ID(), last)
+			}
+			if work.Valid() != graceful {
+				t.Errorf("the term of the work is valid: %t; want %t", work.Valid(), graceful)
+			}
+			if value[bool](t, conn, "SELECT pg_try_advisory_lock(lock_key::bigint) FROM "+c.quoted("terms")+" WHERE role = $1", role) {
+				t.Error("Invariant 4: the lock of the role is free while work runs")
+			}
+			if rival.election.IsLeader() {
+				t.Error("Invariant 4: the rival leads while work runs")
+			}
 
-	returned := time.Now()
-	work.Done()
-	if err := <-steppedDown; err != nil {
-		t.Errorf("StepDown: %v", err)
-	}
-	if next := rival.leads(); next.AcquiredAt().Before(returned) {
-		t.Errorf("Invariant 4: the next term began %v before the work returned", returned.Sub(next.AcquiredAt()))
+			returned := time.Now()
+			work.Done()
+			if err := <-steppedDown; err != nil {
+				t.Errorf("StepDown: %v", err)
+			}
+			if next := rival.leads(); next.AcquiredAt().Before(returned) {
+				t.Errorf("Invariant 4: the next term began %v before the work returned", returned.Sub(next.AcquiredAt()))
+			}
+		})
 	}
 }
 

@@ -70,6 +70,57 @@ func TestAgentEndsWhileCallsWait(t *testing.T) {
 	}
 }
 
+// An agent that is asked to end waits for a node that has closed its session until that
+// node has closed its connection, and not until its own next heartbeat.
+func TestAgentEndsWithTheConnectionOfItsLastNode(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	timing := tenure.Timing{Lease: 3 * time.Minute, RefreshInterval: time.Minute, Margin: time.Second, CheckInterval: time.Second}
+	go func() { // exits when ctx ends; ended shows it
+		ended <- server.Run(ctx, server.Config{
+			Backend: tenuretest.NewDatabase(), Timing: timing, Path: path, Logger: slog.New(slog.DiscardHandler),
+		}, nil)
+	}()
+	node := dialRaw(t, awaitSocket(t, path))
+	node.open(time.Minute)
+	if answer := node.call(wire.Call{Op: wire.OpClose}); answer.Err != nil {
+		t.Fatal(answer.Err.Decode())
+	}
+	end()
+	awaitLost(t, node.conn)
+	if err := node.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const most = 3 * time.Second // the next heartbeat is due after 30 s
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(most):
+		t.Errorf("the agent has not ended %v after its last node closed its connection", most)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitLost waits until the agent says that the session of the node is lost.
+func awaitLost(t *testing.T, conn *net.UnixConn) {
+	t.Helper()
+	for {
+		var answer wire.Answer
+		if err := wire.Read(conn, &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Event == wire.EventLost {
+			return
+		}
+	}
+}
+
 // awaitSocket waits until an agent listens at the path.
 func awaitSocket(t *testing.T, path string) string {
 	t.Helper()

@@ -274,6 +274,9 @@ func (h *host) disconnected(c *client) {
 	delete(h.connected, c)
 	h.checkEmptyLocked()
 	h.goneLocked(c, history.EndCrashed)
+	if h.leaving && len(h.connected) == 0 {
+		h.wakeLocked() // goneLocked does not if the node's roles were released before
+	}
 }
 
 // goneLocked queues the release of a node's roles.

@@ -24,7 +24,7 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/together"},
 	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},
@@ -42,7 +42,7 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout",
+	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/together",
 	"internal/interruption", "internal/gates", "internal/managed", "internal/matrix", "internal/mutants", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
 }
 

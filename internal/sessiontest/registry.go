@@ -33,7 +33,6 @@ var registryTests = []test{
 
 	{"only one node has a unique name", uniqueName, UniqueNames},
 	{"one of many concurrent nodes gets the name", uniqueNameRace, UniqueNames},
-	{"a name is free after its node has left or died", uniqueNameFreed, UniqueNames},
 }
 
 func (n *node) registrar() tenure.RegistrySession { return n.Session.(tenure.RegistrySession) }

@@ -17,14 +17,15 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/together"
 )
 
 // patience is how long the suite waits for a condition.
 const patience = 30 * time.Second
 
-// Run runs the suite. Its tests run in parallel, and newBackend is called for each one. It
-// must return a backend on which no roles or nodes of other tests are visible. Tests of a
-// feature run if the backend has it.
+// Run runs the suite. Its tests run in parallel, those that wait for a lease first.
+// newBackend is called for each one. It must return a backend on which no roles or nodes
+// of other tests are visible. Tests of a feature run if the backend has it.
 func Run(t *testing.T, newBackend func(t *testing.T) tenure.Backend, features ...Feature) {
 	RunIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, newBackend, features...)
 }
@@ -35,14 +36,23 @@ func RunIn(t *testing.T, bubble func(*testing.T, func(*testing.T)), newBackend f
 	for _, feature := range features {
 		has |= feature
 	}
-	for _, test := range slices.Concat(tests, registryTests) {
-		if test.needs&^has != 0 {
-			continue
+	run := func(t *testing.T, test test) {
+		bubble(t, func(t *testing.T) { test.run(&suite{T: t, backend: newBackend(t), features: has}) })
+	}
+	waiting := together.New(t)
+	for _, test := range waitingTests {
+		if test.needs&^has == 0 {
+			waiting.Run(test.name, func(t *testing.T) { run(t, test) })
 		}
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, func(t *testing.T) { test.run(&suite{T: t, backend: newBackend(t), features: has}) })
-		})
+	}
+	waiting.Wait()
+	for _, test := range slices.Concat(tests, registryTests) {
+		if test.needs&^has == 0 {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				run(t, test)
+			})
+		}
 	}
 }
 
@@ -59,34 +69,38 @@ var tests = []test{
 	{"many roles in one call", batch, 0},
 	{"keys by name, number and pair differ", keys, 0},
 	{"another key for the same name is rejected", keyMismatch, 0},
-	{"term numbers increase", termsIncrease, 0},
 	{"incarnations increase", incarnationsIncrease, 0},
 	{"a recovering candidate gets the holder of the role", recovering, 0},
 	{"the result contains the preceding vacancy", vacancy, 0},
 	{"the context of Open bounds only Open", openContext, 0},
 
-	{"a pending role is locked once", pending, 0},
-	{"a pending role can be released", pendingReleased, 0},
 	{"a reservation favors its node", reservation, 0},
-	{"a reservation expires", reservationExpires, 0},
 	{"a node that stepped down leaves the role to others", yield, 0},
 
 	{"a release wakes candidates", releaseWakes, 0},
-	{"the loss of a session wakes candidates", abortWakes, 0},
 	{"Close removes the node", closeRemoves, 0},
 	{"Wait ends with its context", waitContext, 0},
 	{"Abort ends Wait", abortUnblocks, 0},
-
-	{"heartbeats renew the lease", heartbeatRenews, 0},
-	{"the lease of a silent session expires, not earlier", silentExpires, 0},
-	{"no statement is sent after trust has ended", maySend, 0},
-	{"a new session supersedes the old one", superseded, 0},
 
 	{"leaders are listed", leaders, 0},
 	{"a request reaches the leader once", requests, 0},
 	{"a request for a term spares the next one", requestsOfTerm, 0},
 	{"a request needs a leader and a live target", requestsRejected, 0},
 	{"a target that does not campaign declines a role", handOverDeclined, Offers},
+}
+
+// waitingTests mostly wait for the end of a lease or of a reservation.
+var waitingTests = []test{
+	{"term numbers increase", termsIncrease, 0},
+	{"a pending role is locked once", pending, 0},
+	{"a pending role can be released", pendingReleased, 0},
+	{"a reservation expires", reservationExpires, 0},
+	{"the loss of a session wakes candidates", abortWakes, 0},
+	{"heartbeats renew the lease", heartbeatRenews, 0},
+	{"the lease of a silent session expires, not earlier", silentExpires, 0},
+	{"no statement is sent after trust has ended", maySend, 0},
+	{"a new session supersedes the old one", superseded, 0},
+	{"a name is free after its node has left or died", uniqueNameFreed, UniqueNames},
 }
 
 // suite is a test with its backend.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/sessiontest"
+	"github.com/exactly-one/tenure/internal/together"
 	"github.com/exactly-one/tenure/lease/store"
 )
 
@@ -33,11 +34,23 @@ var _ Store = (*store.Store)(nil)
 // store must be safe for concurrent use, and its connection pool must allow several
 // connections or queue for one.
 func RunStore(t *testing.T, newStore func(t *testing.T, window time.Duration) Store) {
+	run := func(t *testing.T, test storeTest) {
+		test.run(&storeSuite{T: t, Store: newStore(t, test.window), window: test.window})
+	}
+	waiting := together.New(t)
 	for _, test := range storeTests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			test.run(&storeSuite{T: t, Store: newStore(t, test.window), window: test.window})
-		})
+		if test.window == short { // it waits for the end of the window
+			waiting.Run(test.name, func(t *testing.T) { run(t, test) })
+		}
+	}
+	waiting.Wait()
+	for _, test := range storeTests {
+		if test.window != short {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				run(t, test)
+			})
+		}
 	}
 }
 

@@ -21,11 +21,13 @@ const (
 // patience is how long the suite waits for a condition.
 const patience = 40 * time.Second
 
-var storeTests = []struct {
+type storeTest struct {
 	name   string
 	window time.Duration
 	run    func(*storeSuite)
-}{
+}
+
+var storeTests = []storeTest{
 	{"the first candidate leads", long, firstCandidate},
 	{"Elect returns the lease of another leader", long, otherLeader},
 	{"a renewal keeps the term", long, renewal},

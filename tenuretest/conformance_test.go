@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sessiontest"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -13,5 +14,8 @@ func TestDatabaseConformsToBackend(t *testing.T) {
 	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
 	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers}
 	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase, features...) })
-	t.Run("in real time", func(t *testing.T) { sessiontest.Run(t, newDatabase, features...) })
+	t.Run("in real time", func(t *testing.T) {
+		pgtest.Long(t)
+		sessiontest.Run(t, newDatabase, features...)
+	})
 }

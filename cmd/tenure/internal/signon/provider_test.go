@@ -31,7 +31,7 @@ var builtProvider = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	program := filepath.Join(folder, "oidcprovider")
-	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".")
 	build.Dir = "../../../../internal/oidcprovider"
 	build.Env = append(os.Environ(), "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {

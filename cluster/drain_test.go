@@ -257,12 +257,12 @@ func TestDrainHandsOverToTheLeastLoaded(t *testing.T) {
 			c.Load = func() tenure.Load { return tenure.Load{CPU: percent, Memory: percent} }
 		}
 	}
-	leaver := site.join("leaver", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true}})
+	leaver := site.join("leaver", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true}}, brief)
 	role := leaver.campaign("r")
 	leads(t, role)
-	busy := site.join("busy", cluster.Config{}, loaded(90))
-	idle := site.join("idle", cluster.Config{}, loaded(10))
-	worker := site.join("worker", cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}}, loaded(1))
+	busy := site.join("busy", cluster.Config{}, brief, loaded(90))
+	idle := site.join("idle", cluster.Config{}, brief, loaded(10))
+	worker := site.join("worker", cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}}, brief, loaded(1))
 	elections := map[string]*tenure.Election{}
 	for _, n := range []node{busy, idle, worker} {
 		elections[n.Node().Name()] = n.campaign("r")

@@ -180,6 +180,7 @@ func TestMemberIsDrainedWhileItJoins(t *testing.T) {
 
 // Joining ends with its context.
 func TestJoinEndsWithItsContext(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newSite(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // a busy machine needs some of it for the first session

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func TestMembersSeeOthersJoinAndLeave(t *testing.T) {
@@ -68,6 +69,9 @@ func TestMemberRejoinsAfterLostSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "killed by an administrator" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			site := newSite(t)
 			a, b := site.join("a", cluster.Config{}, brief), site.join("b", cluster.Config{Version: "v7"}, brief)
@@ -152,7 +156,7 @@ func TestHeartbeatCarriesTheLoad(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	quick := cluster.Config{Heartbeat: cluster.HeartbeatConfig{Interval: 50 * time.Millisecond}}
-	a := site.join("a", quick)
+	a := site.join("a", quick, brief)
 	b := site.join("b", quick, brief, func(c *tenure.Config) {
 		c.Load = func() tenure.Load { return tenure.Load{Jobs: 7} }
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/internal/statements"
 	"github.com/exactly-one/tenure/postgres"
@@ -112,6 +113,7 @@ func rest(members []counted, period time.Duration) (sent map[string]int, total i
 // At rest, a node sends at most 0.4 statements a second with the default times. Here
 // all times are a quarter of them, which a busy machine does not miss.
 func TestRestingNodesReadTheRegistrySeldom(t *testing.T) {
+	pgtest.Long(t)
 	const (
 		scale  = 4
 		period = 60 * time.Second / scale
@@ -133,6 +135,7 @@ func TestRestingNodesReadTheRegistrySeldom(t *testing.T) {
 // A candidate for roles that another node leads costs no more than a node without
 // roles, whatever their number.
 func TestRestingCandidatesSendNoAttempts(t *testing.T) {
+	pgtest.Long(t)
 	const (
 		scale  = 4
 		period = 60 * time.Second / scale

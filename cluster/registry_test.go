@@ -188,6 +188,7 @@ func TestUnknownNodeErrorSuggestsNodes(t *testing.T) {
 }
 
 func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{

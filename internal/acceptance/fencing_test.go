@@ -16,6 +16,7 @@ import (
 // A leader's process is stopped in the middle of a fenced transaction. The next
 // term begins all the same, and the old one commits nothing.
 func TestTransactionOfStoppedLeaderDoesNotCommit(t *testing.T) {
+	t.Parallel()
 	for kind, test := range map[string]struct {
 		bound time.Duration
 		says  string // the error of the commit

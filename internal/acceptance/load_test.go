@@ -21,6 +21,7 @@ import (
 // nodes. Here heartbeats are rarer than check intervals, so a candidate makes one attempt
 // for each 1,000 roles at every check interval.
 func TestIdleLoadDoesNotGrowWithElections(t *testing.T) {
+	t.Parallel()
 	const (
 		refresh = lease / 3
 		period  = 10 * time.Second
@@ -28,6 +29,9 @@ func TestIdleLoadDoesNotGrowWithElections(t *testing.T) {
 	for _, c := range []struct{ elections, nodes int }{{1, 2}, {1, 6}, {1000, 2}, {2500, 2}} {
 		elections := c.elections
 		t.Run(fmt.Sprintf("%d elections, %d nodes", elections, c.nodes), func(t *testing.T) {
+			if elections == 1000 || c.nodes > 2 {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			nodes := c.nodes
 			c := newCluster(t)

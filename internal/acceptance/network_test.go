@@ -14,12 +14,16 @@ import (
 // The leader's network loses every packet of one direction or of both: it falls
 // silent, or cannot hear.
 func TestRoleIsTakenOverWhenNetworkStalls(t *testing.T) {
+	t.Parallel()
 	for name, directions := range map[string][]faultwire.Direction{
 		"both directions": nil,
 		"to the server":   {faultwire.ToServer},
 		"to the client":   {faultwire.ToClient},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "to the server" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			c := newCluster(t)
 			leader := c.joinWired("leader", address(pgtest.Shared(t)))
@@ -37,6 +41,7 @@ func TestRoleIsTakenOverWhenNetworkStalls(t *testing.T) {
 
 // Only the session connection carries leadership.
 func TestOnlyStalledSessionConnectionEndsTerm(t *testing.T) {
+	t.Parallel()
 	t.Run("the session", func(t *testing.T) {
 		t.Parallel()
 		c := newCluster(t)
@@ -56,6 +61,9 @@ func TestOnlyStalledSessionConnectionEndsTerm(t *testing.T) {
 		"the watch cut": func(c *faultwire.Conn) { c.Cut() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "the watch cut" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			c := newCluster(t)
 			leader := c.joinWired("leader", address(pgtest.Shared(t)))

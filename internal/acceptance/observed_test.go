@@ -52,7 +52,7 @@ func TestRecordsAgreeWithObserver(t *testing.T) {
 		all = append(all, kind.found)
 		t.Run(kind.found.fault, func(t *testing.T) {
 			t.Parallel()
-			if kind.place == inNamespaces {
+			if kind.place == inNamespaces || kind.found.fault == "freeze" {
 				pgtest.Long(t)
 			}
 			t.Run("clusters", func(t *testing.T) { // it waits for all of them

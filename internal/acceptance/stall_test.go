@@ -70,6 +70,7 @@ func TestSlowJoiningDoesNotStartAgain(t *testing.T) {
 // One event for each role and session, no join that begins again, and leaders as soon as
 // the cause has passed: no node can lead before.
 func TestStalledAcquisitionReportsOneEvent(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const roles = 50
 	const stall = lease/6 + 100*time.Millisecond

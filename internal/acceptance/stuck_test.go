@@ -19,6 +19,7 @@ import (
 // failure restarts the server's idle timer: the lock must not come free while
 // the leader trusts itself, and must when it does not.
 func TestRoleLockOutlivesTrustOfStuckHeartbeat(t *testing.T) {
+	t.Parallel()
 	for name, deaf := range map[string]bool{
 		"work that returns":          false,
 		"work that ignores its term": true,
@@ -73,6 +74,7 @@ func TestRoleLockOutlivesTrustOfStuckHeartbeat(t *testing.T) {
 // The states in which the server does not count a silent session as idle. Each
 // is brought about on the connection of a node that falls silent with it.
 func TestSilentSessionThatIsNotIdleIsTerminated(t *testing.T) {
+	t.Parallel()
 	for name, stall := range map[string]func(*testing.T, *cluster, *silent){
 		"a message without Sync": func(_ *testing.T, _ *cluster, s *silent) {
 			s.fallSilent(withoutSync)
@@ -96,6 +98,9 @@ func TestSilentSessionThatIsNotIdleIsTerminated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "a result that is not read" && name != "a wait for a row lock" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			c := newCluster(t)
 			s := newSilent(t)
@@ -167,6 +172,7 @@ func TestStuckSessionOfReturnedNodeIsTerminated(t *testing.T) {
 // The leader's successor in the ring, which would end its session, has lost its
 // watch connection without hearing of it.
 func TestSilentLeaderIsTerminatedDespiteSilentWatch(t *testing.T) {
+	t.Parallel()
 	const long = 4 * lease
 	for name, f := range map[string]struct {
 		lease   time.Duration
@@ -178,7 +184,7 @@ func TestSilentLeaderIsTerminatedDespiteSilentWatch(t *testing.T) {
 		"it falls silent shortly before the due time": {long, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if f.late {
+			if f.late || f.returns {
 				pgtest.Long(t)
 			}
 			t.Parallel()

@@ -9,11 +9,13 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // The leader switches to the new schedules: unchanged ones continue, others
 // change, start and stop, and no run is lost or doubled.
 func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: time.Hour})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func seconds(d time.Duration) *cron.Seconds { s := cron.Seconds(d); return &s }
@@ -59,6 +60,7 @@ func (w *world) ok(err error) {
 // The leader runs a schedule as operators have changed it, and so does the next
 // leader, without losing a tick, until the change is reset.
 func TestOverrideLastsAcrossTerms(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	rare, runs := reporting("rare", never)

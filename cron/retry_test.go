@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/retry"
 )
 
@@ -202,6 +203,7 @@ func TestRetryDelaysLaterRuns(t *testing.T) {
 
 // A tick is skipped while a run waits for its retry.
 func TestTicksDuringRetryAreSkipped(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	s, runs := failing(2, cron.Retry(errBusy))

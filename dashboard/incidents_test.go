@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // newBoard returns a dashboard whose readings the test makes.
@@ -251,6 +252,7 @@ func TestPastIsBounded(t *testing.T) {
 // An outage that the first session afterwards recorded is served and streamed, although
 // the dashboard started before it.
 func TestRecordedOutageIsServed(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t, Config{})
 	node, _ := w.node("api-1", "scheduler")

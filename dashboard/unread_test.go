@@ -7,11 +7,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // TestUnreadPartsHaveAge: processors and schedules, or alerts, that cannot be read while the
 // rest can are shown with their age, and the health does not say that all is well.
 func TestUnreadPartsHaveAge(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	var broken atomic.Bool
 	w := newWorld(t, Config{Alerts: func(context.Context) ([]Alert, error) {
@@ -66,6 +69,9 @@ func TestAlertsThatDoNotReturnStopNoReads(t *testing.T) {
 		"panics":             func(<-chan struct{}) { panic("no alerts") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "blocks" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			var calls atomic.Int64
 			release := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -60,15 +61,16 @@ func TestDatabaseErrorsBlameNoEvent(t *testing.T) {
 			return err
 		},
 	}
+	quick := []string{"the session is ended", "the connection is cut", "read only", "SQLSTATE 40001"}
 	codes := []string{"40001", "40P01", "08006", "53100", "53300", "55P03", "57014", "57P01", "57P03", "58030", "XX000"}
-	if testing.Short() {
-		codes = codes[:2]
-	}
 	for _, code := range codes {
 		spoilers["SQLSTATE "+code] = raise(code)
 	}
 	for name, spoil := range spoilers {
 		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(quick, name) {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			w := newWorld(t)
 			w.append(1, 2, 3)

@@ -225,6 +225,7 @@ func (s *silent) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 
 // A read without a response does not stop the processor for its term.
 func TestUnansweredReadDoesNotStopProcessor(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)

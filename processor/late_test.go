@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -48,6 +49,9 @@ func TestLateFailuresCount(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "Publish" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			w := newWorld(t)
 			w.append(1)
@@ -70,6 +74,7 @@ func TestLateFailuresCount(t *testing.T) {
 
 // TestLateFailureOfResetCounts: the same for a rebuild.
 func TestLateFailureOfResetCounts(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	node, late := w.late()

@@ -226,7 +226,11 @@ func TestRepairKeepsUnhandledEvents(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range 30 {
+	rounds := 30
+	if testing.Short() {
+		rounds = 8
+	}
+	for i := range rounds {
 		name := fmt.Sprint("own", i)
 		table := w.newTable(name)
 		// At least two transactions, ahead of this cluster.

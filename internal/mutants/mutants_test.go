@@ -157,6 +157,7 @@ func TestRed(t *testing.T) { t.Error("always") }
 // TestVerdictsAreDistinct: each verdict on a mutant differs from the others,
 // and the source stays as it was.
 func TestVerdictsAreDistinct(t *testing.T) {
+	pgtest.Long(t)
 	t.Setenv("GOWORK", "off")
 	folder := module(t)
 	r, err := newRunner(folder)

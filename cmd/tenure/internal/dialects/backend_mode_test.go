@@ -44,6 +44,7 @@ func userWithSchema(t *testing.T) (source string) {
 // user who owns a schema.
 func onBothWays(t *testing.T, test func(t *testing.T, w bothWays)) {
 	t.Run("user with a schema", func(t *testing.T) {
+		pgtest.Long(t)
 		t.Parallel()
 		source := userWithSchema(t)
 		test(t, bothWays{t, source, source})

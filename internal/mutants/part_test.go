@@ -47,7 +47,7 @@ func TestPartsHaveEachMutantOnce(t *testing.T) {
 }
 
 // TestFailureReportsTheCommandThatRepeatsIt: every verdict but one has the
-// command. A shell reads the name as it is, and the name chooses one mutant.
+// command. A shell reads the name unchanged, and the name chooses one mutant.
 func TestFailureReportsTheCommandThatRepeatsIt(t *testing.T) {
 	const start = "    repeat it: go run ./internal/mutants -v "
 	for v, want := range map[verdict]bool{survived: true, another: true, hung: true, broken: true, stale: true, unsound: true, caught: false} {

@@ -6,25 +6,25 @@ var guardianMutants = []mutant{
 		name: "guardian: the command is not asked before it is killed",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "	case at >= g.stopAt():\n		g.stop(syscall.SIGTERM)\n", to: "	case at >= g.stopAt():\n		g.kill()\n",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestCommandIsKilledBeforeTrustEnds$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestCommandIsKilledBeforeTrustEnds$")}, says: "was not asked to end",
 	},
 	{
 		name: "guardian: processes left by a killed guardian keep running",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.killOrphans()\n	return End{Code: 128", to: "	_ = s.killOrphans\n	return End{Code: 128",
 		promise: "4 Work ends first: the supervisor kills the processes left by a killed guardian",
-		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: children of an orphan that has ended are not listed",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "	return len(orphans) == 0 && len(", to: "	return len(",
 		promise: "4 Work ends first: no process of a killed guardian is missed",
-		tests:   []tests{inCommand("internal/guardian", "^TestOrphansAreListedUntilThereAreNone$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestOrphansAreListedUntilThereAreNone$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: orphans are not adopted by the supervisor",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)", to: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)",
 		promise: "4 Work ends first: no descendant escapes",
-		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: a stopped guardian is not killed",
@@ -36,19 +36,19 @@ var guardianMutants = []mutant{
 		name: "guardian: trust is not followed",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.sendOrder(order{Deadline: trust})\n", to: "	_ = order{Deadline: trust}\n",
 		promise: "7 Someone leads: a command runs as long as its term is renewed",
-		tests:   []tests{inCommand("internal/guardian", "^TestCommandRunsWhileTermIsRenewed$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestCommandRunsWhileTermIsRenewed$")}, says: "the command ended with",
 	},
 	{
 		name: "guardian: children of others are killed",
 		file: "cmd/tenure/internal/guardian/guardians.go", from: "	return killOrphans(slices.Concat(foreign, g.known))\n", to: "	return killOrphans(slices.Concat(foreign[:0], g.known))\n",
 		promise: "earlier children of the supervisor are not killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestForeignChildrenSurvive$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestForeignChildrenSurvive$")}, says: "the foreign child",
 	},
 	{
 		name: "guardian: commands of other terms are killed",
 		file: "cmd/tenure/internal/guardian/guardians.go", from: "	return killOrphans(slices.Concat(foreign, g.known))\n", to: "	return killOrphans(slices.Concat(foreign, g.known[:0]))\n",
 		promise: "commands of other terms are not killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestConcurrentCommandsAreIndependent$|^TestStartingGuardianIsNotAnOrphan$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestConcurrentCommandsAreIndependent$|^TestStartingGuardianIsNotAnOrphan$")}, says: "died with command",
 	},
 
 	// What the guardian does without the supervisor.
@@ -80,7 +80,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the guardian asks when trust has ended",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "return g.trust.add(-g.limits.Grace) }", to: "return g.trust.add(0 * g.limits.Grace) }",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestGuardianKillsBeforeTrustEnds$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestCommandIsKilledBeforeTrustEnds$")}, says: "was not asked to end",
 	},
 	{
 		name: "guardian: everything is killed once",
@@ -92,19 +92,19 @@ var guardianMutants = []mutant{
 		name: "guardian: the guardian does not wait for descendants",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "				g.commandEnded(e.status)\n", to: "				g.commandEnded(e.status); ends = nil\n",
 		promise: "4 Work ends first: a role is released when no process of the command is running",
-		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$|^TestWholeTreeIsKilled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$|^TestWholeTreeIsKilled$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: a stopped command is not resumed to end",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "	_ = syscall.Kill(-g.command, syscall.SIGCONT)", to: "	_ = syscall.SIGCONT",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestStoppedCommandIsSignaled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestStoppedCommandIsSignaled$")}, says: "the command ended with",
 	},
 	{
 		name: "guardian: processes left by the command are killed without being asked",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, signaled, syscall.SIGTERM)\n", to: "		_, _ = signaled, signalLeft\n",
 		promise: "processes left by a command are also asked to end",
-		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommandsAreReported$")}, says: "was not asked to end",
 	},
 	{
 		name: "guardian: the guardian does not keep the lock",
@@ -122,7 +122,7 @@ var guardianMutants = []mutant{
 		name: "guardian: a command is asked twice",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "		if signaled {\n", to: "		if signaled && false {\n",
 		promise: "a command is asked once",
-		tests:   []tests{inCommand("internal/guardian", "^TestGroupIsSignaledOnce$")}, says: "2 times",
+		tests:   []tests{inCommand("internal/guardian", "^TestGroupIsSignaledOnce$")}, says: "the rest of the group was asked",
 	},
 	{
 		name: "guardian: a pause prolongs trust",
@@ -140,7 +140,7 @@ var guardianMutants = []mutant{
 		name: "guardian: a signal ends the guardian",
 		file: "cmd/tenure/internal/guardian/main.go", from: "	ignoreSignals()\n", to: "	_ = ignoreSignals\n",
 		promise: "the supervisor decides how to handle a signal",
-		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")}, says: "the command ended with",
 	},
 	{
 		name: "guardian: a terminal's signals reach the guardian",
@@ -166,7 +166,7 @@ var guardianMutants = []mutant{
 		name: "guardian: no order to kill when the term is lost",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Kill: true})\n", to: "			_ = order{Kill: true}\n",
 		promise: "4 Work ends first: a command is killed when its term is lost",
-		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "the order is not to kill",
 	},
 	{
 		name: "guardian: a guardian that does not kill is not replaced",
@@ -184,7 +184,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the command is not asked when its term stops",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")}, says: "the order is not to stop with the signal",
 	},
 	{
 		name: "guardian: a guardian that receives no order keeps running",
@@ -196,6 +196,6 @@ var guardianMutants = []mutant{
 		name: "guardian: the supervisor does not wait for orphans",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "!liveGuardians.killOrphans(s.foreign); pause", to: "!liveGuardians.killOrphans(s.foreign) && false; pause",
 		promise: "4 Work ends first: a role is released when no process of the command is running",
-		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
+		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")}, says: "nvariant 4",
 	},
 }

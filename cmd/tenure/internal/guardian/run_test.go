@@ -117,16 +117,38 @@ func begin(t *testing.T, term *fakeTerm, script string, changes ...func(*Command
 // file waits for a file of the command's and returns the number in it.
 func (r *run) file(name string) int {
 	r.t.Helper()
+	number, found := r.number(name)
+	if !found {
+		r.t.Fatalf("no number in the file %s", name)
+	}
+	return number
+}
+
+// asked waits until a process has written that it was asked to end.
+func (r *run) asked(who string) {
+	r.t.Helper()
+	if _, found := r.number("asked"); !found {
+		r.t.Errorf("%s was not asked to end", who)
+	}
+}
+
+// number waits for a file with a number. No process writes one after the run.
+func (r *run) number(name string) (number int, found bool) {
 	limit := time.After(patience)
-	for {
+	for last := false; ; {
 		text, _ := os.ReadFile(filepath.Join(r.folder, name))
 		if number, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bytes.HasSuffix(text, []byte("\n")) {
-			return number
+			return number, true
+		}
+		if last {
+			return 0, false
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
+		case <-r.ended:
+			last = true
 		case <-limit:
-			r.t.Fatalf("no number in the file %s", name)
+			last = true
 		}
 	}
 }
@@ -148,7 +170,7 @@ func (r *run) want(want End) {
 	r.t.Helper()
 	r.wait()
 	if r.err != nil || r.end != want {
-		r.t.Errorf("ended with %+v, %v; want %+v", r.end, r.err, want)
+		r.t.Errorf("the command ended with %+v, %v; want %+v", r.end, r.err, want)
 	}
 }
 
@@ -156,7 +178,7 @@ func (r *run) want(want End) {
 func (r *run) dead(pid int) {
 	r.t.Helper()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		r.t.Errorf("process %d lives: %v", pid, err)
+		r.t.Errorf("invariant 4: process %d lives: %v", pid, err)
 	}
 }
 
@@ -231,7 +253,7 @@ func TestCommandIsKilledBeforeTrustEnds(t *testing.T) {
 		func(c *Command) { c.Grace, c.Lead = grace, lead })
 	r.file("ready")
 	r.term.renew(grace + time.Second)
-	r.file("asked")
+	r.asked("the command")
 	if left := r.term.Remaining(); left > grace {
 		t.Errorf("asked to end %v before the end of trust; want at most %v", left, grace)
 	}
@@ -282,7 +304,7 @@ func TestExitCodesOfCommandsAreReported(t *testing.T) {
 			r := begin(t, newTerm(t, time.Hour), test.script, func(c *Command) { c.Grace = patience })
 			r.want(test.want)
 			if strings.Contains(name, "behind") {
-				r.file("asked")
+				r.asked("the process that the command left")
 				r.dead(r.file("left"))
 			}
 		})

@@ -15,7 +15,7 @@ func TestCursorsAreOrderedByTransactionFirst(t *testing.T) {
 	for i, a := range ordered {
 		for j, b := range ordered {
 			if got, want := a.Before(b), i < j; got != want {
-				t.Errorf("%v before %v: %t, want %t", a, b, got, want)
+				t.Errorf("the order of cursors: %v before %v: %t, want %t", a, b, got, want)
 			}
 		}
 	}

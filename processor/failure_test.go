@@ -31,7 +31,7 @@ func TestUnavailableBlamesNoEvent(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("both events", func() bool { return taken.Load() == 2 })
+	w.await("both events, after 10 outages", func() bool { return taken.Load() == 2 })
 }
 
 // A poison event is moved to the dead letters after the first attempt with it
@@ -56,7 +56,7 @@ func TestPoisonEventIsMovedAfterOneAttempt(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("the others", func() bool { return taken.Load() == "13" })
+	w.await("the events beside the one at fault", func() bool { return taken.Load() == "13" })
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("%d attempts, want one in its batch and one alone", n)
 	}

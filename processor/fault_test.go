@@ -90,7 +90,7 @@ func TestDatabaseErrorsBlameNoEvent(t *testing.T) {
 					return w.fill(ctx, tx, batch)
 				},
 			})
-			w.await("that it shows", func() bool { return w.exists("counts") && w.show("counts").LastError != "" })
+			w.await("the error of the database is shown", func() bool { return w.exists("counts") && w.show("counts").LastError != "" })
 			w.await("all events", func() bool { return len(w.numbers()) >= 3 && w.show("counts").Processed >= 3 })
 			s := w.show("counts")
 			if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3}) || s.DeadLetters != 0 || s.Status != processor.Active {
@@ -145,7 +145,7 @@ func TestCommitConflictsBlameNoEvent(t *testing.T) {
 	})
 	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.DeadLetters != 0 || !strings.Contains(s.LastError, "a conflict") {
-		t.Errorf("the processor is %+v", s)
+		t.Errorf("after conflicts at the commit the processor is %+v; want their cause as its last error and no dead letter", s)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestTransactionsOfEarlierTermsAreTerminated(t *testing.T) {
 	w.append(2)
 	begun := time.Now()
 	w.group(w.node("second", tenure.Config{}), work)
-	w.await("the second event", func() bool { return len(w.numbers()) == 2 })
+	w.await("the second event, which a transaction that was left open delays", func() bool { return len(w.numbers()) == 2 })
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

@@ -61,7 +61,7 @@ func (w *world) wantNumbers(want ...int) {
 	w.Helper()
 	w.await("the last event", func() bool { return slices.Contains(w.numbers(), want[len(want)-1]) })
 	if got := w.numbers(); !slices.Equal(got, want) {
-		w.Errorf("handled %v; want %v", got, want)
+		w.Errorf("handled %v; want the events %v", got, want)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestPoisonEventIsFoundInItsBatch(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+	w.await("the failure after MaxAttempts", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("handled %v", got)
 	}
@@ -121,7 +121,7 @@ func TestHandlerThatEndsItsTransactionFails(t *testing.T) {
 				Name: "counts", MaxAttempts: 3, Retry: retry.FixedInterval{Interval: time.Millisecond},
 				Handle: func(ctx context.Context, tx pgx.Tx, _ []processor.Event) error { return spoil(ctx, w, tx) },
 			})
-			w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+			w.await("the failure of a handler that spoils its transaction", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
 			if s := w.show("counts"); s.Errors != 3 || s.Processed != 0 {
 				t.Errorf("the processor has %d errors and has handled %d events", s.Errors, s.Processed)
 			}
@@ -184,7 +184,7 @@ func TestAttemptsCountAcrossTerms(t *testing.T) {
 	stop()
 	w.exec("UPDATE " + pgx.Identifier{w.schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
 	w.group(w.node("b", tenure.Config{}), config)
-	w.await("the end", func() bool { return w.show("counts").Status == processor.Failed })
+	w.await("the failure after MaxAttempts", func() bool { return w.show("counts").Status == processor.Failed })
 	if s := w.show("counts"); s.Errors != 3 {
 		t.Errorf("it failed after %d attempts", s.Errors)
 	}
@@ -198,7 +198,7 @@ func TestPanicOfRetryStrategyIsCaught(t *testing.T) {
 	var calls atomic.Int64
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
-		Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { panic("on purpose") }),
+		Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { panic("the retry strategy of a user panics") }),
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
 			if calls.Add(1) == 1 {
 				return errors.New("once")
@@ -253,7 +253,7 @@ func TestEventsAreHandledOnceAfterUnknownCommits(t *testing.T) {
 	w.await("all events", func() bool { return w.exists("counts") && w.show("counts").Processed >= events })
 	for i, number := range w.numbers() {
 		if number != i || i >= events {
-			t.Fatalf("handled %v", w.numbers())
+			t.Fatalf("handled %v; want each event once, in order", w.numbers())
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestPublisherSendsOncePerTerm(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(published, want) {
-		t.Errorf("published %v", published)
+		t.Errorf("published %v; want each event once, in order", published)
 	}
 	if n := w.show("sends").Processed; n != events {
 		t.Errorf("%d events were counted", n)

@@ -232,7 +232,7 @@ func TestWorkGrantsSuffice(t *testing.T) {
 		return slices.ContainsFunc(records, func(r cron.Record) bool { return r.ID == run && r.State == cron.Succeeded })
 	})
 	if err := w.management.Pause(t.Context(), "invoices", "test"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("pausing with the granted privileges: %v", err)
 	}
 }
 

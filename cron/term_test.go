@@ -31,7 +31,7 @@ func (w *world) trigger(name string) int64 {
 		id, err = w.management.Trigger(w.Context(), name, "test")
 		var unknown *cron.UnknownError
 		if err != nil && !errors.As(err, &unknown) {
-			w.Fatal(err)
+			w.Fatalf("triggering a run of %s: %v", name, err)
 		}
 		return err == nil
 	})

@@ -246,7 +246,7 @@ func TestWorkGrantsSuffice(t *testing.T) {
 		})
 		conn := pgtest.Conn(t, l.server.DSNFor(user, l.conn.Config().Database))
 		if err := l.Append(ctx, conn, eventstore.NewEvent{Type: suffix}); err != nil {
-			t.Errorf("%s: %v", suffix, err)
+			t.Errorf("%s: appending an event: %v", suffix, err)
 		}
 		_, err = conn.Exec(ctx, "UPDATE "+l.table+" SET type = 'other'")
 		var refused *pgconn.PgError

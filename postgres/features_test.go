@@ -147,7 +147,7 @@ func TestFeaturesHaveSeparateVersions(t *testing.T) {
 	for _, f := range []*schema.Feature{older, newer, older} {
 		b.schema.Forget()
 		if err := b.schema.Ensure(ctx, pool, f); err != nil {
-			t.Errorf("version %d: %v", f.Newest(), err)
+			t.Errorf("creating the tables of version %d: %v", f.Newest(), err)
 		}
 	}
 	open(t, b).take("scheduler") // the core is not affected

@@ -23,7 +23,7 @@ func TestFindPutsRequiredFeaturesFirst(t *testing.T) {
 			got = append(got, f.Name)
 		}
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%v: %v, %v; want %v", names, got, err, want)
+			t.Errorf("the features for %v: %v, %v; want %v", names, got, err, want)
 		}
 	}
 	if found, err := schema.Find(schema.Core); len(found) > 0 || err != nil {

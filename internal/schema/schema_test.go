@@ -109,7 +109,7 @@ func TestOldVersionIsNotRemembered(t *testing.T) {
 		t.Errorf("has an older version: %t, %v; want true", exist, err)
 	}
 	if err := s.Ensure(t.Context(), b.pool, &newer); err != nil {
-		t.Fatal(err)
+		t.Fatalf("bringing the older tables up to date: %v", err)
 	}
 	if _, err := b.pool.Exec(t.Context(), b.names.SQL("SELECT trial FROM {extra}")); err != nil {
 		t.Errorf("the older tables were not brought up to date: %v", err)

@@ -111,7 +111,7 @@ func TestMigrateHandlesEachFeature(t *testing.T) {
 	// The script of a feature does not change existing tables.
 	sql := invoke(t, "migrate", "print", "--schema", place.schema, "--feature", "processors").want(t, console.ExitDone).stdout
 	if _, err := place.server.Conn(t).Exec(t.Context(), strings.Repeat(sql, 2)); err != nil {
-		t.Fatalf("%v in\n%s", err, sql)
+		t.Fatalf("applying the script twice: %v in\n%s", err, sql)
 	}
 	status(map[string]int{"core": 1, "changes": 1, "schedules": 1, "processors": 1})
 	wantTables(t, place, "print --feature processors", coreTables, scheduleTables, processorTables)

@@ -74,7 +74,7 @@ func TestOpenTimeoutGrows(t *testing.T) {
 		defer cancel()
 		node, err := tenure.Open(ctx, db, tenure.Config{Logger: quiet})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("openings that take 50s: got error %v, want one that succeeds", err)
 		}
 		closeNode(t, node)
 	})
@@ -107,7 +107,7 @@ func TestOpenTimeoutGrowsAfterSlowAttempts(t *testing.T) {
 		_, err := tenure.Open(ctx, db, tenure.Config{Logger: quiet})
 		wantError(t, "a server that hangs", err, context.DeadlineExceeded)
 		took := db.took[:len(db.took)-1] // ctx ended the last one
-		want(t, "first", took[0], 10*time.Second)
+		want(t, "the first attempt after failures that were quick", took[0], 10*time.Second)
 		want(t, "last", took[len(took)-1], 2*time.Minute)
 		if !slices.IsSorted(took) {
 			t.Errorf("the attempts took %v", took)

@@ -14,12 +14,17 @@ var (
 	testFunction = regexp.MustCompile(`(?m)^func (Test\w+|Example\w*)\(`)
 	mutation     = regexp.MustCompile(`(?m)^\t\{"([^"]+)", \[\]int\{`)
 	limitReasons = []string{"a limit", "introduces the page"} // how a reason for "no test:" begins
+
+	// How a reason for "no server:" begins.
+	serverlessReasons = []string{"about the engine only", "about local clocks only", "refused before a connection", "the run is the test"}
 )
 
 // TestGuaranteesNameTheirTests holds the page of guarantees, and the limits on the
 // page of leases, to their tests: each paragraph, list item and table row ends with
-// a comment, which readers do not see, that names tests and subtests that exist, or
-// says that the sentences before it are a limit.
+// a comment, which readers do not see. The comment names tests and subtests that
+// exist, or says that the sentences before it are a limit. One of the tests uses a real
+// server, or the comment ends with "; no server:" and a reason: the simulator and
+// backends in memory do what their authors expect of a server.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	leases := readPage(t, "docs/explanation/leases.md")
 	_, limits, found := strings.Cut(leases, "\n## What is different\n")
@@ -40,7 +45,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 			t.Fatalf("only %d claims were found on the page on %s: the test looks in the wrong place", len(all), page.name)
 		}
 		for _, claim := range all {
-			for _, fault := range faultsOf(known, claim) {
+			for _, fault := range faultsOf(known, testsOf(t).onServer, claim) {
 				t.Errorf("the page on %s: %s: %.100s", page.name, fault, claim)
 			}
 		}
@@ -48,8 +53,9 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 }
 
 // faultsOf returns what is wrong with the evidence of a claim: each of its comments
-// names known tests, or a limit, and no sentence follows the last comment.
-func faultsOf(known map[string]bool, claim string) []string {
+// names known tests, one of them on a server, or a limit, and no sentence follows the
+// last comment.
+func faultsOf(known map[string]bool, onServer func(test string) bool, claim string) []string {
 	found := evidence.FindAllStringSubmatchIndex(claim, -1)
 	if found == nil {
 		return []string{"no test is named"}
@@ -66,10 +72,21 @@ func faultsOf(known map[string]bool, claim string) []string {
 			}
 			continue
 		}
-		for name := range strings.SplitSeq(text, ", ") {
+		text, reason, serverless := strings.Cut(text, "; no server: ")
+		names := strings.Split(text, ", ")
+		real := slices.IndexFunc(names, onServer)
+		for _, name := range names {
 			if !known[name] {
 				faults = append(faults, "there is no test "+name)
 			}
+		}
+		switch {
+		case serverless && !slices.ContainsFunc(serverlessReasons, func(r string) bool { return strings.HasPrefix(reason, r) }):
+			faults = append(faults, "it needs a test on a server: "+reason)
+		case serverless && real >= 0:
+			faults = append(faults, names[real]+" uses a server")
+		case !serverless && real < 0:
+			faults = append(faults, "no test uses a server: "+text)
 		}
 	}
 	return faults
@@ -78,22 +95,27 @@ func faultsOf(known map[string]bool, claim string) []string {
 // TestClaimsWithoutEvidenceAreFound proves that the check of the pages can fail.
 func TestClaimsWithoutEvidenceAreFound(t *testing.T) {
 	known := testNames(t)
+	onServer := func(test string) bool { return test == "TestDiagnoseReportsOnDatabase" }
 	for claim, want := range map[string]string{
-		"It holds. <!-- tested by TestGuaranteesNameTheirTests -->":                                           "",
-		"| 1 | It holds. <!-- tested by TestGuaranteesNameTheirTests --> |":                                   "",
-		"It holds. <!-- tested by TestScriptsMatchTranscripts/crash -->":                                      "",
-		"It holds. <!-- tested by TestMutationsAreDetected/a_reunion_that_misses_nodes -->":                   "",
-		"It holds. <!-- no test: a limit -->":                                                                 "",
-		"It holds.":                                                                                           "no test is named",
-		"It holds. <!-- tested by TestOfNothing -->":                                                          "there is no test TestOfNothing",
-		"It holds. <!-- tested by TestScriptsMatchTranscripts/nothing -->":                                    "there is no test TestScriptsMatchTranscripts/nothing",
-		"It holds. <!-- tested by TestMutationsAreDetected/nothing -->":                                       "there is no test TestMutationsAreDetected/nothing",
-		"It holds. <!-- tested by TestGuaranteesNameTheirTests/nothing -->":                                   "there is no test TestGuaranteesNameTheirTests/nothing",
-		"It holds. <!-- no test: too hard -->":                                                                "it is no limit, and has no test: too hard",
-		"It holds. <!-- tested by TestGuaranteesNameTheirTests --> So does this.":                             "no test is named for its end: So does this.",
-		"It holds. <!-- tested by TestGuaranteesNameTheirTests --> So does this. <!-- tested by TestNone -->": "there is no test TestNone",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase -->":                                                        "",
+		"| 1 | It holds. <!-- tested by TestDiagnoseReportsOnDatabase --> |":                                                "",
+		"It holds. <!-- tested by TestScriptsMatchTranscripts/crash, TestDiagnoseReportsOnDatabase -->":                     "",
+		"It holds. <!-- tested by TestSchedules; no server: about the engine only -->":                                      "",
+		"It holds. <!-- tested by TestMutationsAreDetected/a_reunion_that_misses_nodes; no server: the run is the test -->": "",
+		"It holds. <!-- no test: a limit -->":                                                                               "",
+		"It holds.":                                                                                                         "no test is named",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase, TestOfNothing -->":                                         "there is no test TestOfNothing",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase, TestScriptsMatchTranscripts/nothing -->":                   "there is no test TestScriptsMatchTranscripts/nothing",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase, TestMutationsAreDetected/nothing -->":                      "there is no test TestMutationsAreDetected/nothing",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase/nothing; no server: about the engine only -->":              "there is no test TestDiagnoseReportsOnDatabase/nothing",
+		"It holds. <!-- no test: too hard -->":                                                                              "it is no limit, and has no test: too hard",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase --> So does this.":                                          "no test is named for its end: So does this.",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase --> So does this. <!-- tested by TestSchedules -->":         "no test uses a server: TestSchedules",
+		"It holds. <!-- tested by TestSchedules, TestScriptsMatchTranscripts/crash, TestStepDownWaitsForGuards -->":         "no test uses a server: TestSchedules, TestScriptsMatchTranscripts/crash, TestStepDownWaitsForGuards",
+		"It holds. <!-- tested by TestSchedules; no server: too slow -->":                                                   "it needs a test on a server: too slow",
+		"It holds. <!-- tested by TestDiagnoseReportsOnDatabase; no server: about the engine only -->":                      "TestDiagnoseReportsOnDatabase uses a server",
 	} {
-		if got := strings.Join(faultsOf(known, claim), "; "); got != want {
+		if got := strings.Join(faultsOf(known, onServer, claim), "; "); got != want {
 			t.Errorf("%s: got %q, want %q", claim, got, want)
 		}
 	}

@@ -42,7 +42,7 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/together",
+	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/consulbuild", "internal/together",
 	"internal/interruption", "internal/gates", "internal/managed", "internal/matrix", "internal/mutants", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
 }
 
@@ -163,7 +163,13 @@ func readSources(t *testing.T) []source {
 // walk calls read for every file of the repository that has the extension.
 func walk(t *testing.T, extension string, read func(path string) error) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	if err := walkFiles(extension, read); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func walkFiles(extension string, read func(path string) error) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -174,9 +180,6 @@ func walk(t *testing.T, extension string, read func(path string) error) {
 		}
 		return read(path)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func read(path string) (source, error) {

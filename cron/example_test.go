@@ -83,7 +83,7 @@ func ExampleExpression_Next() {
 }
 
 // Schedules are managed from any process with access to the database.
-func ExampleAdmin() { //nolint:testableexamples // it needs a server
+func ExampleAdmin() { //nolint:testableexamples // it needs a program that runs the schedule
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
 	backend, err := postgres.New(dsn, postgres.Config{})

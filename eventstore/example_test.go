@@ -8,25 +8,34 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // An order and its event are committed in one transaction.
-func ExampleStore_Append() { //nolint:testableexamples // it needs a server
+func ExampleStore_Append() {
 	ctx := context.Background()
-	const dsn = "postgres://localhost/app"
+	dsn := pgtest.ExampleDatabase() // in a program: os.Getenv("DATABASE_URL")
 	backend, err := postgres.New(dsn, postgres.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer backend.Close()
+	if err := backend.Migrate(ctx, "events"); err != nil {
+		fmt.Println(err)
+		return
+	}
 	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer pool.Close()
+	if _, err := pool.Exec(ctx, "CREATE TABLE orders (id bigint, customer text)"); err != nil {
+		fmt.Println(err)
+		return
+	}
 	store := eventstore.New(backend, eventstore.Config{})
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, $2)", 1031, "ann"); err != nil {
@@ -38,5 +47,7 @@ func ExampleStore_Append() { //nolint:testableexamples // it needs a server
 			Data: map[string]any{"cents": 1250},
 		})
 	})
-	fmt.Println(err)
+	fmt.Println("committed:", err == nil)
+	// Output:
+	// committed: true
 }

@@ -111,7 +111,7 @@ func ExampleLogFromQuery() {
 }
 
 // An operator skips an event that its handler cannot handle.
-func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a server
+func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a program whose handler fails
 	ctx := context.Background()
 	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
 	if err != nil {

@@ -37,13 +37,13 @@ type consulMove struct {
 	releases map[string]string // the commands of the page: before, release 1, release 2
 }
 
-// newConsulMove starts an agent of Consul. No package that this project's files install has Consul.
+// newConsulMove starts an agent of Consul, which no package of Debian has.
 func newConsulMove(t *testing.T) *consulMove {
 	t.Helper()
 	pgtest.Long(t)
 	program, err := exec.LookPath("consul")
 	if err != nil {
-		t.Skip("there is no consul in PATH: install Consul to try the commands of " + consulPage)
+		t.Skip("there is no consul in PATH: go run ./internal/consulbuild FILE builds it, for the commands of " + consulPage)
 	}
 	t.Parallel()
 	m := &consulMove{stage: newStage(t, "", true), address: fmt.Sprint("127.0.0.1:", freePort(t)), releases: map[string]string{}}

@@ -270,6 +270,7 @@ func TestDeletedRowIsReported(t *testing.T) {
 	p := open(t, b)
 	p.take("scheduler")
 	p.release("scheduler", history.EndResigned)
+	// Set by hand: the row is one that an operator deletes.
 	exec(t, b, "ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}")
 	attempt := p.try("scheduler")[0]
 	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrLock) {
@@ -282,6 +283,8 @@ func TestDeletedRowIsReported(t *testing.T) {
 }
 
 // The wait after a server change is the longest lease, and the term begins when it is over.
+// Set by hand: the wait for a node that never returns is long, and its two ends are 20 s
+// apart here. TestWaitAfterRestartCountsOnce restarts a server and waits.
 func TestTermWaitsAfterServerChange(t *testing.T) {
 	const longer = 20 * time.Second // than the lease of the session
 	changed := map[string]string{

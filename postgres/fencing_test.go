@@ -172,6 +172,7 @@ func testPreparedTransactionIsNamed(t *testing.T, before string) {
 // With the privileges that it needs to fence, an application can lock the row
 // of a role in several ways and leave its transaction open. The election
 // continues.
+// Set by hand: an application has the privilege for this update.
 func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 	for name, hold := range map[string]string{
 		"an update":         "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
@@ -229,6 +230,7 @@ func applicationUser(t *testing.T, b *Backend) string {
 
 // The fence timeout continues across attempts that each end before it has
 // passed.
+// Set by hand: an application has the privilege for this update.
 func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 	for name, hold := range map[string]string{
 		"the term is closed":     "SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE",

@@ -53,6 +53,7 @@ func TestNewInstallationWaitsForSessionsOfRemovedOne(t *testing.T) {
 }
 
 // An operator replaces the tables that a node works with by others.
+// Set by hand: the statements are the operator's.
 func TestReplacedInstallationEndsSessions(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]string{
@@ -85,6 +86,7 @@ func TestReplacedInstallationEndsSessions(t *testing.T) {
 // While a session leads, no other session can give the role another lock key or
 // delete its row: after that, a node with another key could lead beside the
 // leader.
+// Set by hand: the statements are what the tables must refuse.
 func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -114,6 +116,7 @@ func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 // An operator restores an older state of the tables while a node runs. The
 // node's session ends, no other node leads before that, and no term number is
 // repeated.
+// Set by hand: the statements are the operator's.
 func TestRestoredTablesEndSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -50,6 +50,7 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 			}
 			leader.openAgain()
 			if isNew { // nothing says that no other node is missing
+				// Set by hand: the wait takes an hour, and its length is tested above.
 				next.heldRoles["scheduler"].wait.until = testClock.Now().Mono
 			}
 			if won := next.win("scheduler"); won.Term <= lost.Term {

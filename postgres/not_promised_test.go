@@ -52,6 +52,8 @@ func TestCopyOfDatabaseElectsOnItsOwn(t *testing.T) {
 // TestClockStepOfServerMisjudgesSilence: a step of the server's clock changes how old
 // a heartbeat seems. After a step forward by more than a lease, the session of a living
 // leader is ended; after a step back, that of a silent one is spared.
+// Set by hand: the clock of a server is that of its machine, and heartbeats that are older
+// by the same time look alike to the statement.
 func TestClockStepOfServerMisjudgesSilence(t *testing.T) {
 	t.Parallel()
 	const alive = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)"

@@ -97,6 +97,7 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			false,
 		},
 		"its node's row is deleted": {
+			// Set by hand: the row is one that an operator deletes.
 			func(t *testing.T, p *peer) { exec(t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) },
 			watchPeriodOfTest + max(promised, strangerGrace),
 			true,

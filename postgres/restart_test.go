@@ -28,7 +28,8 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 				if led {
 					leader.take("scheduler")
 				}
-				exec(t, b, "UPDATE {server} SET created_at = created_at - interval '1 hour'") // survives a clean restart
+				// Set by hand: a server is hours old when it restarts. The row survives a clean restart.
+				exec(t, b, "UPDATE {server} SET created_at = created_at - interval '1 hour'")
 				leader.beat()
 				trusted := time.Now().Add(lease - leader.opening.Timing.Margin)
 				restart(t, server)

@@ -25,6 +25,7 @@ func TestRefuseRejectsUnsafeServers(t *testing.T) {
 		{"a pooler on the session connection", func(s, _ *probe) { s.pooled = true }, dberr.ErrPooled},
 		{"a pooler on the watch connection", func(_, w *probe) { w.pooled = true }, dberr.ErrPooled},
 		{"an old server", func(s, _ *probe) { s.version = oldestServer - 1 }, dberr.ErrServerTooOld},
+		// Set by hand: a function without a server judges what two connections have read.
 		{"two servers", func(_, w *probe) { w.start = started.Add(time.Second) }, tenure.ErrConnection},
 		{"locks that exclude no session", func(_, w *probe) { w.locked = true }, ErrLocksIgnored},
 		{"another database whose locks exclude no session", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, ErrLocksIgnored},

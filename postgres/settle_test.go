@@ -12,6 +12,8 @@ import (
 
 // The wait on another server is the longest of the lease, FailoverWait and,
 // after an unclean end, Settle.
+// Set by hand: the server has to be a copy, whose life began at an unknown time.
+// TestTermNumbersIncreaseAfterFailoverToLaggingReplica promotes a replica.
 func TestServerChangeAwaitsTheLongestTime(t *testing.T) {
 	t.Parallel()
 	const longer, longest = 20 * time.Minute, 40 * time.Minute

@@ -34,6 +34,7 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
+	// Set by hand: 5,200 terms would take the server minutes.
 	const addRoles = "INSERT INTO {terms} (role, lock_key) SELECT 'role-' || i, 1000000 + i FROM generate_series(0, $1::int - 1) i"
 	if _, err := tx.Exec(ctx, b.names.sql(addRoles), wanted+others); err != nil {
 		t.Fatal(err)

@@ -56,6 +56,7 @@ func TestTermNumbersGrowInRecreatedSchema(t *testing.T) {
 
 // The term number in the row increases although the server's clock has been set
 // back.
+// Set by hand: the clock of a server is that of its machine.
 func TestTermNumbersGrowWhenClockStepsBack(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

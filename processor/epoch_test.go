@@ -65,7 +65,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fourth <= first {
 		t.Errorf("after a crash the epoch is %d; before it was %d", fourth, first)
 	}
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 17")) // as if restored
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 17")) // Set by hand: as if restored from another server.
 	_, err := w.management().Repair(t.Context(), "counts", "ann")
 	w.must(err)
 	w.append(5)
@@ -73,7 +73,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fifth <= fourth {
 		t.Errorf("after a repair the epoch is %d; before it was %d", fifth, fourth)
 	}
-	w.exec(pgtest.SQL(w.backend, "DELETE FROM {processors}"))
+	w.exec(pgtest.SQL(w.backend, "DELETE FROM {processors}")) // Set by hand: the row is one that an operator deletes.
 	if sixth := w.epochs("f", processor.Config{}, 10); sixth <= fifth {
 		t.Errorf("in a row made anew the epoch is %d; before it was %d", sixth, fifth)
 	}
@@ -81,6 +81,8 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 
 // An old primary returns and does not know of the other one, but the process
 // that has seen both does.
+// Set by hand: the processor would need two servers and a promotion of each.
+// TestTermNumbersGrowOnOldPrimary lets an old primary return.
 func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -134,6 +136,8 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 // TestEpochRepeatsOnOldServerForAnotherProcess: an old primary returns with its earlier
 // data, and the process that leads has never worked on the newer one. Nothing there shows
 // the newer epoch, so the earlier one repeats.
+// Set by hand: the processor would need two servers and a promotion of each.
+// TestTermNumbersGrowOnOldPrimary lets an old primary return.
 func TestEpochRepeatsOnOldServerForAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

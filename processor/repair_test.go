@@ -57,6 +57,7 @@ func (w *world) left(name, table string) []int64 {
 }
 
 // handle moves the cursor of a processor behind its next events.
+// Set by hand: a repair reads the cursor, and the processor must not run.
 func (w *world) handle(name, table string, events int) {
 	w.Helper()
 	cursor := w.show(name).Cursor

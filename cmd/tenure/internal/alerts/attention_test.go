@@ -107,6 +107,7 @@ func TestExpiredAcknowledgmentNotifiesAgain(t *testing.T) {
 	if err != nil || list[0].Alerts[0].AckedBy != "ann" || time.Until(list[0].Alerts[0].AckedUntil) < 50*time.Minute {
 		t.Errorf("the list is %+v, %v", list, err)
 	}
+	// Set by hand: the shortest acknowledgment lasts a minute.
 	w.exec(`UPDATE {alert_states} SET acked_until = clock_timestamp()`)
 	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader firing")
 	if by := value[string](w, `SELECT acked_by FROM {alert_states}`); by != "" {

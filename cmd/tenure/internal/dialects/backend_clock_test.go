@@ -74,6 +74,8 @@ func TestBackendIgnoresClocksOfNodes(t *testing.T) {
 
 // After a server change no term begins for the longest lease of all sessions, because any
 // node can be the leader whose last heartbeats are missing.
+// Set by hand: SQLite has one server. TestBackendSessionEndsOnAnotherServer changes the
+// name of a real one.
 func TestBackendServerChangeAwaitsLongestLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -108,6 +110,8 @@ func TestBackendServerChangeAwaitsSettle(t *testing.T) {
 	})
 }
 
+// Set by hand: SQLite has one server. TestBackendSessionEndsOnAnotherServer changes the
+// name of a real one.
 func TestBackendServerChangeAwaitsOneLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {

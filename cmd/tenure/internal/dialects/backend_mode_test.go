@@ -275,6 +275,7 @@ func TestModeChangedBySQLPermitsTwoLeaders(t *testing.T) {
 		if err := sessions.SetMode(soon(t), "leases"); !errors.Is(err, dberr.ErrInstallationInUse) {
 			t.Fatalf("tenure migrate mode: %v; want ErrInstallationInUse", err)
 		}
+		// Set by hand: the statement is the operator's.
 		if _, err := pgtest.Conn(t, w.sessions).Exec(t.Context(), "UPDATE tenure_installation SET mode = 'leases'"); err != nil {
 			t.Fatal(err)
 		}

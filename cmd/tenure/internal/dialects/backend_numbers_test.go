@@ -40,6 +40,7 @@ func TestBackendNumbersGrowWhenClockStepsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		ahead := time.Now().Add(time.Hour).UnixMilli()
+		// Set by hand: the clock of a database is that of its machine.
 		execute(t, k.connect(t, c.source), fmt.Sprintf("UPDATE tenure_lease_seats SET term = %d", ahead))
 		if err := a.Start(soon(t)); err != nil {
 			t.Fatal(err)
@@ -75,6 +76,7 @@ func TestStoreNumbersGrowWhenClockStepsBack(t *testing.T) {
 				t.Errorf("term %d in the new tables after %d in the old ones", second, first)
 			}
 			ahead := time.Now().Add(time.Hour).UnixMilli()
+			// Set by hand: the clock of a database is that of its machine.
 			execute(t, db, fmt.Sprintf("UPDATE tenure_election_leader SET term = %d, leader_id = NULL", ahead))
 			if third := lead(); third != ahead+1 {
 				t.Errorf("term %d follows term %d", third, ahead)

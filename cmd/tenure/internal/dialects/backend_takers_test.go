@@ -64,6 +64,7 @@ func (s *taker) want(what, role string, want tenure.Outcome) tenure.AcquireResul
 }
 
 // age moves the end of the session's lease earlier.
+// Set by hand: a lease that a busy machine cannot miss takes minutes.
 func (s *taker) age(by time.Duration) {
 	s.t.Helper()
 	execute(s.t, s.db, fmt.Sprintf("UPDATE tenure_lease_sessions SET expires_at = expires_at - %d WHERE incarnation = %d",

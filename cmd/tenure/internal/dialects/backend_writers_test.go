@@ -58,6 +58,7 @@ func TestBackendSeveralWritersAreUsedOneAtATime(t *testing.T) {
 
 // A session ends after the nodes have moved to another server, by whose clock its lease had
 // expired.
+// Set by hand: the clocks of two servers on one machine do not differ.
 func TestBackendSeveralWritersMoveEndsSessions(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)

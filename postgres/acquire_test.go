@@ -286,6 +286,7 @@ func TestDeletedRowIsReported(t *testing.T) {
 // Set by hand: the wait for a node that never returns is long, and its two ends are 20 s
 // apart here. TestWaitAfterRestartCountsOnce restarts a server and waits.
 func TestTermWaitsAfterServerChange(t *testing.T) {
+	t.Parallel()
 	const longer = 20 * time.Second // than the lease of the session
 	changed := map[string]string{
 		"restarted":       "UPDATE {terms} SET server_epoch = 'of an earlier life'",
@@ -391,6 +392,7 @@ func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 // If two sessions add a role at the same time, the second one finds it,
 // whichever of its unique keys the server checks first.
 func TestConcurrentlyAddedRolesAreFound(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	peers := make([]*peer, 6)

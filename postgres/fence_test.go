@@ -42,6 +42,7 @@ func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []termRef,
 }
 
 func TestFencedTransactionCommitsDuringItsTermOnly(t *testing.T) {
+	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 // The connection that terminates the transactions in the way opens after they have
 // ended and the next term has begun. Its leader's fenced transactions stay.
 func TestTransactionsOfTheNextTermAreNotTerminated(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	connecting, connect := make(chan struct{}), make(chan struct{})

@@ -15,6 +15,7 @@ import (
 // A candidate whose session is connected to the old primary ends no transaction on the
 // new one, where another term of the role is valid.
 func TestTransactionsOnAnotherServerAreNotTerminated(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	older, newer := pgtest.Shared(t), pgtest.Start(t, pgtest.Options{})
 	schema := older.Schema(t)

@@ -110,6 +110,7 @@ func TestOneRoundTerminatesAllFencedTransactions(t *testing.T) {
 }
 
 func TestPreparedTransactionIsReported(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string]string{
 		"as a whole":     "SELECT",
 		"in a savepoint": "SAVEPOINT s",
@@ -174,6 +175,7 @@ func testPreparedTransactionIsNamed(t *testing.T, before string) {
 // continues.
 // Set by hand: an application has the privilege for this update.
 func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
+	t.Parallel()
 	for name, hold := range map[string]string{
 		"an update":         "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
 		"FOR UPDATE":        "SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE",
@@ -183,6 +185,9 @@ func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 		"released":          "SAVEPOINT s; SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE; RELEASE s",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "an update" && name != "released" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			b := newBackend(t)
 			first, second := open(t, b), open(t, b, impatient)
@@ -232,11 +237,15 @@ func applicationUser(t *testing.T, b *Backend) string {
 // passed.
 // Set by hand: an application has the privilege for this update.
 func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
+	t.Parallel()
 	for name, hold := range map[string]string{
 		"the term is closed":     "SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE",
 		"the row cannot be read": "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "the term is closed" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			b := newBackend(t)
 			first := open(t, b)

@@ -25,6 +25,7 @@ func (p *peer) interfere(sql string) {
 // TestHeartbeatDetectsInterference: lost settings are detected at the next heartbeat,
 // lost locks at the eighth at the latest, however long the last check is ago.
 func TestHeartbeatDetectsInterference(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		sql    string
 		within int // heartbeats

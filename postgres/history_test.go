@@ -121,6 +121,7 @@ func TestCrashEndsTermWhenNoticed(t *testing.T) {
 // the server had ended its session, and not when the next node started. The
 // role was vacant from then on.
 func TestUnseenEndIsBoundedByLease(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		found  bool // dead by the next node, before it acquires the role
@@ -173,6 +174,7 @@ func TestUnseenEndIsBoundedByLease(t *testing.T) {
 // A term is over if its node has been forgotten, even if no node has led the
 // role since.
 func TestTermOfForgottenNodeIsOver(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	ctx := context.Background()
 	for name, forget := range map[string]func(*testing.T, *Backend, uuid.UUID) error{
@@ -256,6 +258,7 @@ func TestNodeHistoryFollowsRegistry(t *testing.T) {
 
 // A node's name can have the form of an id, such as that of a machine.
 func TestHistoryFindsNamesThatLookLikeIDs(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	for _, name := range []string{"d41d8cd98f00b204e9800998ecf8427e", "7d444840-9dc0-11d1-b245-5ffdce74fad2"} {
@@ -276,6 +279,7 @@ func TestHistoryFindsNamesThatLookLikeIDs(t *testing.T) {
 
 // A query for the last minute does not make the server read years.
 func TestHistoryOfAMinuteReadsFewRows(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()

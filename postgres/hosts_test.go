@@ -12,6 +12,7 @@ import (
 // A host that accepts connections and never answers keeps neither a node nor a
 // read from the primary that is listed after it.
 func TestHungHostDoesNotHidePrimary(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the operating system accepts connections

@@ -191,6 +191,7 @@ func TestRemovedServerRowCausesWait(t *testing.T) {
 // old name, and no program creates a new schema under the old name while a
 // session is open.
 func TestRenamedSchemaIsNotUsed(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	from, to := server.Schema(t), server.Schema(t)

@@ -21,6 +21,7 @@ func named(name string) func(*peerOptions) {
 }
 
 func TestUniqueNameIsRefusedWhileInUse(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	first := open(t, b, named("worker-0"))
@@ -45,6 +46,7 @@ func TestUniqueNameIsRefusedWhileInUse(t *testing.T) {
 // A process that was killed does not keep its name, even if no node has
 // detected its death yet.
 func TestKilledNodeDoesNotKeepItsName(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	for range 5 {
@@ -82,6 +84,7 @@ func TestLockTimeoutIsNotAFreeName(t *testing.T) {
 // All nodes have looked for the name, or wait to do so, before the first one
 // can write its row.
 func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	if err := b.Migrate(context.Background()); err != nil {
@@ -134,6 +137,7 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 // A transaction that holds the row of a role keeps no node from joining, also if the last
 // leader of the role died so long ago that a join removes it.
 func TestLockedRowOfLongDeadLeaderDelaysNoJoin(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	dead := open(t, b)

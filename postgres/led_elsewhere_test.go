@@ -166,6 +166,7 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 // it. The node that has acquired the lock dies before its term begins, and the
 // notification of that is lost.
 func TestHeartbeatNoticesDeathBeforeTheTerm(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	pending, leader := open(t, b, slowTiming), open(t, b, slowTiming) // whose watch sees the death
@@ -275,6 +276,7 @@ func TestLedRolesAreTriedOnceInAWhile(t *testing.T) {
 
 // Without room in the lock table nothing is known, so that the node tries.
 func TestEndOfSessionsIsUnknownWithFullLockTable(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
 	b := backendOn(t, server.DSN(), Config{})

@@ -16,6 +16,7 @@ import (
 // closed its own, with and without TLS. When the duplicate ends, the lock is
 // free.
 func TestLockConnKeepsTheLock(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	server.EnableTLS(t)

@@ -32,6 +32,7 @@ func TestNeededLocksAreMinimal(t *testing.T) {
 // The advice about a lock table that is too small is correct: with the
 // suggested setting, the roles fit.
 func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const roles = 600
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{

@@ -12,9 +12,13 @@ import (
 // A crash may undo the commit that began a term. The next term waits for the leader
 // that the server has forgotten, has a greater number, and the history has both.
 func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
+	t.Parallel()
 	const long = time.Hour // what the test cannot wait for
 	for name, isNew := range map[string]bool{"the row has an earlier term": false, "the row has no term": true} {
 		t.Run(name, func(t *testing.T) {
+			if isNew {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			server := pgtest.Start(t, pgtest.Options{})
 			b := backendOn(t, server.DSN(), Config{})
@@ -68,9 +72,13 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 // The row shows the end of the term before a lost one. However that ended, the next term
 // settles: the lost one ended with the crash.
 func TestTermSettlesAfterLostBegin(t *testing.T) {
+	t.Parallel()
 	const settle = time.Hour
 	for name, isNew := range map[string]bool{"the term before ended cleanly": false, "the lost term was the first": true} {
 		t.Run(name, func(t *testing.T) {
+			if isNew {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			server := pgtest.Start(t, pgtest.Options{})
 			b := backendOn(t, server.DSN(), Config{})

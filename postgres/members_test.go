@@ -86,6 +86,7 @@ func TestMarkDeadSparesTrustedNodes(t *testing.T) {
 
 // A live node that was forgotten returns with its next session.
 func TestForgottenLiveNodeReturns(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -163,6 +164,7 @@ func TestStalledRequestBlocksNoSession(t *testing.T) {
 }
 
 func TestAutoscalingViewCountsLiveNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	type figures struct {

@@ -14,6 +14,7 @@ import (
 // A long transaction, such as a fenced one, delays a migration, but the
 // migration does not delay the sessions that come after it.
 func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

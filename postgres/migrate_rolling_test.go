@@ -36,6 +36,9 @@ func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 		"keeps tables": watchThatKeepsTables,
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "present" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			schema := pgtest.Shared(t).Schema(t)
 			b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})

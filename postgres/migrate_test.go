@@ -149,6 +149,7 @@ func user(t testing.TB, server *pgtest.Server, name string) string {
 }
 
 func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{}) // users belong to the whole server
 	owner := backendOn(t, server.DSN(), Config{Schema: "elections"})
@@ -194,6 +195,7 @@ func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
 // A user that may not terminate the sessions of another node's user is refused,
 // since it could not free that node's roles.
 func TestUserThatCannotTerminateOtherNodesIsRefused(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	owner := backendOn(t, server.DSN(), Config{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // The session that ends a time in which no node reached the database records when that
@@ -24,6 +25,9 @@ func TestOutageIsRecordedByFirstSession(t *testing.T) {
 		"a new node joins where the last one died": {another: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.another {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			b := newBackend(t)
 			p := open(t, b)
@@ -71,6 +75,7 @@ func TestOutageIsRecordedByFirstSession(t *testing.T) {
 // A role whose leader died before, and for which no node campaigns, did not stand still
 // because of the outage.
 func TestOutageOmitsRoleThatWasVacantBefore(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	dead, p := open(t, b), open(t, b)

@@ -13,11 +13,13 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // The connection for reads is closed when it is idle, and opened again for the
 // next read.
 func TestReaderClosesIdleConnection(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	open(t, b)

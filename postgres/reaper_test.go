@@ -75,16 +75,19 @@ func markDeadSoon(t *testing.T, b *Backend, id uuid.UUID) {
 // A stuck session is terminated because of the locks that it holds, whatever
 // the registry contains about its node.
 func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
+	t.Parallel()
 	const promised = stuckLease + stuckLease/10
 	for name, c := range map[string]struct {
 		leave func(t *testing.T, p *peer)
 		bound time.Duration // from the last heartbeat, or from when the row was gone
 		gone  bool          // the row is gone
+		short bool          // a short run has it
 	}{
 		"its node is marked as dead": {
 			func(t *testing.T, p *peer) { markDeadSoon(t, p.backend, p.id) },
 			promised,
 			false,
+			true,
 		},
 		"its node is forgotten": {
 			func(t *testing.T, p *peer) {
@@ -95,11 +98,13 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			},
 			promised,
 			false,
+			false,
 		},
 		"its node's row is deleted": {
 			// Set by hand: the row is one that an operator deletes.
 			func(t *testing.T, p *peer) { exec(t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) },
 			watchPeriodOfTest + max(promised, strangerGrace),
+			true,
 			true,
 		},
 		"its node came back twice": {
@@ -109,6 +114,7 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			},
 			watchPeriodOfTest + max(promised, strangerGrace),
 			true,
+			false,
 		},
 		"its node was marked as dead and came back": {
 			func(t *testing.T, p *peer) {
@@ -117,9 +123,13 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			},
 			promised,
 			false,
+			false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if !c.short {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			server := pgtest.Shared(t)
 			b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), WatchPeriod: watchPeriodOfTest})
@@ -237,6 +247,7 @@ func TestReaperSparesOtherDatabases(t *testing.T) {
 // The server session of a forgotten node can end some time after the signal. The
 // candidates are notified when it has ended.
 func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // zones returns the label zone of each node, as the session refreshes them. It is "dead"
@@ -57,6 +58,7 @@ func relabel(t *testing.T, b *Backend, id uuid.UUID, zone string) {
 
 // A refresh reads the nodes that were reported as changed, and no others.
 func TestRefreshReadsReportedNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	p, other, quiet := open(t, b), open(t, b), open(t, b)

@@ -118,6 +118,7 @@ func TestRekeyIsRefused(t *testing.T) {
 // While the key of a role changes again and again, candidates with either key never
 // lead at the same time.
 func TestRekeyNeverMakesTwoLeaders(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	named := tenure.NamedRole("scheduler")

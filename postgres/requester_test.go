@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // changesOf returns the changes of a node's status with their requesters, oldest
@@ -94,6 +95,7 @@ func TestRequesterOfAStatusIsRecorded(t *testing.T) {
 // A death has no requester, nor has the status that a node reports in a new
 // session.
 func TestDeathHasNoRequester(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	watcher, p := open(t, b), open(t, b)

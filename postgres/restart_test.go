@@ -13,6 +13,7 @@ import (
 // begins before a leader that the server acknowledged in its earlier life has
 // stopped trusting its own.
 func TestWaitAfterRestartCountsOnce(t *testing.T) {
+	t.Parallel()
 	const lease = 8 * time.Second
 	of := func(o *peerOptions) { o.timing.Lease, o.timing.RefreshInterval = lease, lease/3 }
 	for name, restart := range map[string]func(*testing.T, *pgtest.Server){
@@ -21,6 +22,9 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 	} {
 		for role, led := range map[string]bool{"a role that was led": true, "a role that is new": false} {
 			t.Run(name+"/"+role, func(t *testing.T) {
+				if name == "immediate" {
+					pgtest.Long(t)
+				}
 				t.Parallel()
 				server := pgtest.Start(t, pgtest.Options{})
 				b := backendOn(t, server.DSN(), Config{})

@@ -56,6 +56,9 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "its connection broke" && name != "its lease ended" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			b := newBackend(t)
 			p := open(t, b)
@@ -91,6 +94,7 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 // a row that another session is writing is left to the next leader. The
 // returning node waits for neither.
 func TestReturningNodeDoesNotWaitForOpenSession(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	ctx := context.Background()
 	again := func(t *testing.T, b *Backend, p *peer) {

@@ -232,6 +232,7 @@ func TestSessionReapsWhileWatchIsDown(t *testing.T) {
 // The only node left has lost its watch connection, and its earlier session is
 // stuck with the lock.
 func TestSessionReapsItsEarlierSessionWhileWatchIsDown(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	earlier := open(t, b, brief)

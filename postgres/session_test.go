@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func TestOnlyOneOfManyNodesLeads(t *testing.T) {
@@ -170,6 +171,7 @@ func TestCloseAnnouncesDeparture(t *testing.T) {
 // other nodes are notified, although no node watches the old session in the
 // ring.
 func TestEndOfEarlierSessionIsNotified(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	for _, others := range []int{0, 1} {

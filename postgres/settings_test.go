@@ -38,6 +38,7 @@ var unfit = map[string]string{
 // Whatever settings a database user has, a node opens, leads, and reads what it
 // wrote.
 func TestNodesOverrideUnfitSettings(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for name, value := range unfit {
@@ -232,6 +233,7 @@ func TestDatabaseNotInUTF8ElectsForASCIINames(t *testing.T) {
 // attempts to open a session would fail forever. A question about such a name is
 // invalid; it is no failure of the connection.
 func TestNamesOutsideEncodingAreRefused(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	exec(t, backendOn(t, server.DSN(), Config{}), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")

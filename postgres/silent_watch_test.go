@@ -37,6 +37,7 @@ func (p *peer) leadsAfter(role string, since time.Time) time.Duration {
 // The watch connection that would notice a stuck session falls silent shortly before
 // that session is due. Its own silence would be noticed much later.
 func TestStuckSessionIsTerminatedAlthoughWatchFallsSilent(t *testing.T) {
+	t.Parallel()
 	const promised = stuckLease + stuckLease/10
 	margin := func(o *peerOptions) { o.timing.Margin = stuckLease / 10 }
 	// Each opens the stuck session last: it is not to expire while others open. The
@@ -69,6 +70,9 @@ func TestStuckSessionIsTerminatedAlthoughWatchFallsSilent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "of its successor" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			rival, last := stick(t, newBackend(t))
 			rival.refused("scheduler")

@@ -14,6 +14,7 @@ import (
 // An interrupted Wait reads with a deadline. Over TLS too, that must lose
 // neither a notification nor the connection.
 func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	server.EnableTLS(t)

@@ -152,6 +152,7 @@ func (r *ring) died(what string, took, limit time.Duration) {
 }
 
 func TestConcurrentDeathsOfNeighborsAreDetected(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 9)
 	r.died("one node", r.kill(8), soon)
@@ -164,6 +165,7 @@ func TestConcurrentDeathsOfNeighborsAreDetected(t *testing.T) {
 // If the nodes next to dead nodes cannot detect the deaths, the nodes after
 // them do.
 func TestDeathsAreDetectedBehindNodesWithoutWatch(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 8)
 	r.cut(2, 3, 4)
@@ -180,6 +182,7 @@ func TestDeathsAreDetectedBehindNodesWithoutWatch(t *testing.T) {
 
 // A node whose watch connection recovers takes its place in the ring again.
 func TestWatchConnectionRecovers(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 3)
 	r.cut(1)
@@ -208,6 +211,7 @@ func TestWatchConnectionRecovers(t *testing.T) {
 // Many nodes that join or end at the same time cost every watch one call, not one each:
 // it reads the ring again at each attempt and reports later.
 func TestWatchReturnsOnceForManyMoves(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 2)
 	conn := pgtest.Conn(t, r.backend.connect.ConnString())
@@ -242,6 +246,7 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 // that, and another node records it. Then the attempts of this node ask again who leads, so
 // that they end when nothing changes.
 func TestDeathThatAnotherNodeRecordsIsForgotten(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 3)
 	node, dying := r.nodes[0], r.nodes[2] // the oldest one watches the youngest

@@ -152,6 +152,7 @@ func TestGuardianKillsAllWhenSupervisorDies(t *testing.T) {
 // The guardian kills everything before trust ends without a supervisor. The
 // lead is the time that a busy machine has for killing.
 func TestGuardianKillsWhileSupervisorIsStopped(t *testing.T) {
+	t.Parallel()
 	until := now().add(10 * time.Second)
 	a := beginApart(t, until, stubborn["daemon in its own session"])
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)

@@ -75,6 +75,7 @@ func (s *pausedTerm) Remaining() time.Duration {
 // The processes in the command's group are signaled with the command, and not
 // again when it ends.
 func TestGroupIsSignaledOnce(t *testing.T) {
+	t.Parallel()
 	r := begin(t, newTerm(t, time.Hour), `trap 'while ! [ -s asked ]; do sleep 0.01; done; exit 5' TERM
 		sh -c 'trap "echo 1 >> asked" TERM; echo 1 > ready; while ! [ -s asked ]; do sleep 0.01; done; for i in $(seq 100); do sleep 0.01; done' &
 		while :; do sleep 0.1; done`,

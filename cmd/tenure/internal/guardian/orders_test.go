@@ -87,6 +87,7 @@ func (c *scripted) killed() {
 // The orders of the supervisor, and that it kills a guardian that does not act
 // on one in time.
 func TestSupervisorSendsOrders(t *testing.T) {
+	t.Parallel()
 	t.Run("lost", func(t *testing.T) {
 		c := beginScripted(t, nil)
 		c.term.lose()

@@ -211,6 +211,9 @@ func TestWholeTreeIsKilled(t *testing.T) {
 	for what, script := range stubborn {
 		for how, end := range ends {
 			t.Run(what+"/"+how, func(t *testing.T) {
+				if how != "not renewed" && what != "daemon in its own session" {
+					pgtest.Long(t)
+				}
 				r := begin(t, newTerm(t, time.Hour), script)
 				last := r.file("last")
 				end(r)
@@ -248,6 +251,7 @@ func parentOf(pid int) (int, error) {
 // If a term is not renewed, the command is asked to end first, and killed
 // before trust ends. The lead is the time that a busy machine has for killing.
 func TestCommandIsKilledBeforeTrustEnds(t *testing.T) {
+	t.Parallel()
 	const grace, lead = 13 * time.Second, 10 * time.Second
 	r := begin(t, newTerm(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.1; done`,
 		func(c *Command) { c.Grace, c.Lead = grace, lead })

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // fullPipe returns a pipe that is full and not read: writing to it blocks until the
@@ -56,6 +58,7 @@ func TestBlockedLogDoesNotDelayEndOfCommand(t *testing.T) {
 // If the log of an agent blocks, the agent still serves its nodes, and ends when it is
 // asked to.
 func TestBlockedLogDoesNotDelayAgent(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	path := socketPath(t)
 	agent := exec.Command(os.Args[0], newPlace(t).with("agent", "--socket", path)...)
@@ -80,6 +83,7 @@ func TestBlockedLogDoesNotDelayAgent(t *testing.T) {
 
 // If the log blocks, schedules still run at each tick.
 func TestBlockedLogDoesNotDelaySchedules(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	path := newPlace(t).schedules(t, `name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $TENURE_RUN"`)
 	node := exec.Command(os.Args[0], "cron", "run", "--config", path, "--role", "jobs")

@@ -144,6 +144,7 @@ func throughput(t testing.TB, path string, program ...string) float64 {
 // No process copies the command's output. Every byte arrives, and the command
 // reads and writes the same pipes that its supervisor was given.
 func TestCommandOutputIsNotCopied(t *testing.T) {
+	pgtest.Long(t)
 	path, sum := pattern(t)
 	supervisor := append(append([]string{os.Args[0]}, newPlace(t).with("run", "--role", "billing")...), "--")
 	hash := sha256.New()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // steady is a command that reports that it runs, and continues until it is asked to end.
@@ -80,6 +81,7 @@ func TestStandbyTakesOverFromFailingCommand(t *testing.T) {
 
 // A node whose command is unhealthy ends it and gives up the role.
 func TestStandbyTakesOverFromUnhealthyCommand(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	folder := t.TempDir()
 	place := newPlace(t)
@@ -110,6 +112,7 @@ func stuck(folder string) string {
 // descendants, before another node leads. One of its runs must have a child within its
 // time limit, which a busy machine must not miss.
 func TestStuckHealthCommandFails(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	folder := t.TempDir()
 	place := newPlace(t)
@@ -128,6 +131,9 @@ func TestStuckHealthCommandEndsWithTerm(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"graceful": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			if name == "killed" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			folder := t.TempDir()
 			place := newPlace(t)

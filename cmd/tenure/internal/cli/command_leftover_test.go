@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // leavesBehind is a command that ends with an exit code and leaves a process that
@@ -19,6 +20,7 @@ func leavesBehind(file, code string) string {
 // While the last processes of a command end that has ended on its own, the term ends.
 // The command's exit code counts, and it does not run again.
 func TestExitCodeCountsWhenTermEndsLater(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for _, test := range []struct {
 		name, code string
@@ -49,6 +51,7 @@ func TestExitCodeCountsWhenTermEndsLater(t *testing.T) {
 // The health command fails when the command has ended, while its last processes end. The
 // command's exit code counts.
 func TestExitCodeCountsWhenHealthFailsLater(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	ended := filepath.Join(t.TempDir(), "ended")
 	node := launch(t, newPlace(t).guarded(leavesBehind(ended, "0"), "--restart", "never", "--lease", "60s", "--grace", "8s",

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // inSlot prints its slot, its role and whether it has a term, and then runs until it is asked
@@ -74,6 +75,7 @@ func TestNodeRunsSeveralSlots(t *testing.T) {
 // Of five programs that are started at the same time, as many as there are slots run
 // their command, and the others exit.
 func TestSlotsLimitScripts(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	end := filepath.Join(t.TempDir(), "end")

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // offered returns the completions of the last argument. A program offers nothing while the
@@ -56,6 +57,7 @@ func completeOnce(t *testing.T, args ...string) (values []string, failed bool) {
 
 // Names are completed from the database.
 func TestCompletionReadsRolesAndNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--role", "backup", "--role", "reports", "--name", "api-1")

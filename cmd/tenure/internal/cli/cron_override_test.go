@@ -73,6 +73,7 @@ func TestCronChangesSchedulesOfRunningNode(t *testing.T) {
 
 // tenure serve changes schedules for clients with the token.
 func TestServeChangesSchedules(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	cronNode(t, place.schedules(t, rareSchedule), "api-1")

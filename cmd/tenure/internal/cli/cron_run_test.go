@@ -201,6 +201,9 @@ func TestCommandOfKilledLeaderDiesBeforeNextLeader(t *testing.T) {
 	t.Parallel()
 	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": sandbox.PauseSignal} {
 		t.Run(what, func(t *testing.T) {
+			if what == "stopped" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			testLeaderSignaledWithinACommand(t, signal)
 		})

@@ -10,10 +10,12 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // Each term is shown with its end, and each change of a node.
 func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // TestHostFlagDecidesWhichNamesAreServed: without --host, a server on the loopback
 // interface answers no name of another machine. With it, it answers the names that are
 // given, and no others.
 func TestHostFlagDecidesWhichNamesAreServed(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	const given, below, other = "tenure.example.com", "a.ops.example.com", "evil.example.com"

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // When the SQLite file, or the log beside it, is removed under a leader, its
 // term ends immediately, and another process leads with the file that is now at
 // the path.
 func TestReplacedLeaseFileEndsTerm(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		endings []string

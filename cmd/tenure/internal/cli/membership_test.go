@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // Each error is one line with exit code 2, and nothing is registered.
@@ -62,6 +63,7 @@ func TestMembershipRejectsBadInput(t *testing.T) {
 
 // The registry has what the flags say about a node.
 func TestRunWritesDescription(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "plain").await("acquired")
@@ -192,6 +194,7 @@ func TestPreferredProcessTakesOver(t *testing.T) {
 
 // A second node with the same name is refused only while the first is alive.
 func TestUniqueNamesRefuseSecondNode(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	first := place.run(t, "--role", "billing", "--name", "one", "--unique-names")

@@ -76,6 +76,7 @@ func TestNodeShowFindsNodeByIDAndName(t *testing.T) {
 // Nodes with the same name are distinguished by their ids. Live nodes come
 // before dead ones, and the other way around if dead nodes are requested.
 func TestNodesWithOneNameAreListedByID(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	dead, alive := twins(t, place)

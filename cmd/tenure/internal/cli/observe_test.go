@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func (p *process) nextChange() roles.ChangeRecord {
@@ -80,6 +81,7 @@ SELECT EXISTS (
 // If a leader dies while no node can report it, the change is shown when its
 // lease has expired.
 func TestObservePollsWithoutNotification(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--lease", "4s")

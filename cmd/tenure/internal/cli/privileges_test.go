@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // listed are rows of the reference: the privileges in the second cell suffice for the
@@ -65,6 +66,7 @@ var listed = []struct {
 
 // A user with only the privileges that the reference lists for a command can use it.
 func TestListedPrivilegesSuffice(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/reference/database.md")
 	if err != nil {

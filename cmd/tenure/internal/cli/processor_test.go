@@ -268,6 +268,7 @@ func TestProcessorLagNamesOldTransaction(t *testing.T) {
 
 // The exit code reports the timeout, and the processor stays paused.
 func TestPauseTimeoutKeepsPause(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -107,7 +108,7 @@ func (h fencedHandler) table(name string) string { return pgx.Identifier{h.schem
 func TestProxiedWriteOfStaleLeaderIsFenced(t *testing.T) {
 	t.Parallel()
 	t.Run("TCP", func(t *testing.T) { t.Parallel(); testStaleWrite(t, false) })
-	t.Run("HTTP", func(t *testing.T) { t.Parallel(); testStaleWrite(t, true) })
+	t.Run("HTTP", func(t *testing.T) { pgtest.Long(t); t.Parallel(); testStaleWrite(t, true) })
 }
 
 func testStaleWrite(t *testing.T, overHTTP bool) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // A role that a program has acquired by its name is the role that the built-in
@@ -35,6 +36,7 @@ var advised = regexp.MustCompile(`--role (\S+|'[^']*'),`)
 // A role keeps the key that it was first given, status shows that key, and the
 // message about another key explains how to use the stored one.
 func TestRoleKeepsStoredKey(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	// Keys are shared by all schemas of a database, so each test has its own.
 	const given = "0x464F52470005"
@@ -119,6 +121,7 @@ func TestConfiguredRoleKeepsItsKey(t *testing.T) {
 // Every command accepts --role in the same forms, and rejects others in one
 // line before it connects to a database.
 func TestEveryRoleFlagHasTheSameForms(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)

@@ -256,6 +256,9 @@ func TestNoAutoReacquireOfCommandReportsLoss(t *testing.T) {
 		"step-down": {func(t *testing.T, p place) { p.stepDown(t, "--timeout", "5s") }, console.ExitDone},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "step-down" {
+				pgtest.Long(t)
+			}
 			t.Parallel()
 			place := newPlace(t)
 			node := launch(t, place.guarded("echo leading; exec sleep 600", "--no-auto-reacquire")...)
@@ -359,6 +362,7 @@ func (p place) freeze(t *testing.T) {
 
 // If the database does not answer, a graceful end takes at most a lease.
 func TestGracefulEndIsBoundedByLease(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--lease", "3s") // statements may take half a second

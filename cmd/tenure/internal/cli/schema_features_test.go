@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 var (
@@ -45,6 +46,7 @@ func wantTables(t *testing.T, p place, when string, parts ...[]string) {
 // On an empty database, a node that only elects creates the tables of elections
 // and of the cluster, and schedules add theirs.
 func TestRunCreatesCoreTablesOnly(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	if len(coreTables) > 9 {
 		t.Errorf("%d core tables; want at most 9", len(coreTables))
@@ -82,6 +84,7 @@ func TestRunCreatesCoreTablesOnly(t *testing.T) {
 
 // The commands on the schema handle each feature separately.
 func TestMigrateHandlesEachFeature(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	status := func(want map[string]int) {

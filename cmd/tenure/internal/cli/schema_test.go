@@ -153,6 +153,7 @@ func (p place) user(t *testing.T, name string) (run func(sql string)) {
 
 // Every command that would use a newer schema refuses it.
 func TestNewerSchemaIsRefused(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)

@@ -20,6 +20,7 @@ import (
 // sends immediately what waited for it. A list is applied once, however much of
 // it has changed.
 func TestReloadAppliesNotifier(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	told := make(chan string, 100)

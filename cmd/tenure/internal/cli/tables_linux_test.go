@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // onScreen runs the program on a terminal of 80 columns until it ends.
@@ -19,6 +20,7 @@ func onScreen(t *testing.T, variables []string, args ...string) string {
 // A terminal of 80 columns shows what matters, and colors the states, unless the user
 // wants all or no colors. A pipe shows all without colors.
 func TestTablesFitTheTerminal(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")

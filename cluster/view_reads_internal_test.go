@@ -93,11 +93,11 @@ func TestViewReadsOnlyAfterReports(t *testing.T) {
 func TestViewReadsAgainIfAReportIsLost(t *testing.T) {
 	inBubble(t, func(v *countingView) {
 		v.set(nil, member(0), member(1)) // and no report
-		v.pass(rereadIntervals*viewInterval, 1, 1)
+		v.pass(12*viewInterval, 1, 1)
 		if members, _ := v.view.members(); len(members) != 2 {
 			t.Errorf("the view has %d members; want 2", len(members))
 		}
-		v.pass(10*rereadIntervals*viewInterval, 10, 14)
+		v.pass(120*viewInterval, 10, 14)
 	})
 }
 

@@ -220,7 +220,7 @@ func TestConfigIsValidated(t *testing.T) {
 		}{
 			{"worker", slots.Config{}, tenure.ErrInvalidConfig},
 			{"worker", slots.Config{Count: -1}, tenure.ErrInvalidConfig},
-			{"worker", slots.Config{Count: slots.MaxCount + 1}, tenure.ErrInvalidConfig},
+			{"worker", slots.Config{Count: 101}, tenure.ErrInvalidConfig},
 			{"worker", slots.Config{Count: 2, PerNode: 3}, tenure.ErrInvalidConfig},
 			{"worker", slots.Config{Count: 2, PerNode: -1}, tenure.ErrInvalidConfig},
 			{"worker", slots.Config{Count: 2, Election: tenure.ElectionConfig{Group: "g", GroupLimit: 1}}, tenure.ErrInvalidConfig},

@@ -14,7 +14,7 @@ func TestRefuseRejectsUnsafeServers(t *testing.T) {
 	t.Parallel()
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	good := func() probe {
-		return probe{server: server{version: oldestServer, start: started}, name: "PostgreSQL 14.0 on Linux", locked: true}
+		return probe{server: server{version: 140000, start: started}, name: "PostgreSQL 14.0 on Linux", locked: true}
 	}
 	for _, c := range []struct {
 		name   string

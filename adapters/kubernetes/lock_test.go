@@ -29,6 +29,13 @@ func TestNewRefusesElectorsThatLeadLongerThanTrust(t *testing.T) {
 	if _, err := tenurekubernetes.New(node, tenure.NamedRole(role), tenurekubernetes.Config{RenewDeadline: 6 * time.Second}); err != nil {
 		t.Error(err)
 	}
+	// The defaults are 10 s and 2 s: trust must last for more than 12 s.
+	for lease, fits := range map[time.Duration]bool{13 * time.Second: false, 14 * time.Second: true, 15 * time.Second: true} {
+		other := postgrestest.New(t).Node("node-2", tenure.Config{Lease: lease})
+		if _, err := tenurekubernetes.New(other, tenure.NamedRole(role), tenurekubernetes.Config{}); (err == nil) != fits {
+			t.Errorf("the defaults with a lease of %v: %v; want them accepted: %t", lease, err, fits)
+		}
+	}
 }
 
 func TestUpdateNeedsTheContextOfTheLock(t *testing.T) {

@@ -26,8 +26,11 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limit(listener, min(maxConnections, descriptors()/2)), nil
+	return limit(listener, mostConnections(descriptors())), nil
 }
+
+// mostConnections is how many connections a process with so many descriptors accepts.
+func mostConnections(descriptors int) int { return min(maxConnections, descriptors/2) }
 
 // Bind binds an address, as [ParseAddress] reads it. The error is one line that says
 // what to do, and matches [tenure.ErrInvalidConfig]. The context bounds the

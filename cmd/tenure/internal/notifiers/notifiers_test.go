@@ -195,6 +195,13 @@ func TestWebhookIsSignedWithStableID(t *testing.T) {
 	}
 }
 
+func TestWebhookSendsUpToHundredAlerts(t *testing.T) {
+	t.Parallel()
+	if n := mustOpen(t, Config{Type: Webhook, URL: "https://example.com"}); n.Batch() != 100 {
+		t.Errorf("a message has up to %d alerts, want 100", n.Batch())
+	}
+}
+
 // TestAlertmanagerAlertOutlivesInterval: what fires is said to end some time after the next message
 // about it.
 func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {
@@ -212,7 +219,7 @@ func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.body), &got); err != nil || len(got) != 2 || r.path != "/base/api/v2/alerts" {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if ahead := time.Until(got[0].EndsAt); ahead < n.Refresh() || got[0].Labels["alertname"] != "down" || !got[0].StartsAt.Equal(began) {
+	if ahead := time.Until(got[0].EndsAt); n.Refresh() != time.Minute || ahead < time.Minute || got[0].Labels["alertname"] != "down" || !got[0].StartsAt.Equal(began) {
 		t.Errorf("%+v", got[0])
 	}
 	if !got[1].EndsAt.Equal(began.Add(time.Minute)) {

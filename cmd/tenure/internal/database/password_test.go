@@ -105,3 +105,13 @@ func TestSQLiteTakesNoPasswordCommand(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestPasswordCommandIsEndedAfterTenSeconds(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	began := time.Now()
+	_, err := PasswordCommand("sleep 60")(t.Context())
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "took longer than 10s") || took < 10*time.Second || took > 20*time.Second {
+		t.Errorf("it took %v: %v; want it ended after 10s", took, err)
+	}
+}

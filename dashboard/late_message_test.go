@@ -9,8 +9,9 @@ import (
 )
 
 // The page reconnects, and shows gray states, if nothing arrives for 12 s. The server
-// sends something often enough that one message may be lost or late.
-func TestPageToleratesOneLatePulse(t *testing.T) {
+// sends something often enough that one message may be lost or late. While the database
+// can be read, these are states of the cluster beside the signs of life.
+func TestPageToleratesOneLateMessage(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	script, err := assets.ReadFile("assets/live.js")

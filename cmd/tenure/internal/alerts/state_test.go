@@ -169,7 +169,7 @@ func TestLimiterAllowsOneBurst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	l := newLimiter(60)
 	for i := range 13 {
-		want := time.Duration(max(0, i-burst+1)) * time.Second
+		want := time.Duration(max(0, i-10+1)) * time.Second
 		if got := l.take(now); got != want {
 			t.Errorf("the message %d waits %v; want %v", i, got, want)
 		}

@@ -224,7 +224,7 @@ func TestViewerResumesWithoutLoss(t *testing.T) {
 func TestOneStreamTooManyIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
-	for range eachStreams - 1 {
+	for range 128 - 1 {
 		if _, ok := w.board.streams.Take("127.0.0.1"); !ok {
 			t.Fatal("there is no place for this address")
 		}

@@ -132,7 +132,7 @@ func TestAppendWritesAllColumns(t *testing.T) {
 func TestAppendRejectsInvalidEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
-	fitting := strings.Repeat("x", eventstore.MaxData-2) // its quotes
+	fitting := strings.Repeat("x", 1<<20-2) // its quotes
 	for name, event := range map[string]eventstore.NewEvent{
 		"no type":                   {},
 		"a long type":               {Type: strings.Repeat("x", 255+1)},

@@ -37,6 +37,7 @@ type Runner interface{ Run() int }
 // Main runs the tests of a package, ends the servers they used, and fails if a
 // goroutine is left. It does not return.
 func Main(m *testing.M) {
+	sandbox.KeepTemplates()
 	code := WithServers(m).Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -138,10 +138,13 @@ const logSize = "8M"
 
 // populate fills the data directory.
 func (s *Server) populate(ctx context.Context) error {
-	return s.box.CopyTemplate(ctx, s.installed.server, s.data(), func(path string) error {
-		return s.box.Execute(ctx, s.installed.initialize, "--no-defaults", "--datadir="+path,
-			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
-			"--innodb-log-file-size="+logSize, "--innodb-use-native-aio=OFF", "--tmpdir="+filepath.Dir(path))
+	arguments := []string{
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
+		"--innodb-log-file-size=" + logSize, "--innodb-use-native-aio=OFF",
+	}
+	return s.box.CopyTemplate(ctx, s.installed.server, arguments, s.data(), func(path string) error {
+		own := []string{"--no-defaults", "--datadir=" + path, "--tmpdir=" + filepath.Dir(path)}
+		return s.box.Execute(ctx, s.installed.initialize, append(own, arguments...)...)
 	})
 }
 

@@ -66,12 +66,12 @@ func (s *Sandbox) add(server *Server) {
 
 // populate fills a new data directory.
 func (s *Sandbox) populate(ctx context.Context, installation Installation, data string, fresh bool) error {
+	arguments := []string{"--username", Superuser, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}
 	initdb := func(path string) error {
-		return s.files.Execute(ctx, installation.program("initdb"), "--pgdata", path, "--username", Superuser,
-			"--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+		return s.files.Execute(ctx, installation.program("initdb"), append([]string{"--pgdata", path}, arguments...)...)
 	}
 	if fresh {
 		return initdb(data)
 	}
-	return s.files.CopyTemplate(ctx, installation.Bin, data, initdb)
+	return s.files.CopyTemplate(ctx, installation.Bin, arguments, data, initdb)
 }

@@ -37,15 +37,16 @@ func openSandbox() (*pgserver.Sandbox, error) {
 	return box, err
 }
 
-// keepTemplates is the variable with which `make test` has each package, which is a
-// separate process, keep the data directories that servers start from.
+// keepTemplates is the variable that with the value 0 makes each package, which is a
+// separate process, prepare the data directories that its servers start from. They are
+// kept otherwise, in a folder for temporary files.
 const keepTemplates = "TENURE_KEEP_TEMPLATES"
 
 // Main runs the tests of a package, ends the servers they used, and fails if a
 // goroutine is left. It does not return. The tests are a [testing.M], or one with
 // something around it.
 func Main(m interface{ Run() int }) {
-	if os.Getenv(keepTemplates) != "" {
+	if os.Getenv(keepTemplates) != "0" {
 		sandbox.KeepTemplates()
 	}
 	code := m.Run()

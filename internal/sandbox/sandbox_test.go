@@ -140,7 +140,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := filepath.Join(place, "data")
-		if err := sandbox.CopyTemplate(t.Context(), "one", target, initialize); err != nil {
+		if err := sandbox.CopyTemplate(t.Context(), "one", nil, target, initialize); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(filepath.Join(target, "file"))
@@ -153,7 +153,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	}
 
 	wrong := errors.New("no space")
-	err := sandbox.CopyTemplate(t.Context(), "two", filepath.Join(sandbox.Directory, "x"), func(string) error { return wrong })
+	err := sandbox.CopyTemplate(t.Context(), "two", nil, filepath.Join(sandbox.Directory, "x"), func(string) error { return wrong })
 	if !errors.Is(err, wrong) {
 		t.Errorf("a template that cannot be made: %v", err)
 	}
@@ -164,7 +164,7 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 	KeepTemplates()
 	t.Cleanup(func() { keepsTemplates.Store(false) })
 	program := t.TempDir()
-	kept, err := keptTemplate(program)
+	kept, err := keptTemplate(program, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if err := sandbox.CopyTemplate(t.Context(), program, filepath.Join(place, "data"), initialize); err != nil {
+		if err := sandbox.CopyTemplate(t.Context(), program, nil, filepath.Join(place, "data"), initialize); err != nil {
 			t.Error(err)
 			return
 		}
@@ -210,9 +210,58 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 	if err := os.Chtimes(program, later, later); err != nil {
 		t.Fatal(err)
 	}
-	other, err := keptTemplate(program)
+	other, err := keptTemplate(program, nil)
 	if err != nil || other == kept {
 		t.Errorf("another release of the program: %s, %v; want another path", other, err)
+	}
+	recipe, err := keptTemplate(program, []string{"--encoding", "UTF8"})
+	if err != nil || recipe == other {
+		t.Errorf("another recipe: %s, %v; want another path", recipe, err)
+	}
+}
+
+// A template that was not used for a week goes when another one is made.
+func TestUnusedTemplatesAreRemoved(t *testing.T) {
+	temporary, err := os.MkdirTemp("", "templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })  // the system cleans up the rest
+	if err := os.Chmod(temporary, 0o755); err != nil { // the account that runs the servers uses it
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", temporary)
+	KeepTemplates()
+	t.Cleanup(func() { keepsTemplates.Store(false) })
+	use := func(program string) string {
+		t.Helper()
+		sandbox := newSandbox(t)
+		err := sandbox.CopyTemplate(t.Context(), program, nil, filepath.Join(sandbox.Directory, "data"), func(path string) error {
+			return sandbox.Execute(t.Context(), "/bin/mkdir", path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := keptTemplate(program, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	unused, used := use("unused"), use("used")
+	weekAgo := time.Now().Add(-7*24*time.Hour - time.Minute)
+	for _, kept := range []string{unused, used} {
+		if err := os.Chtimes(kept, weekAgo, weekAgo); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use("used")
+	use("new")
+	if _, err := os.Stat(unused); !os.IsNotExist(err) {
+		t.Errorf("the unused template: %v; want it removed", err)
+	}
+	if _, err := os.Stat(used); err != nil {
+		t.Errorf("the template that was used again: %v", err)
 	}
 }
 
@@ -220,14 +269,14 @@ func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
 // written is not started.
 func TestForeignTemplatesAreRefused(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	if _, err := keptTemplate("program"); err != nil {
+	if _, err := keptTemplate("program", nil); err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("tenure-templates-%d", os.Geteuid()))
 	if err := os.Chmod(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keptTemplate("program"); err == nil {
+	if _, err := keptTemplate("program", nil); err == nil {
 		t.Error("a folder that everyone may write was used")
 	}
 }

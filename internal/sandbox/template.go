@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // template is a data directory that new servers start from: a copy takes a
@@ -21,14 +23,19 @@ type template struct {
 
 var keepsTemplates atomic.Bool
 
+// unused is how long a kept template stays that no process uses.
+const unused = 7 * 24 * time.Hour
+
 // KeepTemplates keeps the templates of this process for other processes and later
-// runs, in a folder for temporary files.
+// runs, in a folder for temporary files. Who makes one removes those that were not used
+// for a week.
 func KeepTemplates() { keepsTemplates.Store(true) }
 
 // CopyTemplate copies the data directory of a program, named by its path, to a
 // new path. The first that asks for the program has it made at the path that
-// initialize is given.
-func (s *Sandbox) CopyTemplate(ctx context.Context, program, target string, initialize func(path string) error) error {
+// initialize is given. The recipe is what else decides the result of initialize, such as
+// its arguments.
+func (s *Sandbox) CopyTemplate(ctx context.Context, program string, recipe []string, target string, initialize func(path string) error) error {
 	s.mu.Lock()
 	shared, ok := s.templates[program]
 	if !ok {
@@ -36,7 +43,7 @@ func (s *Sandbox) CopyTemplate(ctx context.Context, program, target string, init
 		s.templates[program] = shared
 	}
 	s.mu.Unlock()
-	shared.once.Do(func() { shared.path, shared.err = s.makeTemplate(program, initialize) })
+	shared.once.Do(func() { shared.path, shared.err = s.makeTemplate(program, recipe, initialize) })
 	if shared.err != nil {
 		return shared.err
 	}
@@ -44,16 +51,18 @@ func (s *Sandbox) CopyTemplate(ctx context.Context, program, target string, init
 }
 
 // makeTemplate returns the path of a program's template.
-func (s *Sandbox) makeTemplate(program string, initialize func(path string) error) (string, error) {
+func (s *Sandbox) makeTemplate(program string, recipe []string, initialize func(path string) error) (string, error) {
 	kept := ""
 	if keepsTemplates.Load() {
 		var err error
-		if kept, err = keptTemplate(program); err != nil {
+		if kept, err = keptTemplate(program, recipe); err != nil {
 			return "", err
 		}
-		if _, err := os.Stat(kept); err == nil {
+		now := time.Now()
+		if err := os.Chtimes(kept, now, now); err == nil { // it is used
 			return kept, nil
 		}
+		removeUnused(filepath.Dir(kept), now.Add(-unused))
 	}
 	directory, err := s.Place()
 	if err != nil {
@@ -72,9 +81,21 @@ func (s *Sandbox) makeTemplate(program string, initialize func(path string) erro
 	return kept, nil
 }
 
-// keptTemplate returns where the template of a program is kept. Another
-// installation of the program has another one.
-func keptTemplate(program string) (string, error) {
+// removeUnused removes the templates that were last used before a time. What cannot be
+// removed stays for the next process.
+func removeUnused(folder string, before time.Time) {
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		if found, err := entry.Info(); err == nil && found.ModTime().Before(before) {
+			_ = os.RemoveAll(filepath.Join(folder, entry.Name()))
+		}
+	}
+}
+
+// keptTemplate returns where the template of a program is kept. Another installation of
+// the program and another recipe have another one. So has another boot of the machine,
+// since nothing flushes a template to the disk.
+func keptTemplate(program string, recipe []string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("tenure-templates-%d", os.Geteuid()))
 	err := os.Mkdir(folder, 0o755)
 	if err == nil {
@@ -90,6 +111,7 @@ func keptTemplate(program string) (string, error) {
 	if found, err := os.Stat(program); err == nil {
 		version = fmt.Sprint(found.ModTime().UnixNano())
 	}
-	sum := sha256.Sum256([]byte(program + "\x00" + version))
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // other systems have none
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{program, version, string(boot)}, recipe...), "\x00")))
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])), nil
 }

@@ -50,7 +50,7 @@ func TestTransactionsOnAnotherServerAreNotTerminated(t *testing.T) {
 		first.Abort()
 		for start := time.Now(); !logged.contains("the next term waiting") && !logged.contains("another server than the session"); {
 			if time.Since(start) > patience {
-				t.Fatal("the candidate never looked for the transaction that holds the row")
+				t.Fatal("the candidate looked for transactions on another server than its session")
 			}
 			if attempt := second.try("scheduler")[0]; attempt.Outcome == tenure.OutcomeGranted {
 				t.Fatal("the term began while a transaction held the row")

@@ -24,6 +24,10 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // patience is how long a test waits for something that must happen soon.
 const patience = 20 * time.Second
 
+// withinLease is how long a test waits for a notification without heartbeats. It is
+// shorter than the lease, after which the server would end the session.
+const withinLease = 7 * time.Second
+
 // timing is that of most sessions of these tests: long enough for a machine
 // under load, so that nothing expires by accident.
 func timing() tenure.Timing {

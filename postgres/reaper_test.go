@@ -260,10 +260,10 @@ func TestForgettingNotifiesAfterEndOfSession(t *testing.T) {
 	markDeadSoon(t, b, stuck.id)
 	forgotten := make(chan error, 1)
 	go func() { forgotten <- b.Forget(context.Background(), stuck.id) }()
-	eventually(t, b, `SELECT EXISTS (
+	eventually(t, b, `SELECT EXISTS ( -- Forget waits for the end of the session
 		SELECT FROM pg_stat_activity JOIN pg_locks USING (pid)
 		WHERE objsubid = 2 AND classid = $1::bigint::oid AND objid = $2::bigint::oid AND NOT granted AND query LIKE '%xact_lock_shared%'
-	)`, uint32(stuck.space), stuck.Incarnation()) // Forget waits for the end of the session
+	)`, uint32(stuck.space), stuck.Incarnation())
 	for rival.wait(200 * time.Millisecond) { // also hears of the death
 	}
 	if !rival.busy("scheduler") {

@@ -35,9 +35,9 @@ func (p *peer) zones() map[uuid.UUID]string {
 // awaitZones waits for notifications until the condition holds.
 func (p *peer) awaitZones(what string, holds func(map[uuid.UUID]string) bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); !holds(p.zones()); p.wait(10 * time.Millisecond) {
+	for deadline := time.Now().Add(withinLease); !holds(p.zones()); p.wait(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s: not within %v", what, patience)
+			p.t.Fatalf("%s: not within %v", what, withinLease)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestRefreshReadsReportedNodes(t *testing.T) {
 	if err := late.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.awaitZones("it left", func(zones map[uuid.UUID]string) bool { return len(zones) == 3 })
+	p.awaitZones("a node that left is gone", func(zones map[uuid.UUID]string) bool { return len(zones) == 3 })
 	other.network.Close()
 	p.awaitZones("a node died", has(other.id, "dead"))
 	exec(t, b, `UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 minute' WHERE id = $1`, other.id) // its lease is over

@@ -34,7 +34,7 @@ func TestRoleIsReleasedWhenRecordFails(t *testing.T) {
 	if err := first.Release(releasesOf(first)); err != nil {
 		t.Fatalf("release: %v", err)
 	}
-	if !second.wait(patience) {
+	if !second.wait(withinLease) {
 		t.Error("Invariant 7: the release was not announced")
 	}
 	if len(first.heldRoles) > 0 {

@@ -31,7 +31,7 @@ func TestRequestsAreReadWhenReported(t *testing.T) {
 	take := func(want int, after string) {
 		t.Helper()
 		if requests, err := p.Requests(); err != nil || len(requests) != want {
-			t.Fatalf("after %s: %+v, %v; want %d requests", after, requests, err, want)
+			t.Fatalf("the requests after %s: %+v, %v; want %d", after, requests, err, want)
 		}
 	}
 	take(0, "the start")

@@ -44,7 +44,7 @@ func TestResignationFreesTheRole(t *testing.T) {
 	second.drain()
 
 	first.release("scheduler", history.EndResigned)
-	if !second.wait(patience) {
+	if !second.wait(withinLease) {
 		t.Fatal("the resignation was not announced")
 	}
 	attempt := second.take("scheduler")
@@ -87,7 +87,7 @@ func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 	first.network.Close()
 	for _, p := range []*peer{second, third} {
 		start := time.Now()
-		if !p.wait(patience) {
+		if !p.wait(withinLease) {
 			t.Fatal("no node was notified of the crash")
 		}
 		if p == second {

@@ -34,7 +34,7 @@ func TestRequestsForNodeOutliveSession(t *testing.T) {
 			got += string(r.Kind) + " by " + r.By + ";"
 		}
 		if err != nil || got != want {
-			t.Fatalf("got %q, %v; want %q", got, err, want)
+			t.Fatalf("the node takes %q, %v; want %q", got, err, want)
 		}
 	}
 	request(tenure.RequestDrain, "ann")

@@ -30,10 +30,10 @@ func abortWakes(s *suite) {
 	b.drainWakeups()
 	a.Abort()
 	b.woken("the end of a session")
-	b.tryHeld(other) // Invariant 1: the live session still leads it
 	if _, err := living.Heartbeat(tenure.Load{}); err != nil {
-		s.Errorf("heartbeat after another session has ended: %v", err)
+		s.Errorf("Invariant 1: heartbeat of a leader after another session has ended: %v", err)
 	}
+	b.tryHeld(other) // Invariant 1: the live session still leads it
 	b.leadSoon(role)
 }
 

@@ -199,7 +199,7 @@ func TestScriptOfNewUsersDaySucceeds(t *testing.T) {
 func TestFirstUseReachesFencedWrite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it builds the program in a clone")
+		t.Skip("long: make deep runs it")
 	}
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")

@@ -194,13 +194,13 @@ var commandMutants = []mutant{
 		name: "alerts: a notification is retried after up to 100 min",
 		file: "cmd/tenure/internal/alerts/queries.go", from: "least(600, 2.5 * 2 ^ least(attempts, 10))", to: "least(6000, 2.5 * 2 ^ least(attempts, 10))",
 		promise: "send-alerts: a notification is retried after 5 s to 10 min",
-		tests:   []tests{inCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$")}, says: "want about 10m0s",
+		tests:   []tests{inCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$")}, says: "want about",
 	},
 	{
 		name: "alerts: a notification is retried after 50 s",
 		file: "cmd/tenure/internal/alerts/queries.go", from: "least(600, 2.5 * 2 ^ least(attempts, 10))", to: "least(600, 25 * 2 ^ least(attempts, 10))",
 		promise: "send-alerts: a notification is retried after 5 s to 10 min",
-		tests:   []tests{inCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$")}, says: "want about 5s",
+		tests:   []tests{inCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$")}, says: "want about",
 	},
 	{
 		name: "metrics: each sample is kept for 100 minutes",
@@ -218,6 +218,6 @@ var commandMutants = []mutant{
 		name: "webhook: a receiver delays the retry by 100 minutes",
 		file: "outbox/webhook/config.go", from: "cmp.Or(c.MaxRetryAfter, 10*time.Minute)", to: "cmp.Or(c.MaxRetryAfter, 100*time.Minute)",
 		promise: "publish-events: Retry-After counts up to 10 min",
-		tests:   []tests{in("outbox/webhook", "^TestRetryAfterDelaysTheRetry$")}, says: "want a pause of 10m0s",
+		tests:   []tests{in("outbox/webhook", "^TestRetryAfterDelaysTheRetry$")}, says: "want a pause of",
 	},
 }

@@ -275,7 +275,7 @@ var postgresMutants = []mutant{
 		name: "postgres: no session reaps while the watch is down",
 		file: "postgres/reaper.go", from: "	if !s.watch.down.Load() {\n", to: "	if true || !s.watch.down.Load() {\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
-		tests:   []tests{in("postgres", "^TestSessionReapsWhileWatchIsDown$")}, says: "the role was not free after",
+		tests:   []tests{in("postgres", "^TestSessionReapsWhileWatchIsDown$")}, says: "after the last heartbeat; the bound is",
 	},
 	{
 		name: "postgres: heartbeats do not look for silent nodes",

@@ -119,7 +119,7 @@ var serviceConstants = []Constant{
 		Tests: byCommand("internal/sidecar", "^TestStepDownWaitsForWork$"),
 	},
 	{
-		In:   on(serveHTTP, "for longer than 15 s should reconnect"),
+		In:   on(serveHTTP, "sends a comment every 15 s"),
 		File: "cmd/tenure/internal/sidecar/stream.go", From: "pulseInterval = 15 * time.Second",
 		Tests: byCommand("internal/sidecar", "^TestIdleStreamShowsThatNodeLives$"),
 	},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -86,12 +88,34 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "all tests", packages: []string{"./internal/managed"}, flags: parallel}},
 	},
 	{
-		name: "benchmarks", proves: "every benchmark runs", needs: servers,
-		steps: []step{{title: "each benchmark once", env: []string{"TENURE_TEST_EVENTS=2000"}, run: "^$", flags: []string{"-bench=.", "-benchtime=1x"}, packages: benchmarked}},
+		name: "consul", proves: "the commands of the page on Consul, beside a real one", needs: servers,
+		steps: []step{
+			{title: "build Consul", command: []string{"go", "run", "./internal/consulbuild", "bin/consul"}},
+			{title: "its tests", packages: []string{"./cmd/tenure/internal/cli"}, run: "Consul", env: []string{"PATH=" + filepath.Join(here(), "bin") + ":" + os.Getenv("PATH")}, strict: true},
+		},
 	},
 	{
-		name: "fuzz", proves: "parsers survive a minute of random input each",
-		steps: fuzzTargets(),
+		name: "alerts", proves: "a week of evaluations, and a storm of alerts",
+		steps: []step{
+			{title: "a week", env: []string{"TENURE_TEST_WEEK=1"}, packages: []string{"./cmd/tenure/internal/alerts"}, run: "^TestRulesFireOverOneWeek$"},
+			{title: "a storm", env: []string{"TENURE_TEST_STORM=1"}, packages: []string{"./cmd/tenure/internal/alerts"}, run: "^TestStormIsSentInFewMessages$"},
+		},
+	},
+	{
+		name: "benchmarks", proves: "every benchmark runs", needs: servers,
+		steps: []step{
+			benchmark("all but those of clusters", ".", "./...", "./cmd/tenure/...", "./outbox/nats/..."),
+			benchmark("a cluster at rest", "InFlight|NodesAtRest/nodes=3/roles=0", "./cluster"),
+			benchmark("a storm", "BareStorm|SharedRoles|Cluster/20", "./internal/acceptance"),
+		},
+	},
+	{
+		name: "fuzz-library", proves: "parsers of the library survive a minute of random input each",
+		steps: fuzzTargets(false),
+	},
+	{
+		name: "fuzz-program", proves: "parsers of the program survive a minute of random input each",
+		steps: fuzzTargets(true),
 	},
 	{
 		name: "simulator", proves: "20,000 simulated schedules and all tests of the simulator",
@@ -131,8 +155,24 @@ var (
 	faketime = []string{"faketime"}
 )
 
-// benchmarked are the packages with benchmarks.
-var benchmarked = []string{"./...", "./cmd/tenure/...", "./outbox/nats/..."}
+// benchmark is a step that runs benchmarks once. Those of ./cluster and of
+// ./internal/acceptance run only if the packages name them: some take minutes.
+func benchmark(title, pattern string, packages ...string) step {
+	s := step{title: title, env: []string{"TENURE_TEST_EVENTS=2000"}, run: "^$", flags: []string{"-bench=" + pattern, "-benchtime=1x"}, packages: packages}
+	if pattern == "." {
+		s.without = []string{"./cluster", "./internal/acceptance"}
+	}
+	return s
+}
+
+// here returns the root of the repository, or nothing outside of it.
+func here() string {
+	root, err := repository()
+	if err != nil {
+		return ""
+	}
+	return root
+}
 
 // versions are slices that run the suites of the matrix on servers.
 func versions(names ...string) []part {

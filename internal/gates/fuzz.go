@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // fuzzed are the fuzz targets by package.
 var fuzzed = []struct{ pkg, name string }{
@@ -14,11 +18,14 @@ var fuzzed = []struct{ pkg, name string }{
 	{"metrics", "FuzzDecodeSample"},
 }
 
-// fuzzTargets are steps that fuzz one target each.
-func fuzzTargets() []step {
+// fuzzTargets are steps that fuzz one target each, of the program or of the library.
+func fuzzTargets(program bool) []step {
 	var steps []step
 	for _, f := range fuzzed {
-		steps = append(steps, step{title: f.pkg + " " + f.name, packages: []string{"./" + f.pkg}, run: "^$", flags: []string{"-fuzz=^" + f.name + "$", "-fuzztime=1m"}})
+		if strings.HasPrefix(f.pkg, "cmd/") != program {
+			continue
+		}
+		steps = append(steps, step{title: f.pkg + " " + f.name, packages: []string{"./" + f.pkg}, run: "^$", flags: []string{"-fuzz=^" + f.name + "$", "-fuzztime=1m", "-fuzzminimizetime=10x"}})
 	}
 	return steps
 }
@@ -28,16 +35,15 @@ func (s step) fuzzes(t test) bool {
 	return s.has("-fuzz=^"+t.name+"$") && t.matchesAny(s.folder, s.packages)
 }
 
-// benchmarks reports whether a step runs a benchmark.
+// benchmarks reports whether a step runs a benchmark, or a part of it.
 func (s step) benchmarks(t test) bool {
-	return s.has("-bench=.") && t.matchesAny(s.folder, s.packages) && !t.matchesAny(s.folder, s.without)
+	return slices.ContainsFunc(s.flags, func(flag string) bool {
+		pattern, found := strings.CutPrefix(flag, "-bench=")
+		return found && slices.ContainsFunc(strings.Split(pattern, "|"), func(p string) bool {
+			top, _, _ := strings.Cut(p, "/")
+			return regexp.MustCompile(top).MatchString(t.name)
+		})
+	}) && t.matchesAny(s.folder, s.packages) && !t.matchesAny(s.folder, s.without)
 }
 
-func (s step) has(flag string) bool {
-	for _, f := range s.flags {
-		if strings.HasPrefix(f, flag) {
-			return true
-		}
-	}
-	return false
-}
+func (s step) has(flag string) bool { return slices.Contains(s.flags, flag) }

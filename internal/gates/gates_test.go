@@ -48,13 +48,15 @@ func TestEveryTestRuns(t *testing.T) {
 func isRun(t test) bool {
 	switch t.kind {
 	case fuzzKind:
-		return slices.ContainsFunc(fuzzTargets(), func(s step) bool { return s.fuzzes(t) }) && runsInFull(t)
+		return inSlice(func(s step) bool { return s.fuzzes(t) }) && runsInFull(t)
 	case benchmarkKind:
-		return slices.ContainsFunc(deep, func(p part) bool {
-			return slices.ContainsFunc(p.steps, func(s step) bool { return s.benchmarks(t) })
-		})
+		return inSlice(func(s step) bool { return s.benchmarks(t) })
 	}
 	return runsInFull(t)
+}
+
+func inSlice(does func(step) bool) bool {
+	return slices.ContainsFunc(deep, func(p part) bool { return slices.ContainsFunc(p.steps, does) })
 }
 
 // TestStepSelectsWhatGoTestRuns holds the rules of patterns to those of go test.

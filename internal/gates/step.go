@@ -27,6 +27,7 @@ type step struct {
 	skip     string   // pattern of -skip
 	short    bool     // leaves out long tests
 	race     bool
+	strict   bool     // fails if a test is skipped that may be skipped elsewhere
 	flags    []string // further flags of go test
 
 	command []string // runs instead of tests

@@ -253,8 +253,8 @@ func TestTableNamesEverySlice(t *testing.T) {
 }
 
 func TestTableKeepsTimesOfOtherParts(t *testing.T) {
-	first := table("", map[string]time.Duration{"chaos": 5*time.Minute + 3*time.Second, "fuzz": time.Minute})
-	second := table(first, map[string]time.Duration{"fuzz": 9 * time.Minute})
+	first := table("", map[string]time.Duration{"chaos": 5*time.Minute + 3*time.Second, "fuzz-library": time.Minute})
+	second := table(first, map[string]time.Duration{"fuzz-library": 9 * time.Minute})
 	for _, want := range []string{"| 5:03 |", "| 9:00 |"} {
 		if !strings.Contains(second, want) {
 			t.Errorf("the table lacks %q:\n%s", want, second)

@@ -197,7 +197,7 @@ func behindProxies(names ...string) []part {
 }
 
 // mutantParts is the number of slices that break the code. Each breaks about 30 lines.
-const mutantParts = 14
+const mutantParts = 17
 
 func brokenCode(count int) []part {
 	var parts []part

@@ -1,9 +1,18 @@
 package main
 
-import "github.com/exactly-one/tenure/internal/promises"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/exactly-one/tenure/internal/promises"
+)
 
 // constantMutants multiply each constant that a page states by ten.
 var constantMutants = breakConstants(promises.Constants)
+
+// assertion is the text of a failure of a test that holds the literal of a constant. Any
+// assertion of such a test will do, but no panic.
+const assertion = "_test.go:"
 
 func breakConstants(constants []promises.Constant) []mutant {
 	var all []mutant
@@ -13,8 +22,8 @@ func breakConstants(constants []promises.Constant) []mutant {
 			broken = c.From // mutate reports an entry that changes nothing
 		}
 		m := mutant{
-			name: c.Name(), file: c.File, from: c.From, to: broken, says: c.Says,
-			promise: c.In[0].Page + " states: " + c.In[0].Text,
+			name: c.Name(), file: c.File, from: c.From, to: broken, says: cmp.Or(c.Says, assertion),
+			promise: c.In[0].Page + " states: " + strings.Join(strings.Fields(c.In[0].Text), " "),
 		}
 		for _, t := range c.Tests {
 			m.tests = append(m.tests, tests{t.Module, t.Folder, t.Run, ""})

@@ -23,7 +23,7 @@ func TestEveryMutantSaysWhatItsTestsReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &sources{root: root, literals: map[string][]string{}, imports: map[string][]string{}}
-	for _, m := range mutants {
+	for _, m := range mutants[:len(mutants)-len(constantMutants)] { // those of constants come last
 		if err := validateText(m.says); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 			continue

@@ -150,12 +150,12 @@ var serviceConstants = []Constant{
 	},
 	{
 		In:   on(useDashboard, "At most 512 viewers"),
-		File: "dashboard/stream.go", From: "maxStreams    = 512",
+		File: "dashboard/stream.go", From: "maxStreams      = 512",
 		Tests: by("dashboard", "^TestViewersAreLimited$"), Says: "viewers",
 	},
 	{
 		In:   on(useDashboard, "connected, 128 from one address"),
-		File: "dashboard/stream.go", From: "eachStreams   = 128",
+		File: "dashboard/stream.go", From: "eachStreams     = 128",
 		Tests: by("dashboard", "^TestOneStreamTooManyIsRefused$"), Says: "one too many",
 	},
 	{

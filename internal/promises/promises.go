@@ -35,10 +35,10 @@ type Test struct {
 // Constants are all entries of the list.
 var Constants = slices.Concat(postgresConstants, engineConstants, clusterConstants, eventConstants, commandConstants, serviceConstants, alertConstants)
 
-// Name is unique among the constants.
+// Name is unique among the constants, and one line.
 func (c Constant) Name() string {
 	page := c.In[0].Page[strings.LastIndex(c.In[0].Page, "/")+1:]
-	return fmt.Sprintf("constant: %s: %s", strings.TrimSuffix(page, ".md"), c.In[0].Text)
+	return fmt.Sprintf("constant: %s: %s", strings.TrimSuffix(page, ".md"), strings.Join(strings.Fields(c.In[0].Text), " "))
 }
 
 var digits = regexp.MustCompile(`^[0-9][0-9_]*`)

@@ -90,7 +90,7 @@ func (r *runner) decide(ctx context.Context, m mutant) outcome {
 		case err == nil:
 		case timedOut(output, err):
 			return outcome{verdict: hung, by: t.String(), detail: output}
-		case !strings.Contains(messages(output), m.says):
+		case !strings.Contains(messages(output), m.says), m.says == assertion && strings.Contains(output, "\npanic: "):
 			return outcome{verdict: another, by: t.String(), detail: fmt.Sprintf("the failure does not say %q:\n%s", m.says, output)}
 		default:
 			return outcome{verdict: caught, by: t.String(), detail: output}

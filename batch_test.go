@@ -10,11 +10,13 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// batches is a database that records how many roles each attempt has.
+// batches is a database that records how many roles each attempt has. It answers no
+// attempt before started is closed.
 type batches struct {
 	*database
-	lock  sync.Mutex
-	roles []int
+	started chan struct{}
+	lock    sync.Mutex
+	roles   []int
 }
 
 func (b *batches) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
@@ -28,6 +30,7 @@ type batchSession struct {
 }
 
 func (s *batchSession) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	<-s.batches.started
 	s.batches.lock.Lock()
 	s.batches.roles = append(s.batches.roles, len(requests))
 	s.batches.lock.Unlock()
@@ -36,7 +39,7 @@ func (s *batchSession) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.Ac
 
 func TestAttemptsHaveAtMostThousandRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &batches{database: newDatabase()}
+		db := &batches{database: newDatabase(), started: make(chan struct{})}
 		node := open(t, db)
 		elections := make([]*tenure.Election, 2500)
 		for i := range elections {
@@ -49,8 +52,11 @@ func TestAttemptsHaveAtMostThousandRoles(t *testing.T) {
 			}
 			elections[i] = e
 		}
+		close(db.started)
 		for _, e := range elections {
-			lead(t, e)
+			if _, err := e.WaitForLeadership(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 		db.lock.Lock()
 		most := 0

@@ -52,7 +52,7 @@ var postgresConstants = []Constant{
 			Database, "adds 0.2 for each 1,000 roles",
 		),
 		File: "acquire.go", From: "const maxBatch = 1000",
-		Tests: by(".", "^TestAttemptsHaveAtMostThousandRoles$"), Says: "an attempt has up to 2500 roles",
+		Tests: by(".", "^TestAttemptsHaveAtMostThousandRoles$"), Says: "roles, want 1000",
 	},
 	{
 		In:   on(Database, "every 60 times that"),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -119,8 +120,10 @@ func TestRepairAssignsMissingTransactionIDs(t *testing.T) {
 		t.Errorf("beside an old transaction, PID %s: %v", pid, err)
 	}
 	run("INSERT INTO " + table + " (id) VALUES (1000)")
-	if _, err = w.management().Repair(t.Context(), "own", "ann"); !errors.Is(err, dberr.ErrBusy) {
-		t.Errorf("beside a writer: %v", err)
+	begun := time.Now()
+	_, err = w.management().Repair(t.Context(), "own", "ann")
+	if took := time.Since(begun); !errors.Is(err, dberr.ErrBusy) || took < 5*time.Second || took > 15*time.Second {
+		t.Errorf("beside a writer, it waited for %v: %v; want ErrBusy after 5s", took, err)
 	}
 	w.must(writer.Rollback(t.Context()))
 

@@ -166,7 +166,7 @@ var guardianMutants = []mutant{
 		name: "guardian: no order to kill when the term is lost",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Kill: true})\n", to: "			_ = order{Kill: true}\n",
 		promise: "4 Work ends first: a command is killed when its term is lost",
-		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "the order is not to kill",
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "no order to kill",
 	},
 	{
 		name: "guardian: a guardian that does not kill is not replaced",
@@ -184,7 +184,7 @@ var guardianMutants = []mutant{
 		name: "guardian: the command is not asked when its term stops",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
 		promise: "a command is asked to end before it is killed",
-		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")}, says: "the order is not to stop with the signal",
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")}, says: "no order to stop the command",
 	},
 	{
 		name: "guardian: a guardian that receives no order keeps running",

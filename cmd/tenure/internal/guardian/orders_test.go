@@ -64,11 +64,11 @@ func beginScripted(t *testing.T, signals <-chan os.Signal) *scripted {
 	return c
 }
 
-// next waits for the next order.
-func (c *scripted) next() (o order) {
+// next waits for the next order. The test fails with a text if none comes.
+func (c *scripted) next(missing string) (o order) {
 	c.t.Helper()
 	if err := errors.Join(c.far.SetReadDeadline(time.Now().Add(patience)), c.orders.Decode(&o)); err != nil {
-		c.t.Fatalf("no order: %v", err)
+		c.t.Fatalf("%s: %v", missing, err)
 	}
 	return o
 }
@@ -91,7 +91,7 @@ func TestSupervisorSendsOrders(t *testing.T) {
 	t.Run("lost", func(t *testing.T) {
 		c := beginScripted(t, nil)
 		c.term.lose()
-		if o := c.next(); !o.Kill {
+		if o := c.next("invariant 4: no order to kill"); !o.Kill {
 			t.Errorf("invariant 4: the order is not to kill, but %+v", o)
 		}
 		c.killed()
@@ -99,7 +99,7 @@ func TestSupervisorSendsOrders(t *testing.T) {
 	t.Run("given up", func(t *testing.T) {
 		c := beginScripted(t, nil)
 		close(c.term.stopping)
-		if o := c.next(); o.Stop != syscall.SIGQUIT {
+		if o := c.next("no order to stop the command"); o.Stop != syscall.SIGQUIT {
 			t.Errorf("the order is not to stop with the signal that was chosen, but %+v", o)
 		}
 		c.killed()
@@ -107,7 +107,7 @@ func TestSupervisorSendsOrders(t *testing.T) {
 	t.Run("not renewed", func(t *testing.T) {
 		c := beginScripted(t, nil)
 		c.term.renew(2 * time.Second)
-		if o := c.next(); o.Deadline == 0 || o.Deadline > now().add(2*time.Second) {
+		if o := c.next("invariant 4: no order with the end of trust"); o.Deadline == 0 || o.Deadline > now().add(2*time.Second) {
 			t.Errorf("invariant 4: the order is not the end of trust, but %+v", o)
 		}
 		c.killed()
@@ -119,7 +119,7 @@ func TestSupervisorSendsOrders(t *testing.T) {
 		signals := make(chan os.Signal)
 		c := beginScripted(t, signals)
 		signals <- syscall.SIGUSR1
-		if o := c.next(); o.Signal != syscall.SIGUSR1 {
+		if o := c.next("no order to hand on the signal"); o.Signal != syscall.SIGUSR1 {
 			t.Errorf("the order is not to hand on the signal, but %+v", o)
 		}
 	})

@@ -110,7 +110,9 @@ func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan
 		w.Fatalf("the pause returned while the batch was in flight: %v", <-paused)
 	}
 	release <- struct{}{}
-	w.must(<-paused)
+	if err := <-paused; err != nil {
+		w.Fatalf("the pause did not return after the batch in flight: %v", err)
+	}
 	if got := w.numbers(); !slices.Equal(got, handled) {
 		w.Errorf("when the pause returned %v had been handled, want %v: no batch after the one in flight", got, handled)
 	}

@@ -278,7 +278,7 @@ func TestReplayReportsMissingEvent(t *testing.T) {
 		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 1,
 		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
-	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.await("the dead letter and the events beside it", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	w.exec(pgtest.SQL(w.backend, "DELETE FROM {events} WHERE data = '2'"))
 	mended.Store(true)
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")

@@ -132,7 +132,7 @@ var processorMutants = []mutant{
 		name: "processor: a batch is set aside for one event",
 		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == PoisonDeadLetter && len(events) > 0 {",
 		promise: "an event is set aside only after an attempt with it alone",
-		tests:   []tests{in("processor", "^TestPoisonEventIsMovedAfterOneAttempt$"), in("processor", "^TestReplay|^TestRewindRemoves")}, says: "the events beside the one at fault",
+		tests:   []tests{in("processor", "^TestReplayReportsMissingEvent$")}, says: "the dead letter and the events beside it",
 	},
 	{
 		name: "processor: the first event of a batch is blamed",
@@ -162,7 +162,7 @@ var processorMutants = []mutant{
 		name: "processor: a paused processor continues",
 		file: "processor/loop.go", from: "	case l.state.status != Active:\n", to: "	case l.state.status == Failed:\n",
 		promise: "a paused processor handles nothing",
-		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")}, says: "while paused, want nothing after the second event",
+		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")}, says: "the pause did not return after the batch in flight",
 	},
 	{
 		name: "processor: a pause returns immediately",

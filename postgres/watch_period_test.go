@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// callsOfWatch notes the periods, in milliseconds, that are sent with the calls of the
+// watch function.
+type callsOfWatch struct {
+	mu      sync.Mutex
+	periods []int64
+}
+
+func (c *callsOfWatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if data.SQL != string(stmtWatch) {
+		return ctx
+	}
+	if period, sent := data.Args[4].(int64); sent { // not when the statement is tried out
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.periods = append(c.periods, period)
+	}
+	return ctx
+}
+
+func (c *callsOfWatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *callsOfWatch) longest() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.periods) == 0 {
+		return 0
+	}
+	return slices.Max(c.periods)
+}
+
+// connect is for Config.Connect.
+func (c *callsOfWatch) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	config.Tracer = c
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// With the default settings, a call of the watch is asked to last for 30 s at most.
+func TestWatchAsksForThirtySeconds(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	calls := new(callsOfWatch)
+	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), Connect: calls.connect})
+	first := open(t, b)
+	open(t, b)
+	first.awaitWatcher()
+	if got := calls.longest(); got < 29_000 || got > 30_000 {
+		t.Errorf("Invariant 6: the longest call of the watch is asked to last for %d ms; want 30000", got)
+	}
+}
+
+// The real time of TestWatchAsksForThirtySeconds: a watch that nothing wakes holds back
+// the horizon for about 30 s with the default settings.
+func TestWatchHoldsTheHorizonForThirtySeconds(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	server := pgtest.Shared(t)
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	first.drain() // it was alone, and is notified of the other node on its session
+	first.awaitWatcher()
+	second.awaitWatcher()
+	name := watchOf(second)
+	conn := pgtest.Conn(t, server.DSN())
+	horizon := func() (xmin int64) {
+		t.Helper()
+		const sql = `SELECT coalesce(min(backend_xmin::text::bigint), 0) FROM pg_stat_activity WHERE application_name = $1`
+		if err := conn.QueryRow(t.Context(), sql, name).Scan(&xmin); err != nil {
+			t.Fatal(err)
+		}
+		return xmin
+	}
+	var (
+		tick        = time.NewTicker(100 * time.Millisecond)
+		begun       = time.Now()
+		held, since = horizon(), time.Now()
+		longest     time.Duration
+	)
+	defer tick.Stop()
+	for time.Since(begun) < 64*time.Second && longest < 40*time.Second { // two calls
+		<-tick.C
+		first.beat() // which makes transaction ids increase
+		second.beat()
+		if now := horizon(); now != held {
+			held, since = now, time.Now()
+		}
+		if held != 0 {
+			longest = max(longest, time.Since(since))
+		}
+	}
+	t.Logf("the watch held back the horizon for %v at most", longest.Round(100*time.Millisecond))
+	if longest < 25*time.Second || longest > 33*time.Second {
+		t.Errorf("Invariant 6: the watch held back the horizon for %v; want about 30s", longest.Round(100*time.Millisecond))
+	}
+}

@@ -64,7 +64,19 @@ type peer struct {
 	t       testing.TB
 	id      uuid.UUID
 	trusted *atomic.Bool // the result of MaySend
+	clock   *steppedClock
 }
+
+// steppedClock is testClock and what a test has added.
+type steppedClock struct {
+	clocks.Clock
+	added atomic.Int64
+}
+
+func (c *steppedClock) Now() clocks.Instant { return c.Clock.Now().Add(time.Duration(c.added.Load())) }
+
+// advance makes time pass for a session.
+func (c *steppedClock) advance(d time.Duration) { c.added.Add(int64(d)) }
 
 type peerOptions struct {
 	id     uuid.UUID
@@ -99,6 +111,7 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	options.description.Status = cmp.Or(options.description.Status, tenure.StatusActive)
 	trusted := new(atomic.Bool)
 	trusted.Store(true)
+	clock := &steppedClock{Clock: testClock}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := b.Open(ctx, tenure.SessionOptions{
@@ -106,7 +119,7 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 		Description:         options.description,
 		UniqueName:          options.unique,
 		Timing:              options.timing,
-		Clock:               testClock,
+		Clock:               clock,
 		Logger:              options.logger,
 		PreviousSessionEnd:  options.forerunner,
 		PreviousIncarnation: options.previous,
@@ -116,7 +129,7 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{session: s.(*session), t: t, id: options.id, trusted: trusted}
+	p := &peer{session: s.(*session), t: t, id: options.id, trusted: trusted, clock: clock}
 	t.Cleanup(p.Abort)
 	return p, nil
 }

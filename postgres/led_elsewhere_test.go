@@ -23,6 +23,7 @@ func (p *peer) lookElsewhere(roles ...string) {
 	p.t.Helper()
 	for {
 		p.try(roles...)
+		p.clock.advance(quietTime)
 		p.beat()
 		if p.try(roles...); p.elsewhere.since+quietTime <= p.elsewhere.beatAt {
 			return
@@ -73,15 +74,17 @@ func TestAttemptsForLedRolesSendNothing(t *testing.T) {
 // Set by hand: 300 sessions are more than the server admits.
 func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 	t.Parallel()
-	const leaders, first = 300, 1_000_000
-	b := newBackend(t)
-	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming)
+	const followed, first = 1000, 1_000_000
+	const leaders = followed + 1
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	leader, candidate := open(t, b, slowTiming, lasting), open(t, b, slowTiming, lasting)
 	roles := make([]string, leaders)
 	for i := range roles {
 		roles[i] = fmt.Sprintf("role-%d", i)
 	}
 	leader.try(roles...)
-	locks := pgtest.Conn(t, b.connect.ConnString())
+	locks := server.Conn(t)
 	if _, err := locks.Exec(t.Context(), "SELECT pg_advisory_lock($1::int, $2::int + n) FROM generate_series(1, $3) n", candidate.space, first, leaders); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +93,8 @@ func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 	exec(t, b, `UPDATE {terms} t SET node_id = n.id, incarnation = n.incarnation
 		FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r, {nodes} n WHERE t.role = r.role AND n.incarnation = $1::int + r.n`, first)
 	candidate.lookElsewhere(roles...)
-	for _, role := range roles {
-		candidate.needsNoStatement(role)
+	if sent := candidate.tries(roles...); sent != leaders-followed {
+		t.Errorf("Invariant 8: attempts for %d of %d roles sent a statement; want %d: 1,000 leaders are followed", sent, leaders, leaders-followed)
 	}
 }
 
@@ -262,11 +265,18 @@ func TestLedRolesAreTriedOnceInAWhile(t *testing.T) {
 	candidate.lookElsewhere("x", "y")
 	candidate.needsNoStatement("x")
 	candidate.needsNoStatement("y")
-	candidate.elsewhere.provenAt -= provenIntervals * candidate.opening.Timing.CheckInterval
+	interval := candidate.opening.Timing.CheckInterval
+	candidate.clock.advance(59 * interval)
+	candidate.beat()
+	if sent := candidate.tries("x", "y"); sent != 0 {
+		t.Errorf("Invariant 8: after 59 check intervals, attempts for %d of 2 roles sent a statement; want none before 60", sent)
+	}
+	candidate.clock.advance(interval)
+	candidate.beat()
 	for _, role := range []string{"x", "y"} { // in two calls, as an engine tries more than 1,000 roles
 		candidate.trusted.Store(false)
 		if _, err := candidate.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole(role)}}); err == nil {
-			t.Errorf("no statement was sent for the role %s", role)
+			t.Errorf("Invariant 7: after 60 check intervals, no statement was sent for the role %s", role)
 		}
 		candidate.trusted.Store(true)
 		candidate.refused(role)

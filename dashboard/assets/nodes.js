@@ -25,7 +25,7 @@ export default function nodes(page) {
       { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
       { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
       { title: "In flight", width: "5rem", number: true, wide: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },
-      { title: "Last heartbeat", width: "6.5rem", wide: true, cell: (n) => heartbeatAge(n) },
+      { title: "Last heartbeat", width: "8.5rem", wide: true, cell: (n) => heartbeatAge(n) },
       { title: "Up for", width: "7rem", wide: true, cell: (n) => long(since(n.started_at)) },
       { title: "Host", width: "minmax(6rem, 1fr)", wide: true, pale: true, cell: (n) => name(n.address ? `${n.host} (${n.address})` : n.host) },
       { title: "Version", width: "minmax(4rem, 0.6fr)", wide: true, pale: true, cell: (n) => name(n.version || "–") },

@@ -44,7 +44,7 @@ export default function role(page, roleName) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
     if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node died or left") : statusWithAge("good", "continues");
     const text = reason(term.reason);
-    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, visibleName(term.by))) : ""];
+    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", { title: visibleName(term.by) }, visibleName(term.by))) : ""];
   }
 
   function draw() {

@@ -25,7 +25,7 @@ func (p *peer) loseRow(role string) time.Time {
 	p.stick()
 	p.watch.leave()
 	last := time.Now()
-	exec(p.t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id)
+	exec(p.t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) // Set by hand: an operator deletes it.
 	return last
 }
 

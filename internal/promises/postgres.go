@@ -124,14 +124,19 @@ var postgresConstants = []Constant{
 		Tests: by(".", "^TestOpenTimeoutGrowsAfterSlowAttempts$"),
 	},
 	{
-		In:   on(Database, "A migration waits 300 ms for a table"),
+		In:   on(Database, "It waits 300 ms for a table"),
 		File: "postgres/migrate_aside.go", From: "firstTableWait = 300 * time.Millisecond",
-		Tests: by("postgres", "^TestWaitingMigrationBlocksNoOtherSession$"),
+		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
 	},
 	{
-		In:   on(Database, "pauses for a second"),
+		In:   on(Database, "retries for 700 ms"),
+		File: "postgres/migrate_aside.go", From: "laterTableWait = 700 * time.Millisecond",
+		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
+	},
+	{
+		In:   on(Database, "pauses a second"),
 		File: "postgres/migrate_aside.go", From: "const migrationPause = time.Second",
-		Tests: by("postgres", "^TestWaitingMigrationBlocksNoOtherSession$"),
+		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
 	},
 	{
 		In:   on(operate, "statements time out after half of it"),

@@ -150,7 +150,7 @@ func TestGuardianThatDoesNotActIsKilledInTime(t *testing.T) {
 				c := beginScripted(t, nil)
 				began := now()
 				test.end(c)
-				c.next()
+				c.next("no order")
 				c.killed()
 				took := now().sub(began)
 				least, most = min(least, took), max(most, took)

@@ -26,7 +26,7 @@ var schemaMutants = []mutant{
 		name: "schema: readers query tables that are missing",
 		file: "internal/schema/schema.go", from: "	if err != nil || !exist {\n		return noRows", to: "	if err != nil || exist && !exist {\n		return noRows",
 		promise: "what reads a feature that was never used finds nothing and does not fail",
-		tests:   []tests{in("internal/schema", "^TestReadersNoticeRemovedTables$")}, says: "before the first use",
+		tests:   []tests{in("internal/schema", "^TestReadersNoticeRemovedTables$")}, says: "a reader of tables that may be missing",
 	},
 
 	// Versions.

@@ -72,7 +72,7 @@ func TestReadersNoticeRemovedTables(t *testing.T) {
 		rows, _ := tables.Query(t.Context(), "SELECT id FROM {extra}") // its error is that of the rows
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[int])
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("a reader of tables that may be missing: %v", err)
 		}
 		return len(ids)
 	}

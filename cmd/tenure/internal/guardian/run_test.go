@@ -306,9 +306,12 @@ func TestExitCodesOfCommandsAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := begin(t, newTerm(t, time.Hour), test.script, func(c *Command) { c.Grace = patience })
+			left := strings.Contains(name, "behind")
+			if left {
+				r.asked("the process that the command left") // the run waits for it
+			}
 			r.want(test.want)
-			if strings.Contains(name, "behind") {
-				r.asked("the process that the command left")
+			if left {
 				r.dead(r.file("left"))
 			}
 		})

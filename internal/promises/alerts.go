@@ -84,7 +84,7 @@ var alertConstants = []Constant{
 	{
 		In:   on(sendAlerts, "samples come every 10 s"),
 		File: "metrics/reporter.go", From: "defaultReportInterval = 10 * time.Second",
-		Tests: by("metrics", "^TestReporter"),
+		Tests: by("metrics", "^TestReporterGathersEveryTenSeconds$"),
 	},
 	{
 		In:   on(sendAlerts, "a line of at most 80 characters"),

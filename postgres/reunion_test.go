@@ -52,7 +52,12 @@ func (p *peer) winAfterWait(role string) tenure.AcquireResult {
 // openAgain opens the next session of a peer's process.
 func (p *peer) openAgain(changes ...func(*peerOptions)) *peer {
 	p.t.Helper()
-	return open(p.t, p.backend, append(changes, func(o *peerOptions) { o.id, o.previous = p.id, p.Incarnation() })...)
+	return p.openAgainOn(p.backend, changes...)
+}
+
+// openAgainOn opens the node's next session on another server.
+func (p *peer) openAgainOn(b *Backend, changes ...func(*peerOptions)) *peer {
+	return open(p.t, b, append(changes, func(o *peerOptions) { o.id, o.previous = p.id, p.Incarnation() })...)
 }
 
 // failToOpen lets an opening with a peer's id fail after it has written the node's row.
@@ -236,9 +241,9 @@ func TestReunionAfterPromotionNeedsSynchronousFailover(t *testing.T) {
 	for _, p := range all {
 		t.Run(p.name, func(t *testing.T) {
 			b := backendOn(t, replica.DSN(), Config{Schema: p.schema})
-			p.leader.t, p.leader.backend = t, b
+			p.leader.t = t
 			if !p.missing {
-				p.leader.openAgain()
+				p.leader.openAgainOn(b)
 			}
 			next := open(t, b, func(o *peerOptions) {
 				o.timing.SynchronousFailover, o.timing.FailoverWait = p.synchronous, time.Hour

@@ -313,14 +313,14 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	default:
 	}
 	start := n.clock.Now()
-	var series openlimit.Series
+	series := openlimit.NewSeries(n.clock)
 	for number := 1; ; number++ {
-		begun := n.clock.Now().Mono
-		s, err := n.open(ctx, series.Limit(begun, openlimit.Session))
+		attempt := series.Begin(openlimit.Session)
+		s, err := n.open(ctx, attempt.Limit)
 		if err == nil {
 			return s, nil
 		}
-		series.Note(begun, err)
+		attempt.Fail(err)
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}

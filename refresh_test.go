@@ -68,6 +68,7 @@ func TestWorkIsAnsweredWhenSessionEndsDuringItsCall(t *testing.T) {
 // patient is a session in which, while waits is set, everything else happens before trust is extended.
 type patient struct {
 	tenure.Session
+	clock clocks.Clock
 	waits *atomic.Bool
 }
 
@@ -75,7 +76,7 @@ func (p *patient) TrustLimit() clocks.Instant {
 	if p.waits.CompareAndSwap(true, false) {
 		synctest.Wait()
 	}
-	return clocks.System().Now().Add(time.Hour)
+	return p.clock.Now().Add(time.Hour)
 }
 
 type patientBackend struct {
@@ -85,7 +86,7 @@ type patientBackend struct {
 
 func (b *patientBackend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	session, err := b.database.Open(ctx, options)
-	return &patient{session, &b.waits}, err
+	return &patient{session, options.Clock, &b.waits}, err
 }
 
 // Refresh returns when trust has been extended, not before.

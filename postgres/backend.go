@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -19,7 +20,7 @@ type Backend struct {
 	names   names
 	schema  *schema.Schema
 	core    *schema.Feature
-	dialer  pgdial.Dialer
+	dialer  *pgdial.Dialer
 	reader  reader
 
 	counters counters
@@ -50,7 +51,7 @@ func New(dsn string, config Config) (*Backend, error) {
 		return nil, err
 	}
 	named := schema.NewNames(config.Schema, config.Prefix)
-	b := &Backend{config: config, connect: connect, login: pgdial.Credentials{DSN: dsn, Password: config.Password}, names: names{named}, core: core}
+	b := &Backend{config: config, connect: connect, login: pgdial.Credentials{DSN: dsn, Password: config.Password}, names: names{named}, core: core, dialer: pgdial.New(clocks.System())}
 	b.schema = schema.New(named, config.ManualMigrations, upper{b})
 	b.reader.init(b)
 	return b, nil

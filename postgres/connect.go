@@ -33,6 +33,11 @@ func (b *Backend) dial(ctx context.Context, use pgdial.Use, purpose string, list
 	return b.dialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: limitsOf(use)})
 }
 
+// dialOpening opens a connection of a session that is being opened.
+func (b *Backend) dialOpening(ctx context.Context, use pgdial.Use, purpose string, listener listener) (*pgx.Conn, error) {
+	return b.dialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: limitsOf(use), Opening: true})
+}
+
 // dialReader opens a connection for reads, also to a server that its
 // administrator has fenced if there is no other.
 func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, error) {

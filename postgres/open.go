@@ -21,12 +21,12 @@ import (
 func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	s := b.newSession(opening)
 	var err error
-	if s.conn, err = b.dial(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
+	if s.conn, err = b.dialOpening(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
 		return nil, err
 	}
 	s.network = raw(s.conn)
 	s.listener.pid = s.conn.PgConn().PID()
-	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", s.silence)
+	watched, err := b.dialOpening(ctx, pgdial.Watch, opening.Node.Name+" watch", s.silence)
 	if err != nil {
 		discard(s.conn)
 		return nil, err
@@ -38,6 +38,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		discard(s.conn)
 		return nil, b.explain(err)
 	}
+	b.dialer.Opened()
 	b.failedOpenings.forget(opening.Node.ID)
 	b.schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)

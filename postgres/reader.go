@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
@@ -26,9 +27,9 @@ const readerIdle = 30 * time.Second
 type reader struct {
 	backend *Backend
 	idle    time.Duration
-	slot    chan *pgx.Conn // the connection, or nil, while no call uses it
-	timer   *time.Timer    // runs while no call uses the connection
-	closing chan struct{}
+	slot    chan *pgx.Conn  // the connection, or nil, while no call uses it
+	timer   *time.Timer     // runs while no call uses the connection
+	ctx     context.Context // ends with close
 	close   func()
 }
 
@@ -39,9 +40,10 @@ func (r *reader) init(b *Backend) {
 	r.idle = readerIdle
 	r.timer = time.AfterFunc(r.idle, r.closeIdle)
 	r.timer.Stop()
-	r.closing = make(chan struct{})
+	ctx, end := context.WithCancel(context.Background())
+	r.ctx = ctx
 	r.close = sync.OnceFunc(func() {
-		close(r.closing)
+		end()
 		conn := <-r.slot
 		r.timer.Stop()
 		if conn != nil {
@@ -68,28 +70,22 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var conn *pgx.Conn
-	select {
-	case <-r.closing:
+	if r.ctx.Err() != nil {
 		return tenure.ErrClosed
-	default:
 	}
 	select {
 	case conn = <-r.slot:
-	case <-r.closing:
+	case <-r.ctx.Done():
 		return tenure.ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	r.timer.Stop()
+	left := false // to the goroutine that connects
 	defer func() {
-		if conn != nil && conn.IsClosed() {
-			discard(conn)
-			conn = nil
+		if !left {
+			r.release(conn)
 		}
-		if conn != nil {
-			r.timer.Reset(r.idle)
-		}
-		r.slot <- conn
 	}()
 	if conn != nil && conn.Ping(ctx) != nil { // ended since the last call
 		discard(conn)
@@ -97,7 +93,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	}
 	if conn == nil {
 		var err error
-		if conn, err = r.backend.dialReader(ctx, "status"); err != nil {
+		if conn, left, err = r.connect(ctx); err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
 		}
 		if err = r.prepare(ctx, conn); err != nil {
@@ -114,6 +110,47 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 		}
 	}
 	return r.backend.answer(doing, err)
+}
+
+// connect opens a connection. If ctx ends first, the attempt continues for the next call,
+// which gets the slot from it: where connecting takes longer than a call may take, no call
+// would ever get a connection otherwise.
+func (r *reader) connect(ctx context.Context) (conn *pgx.Conn, left bool, err error) {
+	type result struct {
+		conn *pgx.Conn
+		err  error
+	}
+	results, abandoned := make(chan result), make(chan struct{})
+	r.backend.running.Go(func() { // the dialer bounds it, and close ends it
+		dialing, cancel := context.WithTimeout(context.WithoutCancel(ctx), openlimit.Session.Most)
+		defer cancel()
+		defer context.AfterFunc(r.ctx, cancel)()
+		conn, err := r.backend.dialReader(dialing, "status")
+		select {
+		case results <- result{conn, err}:
+		case <-abandoned:
+			r.release(conn)
+		}
+	})
+	select {
+	case done := <-results:
+		return done.conn, false, done.err
+	case <-ctx.Done():
+		close(abandoned)
+		return nil, true, pgdial.As(tenure.ErrConnection, fmt.Errorf("connecting takes longer: %w", context.Cause(ctx)))
+	}
+}
+
+// release lets the next call use the connection, if there is one.
+func (r *reader) release(conn *pgx.Conn) {
+	if conn != nil && conn.IsClosed() {
+		discard(conn)
+		conn = nil
+	}
+	if conn != nil {
+		r.timer.Reset(r.idle)
+	}
+	r.slot <- conn
 }
 
 // prepare makes a connection ready. Tables of a newer schema may have another

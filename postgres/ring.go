@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
@@ -279,7 +280,8 @@ func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, sca
 // session.
 func (w *watch) reconnect() (*pgx.Conn, error) {
 	s := w.session
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	// The dialer bounds the connection itself.
+	ctx, cancel := context.WithTimeout(context.Background(), openlimit.Session.Most)
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
@@ -296,7 +298,9 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.prepare(ctx, conn); err != nil {
+	preparing, end := context.WithTimeout(ctx, callTimeout)
+	defer end()
+	if err := w.prepare(preparing, conn); err != nil {
 		discard(conn)
 		return nil, err
 	}

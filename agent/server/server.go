@@ -34,6 +34,7 @@ const (
 type server struct {
 	cfg   Config
 	node  uuid.UUID
+	clock clocks.Clock
 	slots chan struct{} // one for each connection
 	group sync.WaitGroup
 	ctx   context.Context // ends with the connections: then no call waits
@@ -66,13 +67,9 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 		return err
 	}
 	logger, queue := logqueue.New(cfg.Logger) // a log that blocks delays no node
-	defer queue.Flush(context.Background(), clocks.System())
 	cfg.Logger = logger
-	s := &server{
-		cfg: cfg, node: uuid.New(), slots: make(chan struct{}, cfg.MaxConnections),
-		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},
-	}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s := newServer(cfg, clocks.System())
+	defer queue.Flush(context.Background(), s.clock)
 	defer s.end()
 	socket, err := listen(cfg.Path)
 	if err != nil {
@@ -89,13 +86,22 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	return err
 }
 
+func newServer(cfg Config, clock clocks.Clock) *server {
+	s := &server{
+		cfg: cfg, node: uuid.New(), clock: clock, slots: make(chan struct{}, cfg.MaxConnections),
+		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
 // keepSession opens sessions until ctx ends. A refusal of the first one is final.
 func (s *server) keepSession(ctx context.Context, ready func()) error {
 	delay := 100 * time.Millisecond
-	var series openlimit.Series
+	series := openlimit.NewSeries(s.clock)
 	for {
-		begun := clocks.System().Now().Mono
-		h, err := s.openHost(ctx, series.Limit(begun, openlimit.Session))
+		attempt := series.Begin(openlimit.Session)
+		h, err := s.openHost(ctx, attempt.Limit)
 		if ctx.Err() != nil {
 			if h != nil {
 				s.finish(h)
@@ -106,14 +112,15 @@ func (s *server) keepSession(ctx context.Context, ready func()) error {
 			if ready != nil && errors.Is(err, tenure.ErrRefused) {
 				return err
 			}
-			series.Note(begun, err)
+			attempt.Fail(err)
 			s.cfg.Logger.Warn("opening a session failed", "error", err)
 			s.publish(nil, err)
 			wakeup.Sleep(ctx, delay)
 			delay = min(2*delay, 2*time.Second)
 			continue
 		}
-		delay, series = 100*time.Millisecond, openlimit.Series{}
+		delay = 100 * time.Millisecond
+		series.Forget()
 		s.cfg.Logger.Info("session opened", "incarnation", h.inner.Incarnation())
 		s.publish(h, nil)
 		if ready != nil {
@@ -148,7 +155,7 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 		Node:                tenure.NodeInfo{ID: s.node, Name: s.cfg.Name, Host: hostName},
 		Description:         tenure.Description{Status: tenure.StatusActive},
 		Timing:              s.cfg.Timing,
-		Clock:               clocks.System(),
+		Clock:               s.clock,
 		Logger:              s.cfg.Logger,
 		PreviousIncarnation: previous,
 		MaySend:             h.trust.maySend,

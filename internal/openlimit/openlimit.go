@@ -10,11 +10,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
-// Session is how long one attempt to open a session may take.
-var Session = Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Part: 2}
+// How long one attempt may take. A session needs two connections, one after the other, and
+// time for its statements. Where another address can be tried, a server that hangs must
+// not delay the next round of attempts for long.
+var (
+	Session             = Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Growth: 3}
+	Connection          = Rule{Least: 5 * time.Second, Most: time.Minute, Growth: 1}
+	ConnectionOfSeveral = Rule{Least: 2 * time.Second, Most: 15 * time.Second, Growth: 1}
+)
 
 // ErrTimeout is the cause of a context that ends because an attempt took too long.
 var ErrTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
@@ -30,28 +39,61 @@ func Explain(ctx context.Context, err error) error {
 // Rule is how a limit grows.
 type Rule struct {
 	Least, Most time.Duration
-	Part        int // the limit is the time since the first late attempt began, divided by this
+	Growth      float64 // the limit as a part of the time since the first late attempt began
 }
 
-// Series is a series of attempts. The zero value has none. It is not safe for concurrent
-// use.
+// Series is the attempts since a session was last opened. It is safe for concurrent use.
 type Series struct {
-	late  bool
-	since time.Duration // when the first late attempt began
+	clock clocks.Clock
+
+	mu    sync.Mutex
+	late  bool          // guarded by mu: an attempt took too long
+	since time.Duration // guarded by mu: when the first such attempt began
 }
 
-// Note notes how an attempt ended that began at that time of a monotonic clock. It took too
-// long if err matches context.DeadlineExceeded.
-func (s *Series) Note(begun time.Duration, err error) {
+// NewSeries returns a series without attempts.
+func NewSeries(clock clocks.Clock) *Series { return &Series{clock: clock} }
+
+// Attempt is one attempt of a series.
+type Attempt struct {
+	Limit time.Duration // how long it may take
+
+	series *Series
+	rule   Rule
+	begun  time.Duration
+}
+
+// Begin begins an attempt.
+func (s *Series) Begin(r Rule) Attempt {
+	now := s.clock.Now().Mono
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := Attempt{Limit: r.Least, series: s, rule: r, begun: now}
+	if s.late {
+		grown := time.Duration(r.Growth * float64(now-s.since))
+		a.Limit = min(max(r.Least, grown), r.Most)
+	}
+	return a
+}
+
+// Fail ends an attempt. It took too long if err matches context.DeadlineExceeded.
+func (a Attempt) Fail(err error) {
+	s := a.series
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.late && errors.Is(err, context.DeadlineExceeded) {
-		s.late, s.since = true, begun
+		s.late, s.since = true, a.begun
 	}
 }
 
-// Limit returns how long an attempt may take that begins now.
-func (s *Series) Limit(now time.Duration, r Rule) time.Duration {
-	if !s.late {
-		return r.Least
-	}
-	return min(max(r.Least, (now-s.since)/time.Duration(r.Part)), r.Most)
+// Quick reports whether the attempt has not taken longer than the least limit.
+func (a Attempt) Quick() bool {
+	return a.series.clock.Now().Mono-a.begun <= a.rule.Least
+}
+
+// Forget begins the series again: limits are the least ones.
+func (s *Series) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = false
 }

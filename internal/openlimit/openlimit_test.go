@@ -3,31 +3,38 @@ package openlimit
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 func TestLimitGrowsWithTimeSinceFirstLateAttempt(t *testing.T) {
 	t.Parallel()
-	rule := Rule{Least: 10 * time.Second, Most: time.Minute, Part: 2}
-	var s Series
-	for _, step := range []struct {
-		now, want time.Duration
-		late      bool
-	}{
-		{now: time.Hour, want: 10 * time.Second}, // earlier attempts failed, but not because of time
-		{now: time.Hour + 5*time.Second, want: 10 * time.Second, late: true},
-		{now: time.Hour + 15*time.Second, want: 10 * time.Second, late: true},
-		{now: time.Hour + 35*time.Second, want: 15 * time.Second, late: true},
-		{now: time.Hour + 65*time.Second, want: 30 * time.Second},
-		{now: 2 * time.Hour, want: time.Minute},
-	} {
-		if got := s.Limit(step.now, rule); got != step.want {
-			t.Errorf("at %v: got %v, want %v", step.now, got, step.want)
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSeries(clocks.System())
+		refused := errors.New("refused")
+		for i, step := range []struct {
+			want, takes time.Duration
+			err         error
+		}{
+			{want: 10 * time.Second, takes: time.Hour, err: refused}, // not because of time
+			{want: 10 * time.Second, takes: 8 * time.Second, err: ErrTimeout},
+			{want: 24 * time.Second, takes: 12 * time.Second, err: ErrTimeout},
+			{want: time.Minute, takes: time.Second, err: refused},
+			{want: 63 * time.Second, takes: time.Hour, err: ErrTimeout},
+			{want: 2 * time.Minute},
+		} {
+			attempt := s.Begin(Session)
+			if attempt.Limit != step.want {
+				t.Errorf("attempt %d: got a limit of %v, want %v", i+1, attempt.Limit, step.want)
+			}
+			time.Sleep(step.takes)
+			attempt.Fail(step.err)
 		}
-		err := errors.New("refused")
-		if step.late {
-			err = ErrTimeout
+		s.Forget()
+		if got := s.Begin(Session).Limit; got != 10*time.Second {
+			t.Errorf("after a session was opened: got a limit of %v, want 10s", got)
 		}
-		s.Note(step.now, err)
-	}
+	})
 }

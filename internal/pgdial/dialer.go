@@ -20,13 +20,24 @@ import (
 // them was the primary and tries that one first, unless it is to be avoided. It is
 // safe for concurrent use.
 type Dialer struct {
+	clock  clocks.Clock
+	series *openlimit.Series // attempts that reached their address
+
 	mu      sync.Mutex
-	primary place            // where the last connection was established
-	at      time.Time        // when
-	avoided string           // the host that is tried last
-	servers map[string]bool  // addresses where no Pgpool-II answered since the last failure
-	late    openlimit.Series // attempts that took too long although the address was reached, since the last success
+	primary place           // where the last connection was established
+	at      time.Duration   // when, on the monotonic clock
+	avoided string          // the host that is tried last
+	servers map[string]bool // addresses where no Pgpool-II answered since the last failure
 }
+
+// New returns a dialer. All its connections share one series of attempts.
+func New(clock clocks.Clock) *Dialer {
+	return &Dialer{clock: clock, series: openlimit.NewSeries(clock)}
+}
+
+// Opened says that a session has been opened: the limits of attempts are the least ones
+// again.
+func (d *Dialer) Opened() { d.series.Forget() }
 
 // Options say how to connect.
 type Options struct {
@@ -37,6 +48,10 @@ type Options struct {
 	Pooled bool
 	// FencedToo accepts a server that is read-only by its own configuration.
 	FencedToo bool
+	// Opening is set for a connection of a session that is being opened. The limits of
+	// attempts stay as they are until [Dialer.Opened]. Otherwise a quick connection makes
+	// them the least ones again.
+	Opening bool
 	// Connect is used instead of pgx.ConnectConfig, if not nil.
 	Connect func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error)
 	// Prepare changes the configuration of one attempt. What it returns is called
@@ -96,7 +111,7 @@ func (d *Dialer) connectHost(ctx context.Context, host target, config *pgx.ConnC
 		return found, describe(host, config, err)
 	}
 	if len(addresses) > 1 && config.ConnectTimeout <= 0 {
-		limit = min(limit, timeoutOfSeveral)
+		limit = min(limit, openlimit.ConnectionOfSeveral.Least)
 	}
 	addresses = first(addresses, func(a string) bool { return known == place{host.name(), a} })
 	attempts := make([]func(context.Context) (attempt, error), len(addresses))
@@ -118,16 +133,16 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 		made.won = o.Prepare(config)
 	}
 	config.ValidateConnect = d.validate(config.ValidateConnect, o)
-	whole := d.limit(config, limit)
+	limited := d.begin(config, limit)
+	whole := limited.Limit
 	var reached atomic.Bool
 	config.DialFunc = within(limit, d.forgetting(config.DialFunc), &reached)
 	config.ConnectTimeout = whole
 	o.addStartupParameters(config)
-	begun := clocks.System().Now().Mono
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
 		made.conn, err = callConnect(ctx, config, o.Connect)
-		d.noteEnd(begun, reached.Load(), err)
+		d.end(ctx, limited, reached.Load(), o, err)
 		return made, decideAddress(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, whole)
@@ -138,7 +153,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	config.DialFunc = notAfter(config.DialFunc, func() bool { return ended.Load() || ctx.Err() != nil })
 	made.conn, err = pgx.ConnectConfig(ctx, config)
 	ended.Store(true)
-	d.noteEnd(begun, reached.Load(), err)
+	d.end(ctx, limited, reached.Load(), o, err)
 	if reached.Load() {
 		limit = whole
 	}
@@ -200,7 +215,7 @@ func (d *Dialer) lastPrimary() (known place, avoided string) {
 func (d *Dialer) remember(where place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.primary, d.at, d.late = where, time.Now(), openlimit.Series{}
+	d.primary, d.at = where, d.clock.Now().Mono
 	if where.host == d.avoided {
 		d.avoided = ""
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -72,7 +73,7 @@ func TestFailureNamesEachCauseOnce(t *testing.T) {
 		if strings.Contains(test.want, slow) {
 			config.ConnectTimeout = 300 * time.Millisecond
 		}
-		_, err = new(Dialer).Connect(t.Context(), config, Options{Use: Question})
+		_, err = New(clocks.System()).Connect(t.Context(), config, Options{Use: Question})
 		err = Explain(err)
 		if err == nil || err.Error() != test.want {
 			t.Errorf("%s:\n got %v\nwant %s", title, err, test.want)

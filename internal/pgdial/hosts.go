@@ -10,26 +10,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
-// Bounds of one attempt to connect to one address, from the name's resolution to
-// the answer of the first statement, if the connection string has no
-// connect_timeout. Where another address can be tried, a server that is slow to
-// answer must not delay the next round of attempts.
-const (
-	timeoutOfOne     = 5 * time.Second
-	timeoutOfSeveral = 2 * time.Second
-)
-
-// bound returns the bound of an attempt for a configuration.
+// bound returns the bound of one attempt to connect to one address, from the name's
+// resolution to the answer of the first statement, before limits grow.
 func bound(config *pgx.ConnConfig) time.Duration {
 	switch {
 	case config.ConnectTimeout > 0:
 		return config.ConnectTimeout
 	case len(targets(config)) > 1:
-		return timeoutOfSeveral
+		return openlimit.ConnectionOfSeveral.Least
 	default:
-		return timeoutOfOne
+		return openlimit.Connection.Least
 	}
 }
 

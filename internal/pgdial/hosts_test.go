@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -38,7 +39,7 @@ func TestHungHostIsPassed(t *testing.T) {
 				addresses = slices.Insert(addresses, place, net.JoinHostPort(server.Host, strconv.Itoa(server.Port)))
 				config := several(t, addresses, "sslmode=prefer connect_timeout=60")
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				conn, err := new(Dialer).Connect(ctx, config, Options{Use: Question})
+				conn, err := New(clocks.System()).Connect(ctx, config, Options{Use: Question})
 				cancel()
 				if err != nil {
 					t.Fatalf("the primary at place %d: %v", place, err)
@@ -57,7 +58,7 @@ func TestHungHostAloneIsGivenUp(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			_, err := new(Dialer).Connect(ctx, several(t, []string{hung(t)}, "sslmode=prefer connect_timeout=1"), Options{Use: Question})
+			_, err := New(clocks.System()).Connect(ctx, several(t, []string{hung(t)}, "sslmode=prefer connect_timeout=1"), Options{Use: Question})
 			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "connect_timeout") {
 				t.Errorf("%v; want an error about connect_timeout before the context ends", err)
 			}
@@ -219,7 +220,7 @@ func TestPrimaryIsRemembered(t *testing.T) {
 	address := func(s *pgtest.Server) string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 	config := several(t, []string{address(replica), address(old)}, "sslmode=disable")
 	dialed := recorded(config)
-	d := new(Dialer)
+	d := New(clocks.System())
 	connect := func(want *pgtest.Server) {
 		t.Helper()
 		conn, err := d.Connect(t.Context(), config, Options{Use: Question})
@@ -254,7 +255,7 @@ func TestAvoidedHostIsTriedLast(t *testing.T) {
 	avoided, other := pgtest.Start(t, pgtest.Options{}), pgtest.Start(t, pgtest.Options{})
 	address := func(s *pgtest.Server) string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 	config := several(t, []string{address(avoided), address(other)}, "sslmode=disable")
-	d := new(Dialer)
+	d := New(clocks.System())
 	connect := func(want *pgtest.Server) *pgx.Conn {
 		t.Helper()
 		conn, err := d.Connect(t.Context(), config, Options{Use: Question})
@@ -285,7 +286,7 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 	primary := net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
 	config.LookupFunc = func(context.Context, string) ([]string, error) { return []string{hung, primary}, nil }
 	dialed := recorded(config)
-	d := new(Dialer)
+	d := New(clocks.System())
 	for _, wantFirst := range []string{hung, primary} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		conn, err := d.Connect(ctx, config, Options{Use: Question})
@@ -309,7 +310,7 @@ func TestAttemptIsBounded(t *testing.T) {
 		parameters string
 		want       time.Duration
 	}{
-		{1, "", timeoutOfOne}, {2, "", timeoutOfSeveral}, {3, "connect_timeout=7", 7 * time.Second}, {1, "connect_timeout=1", time.Second},
+		{1, "", 5 * time.Second}, {2, "", 2 * time.Second}, {3, "connect_timeout=7", 7 * time.Second}, {1, "connect_timeout=1", time.Second},
 	} {
 		config := several(t, slices.Repeat([]string{"127.0.0.1:1"}, 1), c.parameters)
 		for i := range c.hosts - 1 {
@@ -328,7 +329,7 @@ func TestAttemptIsBounded(t *testing.T) {
 			bounds = append(bounds, time.Until(deadline))
 			return nil, refused
 		}
-		if _, err := new(Dialer).Connect(t.Context(), config, Options{}); !errors.Is(err, refused) {
+		if _, err := New(clocks.System()).Connect(t.Context(), config, Options{}); !errors.Is(err, refused) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		for _, bound := range bounds {
@@ -357,7 +358,7 @@ func TestDecidedNeedsRefusalsOfAllHosts(t *testing.T) {
 		"a replica and one that is down": {[]string{address, "127.0.0.1:1"}, false},
 		"one that is down":               {[]string{"127.0.0.1:1"}, false},
 	} {
-		_, err := new(Dialer).Connect(t.Context(), several(t, c.addresses, "sslmode=prefer"), Options{Use: Question})
+		_, err := New(clocks.System()).Connect(t.Context(), several(t, c.addresses, "sslmode=prefer"), Options{Use: Question})
 		if err == nil || decided(err) != c.decided || c.decided && !errors.Is(err, dberr.ErrInRecovery) {
 			t.Errorf("%s: decided %t, want %t: %v", name, decided(err), c.decided, err)
 		}
@@ -375,7 +376,7 @@ func TestPoolIsLedToThePrimary(t *testing.T) {
 	config := several(t, []string{listener(t, func(net.Conn) {}), primary}, "sslmode=disable connect_timeout=60")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	prepare := new(Dialer).PreparePool(config, Credentials{DSN: config.ConnString()}, Options{Use: Pool})
+	prepare := New(clocks.System()).PreparePool(config, Credentials{DSN: config.ConnString()}, Options{Use: Pool})
 	if err := prepare(ctx, config); err != nil {
 		t.Fatal(err)
 	}

@@ -9,42 +9,32 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
-// How long an attempt may take once the address is reached, as long as the server does
-// not refuse it. Where another address can be tried, a server that hangs must not
-// delay the next round of attempts for long.
-var (
-	ruleOfOne     = openlimit.Rule{Least: timeoutOfOne, Most: time.Minute, Part: 4}
-	ruleOfSeveral = openlimit.Rule{Least: timeoutOfSeveral, Most: 15 * time.Second, Part: 8}
-)
-
-// limit returns how long an attempt may take if it reaches the address. connect_timeout
-// is for all of it, and does not grow.
-func (d *Dialer) limit(config *pgx.ConnConfig, limit time.Duration) time.Duration {
-	if config.ConnectTimeout > 0 {
-		return limit
+// begin begins an attempt. Its limit holds if it reaches the address. connect_timeout is for
+// all of it, and does not grow.
+func (d *Dialer) begin(config *pgx.ConnConfig, limit time.Duration) openlimit.Attempt {
+	rule := openlimit.Connection
+	switch {
+	case config.ConnectTimeout > 0:
+		rule = openlimit.Rule{Least: limit, Most: limit}
+	case limit < openlimit.Connection.Least:
+		rule = openlimit.ConnectionOfSeveral
 	}
-	rule := ruleOfOne
-	if limit < timeoutOfOne {
-		rule = ruleOfSeveral
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.late.Limit(clocks.System().Now().Mono, rule)
+	return d.series.Begin(rule)
 }
 
-// noteEnd notes how an attempt ended. One that did not reach its address gets no more
-// time.
-func (d *Dialer) noteEnd(begun time.Duration, reached bool, err error) {
-	if !reached {
-		return
+// end ends an attempt. One that did not reach its address gets no more time.
+func (d *Dialer) end(ctx context.Context, attempt openlimit.Attempt, reached bool, o Options, err error) {
+	switch {
+	case err == nil:
+		if !o.Opening && attempt.Quick() {
+			d.series.Forget()
+		}
+	case reached:
+		attempt.Fail(openlimit.Explain(ctx, err))
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.late.Note(begun, err)
 }
 
 // within returns a function that dials as dial does, but for at most limit, and notes
@@ -58,5 +48,30 @@ func within(limit time.Duration, dial pgconn.DialFunc, reached *atomic.Bool) pgc
 			reached.Store(true)
 		}
 		return conn, err
+	}
+}
+
+// limitPool limits an attempt that a pool makes itself, as connectAddress does, and
+// notes its end. config is that of the attempt alone.
+func (d *Dialer) limitPool(config, original *pgx.ConnConfig, o Options) {
+	limit := bound(original)
+	attempt := d.begin(original, limit)
+	config.ConnectTimeout = attempt.Limit
+	var reached atomic.Bool
+	dial := within(limit, config.DialFunc, &reached)
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil { // the driver ends ctx when the attempt has ended
+			context.AfterFunc(ctx, func() { attempt.Fail(ctx.Err()) })
+		}
+		return conn, err
+	}
+	validate := config.ValidateConnect
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		err := validate(ctx, conn)
+		if err == nil {
+			d.end(ctx, attempt, true, o, nil)
+		}
+		return err
 	}
 }

@@ -28,7 +28,11 @@ func (d *Dialer) PreparePool(config *pgx.ConnConfig, login Credentials, o Option
 			return err
 		}
 		logInAs(config, current)
-		return d.locate(ctx, current, config, o)
+		if err := d.locate(ctx, current, config, o); err != nil {
+			return err
+		}
+		d.limitPool(config, current, o)
+		return nil
 	}
 }
 
@@ -38,7 +42,8 @@ func (d *Dialer) locate(ctx context.Context, original, config *pgx.ConnConfig, o
 		return nil // there is nothing to find
 	}
 	d.mu.Lock()
-	known, recent := d.primary, time.Since(d.at) < fresh
+	known := d.primary
+	recent := known.host != "" && d.clock.Now().Mono-d.at < fresh
 	d.mu.Unlock()
 	if !recent {
 		found, err := d.connect(ctx, original, o)

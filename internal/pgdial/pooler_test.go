@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -46,7 +47,7 @@ func TestPgpoolIsAskedForAgain(t *testing.T) {
 		conn, err := dial(ctx, network, address)
 		return relayed{conn, &asked}, err
 	}
-	d := new(Dialer)
+	d := New(clocks.System())
 	pooled := config.Copy()
 	prepare := d.PreparePool(pooled, Credentials{DSN: config.ConnString()}, Options{Use: Pool})
 	connect := func(what string, use Use, want int32) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -119,7 +120,7 @@ func dialFor(t *testing.T, dsn string, use Use, limits Limits) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := new(Dialer).Connect(t.Context(), config, Options{Use: use, Limits: limits})
+	conn, err := New(clocks.System()).Connect(t.Context(), config, Options{Use: use, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestFixedSettingIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for deadline := time.Now().Add(20 * time.Second); ; { // a reload takes a moment
-			conn, dialErr := new(Dialer).Connect(t.Context(), config, Options{Use: Question})
+			conn, dialErr := New(clocks.System()).Connect(t.Context(), config, Options{Use: Question})
 			if dialErr != nil || time.Now().After(deadline) {
 				err = dialErr
 				break

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // A function of the program that fails in its own way fails one attempt to connect, and
@@ -50,7 +52,7 @@ func TestFunctionsOfTheProgramMayEndTheirGoroutine(t *testing.T) {
 			options := Options{Connect: func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error) { return nil, test.fail() }}
 			go func() { answers <- credentials.Renew(ctx, config.Copy()) }()
 			go func() {
-				_, err := new(Dialer).Connect(ctx, config, options)
+				_, err := New(clocks.System()).Connect(ctx, config, options)
 				answers <- err
 			}()
 			for range cap(answers) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
@@ -41,8 +42,9 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 		return nil, err
 	}
 	backend.Close()
+	dialer := pgdial.New(clocks.System())
 	if len(modes) == 0 || modes[0] == "session" {
-		return &Target{name: "PostgreSQL", session: rest, login: login}, nil
+		return &Target{name: "PostgreSQL", session: rest, login: login, dialer: dialer}, nil
 	}
 	if modes[0] != "lease" {
 		return nil, invalid("%s must be session or lease", modeParameter)
@@ -51,7 +53,7 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 	if err != nil {
 		return nil, invalid("the connection string cannot be parsed")
 	}
-	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, login: login, open: openPostgres(rest, config, login)}, nil
+	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, login: login, open: openPostgres(rest, config, login, dialer), dialer: dialer}, nil
 }
 
 // openPostgres makes connections that a pooler in transaction mode can bear.
@@ -59,13 +61,13 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 // may be prepared in one for the next: each statement goes out whole, in one
 // round trip. And it refuses startup parameters it does not know: only those are
 // sent that the connection string names, and some that all poolers know.
-func openPostgres(dsn string, config *pgx.ConnConfig, login Password) func(context.Context) (*sql.DB, error) {
+func openPostgres(dsn string, config *pgx.ConnConfig, login Password, dialer *pgdial.Dialer) func(context.Context) (*sql.DB, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = postgres.DefaultApplicationName
 	}
-	prepare := new(pgdial.Dialer).PreparePool(config, pgdial.Credentials{DSN: dsn, Password: login}, pgdial.Options{Pooled: true})
+	prepare := dialer.PreparePool(config, pgdial.Credentials{DSN: dsn, Password: login}, pgdial.Options{Pooled: true})
 	return func(context.Context) (*sql.DB, error) {
 		connector := stdlib.GetConnector(*config, stdlib.OptionBeforeConnect(prepare))
 		return pooled(sql.OpenDB(&describedConnector{connector, config})), nil

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -108,14 +110,14 @@ func TestSessionStringHasNoOwnParameters(t *testing.T) {
 func TestPostgresConnectTimeoutHasADefault(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]time.Duration{
-		"postgres://u@h/d":                   connectTimeout,
+		"postgres://u@h/d":                   5 * time.Second,
 		"postgres://u@h/d?connect_timeout=2": 2 * time.Second,
 	} {
 		config, err := pgx.ParseConfig(dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		openPostgres(dsn, config, nil)
+		openPostgres(dsn, config, nil, pgdial.New(clocks.System()))
 		if config.ConnectTimeout != want {
 			t.Errorf("%s: got %v", dsn, config.ConnectTimeout)
 		}

@@ -30,7 +30,7 @@ type Target struct {
 	session string        // the connection string for package postgres
 	login   Password      // for sessions; nil if the connection string has it
 	open    func(ctx context.Context) (*sql.DB, error)
-	dialer  pgdial.Dialer // of the pools of PostgreSQL
+	dialer  *pgdial.Dialer // of the pools of PostgreSQL; nil for other databases
 }
 
 // scheme is one beginning of connection strings.

@@ -174,7 +174,7 @@ var processorMutants = []mutant{
 		name: "processor: a pause is seen at the next poll only",
 		file: "processor/queries.go", from: "    AND cursor_position = $9\nRETURNING status, rebuild`", to: "    AND cursor_position = $9\nRETURNING 'active', rebuild`",
 		promise: "no batch begins after a pause",
-		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")}, says: "no batch after the one in flight",
+		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")}, says: "the pause did not return after the batch in flight",
 	},
 	{
 		name: "processor: a pause between the read of the row and the batch is ignored",

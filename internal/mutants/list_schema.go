@@ -8,7 +8,7 @@ var schemaMutants = []mutant{
 		name: "schema: tables are remembered until a restart",
 		file: "internal/schema/schema.go", from: "	return found && s.now().Before(until.(time.Time))\n", to: "	return found && !until.(time.Time).IsZero()\n",
 		promise: "a process without a session notices that the tables of a feature were removed",
-		tests:   []tests{in("internal/schema", "^TestReadersNoticeRemovedTables$")}, says: "after the tables were removed",
+		tests:   []tests{in("internal/schema", "^TestReadersNoticeRemovedTables$")}, says: "a reader of tables that may be missing",
 	},
 	{
 		name: "schema: a session remembers the tables of a removed installation",

@@ -47,20 +47,14 @@ func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *t
 	return &taker{session, t, k, k.connect(t, source), id}
 }
 
-// try requests a role.
-func (s *taker) try(role string) tenure.AcquireResult {
-	s.t.Helper()
-	return mustTry(s.t, s, tenure.AcquireRequest{Role: tenure.NamedRole(role)})[0]
-}
-
 // want requests a role and checks the outcome.
 func (s *taker) want(what, role string, want tenure.Outcome) tenure.AcquireResult {
 	s.t.Helper()
-	attempt := s.try(role)
-	if attempt.Outcome != want {
-		s.t.Fatalf("%s: %+v; want outcome %d", what, attempt, want)
+	attempts, err := s.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole(role)}})
+	if err != nil || attempts[0].Outcome != want {
+		s.t.Fatalf("%s: %+v, %v; want outcome %d", what, attempts, err, want)
 	}
-	return attempt
+	return attempts[0]
 }
 
 // age moves the end of the session's lease earlier.

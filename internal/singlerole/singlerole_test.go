@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,46 @@ func TestRunEndsInBoundedTimeWithoutTheDatabase(t *testing.T) {
 		})
 		if took := time.Since(silent); took > 20*time.Second {
 			t.Errorf("it took %v to end", took)
+		}
+	})
+}
+
+// lingering is a database whose sessions end only when they are cut.
+type lingering struct{ *tenuretest.Database }
+
+func (l lingering) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
+	s, err := l.Database.Open(ctx, options)
+	return &lingeringSession{Session: s, cut: make(chan struct{})}, err
+}
+
+type lingeringSession struct {
+	tenure.Session
+	once sync.Once
+	cut  chan struct{}
+}
+
+func (s *lingeringSession) Close() error {
+	<-s.cut
+	return errors.New("the session was cut")
+}
+
+func (s *lingeringSession) Abort() {
+	s.once.Do(func() { close(s.cut) })
+	s.Session.Abort()
+}
+
+func TestNodeHasTenSecondsToLeave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := quiet()
+		config.Node.Lease = 10 * time.Minute
+		var ended time.Time
+		err := singlerole.Run(t.Context(), lingering{tenuretest.NewDatabase()}, billing, config, func(context.Context, *tenure.Term) error {
+			ended = time.Now()
+			return tenure.Done
+		})
+		if took := time.Since(ended); took != 10*time.Second || !errors.Is(err, tenure.ErrShutdown) {
+			t.Errorf("the node left after %v: %v; want ErrShutdown after 10s", took, err)
 		}
 	})
 }

@@ -13,10 +13,14 @@ func TestViewersAreLimited(t *testing.T) {
 	w := newWorld(t, Config{})
 	connected := 0
 	for address := range 10 {
-		for range 128 {
+		before := connected
+		for range 150 {
 			if _, ok := w.board.streams.Take(fmt.Sprint("192.0.2.", address)); ok {
 				connected++
 			}
+		}
+		if got := connected - before; address < 4 && got != 128 {
+			t.Errorf("one address has %d viewers, want 128", got)
 		}
 	}
 	if connected != 512 {

@@ -108,8 +108,8 @@ var alertConstants = []Constant{
 	},
 	{
 		In:   on(sendAlerts, "`per_minute` messages (60)"),
-		File: "cmd/tenure/internal/config/keys.go", From: "between(int64(1), 6000), fallback: int64(60)", Value: "60)", To: "between(int64(1), 6000), fallback: int64(600)",
-		Tests: byCommand("internal/config", "^TestAlertsAreReadWithDefaults$"),
+		File: "cmd/tenure/internal/notifiers/config.go", From: "defaultPerMinute = 60",
+		Tests: byCommand("internal/notifiers", "^TestNotifierSendsSixtyMessagesAMinuteByDefault$"), Says: "600 messages",
 	},
 	{
 		In:   on(sendAlerts, "ten of them in a burst"),

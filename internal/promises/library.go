@@ -61,7 +61,7 @@ var engineConstants = []Constant{
 	{
 		In:   on(lead, "the node did not leave within 10 s"),
 		File: "internal/singlerole/singlerole.go", From: "const closeTimeout = 10 * time.Second",
-		Tests: by("internal/singlerole", "^TestRunEndsInBoundedTimeWithoutTheDatabase$"),
+		Tests: by("internal/singlerole", "^TestNodeHasTenSecondsToLeave$"), Says: "the node left after 1m40s",
 	},
 	{
 		In:   on(deploy, "(10 s) + 2 s before"),

@@ -141,7 +141,7 @@ var serviceConstants = []Constant{
 	{
 		In:   on(serveHTTP, "256 from one address"),
 		File: "cmd/tenure/internal/sidecar/stream.go", From: "eachStreams   = 256",
-		Tests: byCommand("internal/sidecar", "^TestStreamAboveLimitIsRejected$"), Says: "GET /v1/events",
+		Tests: byCommand("internal/sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "one address has 300 streams",
 	},
 	{
 		In:   on(shareConnections, "creates it again within a second"),
@@ -181,6 +181,6 @@ var serviceConstants = []Constant{
 	{
 		In:   on(useDashboard, "links, at most 20."),
 		File: "dashboard/links.go", From: "maxLinks        = 20",
-		Tests: by("dashboard", "^TestAlertsHaveLinks$"), Says: "21 links",
+		Tests: by("dashboard", "^TestMessagesHaveLinks$"), Says: "21 links",
 	},
 }

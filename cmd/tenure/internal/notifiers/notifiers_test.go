@@ -202,6 +202,13 @@ func TestWebhookSendsUpToHundredAlerts(t *testing.T) {
 	}
 }
 
+func TestNotifierSendsSixtyMessagesAMinuteByDefault(t *testing.T) {
+	t.Parallel()
+	if n := mustOpen(t, Config{Type: Webhook, URL: "https://example.com"}); n.PerMinute() != 60 {
+		t.Errorf("%d messages are sent in a minute, want 60", n.PerMinute())
+	}
+}
+
 // TestAlertmanagerAlertOutlivesInterval: what fires is said to end some time after the next message
 // about it.
 func TestAlertmanagerAlertOutlivesInterval(t *testing.T) {

@@ -15,10 +15,14 @@ func TestConnectionsAndStreamsAreLimited(t *testing.T) {
 	h := newHandler(t, Config{})
 	open := 0
 	for address := range 10 {
-		for range 256 {
+		before := open
+		for range 300 {
 			if _, ok := h.streams.Take(fmt.Sprint("192.0.2.", address)); ok {
 				open++
 			}
+		}
+		if got := open - before; address < 4 && got != 256 {
+			t.Errorf("one address has %d streams, want 256", got)
 		}
 	}
 	if open != 1024 {

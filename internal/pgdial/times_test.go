@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // unanswered is a network in which no address answers. It notes when each is dialed.
@@ -78,7 +80,7 @@ func TestUnansweredAttemptsEndAtTheDocumentedTimes(t *testing.T) {
 					network := &unanswered{hangs: hangs, begun: time.Now()}
 					defer network.close()
 					config.DialFunc = network.dial
-					if _, err := new(Dialer).Connect(t.Context(), config, Options{Use: Question}); err == nil {
+					if _, err := New(clocks.System()).Connect(t.Context(), config, Options{Use: Question}); err == nil {
 						t.Fatal("connected; want an error")
 					}
 					if took := time.Since(network.begun); took != c.ended {

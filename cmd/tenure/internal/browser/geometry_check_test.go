@@ -5,12 +5,26 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	documents "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 )
 
 // geometryScript is a function of a width; its comment describes the findings.
 //
 //go:embed testdata/geometry.js
 var geometryScript string
+
+// canvasScript must run before the scripts of a page, so that the check knows the texts of charts.
+//
+//go:embed testdata/geometry-canvas.js
+var canvasScript string
+
+// recordCanvases loads the page again, so that the check knows the texts of its charts.
+func (p *page) recordCanvases() {
+	p.Helper()
+	p.do("record the texts of charts", command(documents.AddScriptToEvaluateOnNewDocument, documents.AddScriptToEvaluateOnNewDocumentParams{Source: canvasScript}), chromedp.Reload())
+}
 
 // geometryFinding is something that a user cannot read or reach, at one or more places of a page that
 // look alike.

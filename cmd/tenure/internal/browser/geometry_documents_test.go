@@ -39,6 +39,11 @@ var geometryDocuments = []struct{ name, body, want string }{
 	{"a placeholder is cut", `<input placeholder="Find a user, an action or a name" style="width: 80px">`, "cut"},
 	{"a label has the placeholder", `<input aria-label="Find a user, an action or a name" placeholder="Find a user, an action or a name" style="width: 80px">`, ""},
 
+	{"texts of a chart overlap", chart(`c.fillText("first", 20, 20); c.fillText("second", 25, 24)`), "overlap"},
+	{"a text of a chart is outside of it", chart(`c.fillText("first", 190, 20)`), "cut"},
+	{"a chart is drawn anew", chart(`c.fillText("first", 20, 20); c.clearRect(0, 0, 200, 50); c.fillText("second", 25, 24)`), ""},
+	{"texts of a chart are apart", chart(`c.fillText("first", 20, 20); c.fillText("second", 20, 40)`), ""},
+
 	{"a control has no size", `<button style="width: 0; height: 0; padding: 0; border: 0; overflow: hidden" aria-label="first"></button>`, "hidden"},
 	{"a control is outside of its box", `<div style="height: 30px; overflow: hidden"><p>first</p><button aria-label="second">2</button></div>`, "cut hidden"},
 	{"half of a control is outside of its box", `<div style="width: 60px; overflow: hidden"><button style="width: 90px">a</button></div>`, "outside"},
@@ -57,6 +62,11 @@ var geometryDocuments = []struct{ name, body, want string }{
 	{"nothing is wrong", `<h1>first</h1><p>second <a href="#x">third</a></p><button>fourth</button><select><option>fifth</select>`, ""},
 }
 
+// chart returns a page with a canvas on which a script draws with c.
+func chart(script string) string {
+	return `<canvas width="200" height="50"></canvas><script>{ const c = document.querySelector("canvas").getContext("2d"); c.font = "12px sans-serif"; ` + script + ` }</script>`
+}
+
 // TestGeometryCheckFindsFaults: the check finds each kind of fault in a small page, and nothing in a page
 // that a user can read.
 func TestGeometryCheckFindsFaults(t *testing.T) {
@@ -64,6 +74,7 @@ func TestGeometryCheckFindsFaults(t *testing.T) {
 	p := w.open(emptyPage)
 	const width = 360
 	p.do("phone", chromedp.EmulateViewport(width, 740))
+	p.recordCanvases()
 	for _, document := range geometryDocuments {
 		t.Run(document.name, func(t *testing.T) {
 			defer p.reportTo(t)()

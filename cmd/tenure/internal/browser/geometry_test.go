@@ -21,6 +21,8 @@ var geometryWidths = []int{360, 390, 1100, 1440, 1920}
 type shownPage struct {
 	name, hash, shows string
 	opens             string // the action of the button that opens a dialog
+	confirms          bool   // the request of the dialog, and shows the answer
+	unfolds           string // a selector of what shows more
 }
 
 func pageOf(kind, name string) string { return "#/" + kind + "/" + url.PathEscape(name) }
@@ -52,7 +54,9 @@ var brokenPages = []shownPage{
 	{name: "step-down-dialog", hash: pageOf("role", longRole), shows: "Who led when", opens: "step_down " + longRole},
 	{name: "hand-over-dialog", hash: pageOf("role", longRole), shows: "Who led when", opens: "hand_over " + longRole},
 	{name: "dismiss-dialog", hash: pageOf("processor", deadProcessor), shows: "Replay all", opens: "dismiss all"},
-	{name: "run-dialog", hash: pageOf("schedule", longSchedule), shows: "Changes by operators", opens: "trigger " + longSchedule},
+	{name: "run-dialog", hash: pageOf("schedule", longSchedule), shows: "Changes by operators", opens: "trigger " + longSchedule, confirms: true},
+	{name: "output", hash: pageOf("schedule", longSchedule), shows: "Changes by operators", unfolds: `[data-action^="output "]`},
+	{name: "values", hash: "#/metrics", shows: "busiest node", unfolds: "summary"},
 }
 
 // outagePages are the pages whose every state has an age while the database cannot be read.
@@ -119,6 +123,14 @@ func (c *geometryCheck) pages(t *testing.T, p *page, pages []shownPage) {
 					value[bool](p, button+".click(), true")
 					p.await("the dialog", `document.querySelector("dialog:modal") !== null`)
 				}
+				if shown.confirms {
+					value[bool](p, `document.querySelector("dialog .primary").click(), true`)
+					p.await("the answer", `!["", "Sending…"].includes(document.querySelector("dialog .answer").textContent)`)
+				}
+				if shown.unfolds != "" {
+					value[bool](p, fmt.Sprintf("document.querySelectorAll(%q).forEach((e) => e.click()), true", shown.unfolds))
+					p.await("more is shown", `document.querySelector('[aria-expanded="false"]') === null`)
+				}
 				p.settle()
 				c.check(t, p, shown.name, width)
 				value[bool](p, `document.querySelector("dialog")?.close(), true`)
@@ -152,6 +164,7 @@ func TestPagesKeepTheirGeometry(t *testing.T) {
 	b := newBrokenCluster(t)
 	c.signIn(t, b)
 	p := b.open("")
+	p.recordCanvases()
 	p.logIn()
 	c.pages(t, p, brokenPages)
 	b.silence(p)

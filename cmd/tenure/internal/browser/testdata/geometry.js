@@ -263,6 +263,23 @@
     scrollTo(0, 0);
   }
 
+  // checkCanvases checks the texts that scripts draw. A text that ends with an ellipsis is not
+  // cut off: the tables of a page have the names in its charts.
+  function checkCanvases() {
+    for (const canvas of root.querySelectorAll("canvas")) {
+      if (!isShown(canvas)) continue;
+      if (!window.canvasTexts) throw new Error("the texts of charts are not recorded");
+      const texts = window.canvasTexts(canvas).map((text) => ({ ...text, element: canvas })), edge = box(canvas.getBoundingClientRect());
+      texts.forEach((a, i) => {
+        if (area(common(a.box, edge)) < 0.95 * area(a.box)) report("cut", a);
+        for (const b of texts.slice(i + 1)) {
+          const both = common(a.box, b.box);
+          if (both.right - both.left > slack && both.bottom - both.top > slack) report("overlap", a, b);
+        }
+      });
+    }
+  }
+
   function checkSideways() {
     if (page.scrollWidth <= width) return;
     let widest = document.body;
@@ -278,6 +295,7 @@
   checkCut(lines);
   checkOverlaps(lines);
   checkCovered(lines);
+  checkCanvases();
   checkControls();
   return findings;
 }

@@ -24,7 +24,8 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/together"},
+	{"clocks"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/together"},
 	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},

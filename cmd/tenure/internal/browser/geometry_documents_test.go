@@ -58,6 +58,8 @@ var geometryDocuments = []struct{ name, body, want string }{
 
 	{"the page scrolls sideways", `<p style="width: 900px">first</p>`, "sideways"},
 	{"a text that cannot break is too wide", `<p>` + strings.Repeat("x", 200) + `</p>`, "sideways"},
+	{"a part of the page scrolls sideways", `<div style="overflow: auto; width: 100px"><p style="width: 200px">first</p></div>`, "sideways"},
+	{"a dialog scrolls sideways", `<dialog style="width: 100px">` + strings.Repeat("x", 200) + `</dialog><script>document.querySelector("dialog").showModal()</script>`, "sideways"},
 	{"the page scrolls down", `<p style="height: 3000px">first</p><p>second</p>`, ""},
 	{"nothing is wrong", `<h1>first</h1><p>second <a href="#x">third</a></p><button>fourth</button><select><option>fifth</select>`, ""},
 }

@@ -7,7 +7,7 @@
 //   hidden    a control has no visible part
 //   outside   a part of a control is outside of the box that clips it
 //   blocked   another element lies on the center of a control
-//   sideways  the page scrolls sideways
+//   sideways  the page scrolls sideways, or a part of it that is not the frame of a table
 //
 // The page must be at rest, and not scrolled. Texts that a user reaches by scrolling are not
 // cut off. Of a modal dialog, only its content is checked.
@@ -281,6 +281,10 @@
   }
 
   function checkSideways() {
+    for (const e of [root, ...root.querySelectorAll("*")]) {
+      const isFrame = e.matches("[role=table], pre") || e.querySelector("table, [role=table]");
+      if (e !== document.body && isShown(e) && cuts(e, "X") === "scroll" && e.scrollWidth > e.clientWidth + 1 && !isFrame) report("sideways", { text: e.textContent, element: e, box: box(e.getBoundingClientRect()) });
+    }
     if (page.scrollWidth <= width) return;
     let widest = document.body;
     for (const e of root.querySelectorAll("*")) {

@@ -48,7 +48,8 @@ var check = part{
 	proves: "a commit may land",
 	needs:  slices.Concat(compiler, servers, network),
 	steps: []step{
-		{title: "lint", proves: "formatting, tidy modules, go vet, golangci-lint, words to avoid", command: []string{"make", "--no-print-directory", "lint"}},
+		{title: "lint", proves: "formatting, tidy modules, words to avoid; go vet and golangci-lint of the library and the program",
+			command: []string{"make", "--no-print-directory", "lint", "LINTED=. cmd/tenure"}},
 		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
 		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
 		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},

@@ -76,6 +76,10 @@ var deep = slices.Concat([]part{
 		},
 	},
 	{
+		name: "lint", proves: "go vet and golangci-lint of all modules",
+		steps: []step{{title: "all modules", command: []string{"make", "--no-print-directory", "lint"}}},
+	},
+	{
 		name: "portability", proves: "the code compiles on Windows and macOS, and the list of tests is complete",
 		steps: []step{
 			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/..."}},

@@ -207,7 +207,7 @@ func brokenCode(count int) []part {
 	var parts []part
 	for i := range count {
 		p := part{name: fmt.Sprintf("mutants-%02d", i+1), proves: "tests notice broken lines of the code", needs: servers}
-		p.steps = []step{{title: "about 30 lines", command: []string{"go", "run", "./internal/mutants", fmt.Sprintf("-part=%d/%d", i+1, count)}}}
+		p.steps = []step{{title: "about 30 lines", command: []string{"go", "run", "./internal/mutants", "-j=2", fmt.Sprintf("-part=%d/%d", i+1, count)}}}
 		parts = append(parts, p)
 	}
 	return parts

@@ -95,23 +95,23 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Database, "An attempt ends after 2 s with several hosts"),
-		File: "internal/pgdial/hosts.go", From: "timeoutOfSeveral = 2 * time.Second",
-		Tests: by("internal/pgdial", "^TestAttemptIsBounded$"),
+		File: "internal/openlimit/openlimit.go", From: "ConnectionOfSeveral = Rule{Least: 2 * time.Second", Value: "2 * time.Second",
+		Tests: by("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$"),
 	},
 	{
 		In:   on(Database, "addresses, 5 s with one"),
-		File: "internal/pgdial/hosts.go", From: "timeoutOfOne     = 5 * time.Second",
-		Tests: by("internal/pgdial", "^TestAttemptIsBounded$"),
+		File: "internal/openlimit/openlimit.go", From: "Connection          = Rule{Least: 5 * time.Second", Value: "5 * time.Second",
+		Tests: by("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$"),
 	},
 	{
 		In:   on(Database, "reached but slow gets up to 15 and"),
-		File: "internal/pgdial/late.go", From: "Most: 15 * time.Second", Value: "15 * time.Second",
-		Tests: by("internal/pgdial", "^TestSlowServerGetsMoreTime$"),
+		File: "internal/openlimit/openlimit.go", From: "Most: 15 * time.Second", Value: "15 * time.Second",
+		Tests: by("internal/pgdial", "^TestAttemptsGrowWhileServerHangs$"),
 	},
 	{
 		In:   on(Database, "and 60 s; opening"),
-		File: "internal/pgdial/late.go", From: "Most: time.Minute", Value: "time.Minute",
-		Tests: by("internal/pgdial", "^TestSlowServerGetsMoreTime$"),
+		File: "internal/openlimit/openlimit.go", From: "Most: time.Minute", Value: "time.Minute",
+		Tests: by("internal/pgdial", "^TestAttemptsGrowWhileServerHangs$"),
 	},
 	{
 		In:   on(Database, "a session, 10 s to"),

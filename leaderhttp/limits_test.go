@@ -2,6 +2,7 @@ package leaderhttp_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -96,7 +97,9 @@ func TestAnswerIsCutAQuarterOfASecondAfterItsTerm(t *testing.T) {
 			t.Errorf("the answer was cut %v after its term, want 250ms", took)
 		}
 		_ = server.Close() // the listener and the connection are in memory
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 }
 

@@ -74,7 +74,7 @@ func faultsOf(known map[string]bool, onServer func(test string) bool, claim stri
 		}
 		text, reason, serverless := strings.Cut(text, "; no server: ")
 		names := strings.Split(text, ", ")
-		real := slices.IndexFunc(names, onServer)
+		first := slices.IndexFunc(names, onServer)
 		for _, name := range names {
 			if !known[name] {
 				faults = append(faults, "there is no test "+name)
@@ -83,9 +83,9 @@ func faultsOf(known map[string]bool, onServer func(test string) bool, claim stri
 		switch {
 		case serverless && !slices.ContainsFunc(serverlessReasons, func(r string) bool { return strings.HasPrefix(reason, r) }):
 			faults = append(faults, "it needs a test on a server: "+reason)
-		case serverless && real >= 0:
-			faults = append(faults, names[real]+" uses a server")
-		case !serverless && real < 0:
+		case serverless && first >= 0:
+			faults = append(faults, names[first]+" uses a server")
+		case !serverless && first < 0:
 			faults = append(faults, "no test uses a server: "+text)
 		}
 	}

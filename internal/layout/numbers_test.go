@@ -64,7 +64,7 @@ func (e excuse) fault(known map[string]bool, makefile string, file func(string) 
 	if name, ok := strings.CutPrefix(e.reason, inFile); ok {
 		text := strings.Trim(e.text, "`")
 		seconds := regexp.MustCompile(`(\d+) s\b`).FindStringSubmatch(text)
-		if content := file(name); !strings.Contains(content, text) && (seconds == nil || !strings.Contains(content, " "+seconds[1]+"_000;")) {
+		if content := file(name); !strings.Contains(content, text) && (len(seconds) < 2 || !strings.Contains(content, " "+seconds[1]+"_000;")) {
 			return "the file " + name + " does not have the number"
 		}
 		return ""
@@ -122,7 +122,7 @@ func numberFaults(page string, texts []string) []string {
 // Parts of a page that hold no promise keep their length and become spaces.
 var (
 	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
-	fencedBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fencedBlock = regexp.MustCompile("(?ms)^ *```.*?\n *```$")
 	indented    = regexp.MustCompile(`(?m)^ {4,}[^ |\n].*$`)
 	linkTarget  = regexp.MustCompile(`\]\([^)\n]*\)`)
 	inlineCode  = regexp.MustCompile("`[^`\n]*`")

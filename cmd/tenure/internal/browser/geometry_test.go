@@ -118,7 +118,7 @@ func (c *geometryCheck) pages(t *testing.T, p *page, pages []shownPage) {
 				}
 				p.shows(shown.shows)
 				if shown.opens != "" {
-					button := fmt.Sprintf("document.querySelector('[data-action=\"%s\"]')", shown.opens)
+					button := fmt.Sprintf("document.querySelector('[data-action=%q]')", shown.opens)
 					p.await("the button", button+" !== null")
 					value[bool](p, button+".click(), true")
 					p.await("the dialog", `document.querySelector("dialog:modal") !== null`)

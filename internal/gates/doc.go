@@ -5,10 +5,15 @@
 //	gates test             its quick tests alone
 //	gates deep [SLICE...]  all slices, or the named ones
 //	gates turn             the slice whose turn it is at this commit
-//	gates list             what there is, and what each part proves
+//	gates list [json]      what there is, and what each part proves
+//	gates compare          go test -list, beside the list of this command
+//	gates table            rewrite the table of CONTRIBUTING.md
 //
-// A gate or a slice is a list of steps (file slices*.go). A step either tests
-// packages of one module or runs a command. Tests run with go test -json: the
+// With -record, the times of what ran go into that table. With -args='-count=1', go
+// test has further flags.
+//
+// A gate or a slice is a list of steps (files check.go and deep.go). A step either
+// tests packages or runs a command. Tests run with go test -json: the
 // command counts passed, failed and skipped tests, and a skipped test fails the
 // run unless file skips.go names it with a reason.
 //

@@ -20,7 +20,7 @@ type limits struct {
 
 // bounds must hold on a quiet machine.
 var bounds = []limits{
-	{fault: "sigkill", ratio: 2.5, begin: 2.25, p99: 10, alone: true},
+	{fault: "sigkill", ratio: 3.25, begin: 2.25, p99: 10, alone: true},
 	{fault: "step-down", ratio: 6, begin: 3, p99: 10, alone: true},
 	{fault: "hand-over", ratio: 6, begin: 3, p99: 10, alone: true},
 	{fault: "shutdown", ratio: 6, begin: 3, p99: 10, alone: true},

@@ -13,7 +13,7 @@ func good() record {
 		return faultRecord{Fault: name, Summary: &s}
 	}
 	return record{Format: recordFormat, Run: parameters{Lease: 1000, Roles: 1000}, Faults: []faultRecord{
-		fault("sigkill", summary{P99: 10, Ratio: pointer(2.5), BeginRatio: pointer(2.25)}),
+		fault("sigkill", summary{P99: 10, Ratio: pointer(3.25), BeginRatio: pointer(2.25)}),
 		fault("step-down", summary{P99: 10, Ratio: pointer(6), BeginRatio: pointer(3)}),
 		fault("shutdown", summary{P99: 10, Ratio: pointer(6), BeginRatio: pointer(3)}),
 		fault("sigkill-many-roles", summary{Max: 15}),
@@ -37,7 +37,7 @@ func TestCheckPrintsOneLineForEachMissedBound(t *testing.T) {
 		change func(*record)
 		line   string
 	}{
-		"ratio":       {func(r *record) { r.Faults[0].Summary.Ratio = pointer(2.51) }, "missed: sigkill: the ratio of the medians is 2.51, want at most 2.50\n"},
+		"ratio":       {func(r *record) { r.Faults[0].Summary.Ratio = pointer(3.26) }, "missed: sigkill: the ratio of the medians is 3.26, want at most 3.25\n"},
 		"begin ratio": {func(r *record) { r.Faults[1].Summary.BeginRatio = pointer(3.01) }, "missed: step-down: the ratio to the bare waiter that begins a term is 3.01, want at most 3.00\n"},
 		"p99":         {func(r *record) { r.Faults[1].Summary.P99 = 10.1 }, "missed: step-down: p99 in ms is 10.10, want at most 10.00\n"},
 		"overlap":     {func(r *record) { r.Faults[2].Summary.BothTrusting = 0.1 }, "missed: shutdown: the overlap of two terms in ms is 0.10, want at most 0.00\n"},

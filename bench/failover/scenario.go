@@ -35,7 +35,7 @@ type outcome struct {
 }
 
 var scenarios = []scenario{
-	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 2.5, begin <= 2.25, p99 <= 10"},
+	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 3.25, begin <= 2.25, p99 <= 10"},
 	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
 	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
 	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 6, begin <= 3, p99 <= 10"},

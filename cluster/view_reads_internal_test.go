@@ -264,7 +264,7 @@ func TestViewRefreshesAfterReports(t *testing.T) {
 		v.pass(viewInterval, 1, 1) // after the failure
 		failing = false
 		v.view.mu.Lock()
-		v.view.reread = 2 * viewInterval
+		v.view.reread = 2 * viewInterval // Set by hand: a setting, so that rereads are due in the loop below.
 		v.view.mu.Unlock()
 		before := v.count()
 		for begun := time.Now(); time.Since(begun) < 5*viewInterval; {

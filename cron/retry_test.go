@@ -192,6 +192,7 @@ func TestRetryDelaysLaterRuns(t *testing.T) {
 			if overlap == cron.OverlapAllow {
 				return
 			}
+			// Set by hand: the pause is an hour, so that nothing runs before.
 			w.exec(`UPDATE {runs} SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL`)
 			first, second := w.awaitRunOf(runs, "pay"), w.awaitRunOf(runs, "pay")
 			if first.Attempt != 2 || second.Attempt != 1 {

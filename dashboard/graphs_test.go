@@ -34,6 +34,8 @@ func pointsOf(t *testing.T, record graphsRecord, graph, series string) (values [
 }
 
 // again makes the next request read anew.
+//
+// Set by hand: a request reads anew after a pause, for which no test should wait.
 func (w *world) again() {
 	w.board.graphs.mu.Lock()
 	defer w.board.graphs.mu.Unlock()

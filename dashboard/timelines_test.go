@@ -98,6 +98,7 @@ func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	if again := w.timelineReads.Load() - reads; again != 0 {
 		t.Errorf("the history was read %d times", again)
 	}
+	// Set by hand: the rest after a failure is 3 s.
 	line.failed = time.Now().Add(-timelineRest)
 	if _, err := broken.of(t.Context(), "scheduler"); err != nil {
 		t.Errorf("after a while: %v", err)

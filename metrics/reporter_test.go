@@ -212,6 +212,9 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 	expect()
 }
 
+// TestOldSamplesAreDeleted: each report deletes up to 100 samples that are too old.
+//
+// Set by hand: samples become old in minutes.
 func TestOldSamplesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
@@ -237,6 +240,8 @@ func TestOldSamplesAreDeleted(t *testing.T) {
 
 // A new reader gets one day of samples, and of older ones no more than the size
 // limit.
+//
+// Set by hand: a day cannot pass in a test.
 func TestReadSamplesStartsWithADay(t *testing.T) {
 	w := newWorld(t)
 	w.node("a") // which makes the tables

@@ -106,6 +106,10 @@ func TestHeartbeatDetectsNewerSession(t *testing.T) {
 	second.beat()
 }
 
+// TestHeartbeatFailsAfterNodeWasMarkedDead: a session whose row says "dead" ends.
+//
+// Set by hand: no node marks another dead whose session is open; only a change by
+// SQL does.
 func TestHeartbeatFailsAfterNodeWasMarkedDead(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -144,6 +144,7 @@ func TestLockedRowOfLongDeadLeaderDelaysNoJoin(t *testing.T) {
 	dead.take("scheduler")
 	dead.Abort()
 	eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", dead.space, dead.incarnation)
+	// Set by hand: two days cannot pass in a test.
 	exec(t, b, `
 		UPDATE {nodes}
 		SET status = 'dead', last_heartbeat = last_heartbeat - interval '2 days', died_at = clock_timestamp() - interval '2 days'

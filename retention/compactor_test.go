@@ -45,6 +45,8 @@ func (s world) count(sql string) int { s.Helper(); return postgrestest.Value[int
 
 // Old rows become daily totals over several batches. Newer rows, unfinished runs and
 // current terms stay.
+//
+// Set by hand: rows become old in 90 days.
 func TestOldRowsAreRolledUp(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t)
@@ -178,6 +180,7 @@ func (s world) sample() {
 		if err := <-ended; err != nil {
 			s.Fatal(err)
 		}
+		// Set by hand: samples become old in days.
 		s.exec(fmt.Sprintf(`UPDATE {samples} SET at = timestamptz '2026-01-01 12:00Z' + interval '%d minutes', first = %t WHERE at > '2026-06-01'`, i, i == 0))
 	}
 }

@@ -23,7 +23,7 @@ var (
 	writeOfName   = regexp.MustCompile(`(?i)\b(UPDATE|INSERT INTO|DELETE FROM|TRUNCATE) "$`)
 
 	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
-	overTime = regexp.MustCompile(`Grow|Expire`) // in the names of tests of what time brings about
+	overTime = regexp.MustCompile(`Grow|Expire|After[A-Z0-9]|Over[A-Z][a-z]+s\b|Old[A-Z][a-z]+Are|Delays|StartsWithADay`) // in the names of tests of what time brings about
 )
 
 // writesByHand lists the statements of a declaration that write a table of Tenure's or an

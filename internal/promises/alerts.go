@@ -119,11 +119,11 @@ var alertConstants = []Constant{
 	{
 		In:   on(sendAlerts, "It is retried after 5 s to"),
 		File: "cmd/tenure/internal/alerts/queries.go", From: "2.5 * 2 ^ least(attempts, 10)", To: "25 * 2 ^ least(attempts, 10)",
-		Tests: byCommand("internal/alerts", "^TestFailedNotificationsAreRetriedAfterDocumentedPauses$"), Says: "after 1 attempts",
+		Tests: byCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$"), Says: "want about",
 	},
 	{
 		In:   on(sendAlerts, "s to 10 min. `tenure"),
 		File: "cmd/tenure/internal/alerts/queries.go", From: "least(600, 2.5", Value: "600",
-		Tests: byCommand("internal/alerts", "^TestFailedNotificationsAreRetriedAfterDocumentedPauses$"), Says: "after 20 attempts",
+		Tests: byCommand("internal/alerts", "^TestNotificationIsRetriedAfterFiveSecondsToTenMinutes$"), Says: "want about",
 	},
 }

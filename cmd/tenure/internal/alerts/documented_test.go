@@ -91,24 +91,3 @@ func TestRoundsAreTenSecondsApartByDefault(t *testing.T) {
 		t.Errorf("the interval is %v (%v), want 10s", e.config.Interval, err)
 	}
 }
-
-// The pause doubles from 5 s to 10 min, and is up to a fifth more or less.
-func TestFailedNotificationsAreRetriedAfterDocumentedPauses(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.note("r", "warning", false, 0)
-	for attempts, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 20: 10 * time.Minute} {
-		w.exec(`UPDATE {alert_notifications} SET notifier = 'hook', attempts = $1, next_attempt_at = clock_timestamp()`, attempts)
-		due, err := w.tables.readDue(t.Context(), "hook", 100)
-		if err != nil || len(due) != 1 {
-			t.Fatalf("%d messages are due (%v), want 1", len(due), err)
-		}
-		if err := w.tables.settleUnsent(t.Context(), due[0], errors.New("refused"), 0); err != nil {
-			t.Fatal(err)
-		}
-		pause := time.Duration(value[float64](w, `SELECT extract(epoch FROM next_attempt_at - clock_timestamp())::float8 FROM {alert_notifications}`) * float64(time.Second))
-		if pause < want*7/10 || pause > want*13/10 {
-			t.Errorf("after %d attempts the pause is %v, want %v", attempts, pause, want)
-		}
-	}
-}

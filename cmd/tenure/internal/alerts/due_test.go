@@ -13,8 +13,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// notes writes notifications by hand: of a rule of that name to the notifier
-// "hook", which began or ended, due after a time.
+// note writes a notification of a rule to the notifier "hook", which began or ended,
+// due after a time.
+//
+// Set by hand: tests of the sender choose what is due, and no rules are evaluated.
 func (w *world) note(rule, severity string, ended bool, due time.Duration) {
 	w.Helper()
 	w.exec(`

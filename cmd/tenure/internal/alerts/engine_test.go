@@ -170,6 +170,8 @@ func TestNotificationsAreRetriedDuringOutage(t *testing.T) {
 }
 
 // TestNotificationIsDroppedAfterOneDay: after a day a notification is given up, and the next one goes.
+//
+// Set by hand: a day cannot pass in a test; the attempts are real.
 func TestNotificationIsDroppedAfterOneDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -85,6 +85,7 @@ func TestSlowRulesDoNotDelayOthers(t *testing.T) {
 	rules := []Rule{
 		{Name: "slow", Condition: "tenure_leader_failovers_total"}, {Name: "quick", Condition: "vector(1)"}, {Name: "middling", Condition: "vector(1)"},
 	}
+	// Set by hand: a rule that takes a minute in truth would take a minute here.
 	e.took = map[string]time.Duration{"slow": time.Minute, "middling": time.Second}
 	begun := 0
 	e.series = queryableFunc(func(from, to int64) (storage.Querier, error) {

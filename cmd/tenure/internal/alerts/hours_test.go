@@ -7,6 +7,8 @@ import (
 
 // A new leader knows what happened in the hours before it, so that an alert over
 // hours neither ends nor begins anew because the leader has changed.
+//
+// Set by hand: five hours cannot pass in a test; real samples are made older.
 func TestConditionsOverHoursUseOldSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

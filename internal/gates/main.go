@@ -54,7 +54,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if testsOfRepository, err = allTests(root); err != nil {
 		return err
 	}
-	r := &runner{root: root, out: out, args: strings.Fields(*further), took: map[string]time.Duration{}}
+	r := &runner{root: root, out: out, args: strings.Fields(*further), took: map[string]time.Duration{}, limit: stepLimit}
 	err = r.perform(ctx, flags.Arg(0), flags.Args()[1:])
 	if *record && len(r.took) > 0 {
 		err = errors.Join(err, r.writeTimes())

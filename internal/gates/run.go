@@ -19,7 +19,13 @@ type runner struct {
 	out  io.Writer
 	args []string // further flags of go test, of the caller
 	took map[string]time.Duration
+
+	limit time.Duration // of each step
 }
+
+// stepLimit ends a step that hangs, before the run as a whole is ended from outside
+// without a word about the step. Tests have a limit of their own.
+const stepLimit = 40 * time.Minute
 
 // errFailed means that a part failed. What failed was printed.
 var errFailed = errors.New("failed")
@@ -36,7 +42,7 @@ func (r *runner) run(ctx context.Context, p part) error {
 		for _, s := range p.steps {
 			began := time.Now()
 			fmt.Fprintf(r.out, "==> %s: %s\n", p.name, s.title)
-			c, names := r.step(ctx, s)
+			c, names := r.limited(ctx, s)
 			total.add(c)
 			failed = append(failed, names...)
 			r.took[p.key(s)] = time.Since(began)
@@ -81,6 +87,17 @@ func (r *runner) prepare(ctx context.Context, needs []string) error {
 		return nil
 	}
 	return r.command(ctx, ".", nil, append([]string{filepath.Join(".ci", "prerequisites")}, needs...))
+}
+
+// limited runs a step that may take no longer than the limit.
+func (r *runner) limited(ctx context.Context, s step) (counts, []string) {
+	within, end := context.WithTimeout(ctx, r.limit)
+	defer end()
+	c, failed := r.step(within, s)
+	if ctx.Err() == nil && within.Err() != nil {
+		failed = append(failed, fmt.Sprintf("%s: it took longer than %v", s.title, r.limit))
+	}
+	return c, failed
 }
 
 // step runs a step and returns the names of what failed.

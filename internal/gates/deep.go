@@ -19,7 +19,11 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "postgres-race", proves: "races in the protocol on PostgreSQL, long tests too", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./postgres/..."}, race: true, flags: parallel}},
+		steps: []step{{title: "all tests", packages: []string{"./postgres/..."}, race: true, flags: parallel, skip: slowServer}},
+	},
+	{
+		name: "slow-server", proves: "nodes reach a server that answers each connection after 6, 20 and 50 s", needs: servers,
+		steps: []step{{title: "its test", packages: []string{"./postgres"}, run: slowServer, flags: []string{"-parallel=8"}}},
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
@@ -153,6 +157,9 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
+
+// slowServer is a test that waits for minutes.
+const slowServer = "^TestNodeIsOpenOnSlowServer$"
 
 var (
 	patroni  = append([]string{"patroni", "etcd:etcd-server"}, network...)

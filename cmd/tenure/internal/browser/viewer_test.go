@@ -42,10 +42,11 @@ func TestViewerSeesNoActions(t *testing.T) {
 			}
 		}
 	}
+	p.visit("#/audit")
+	p.shows("No operator has changed anything.") // the last reading is recent when the drain comes
 	if err := w.backend.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: node.ID(), Force: true, By: "otto"}); err != nil {
 		t.Fatal(err)
 	}
-	p.visit("#/audit")
 	p.await("the drain", `document.querySelector("main").innerText.includes("otto")`)
 	value[bool](p, script+"; true")
 	for _, fault := range value[[]string](p, `axe.run({ resultTypes: ["violations"] }).then((found) => found.violations.flatMap((violation) =>

@@ -135,7 +135,7 @@ var clusterConstants = []Constant{
 	{
 		In:   on(formCluster, "at least ten check intervals"),
 		File: "cluster/spread_assumption.go", From: "longAdoption  = 10",
-		Tests: by("cluster", "^TestMemberKeepsRolesOfOperatorsLonger$"), Says: "roles stay until",
+		Tests: by("cluster", "^TestMemberKeepsRolesOfOperatorsLonger$"), Says: "the member leads the role",
 	},
 	{
 		In:   on(assignRows, "`PollInterval` (1 s)"),

@@ -91,7 +91,7 @@ var postgresConstants = []Constant{
 	{
 		In:   on(Database, "or not answered for 200 ms"),
 		File: "internal/pgdial/hosts.go", From: "const stagger = 200 * time.Millisecond",
-		Tests: by("internal/pgdial", "^TestHungHostIsPassed$"),
+		Tests: by("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$"),
 	},
 	{
 		In:   on(Database, "An attempt ends after 2 s with several hosts"),

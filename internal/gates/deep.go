@@ -43,7 +43,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "command", proves: "the commands do what their pages say", needs: servers,
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/cli"}, flags: parallel}},
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/cli"}, flags: parallel, skip: besideConsul}},
 	},
 	{
 		name: "dialects", proves: "leases on SQLite, MariaDB and behind poolers", needs: servers,
@@ -99,7 +99,7 @@ var deep = slices.Concat([]part{
 		name: "consul", proves: "the commands of the page on Consul, beside a real one", needs: servers,
 		steps: []step{
 			{title: "build Consul", command: []string{"go", "run", "./internal/consulbuild", "bin/consul"}},
-			{title: "its tests", packages: []string{"./cmd/tenure/internal/cli"}, run: "Consul", env: []string{"PATH=" + filepath.Join(here(), "bin") + ":" + os.Getenv("PATH")}, strict: true},
+			{title: "its tests", packages: []string{"./cmd/tenure/internal/cli"}, run: besideConsul, env: []string{"PATH=" + filepath.Join(here(), "bin") + ":" + os.Getenv("PATH")}, strict: true},
 		},
 	},
 	{
@@ -157,6 +157,9 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
+
+// besideConsul are the tests that start Consul.
+const besideConsul = "Consul"
 
 // slowServer is a test that waits for minutes.
 const slowServer = "^TestNodeIsOpenOnSlowServer$"

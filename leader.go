@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +28,12 @@ type Leader struct {
 	// is when the query was sent, on this machine's monotonic clock.
 	ValidFor time.Duration
 	ReadAt   time.Time
+}
+
+// sameAs reports whether the leader, its term and what it publishes are the same.
+func (l Leader) sameAs(other Leader) bool {
+	return l.Term == other.Term && l.NodeID == other.NodeID && l.NodeName == other.NodeName && l.Host == other.Host &&
+		l.Address == other.Address && l.HTTPPort == other.HTTPPort && l.GRPCPort == other.GRPCPort && maps.Equal(l.Labels, other.Labels)
 }
 
 // Valid reports whether the leader's lease has not expired: the remaining time

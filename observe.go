@@ -13,7 +13,9 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// LeaderChange is a change of the leader of a role.
+// LeaderChange is a change of the leader of a role, or of what the leader publishes:
+// its address, ports or labels. In the second case Previous and Leader have the same
+// term.
 type LeaderChange struct {
 	Role     string
 	Previous *Leader // nil if there was no leader, or at the start of the observation
@@ -21,7 +23,7 @@ type LeaderChange struct {
 }
 
 // Observe sends the current leaders of the named roles, or of all roles if none
-// is named, and then every change of leader. It reads the leaders after a
+// is named, and then every [LeaderChange]. It reads the leaders after a
 // notification, several times in the seconds after it, and every CheckInterval
 // in case a notification was lost. A slow receiver misses intermediate leaders
 // but never the latest one. The channel is closed when ctx ends or the node
@@ -174,7 +176,7 @@ func (o *observation) compare(leaders []Leader) []LeaderChange {
 	for _, leader := range leaders {
 		o.known[leader.Role] = leader
 		previous, led := before[leader.Role]
-		if led && previous.Term == leader.Term && previous.NodeID == leader.NodeID {
+		if led && previous.sameAs(leader) {
 			continue
 		}
 		change := LeaderChange{Role: leader.Role, Leader: &leader}

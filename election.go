@@ -36,6 +36,7 @@ type Election struct {
 	runNumber      uint64          // counts the starts
 	valuesContext  context.Context // provides the values of the terms' contexts
 	terms          chan *Term      // of Run and Campaign: terms whose work counts as running
+	campaigns      []*electionRun  // callers of Campaign that wait for their turn, the next one first
 	term           *Term           // the last term, until its work has returned and its lock is released or lost
 	err            error           // why it stopped without a request
 	changed        chan struct{}   // closed at the next change
@@ -143,29 +144,45 @@ func (e *Election) stopRun(ctx context.Context, run *electionRun) {
 // startWhenStopped starts the election once its last run has ended. If the
 // election is started already, run stays empty.
 func (e *Election) startWhenStopped(ctx context.Context, by mode, detach func() bool, run *electionRun) error {
-	var refused error
-	err := e.waitFor(ctx, func() bool {
-		switch {
-		case e.node.closing:
-			refused = ErrClosed
-			return true
-		case e.mode != modeNone && !e.stopping && e.State() != Stopped:
+	if by == modeCampaign {
+		defer e.queueCampaign(run)()
+	}
+	for {
+		var refused error
+		unresigned := false
+		err := e.waitFor(ctx, func() bool {
 			switch {
-			case e.mode != modeStart || by != modeStart && by != modeTry:
-				refused = ErrAlreadyStarted
-			case e.trying && by == modeStart: // the run is the caller's from now on
-				e.trying, e.valuesContext, e.detachContext = false, context.WithoutCancel(ctx), detach
-				*run = electionRun{number: e.runNumber}
+			case e.node.closing:
+				refused = ErrClosed
+				return true
+			case by == modeCampaign && e.mustQueueLocked(run):
+				return false
+			case e.mode != modeNone && !e.stopping && e.State() != Stopped:
+				switch {
+				case e.mode != modeStart || by != modeStart && by != modeTry:
+					refused = ErrAlreadyStarted
+				case e.trying && by == modeStart: // the run is the caller's from now on
+					e.trying, e.valuesContext, e.detachContext = false, context.WithoutCancel(ctx), detach
+					*run = electionRun{number: e.runNumber}
+				}
+				return true
+			case by == modeCampaign && e.workRemainsLocked():
+				unresigned = true
+				return true
+			case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
+				e.startLocked(ctx, by, detach)
+				*run = electionRun{e.runNumber, e.terms}
+				return true
 			}
-			return true
-		case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
-			e.startLocked(ctx, by, detach)
-			*run = electionRun{e.runNumber, e.terms}
-			return true
+			return false
+		})
+		if !unresigned {
+			return cmp.Or(refused, err)
 		}
-		return false
-	})
-	return cmp.Or(refused, err)
+		if err := e.awaitResignation(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // startLocked starts the election. It uses only the values of ctx.
@@ -251,76 +268,6 @@ func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return err == nil && leader.Valid(), err
-}
-
-// TryAcquire makes one attempt to become leader now and returns the term. It
-// returns an error that matches ErrHeld if another node leads. It starts a
-// stopped election, as Start does with only the values of ctx, and stops it
-// again if the attempt fails, unless Start was called during the attempt.
-func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
-	n := e.node
-	n.mu.Lock()
-	stopped := e.State() == Stopped
-	failures := e.attempt.totalFailures // before the start, whose attempt is the one that counts
-	n.mu.Unlock()
-	var run electionRun
-	if stopped {
-		var err error
-		if run, err = e.start(context.WithoutCancel(ctx), modeTry); err != nil {
-			return nil, err
-		}
-	}
-	term, err := e.tryOnce(ctx, failures)
-	if e.endTry(run, err != nil) {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.StopTimeout)
-		defer cancel()
-		err = errors.Join(err, e.awaitFinished(stop, run.number))
-	}
-	return term, err
-}
-
-// endTry ends what TryAcquire began: from now on the run is like one of Start, or it
-// stops if the attempt has failed. It reports whether it stops the run. It changes no run
-// that another caller has started.
-func (e *Election) endTry(run electionRun, failed bool) (stops bool) {
-	e.node.mu.Lock()
-	defer e.node.mu.Unlock()
-	if e.runNumber != run.number || !e.trying {
-		return false
-	}
-	e.trying = false
-	if failed {
-		e.requestStopLocked(endreason.Shutdown, ErrStopping)
-	}
-	return failed
-}
-
-// tryOnce waits for a term, or for an attempt that fails after so many failures.
-func (e *Election) tryOnce(ctx context.Context, failures uint64) (*Term, error) {
-	n := e.node
-	n.mu.Lock()
-	e.attempt.nextAt, e.attempt.notBefore, e.attempt.yieldUntil = 0, 0, 0
-	e.polledUntil = n.clock.Now().Mono + n.cfg.CheckInterval
-	n.wakeSessionLocked()
-	n.mu.Unlock()
-	var (
-		term   *Term
-		failed error
-	)
-	err := e.waitFor(ctx, func() bool {
-		term = e.Term()
-		switch {
-		case term != nil:
-		case e.attempt.totalFailures != failures && e.attempt.err != nil:
-			failed = e.attempt.err
-		case e.State() == Stopped:
-			failed = e.stopErrorLocked()
-		default:
-			failed = cmp.Or(e.ineligibleLocked(), e.withoutRoomLocked())
-		}
-		return term != nil || failed != nil
-	})
-	return term, cmp.Or(failed, err)
 }
 
 // Refresh sends a heartbeat and waits for its acknowledgment. It returns

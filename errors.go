@@ -51,8 +51,9 @@ var (
 	ErrNotLeader = sentinel.New(ErrTenure, "not the leader")
 	// ErrNoLeader: the role has no leader.
 	ErrNoLeader = sentinel.New(ErrTenure, "the role has no leader")
-	// ErrHeld: another node holds the role, or it is reserved.
-	ErrHeld = sentinel.New(ErrLock, "another node holds the role")
+	// ErrHeld: another node holds the role, or another caller on this node, or it is
+	// reserved.
+	ErrHeld = sentinel.New(ErrLock, "the role is held")
 	// ErrLockTimeout: an attempt to acquire a role took longer than LockTimeout.
 	ErrLockTimeout = sentinel.New(ErrLock, "the attempt to acquire the role timed out")
 	// ErrKeyMismatch: another node uses another lock key for the same name.

@@ -185,7 +185,9 @@ func (n *Node) Connected() bool {
 func (n *Node) Close(ctx context.Context) error {
 	defer n.logQueue.Flush(ctx, n.clock)
 	var failed error
-	for e, run := range n.beginClose() {
+	runs := n.beginClose()
+	defer n.clock.AfterFunc(n.cfg.StopTimeout, func() { n.logUnresigned(runs) })()
+	for e, run := range runs {
 		if failed == nil {
 			failed = e.awaitFinished(ctx, run)
 		}
@@ -225,6 +227,22 @@ func (n *Node) beginClose() map[*Election]uint64 {
 		runs[e] = e.runNumber
 	}
 	return runs
+}
+
+// logUnresigned names the terms that keep the node from closing: their callers of
+// Campaign have not called Resign. Without that, Close waits for ever, or as long as its
+// context lasts.
+func (n *Node) logUnresigned(runs map[*Election]uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for e := range runs {
+		if e.term == nil {
+			continue
+		}
+		if number := e.term.unresigned(); number > 0 {
+			n.log.Warn("the node cannot close: Resign was not called for a term that has ended", "role", e.role.Name(), "term", number)
+		}
+	}
 }
 
 // beginLeave asks the session, if there is one, to leave once it has no term.

@@ -32,6 +32,7 @@ type Term struct {
 	// Guarded by Node.mu. A node can have 10,000 terms: what few of them need is made
 	// when it is needed.
 	stopRequested bool
+	acquired      bool     // TryAcquire has returned it
 	releaseQueued bool     // queued in the session for release, or dropped with it
 	isReleased    bool     // the lock is released or was lost with the session
 	plannedEnd    *termEnd // why and how it ends; nil until stopRequested
@@ -214,6 +215,17 @@ func (t *Term) workState() (running, graceful bool) {
 	running = t.work.guards > 0 || t.work.body
 	graceful = t.work.guards > 0 || t.work.body && t.usesStopping.Load()
 	return running, graceful
+}
+
+// unresigned returns the term's number if it has ended and its caller of Campaign has
+// not called Resign, otherwise 0.
+func (t *Term) unresigned() int64 {
+	t.work.Lock()
+	defer t.work.Unlock()
+	if t.campaign && t.work.body && t.ended.Load() {
+		return t.number
+	}
+	return 0
 }
 
 // advance continues the end of the term after work has returned.

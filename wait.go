@@ -62,13 +62,13 @@ func (e *Election) finishedLocked(run uint64) bool {
 func (e *Election) unfinished(doing string, err error) error {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
-	kind := ErrShutdown
+	unfinished := &unfinishedError{doing: doing, role: e.role, kind: ErrShutdown, cause: err}
 	if e.term != nil {
 		if running, _ := e.term.workState(); running {
-			kind = ErrWorkRunning
+			unfinished.kind, unfinished.unresigned = ErrWorkRunning, e.term.unresigned()
 		}
 	}
-	return &unfinishedError{doing, e.role, kind, err}
+	return unfinished
 }
 
 // unfinishedError formats its text when it is read, because its cause is user
@@ -77,9 +77,13 @@ type unfinishedError struct {
 	doing       string
 	role        Role
 	kind, cause error
+	unresigned  int64 // the term whose caller has not resigned, or 0
 }
 
 func (e *unfinishedError) Error() string {
+	if e.unresigned > 0 {
+		return fmt.Sprintf("%s %s: %v: Resign was not called for term %d, which has ended: %v", e.doing, e.role, e.kind, e.unresigned, e.cause)
+	}
 	return fmt.Sprintf("%s %s: %v: %v", e.doing, e.role, e.kind, e.cause)
 }
 

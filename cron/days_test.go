@@ -29,6 +29,11 @@ func TestDayRulesSelectTheirDays(t *testing.T) {
 		{"lists", "0 9 L,1 * *", "2026-02-02T00:00:00Z", "2026-02-28 2026-03-01 2026-03-31"},
 		{"lists of weekdays", "0 9 * * MON#1,FRIL", "2026-02-01T00:00:00Z", "2026-02-02 2026-02-27 2026-03-02"},
 		{"either of both fields", "0 9 L * FRI#1", "2026-02-01T00:00:00Z", "2026-02-06 2026-02-28 2026-03-06"},
+		{"days by steps must also match the weekday", "0 4 */2 * 1", "2026-01-01T00:00:00Z", "2026-01-05 2026-01-19 2026-02-09"},
+		{"weekdays by steps must also match the day", "0 4 1,2 * */2", "2026-01-01T00:00:00Z", "2026-01-01 2026-02-01 2026-03-01 2026-04-02"},
+		{"a star in a list", "0 4 */2,8 * 1", "2026-01-01T00:00:00Z", "2026-01-05 2026-01-19 2026-02-09"},
+		{"by steps of a range, either matches", "0 4 1-31/15 * 1", "2026-01-01T05:00:00Z", "2026-01-05 2026-01-12 2026-01-16"},
+		{"with seconds and days by steps", "0 0 4 */2 * 1", "2026-01-01T00:00:00Z", "2026-01-05 2026-01-19"},
 		{"with seconds", "30 0 9 L * *", "2026-02-01T00:00:00Z", "2026-02-28"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

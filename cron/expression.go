@@ -3,6 +3,7 @@ package cron
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ const wildcard = 1 << 63
 // fieldsParser parses everything except intervals.
 var fieldsParser = parser.MustNewParser(parser.SecondOptional | parser.Minute | parser.Hour | parser.Dom | parser.Month |
 	parser.Dow | parser.Descriptor)
+
+// year matches a field with a year, which other programs take as the last one.
+var year = regexp.MustCompile(`(^|[,/-])[12][0-9]{3}($|[,/-])`)
 
 // shortest is the minimum interval.
 const shortest = time.Second
@@ -37,9 +41,10 @@ type Expression struct {
 // Parse parses an expression of five fields (minute, hour, day of month, month,
 // day of week), of six with seconds first, or a descriptor: @hourly, @daily,
 // @weekly, @monthly, @yearly, or @every with a duration of at least one second.
-// Names of months and days are allowed, and 7 is Sunday. If both day fields are
-// restricted, a day that matches either of them matches, as in crontab(5). A
-// nil zone is UTC.
+// Names of months and days are allowed, and 7 is Sunday. A field for a year is not. If
+// neither day field begins with *, a day that matches either of them matches;
+// otherwise a day must match both. Both rules are those of crontab(5): "0 4 */2 * 1" is
+// every second day that is a Monday. A nil zone is UTC.
 //
 // The day of the month can also be L (the last day), L-3 (three days before it),
 // 15W (the day from Monday to Friday in the same month that is nearest to the
@@ -100,6 +105,9 @@ func (e *Expression) parseFields() error {
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
 		return fmt.Errorf("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
 	}
+	if n := len(fields); n == 6 && year.MatchString(fields[5]) {
+		return fmt.Errorf("the last field, %s, is a year; six fields are seconds, minute, hour, day of month, month and day of week", fields[5])
+	}
 	plain, daysOnly, weekdaysOnly := e.text, false, false
 	if len(fields) >= 5 {
 		rest, rules, noDays, noWeekdays, err := takeRules(fields)
@@ -129,6 +137,7 @@ func (e *Expression) parseFields() error {
 	e.everyHour = spec.Hour&wildcard != 0
 	if n := len(fields); n >= 5 {
 		e.everyHour = strings.HasPrefix(fields[n-4], "*")
+		e.eitherDay = e.eitherDay && !strings.HasPrefix(fields[n-3], "*") && !strings.HasPrefix(fields[n-1], "*")
 	}
 	if e.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return errors.New("it never ticks: no such day exists")

@@ -57,6 +57,8 @@ func TestParseRejectsInvalidExpressions(t *testing.T) {
 		"0 0 L-29 2 *":              "it never ticks",
 		"0 0 * 2 ,":                 "",
 		strings.Repeat("1,", 9_000): "",
+		"0 0 1 1 * 2027":            "is a year",
+		"0 0 1 1 * 2027-2030":       "is a year",
 	} {
 		_, err := Parse(text, time.UTC)
 		if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), reason) {

@@ -99,23 +99,18 @@ func TestNextMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		location := zones[rapid.SampledFrom(names).Draw(t, "zone")]
 		minute, hour := drawField(t, "minute", 0, 59), drawField(t, "hour", 0, 23)
-		day, weekday := drawField(t, "day", 1, 28), drawField(t, "weekday", 0, 6)
-		if strings.HasPrefix(day.text, "*/") {
-			day = field{text: "*"}
-		}
+		day, weekday := drawField(t, "day", 1, 31), drawField(t, "weekday", 0, 6)
 		expression, err := Parse(fmt.Sprintf("%s %s %s * %s", minute.text, hour.text, day.text, weekday.text), location)
 		if err != nil {
 			t.Fatal(err)
 		}
 		matches := func(local time.Time) bool {
 			onDay, onWeekday := day.values[local.Day()], weekday.values[int(local.Weekday())]
-			switch {
-			case day.text == "*":
-				onDay = onWeekday
-			case weekday.text != "*":
-				onDay = onDay || onWeekday
+			matching := onDay && onWeekday
+			if !strings.HasPrefix(day.text, "*") && !strings.HasPrefix(weekday.text, "*") {
+				matching = onDay || onWeekday
 			}
-			return onDay && minute.values[local.Minute()] && hour.values[local.Hour()]
+			return matching && minute.values[local.Minute()] && hour.values[local.Hour()]
 		}
 		after := drawInstant(t, location)
 		want, end := bruteNext(after, hour.text, matches)

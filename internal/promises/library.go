@@ -56,7 +56,7 @@ var engineConstants = []Constant{
 	{
 		In:   on(lead, "does not answer within 4 s"),
 		File: "postgres/offer.go", From: "offerTimeout = 4 * time.Second",
-		Tests: by("postgres", "^TestSessionConformsToContract$"),
+		Tests: by("postgres", "^TestOfferFailsAfterFourSeconds$"), Says: "the offer failed after",
 	},
 	{
 		In:   on(lead, "the node did not leave within 10 s"),

@@ -86,7 +86,7 @@ var postgresConstants = []Constant{
 	{
 		In:   on(Database, "Dead nodes stay for a day", formCluster, "registry as `dead` for a day", sendAlerts, "none replaced it, for a day or until"),
 		File: "postgres/join.go", From: "interval '1 day'", Value: "1 day",
-		Tests: by("postgres", "^TestLockedRowOfLongDeadLeaderDelaysNoJoin$"),
+		Tests: by("postgres", "^TestDeadNodesStayForADay$"), Says: "since dead nodes stay for a day",
 	},
 	{
 		In:   on(Database, "or not answered for 200 ms"),

@@ -66,7 +66,7 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Database, "a member makes at most 0.4 statements per second"),
-		File: "config.go", From: "cmp.Or(c.RefreshInterval, c.Lease/3)", Value: "c.Lease/3", To: "cmp.Or(c.RefreshInterval, c.Lease/30)",
+		File: "cluster/member.go", From: "cmp.Or(nodeConfig.Lease, defaultLease)/3)", Value: "3", To: "cmp.Or(nodeConfig.Lease, defaultLease)/30)",
 		Tests: by("cluster", "^TestRestingNodesReadTheRegistrySeldom$"),
 		Says:  "statements were sent; want at most",
 	},

@@ -72,6 +72,11 @@ func TestGoodHistoriesPass(t *testing.T) {
 			fault(h, "terminate-sessions", 0, 20*second, 20*second+second/100)
 			h.Leads[0].To += second / 2
 		},
+		"an overlap during a fast shutdown, since no message reaches the leader": func(h *record.History) {
+			fault(h, "cut-to-node", 1, 19*second, 30*second)
+			fault(h, "server-restart", 0, 20*second, 20*second+second/2)
+			h.Leads[0].To = h.Leads[1].From + second/20
+		},
 		"an overlap of a trust window, since no message reaches the leader": func(h *record.History) {
 			fault(h, "terminate-sessions", 0, 20*second, 20*second+second/100)
 			fault(h, "cut", 1, 19*second, 30*second)
@@ -165,6 +170,11 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 			fault(h, "terminate-sessions", 0, 20*second, 20*second+second/100)
 			fault(h, "cut", 1, 19*second, 30*second)
 			h.Leads[0].To = h.Leads[1].From + 37*second/10
+		}},
+		"two leaders after a crash of the server": {check.Overlap, "for 500ms", func(h *record.History) {
+			fault(h, "cut-to-node", 1, 19*second, 30*second)
+			fault(h, "server-kill", 0, 20*second, 20*second+second/2)
+			h.Leads[0].To = h.Leads[1].From + second/2
 		}},
 		"two leaders long after sessions were terminated": {check.Overlap, "for 500ms", func(h *record.History) {
 			fault(h, "terminate-sessions", 0, 10*second, 10*second+second/100)

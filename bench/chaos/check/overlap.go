@@ -39,14 +39,15 @@ func checkOverlaps(h *record.History, v *Verdict) {
 }
 
 // excused reports whether docs/explanation/guarantees.md allows an overlap: "When the
-// server's side ends the session of a living leader (an administrator with
-// pg_terminate_backend, a proxy that dies), its locks are free immediately. The old
+// server's side ends the session of a living leader (pg_terminate_backend, a fast
+// shutdown, a proxy that dies), its locks are free immediately. The old
 // leader learns of this one network delay later … If the old leader cannot learn of it
 // at all, the overlap is at most one trust window".
 func excused(h *record.History, old record.Lead, from int64, took time.Duration) bool {
 	window := h.Settings.Lease - h.Settings.Margin
 	for _, f := range h.Faults {
-		ends := f.Kind == "terminate-sessions" || f.Kind == "reset" && f.Node == number(old.Node)
+		// A server that shuts down ends the sessions one after the other.
+		ends := f.Kind == "terminate-sessions" || f.Kind == "server-restart" || f.Kind == "reset" && f.Node == number(old.Node)
 		if !ends || f.From > from || from > f.To+int64(window) || old.From > f.To {
 			continue
 		}

@@ -259,6 +259,12 @@ func exec(t testing.TB, b *Backend, sql string, args ...any) {
 	}
 }
 
+// withoutTriggers lets a test change the rows of roles that are led.
+func withoutTriggers(t testing.TB, b *Backend) {
+	t.Helper()
+	exec(t, b, "ALTER TABLE {terms} DISABLE TRIGGER USER")
+}
+
 // dropSchema removes an installation while nodes live. Its locks and those of a node's
 // statement may wait for each other; the server then cancels the one that has waited for
 // deadlock_timeout, here the node's.

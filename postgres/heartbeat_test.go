@@ -35,6 +35,8 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 		"another setting":  {"SET tenure.incarnation = '7'", 1},
 		"unlock all":       {"SELECT pg_advisory_unlock_all()", 8},
 		"one lock more":    {"SELECT pg_advisory_lock(12345)", 8},
+		"the term ended":   {"UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned'", 1},
+		"the term taken":   {"UPDATE {terms} SET incarnation = incarnation + 1", 1},
 		"node lock missed": {"SELECT pg_advisory_unlock(classid::int, objid::int) FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 2", 8},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +46,7 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 			for p.beats%auditBeats != 0 { // the longest time until the next check of the locks
 				p.beat()
 			}
-			p.interfere(c.sql)
+			p.interfere(p.backend.names.sql(c.sql))
 			for beats := 1; ; beats++ {
 				_, err := p.Heartbeat(tenure.Load{})
 				if err == nil && beats < c.within {

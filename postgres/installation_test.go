@@ -93,9 +93,11 @@ func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	p := open(t, b)
 	p.take("scheduler")
 	changes := map[string]string{
-		`UPDATE {terms} SET lock_key = '7'`: "holds the lock",
-		`DELETE FROM {terms}`:               "nodes live",
-		`TRUNCATE {terms}`:                  "nodes live",
+		`UPDATE {terms} SET lock_key = '7'`:                                             "holds the lock",
+		`UPDATE {terms} SET ended_at = now(), end_reason = 'resigned'`:                  "another program cannot end its term",
+		`UPDATE {terms} SET node_id = gen_random_uuid(), incarnation = incarnation + 1`: "another program cannot end its term",
+		`DELETE FROM {terms}`: "nodes live",
+		`TRUNCATE {terms}`:    "nodes live",
 	}
 	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
 	for change, reason := range changes {
@@ -125,6 +127,7 @@ func TestRestoredTablesEndSession(t *testing.T) {
 	first := p.take("scheduler")
 	exec(t, b, `
 		DELETE FROM {nodes};
+		ALTER TABLE {terms} DISABLE TRIGGER USER;
 		UPDATE {terms} SET term = 1, node_id = gen_random_uuid(), ended_at = clock_timestamp(), end_reason = 'resigned';
 		DELETE FROM {history};
 		SELECT setval({incarnations:regclass}, 1, false)`)

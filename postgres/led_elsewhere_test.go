@@ -104,6 +104,7 @@ func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
 		SELECT gen_random_uuid(), $1::int + n, 'leader ' || n, 'localhost', 3600000, 0, clock_timestamp() FROM generate_series(1, $2::int) n`, first, leaders)
 	// Set by hand: the same.
+	withoutTriggers(t, b)
 	exec(t, b, `UPDATE {terms} t SET node_id = n.id, incarnation = n.incarnation
 		FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r, {nodes} n WHERE t.role = r.role AND n.incarnation = $1::int + r.n`, first)
 	candidate.lookElsewhere(roles...)
@@ -236,6 +237,7 @@ func TestRoleHeldByNoLeaderIsTriedEachTime(t *testing.T) {
 // ago.
 func leftByEndedSession(t *testing.T, b *Backend, role string) {
 	t.Helper()
+	withoutTriggers(t, b)
 	exec(t, b, `WITH ended AS (
 		INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, status)
 		VALUES (gen_random_uuid(), 1000000, 'ended', 'localhost', 3600000, 0, clock_timestamp(), 'dead')
@@ -347,6 +349,7 @@ func TestRoleIsLedByLivingSessionOnly(t *testing.T) {
 			t.Errorf("a living session leads role %d: %+v, want Led", i, attempt)
 		}
 	}
+	withoutTriggers(t, b)
 	exec(t, b, `UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned' WHERE role = 'x'`)
 	leftByEndedSession(t, b, "y")
 	for i, attempt := range candidate.asking("x", "y") {

@@ -221,8 +221,10 @@ SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS N
 
 	// The caller checks that the incarnation equals the setting, which is empty after
 	// DISCARD ALL. Keys are derived from the installation's id: with another id they
-	// protect nothing. The last column is whether one of the three nodes before this one
-	// in the ring is silent: their watches, and this node's, can be silent as well.
+	// protect nothing. The last column but one is whether one of the three nodes before
+	// this one in the ring is silent: their watches, and this node's, can be silent as
+	// well. The last one is a role of $13 whose term another program has ended: the
+	// trigger that refuses that can be disabled.
 	stmtHeartbeat: `
 UPDATE {nodes} n
 SET last_heartbeat = clock_timestamp(),
@@ -255,7 +257,8 @@ RETURNING
             LIMIT 3
         ) p
         WHERE p.last_heartbeat + (p.lease_ms + $12::int) * interval '1 millisecond' < clock_timestamp()
-    )`,
+    ),
+    (SELECT min(t.role) FROM {terms} t WHERE t.role = ANY ($13::text[]) AND (t.ended_at IS NOT NULL OR t.incarnation IS DISTINCT FROM $2))`,
 
 	// Requests for the node stay until it has them, see stmtTaken: if the session is lost
 	// before, the next one reads them. The others are for a term of this session.
@@ -403,7 +406,7 @@ var (
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs, 0}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs, 0, noTexts}},
 		{stmtMembers, nil},
 		{stmtMembersOf, []any{noNodes}},
 		{stmtLeading, []any{noTexts}},

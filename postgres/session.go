@@ -188,7 +188,25 @@ type heartbeatAnswer struct {
 	locks        []int // if they were counted: of this session, of the sessions of all nodes
 	leadersEnded bool
 	releases     int64
-	silence      bool // of a node before this one in the ring
+	silence      bool    // of a node before this one in the ring
+	ended        *string // a role whose term another program has ended
+}
+
+// maxCheckedTerms is how many terms a heartbeat checks. Of more, each one checks others.
+const maxCheckedTerms = 32
+
+// someLedRoles returns roles that the session leads, others each time.
+func (s *session) someLedRoles() []string {
+	roles := make([]string, 0, min(len(s.heldRoles), maxCheckedTerms))
+	for name, held := range s.heldRoles {
+		if len(roles) == maxCheckedTerms {
+			break
+		}
+		if held.term > 0 {
+			roles = append(roles, name)
+		}
+	}
+	return roles
 }
 
 // auditBeats is after how many heartbeats a session that holds roles counts its locks:
@@ -205,9 +223,9 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	var a heartbeatAnswer
 	err = s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		a.found = true
-		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.silence)
+		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.silence, &a.ended)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation,
-		s.space, s.elsewhere.sessions, s.opening.Timing.Margin.Milliseconds())
+		s.space, s.elsewhere.sessions, s.opening.Timing.Margin.Milliseconds(), s.someLedRoles())
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
 		return false, superseded("the schema was removed: %v", err)
 	}
@@ -224,6 +242,8 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return false, superseded("the installation has another id than when the session opened")
 	case a.incarnation != fmt.Sprint(s.incarnation):
 		return false, superseded("another program has reset the session")
+	case a.ended != nil:
+		return false, superseded("another program has ended the term of %q", *a.ended)
 	case counting && a.locks[0] != len(s.keys):
 		return false, superseded("the session holds %d locks instead of %d", a.locks[0], len(s.keys))
 	}

@@ -9,6 +9,7 @@ DROP FUNCTION {last_sign}(timestamptz, timestamptz);
 DROP FUNCTION {term_end}(timestamptz, integer, timestamptz, timestamptz);
 DROP TABLE {terms};
 DROP FUNCTION {keep_terms}();
+DROP FUNCTION {keep_leader}();
 DROP TABLE {nodes};
 DROP FUNCTION {record_node}();
 DROP TABLE {node_history};

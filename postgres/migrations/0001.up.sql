@@ -174,6 +174,39 @@ CREATE TRIGGER "{prefix}keep_terms_table"
 BEFORE TRUNCATE ON {terms}
 FOR EACH STATEMENT EXECUTE FUNCTION {keep_terms}();
 
+-- Only its own session ends a term while that session lives. If another program did, the
+-- leader would work on and nothing would show it: the role would be free for no other node.
+-- A session that has just ended may still hold its lock.
+CREATE FUNCTION {keep_leader}() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+DECLARE
+    space integer := (SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::integer FROM {installation});
+BEGIN
+    FOR attempt IN 1..20 LOOP
+        IF pg_try_advisory_xact_lock_shared(space, old.incarnation) THEN
+            RETURN new;
+        END IF;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+    RAISE EXCEPTION USING
+        ERRCODE = 'object_in_use',
+        MESSAGE = format('%s leads the role "%s": another program cannot end its term', old.node_name, old.role),
+        HINT = 'Use tenure step-down.';
+END
+$tenure_function$;
+
+-- The sessions of nodes have the setting.
+CREATE TRIGGER "{prefix}keep_leader"
+BEFORE UPDATE OF ended_at, node_id, incarnation ON {terms}
+FOR EACH ROW WHEN (
+    old.term > 0 AND old.ended_at IS NULL
+    AND (new.ended_at IS NOT NULL OR (new.node_id, new.incarnation) IS DISTINCT FROM (old.node_id, old.incarnation))
+    AND coalesce(current_setting('tenure.incarnation', true), '') = ''
+)
+EXECUTE FUNCTION {keep_leader}();
+
 -- Returns when a term ended that its node did not end: when the node was found
 -- dead, or else when the end is noticed, but at the latest two leases after its last
 -- heartbeat. The last statement of its session came within one lease, and the

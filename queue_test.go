@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Goroutines of one process queue for a role: each gets a term of its own, in the order
+// Goroutines of one process queue for a role: each gets its own term, in the order
 // of their calls.
 func TestCampaignsOfOneNodeQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTryAcquireIsGrantedOnce(t *testing.T) {
 		}
 		_, err := e.TryAcquire(t.Context())
 		wantError(t, "while the node leads", err, tenure.ErrHeld)
-		want(t, "the term goes on", granted.Load().Valid(), true)
+		want(t, "the term continues", granted.Load().Valid(), true)
 		if err := granted.Load().Resign(t.Context()); err != nil {
 			t.Error(err)
 		}

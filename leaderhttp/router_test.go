@@ -247,12 +247,16 @@ func TestStreamsAreCutWhenTermEnds(t *testing.T) {
 			ended <- err
 		}()
 	}
+	begun := time.Now()
 	w.db.Revoke(billing)
 	for range 2 {
 		select {
 		case err := <-ended:
 			if err == nil {
 				t.Error("a stream ended as if it were complete, want an error")
+			}
+			if took := time.Since(begun); took > 1500*time.Millisecond { // a busy machine may add to the quarter of a second
+				t.Errorf("the stream was cut %v after the term ended, want a quarter of a second", took)
 			}
 		case <-time.After(patience):
 			t.Fatal("a stream was not cut")

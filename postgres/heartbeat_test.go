@@ -35,8 +35,8 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 		"another setting":  {"SET tenure.incarnation = '7'", 1},
 		"unlock all":       {"SELECT pg_advisory_unlock_all()", 8},
 		"one lock more":    {"SELECT pg_advisory_lock(12345)", 8},
-		"the term ended":   {"UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned'", 1},
-		"the term taken":   {"UPDATE {terms} SET incarnation = incarnation + 1", 1},
+		"the term ended":   {"UPDATE {terms} SET ended_at = clock_timestamp(), end_reason = 'resigned'", 1}, // Set by hand: by another program.
+		"the term taken":   {"UPDATE {terms} SET incarnation = incarnation + 1", 1},                         // Set by hand: by another program.
 		"node lock missed": {"SELECT pg_advisory_unlock(classid::int, objid::int) FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 2", 8},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,8 +103,8 @@ func TestAttemptsForRolesOfManyLeadersSendNothing(t *testing.T) {
 	// Set by hand: 1,001 living leaders would need 2,002 connections.
 	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
 		SELECT gen_random_uuid(), $1::int + n, 'leader ' || n, 'localhost', 3600000, 0, clock_timestamp() FROM generate_series(1, $2::int) n`, first, leaders)
-	// Set by hand: the same.
 	withoutTriggers(t, b)
+	// Set by hand: the same.
 	exec(t, b, `UPDATE {terms} t SET node_id = n.id, incarnation = n.incarnation
 		FROM (SELECT role, row_number() OVER () AS n FROM {terms}) r, {nodes} n WHERE t.role = r.role AND n.incarnation = $1::int + r.n`, first)
 	candidate.lookElsewhere(roles...)

@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// An observer learns that the leader publishes another address or other labels, with or
-// without a node of its own.
+// An observer learns that the leader publishes another address or other labels, with a
+// node or without one.
 func TestObserveReportsWhatLeaderPublishes(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -35,9 +35,11 @@ func TestObserveReportsWhatLeaderPublishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, changes := range map[string]<-chan tenure.LeaderChange{
-		"of a node": observer.Observe(ctx, role), "without a node": tenure.Observe(ctx, b, tenure.Config{}, role),
+	for name, observe := range map[string]func() <-chan tenure.LeaderChange{
+		"of a node":      func() <-chan tenure.LeaderChange { return observer.Observe(ctx, role) },
+		"without a node": func() <-chan tenure.LeaderChange { return tenure.Observe(ctx, b, tenure.Config{}, role) },
 	} {
+		changes := observe()
 		if change := <-changes; change.Leader == nil || change.Leader.Term != term.Number() {
 			t.Fatalf("%s: got %+v, want that the term %d is led", name, change, term.Number())
 		}

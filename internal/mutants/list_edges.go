@@ -47,7 +47,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "engine: an attempt that fails stops the runs of other callers",
-		file: "election.go", from: "	if e.runNumber != run.number || !e.trying {\n", to: "	if run.number == 0 {\n",
+		file: "try.go", from: "	if e.runNumber != run.number || !e.trying {\n", to: "	if run.number == 0 {\n",
 		promise: "an election campaigns until its own context ends",
 		tests:   []tests{in(".", "^TestFailedTryAcquireStopsOnlyWhatItStarted$")}, says: "state of the run of another caller",
 	},

@@ -418,7 +418,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: an attempt without a result ends TryAcquire without a term",
-		file: "election.go", from: "		return term != nil || failed != nil\n", to: "		return term != nil || failed != nil || e.attempt.totalFailures != failures\n",
+		file: "try.go", from: "		return term != nil || failed != nil\n", to: "		return term != nil || failed != nil || e.attempt.totalFailures != failures\n",
 		promise: "TryAcquire returns a term or an error",
 		tests:   []tests{in(".", "^TestTryAcquireReturnsTermOrError$")}, says: "want a term",
 	},

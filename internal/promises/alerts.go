@@ -5,12 +5,12 @@ var alertConstants = []Constant{
 	{
 		In:   on(Database, "keeps 90 days of both histories"),
 		File: "retention/compactor.go", From: "cmp.Or(c.Keep, 90*24*time.Hour)", Value: "90*24*time.Hour",
-		Tests: by("retention", "^TestOldRowsAreRolledUp$"),
+		Tests: by("retention", "^TestRowsAreKeptFor90Days$"),
 	},
 	{
 		In:   on(Database, "for a week after it is settled"),
 		File: "cmd/tenure/internal/alerts/outbox.go", From: "keepSettled = 7 * 24 * time.Hour",
-		Tests: byCommand("internal/alerts", "^TestUnsentNotificationsAreCondensed$"),
+		Tests: byCommand("internal/alerts", "^TestSettledNotificationsAreKeptForAWeek$"),
 	},
 	{
 		In:   on(Database, "for 90 days after the end"),

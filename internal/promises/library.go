@@ -64,11 +64,6 @@ var engineConstants = []Constant{
 		Tests: by("internal/singlerole", "^TestNodeHasTenSecondsToLeave$"), Says: "the node left after 1m40s",
 	},
 	{
-		In:   on(deploy, "(10 s) + 2 s before"),
-		File: "postgres/connect.go", From: "const closeTimeout = 2 * time.Second",
-		Tests: by("postgres", "^TestClose"),
-	},
-	{
 		In:   on(limitLeaders, "`Count` is 1 to 100"),
 		File: "slots/slots.go", From: "const MaxCount = 100",
 		Tests: by("slots", "^TestConfigIsValidated$"), Says: "Count:101",
@@ -253,7 +248,7 @@ var eventConstants = []Constant{
 	{
 		In:   on(reachLeader, "within a quarter of a second"),
 		File: "leaderhttp/cut.go", From: "const cutDelay = 250 * time.Millisecond",
-		Tests: by("leaderhttp", "^TestStreamsAreCutWhenTermEnds$"),
+		Tests: by("leaderhttp", "^TestStreamsAreCutWhenTermEnds$"), Says: "want a quarter of a second",
 	},
 	{
 		In:   on(scheduleJobs, "UTC; at least 1 s"),

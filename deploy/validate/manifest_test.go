@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
@@ -32,6 +33,9 @@ var kinds = map[string]func() meta.Object{
 	"v1 ServiceAccount":                        func() meta.Object { return &core.ServiceAccount{} },
 	"rbac.authorization.k8s.io/v1 Role":        func() meta.Object { return &rbac.Role{} },
 	"rbac.authorization.k8s.io/v1 RoleBinding": func() meta.Object { return &rbac.RoleBinding{} },
+
+	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":        func() meta.Object { return &admission.ValidatingAdmissionPolicy{} },
+	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": func() meta.Object { return &admission.ValidatingAdmissionPolicyBinding{} },
 
 	"autoscaling/v2 HorizontalPodAutoscaler": func() meta.Object { return &autoscaling.HorizontalPodAutoscaler{} },
 	"v1 ConfigMap":                           func() meta.Object { return &core.ConfigMap{} },

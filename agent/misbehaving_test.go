@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -260,6 +261,42 @@ func TestAgentRefusesDirectoryOfOthers(t *testing.T) {
 	}
 	if err := run(); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Errorf("a directory that others can write to: got error %v, want ErrInvalidConfig", err)
+	}
+}
+
+// Who can replace a directory above the socket can replace the socket.
+func TestAgentRefusesDirectoriesOfOthersAboveTheSocket(t *testing.T) {
+	t.Parallel()
+	above := filepath.Dir(socketPath(t))
+	below := filepath.Join(above, "a")
+	link := filepath.Join(filepath.Dir(socketPath(t)), "link")
+	if err := errors.Join(os.Mkdir(below, 0o700), os.Symlink(below, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		directory string // whose mode changes
+		mode      fs.FileMode
+		socket    string
+		refused   bool
+	}{
+		{above, 0o755, below, false},
+		{above, 0o777, below, true},
+		{above, 0o777, link, true},
+		{above, 0o775, below, true},
+		{above, 0o777 | fs.ModeSticky, below, false}, // as /tmp
+		{below, 0o777 | fs.ModeSticky, below, true},  // the socket's own directory
+		{below, 0o700, link, false},
+		{filepath.Dir(link), 0o777, link, true},
+	} {
+		if err := os.Chmod(test.directory, test.mode); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := server.Run(ctx, server.Config{Backend: tenuretest.NewDatabase(), Path: filepath.Join(test.socket, "s")}, cancel)
+		cancel()
+		if test.refused != errors.Is(err, tenure.ErrInvalidConfig) || !test.refused && err != nil {
+			t.Errorf("mode %v of %s, socket in %s: got error %v, want ErrInvalidConfig: %t", test.mode, test.directory, test.socket, err, test.refused)
+		}
 	}
 }
 

@@ -57,18 +57,40 @@ func listen(path string) (*socket, error) {
 }
 
 // checkDirectory makes the directory of the socket, if it is missing, and returns
-// an error if other users can write to it: they could replace the socket.
+// an error if other users can replace the socket, or a directory above it.
 func checkDirectory(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	// Where the path has symbolic links, the directories of the links count too.
+	for _, path := range []string{dir, resolved} {
+		if err := checkOwner(path, 0); err != nil {
+			return err
+		}
+		for path != filepath.Dir(path) {
+			path = filepath.Dir(path)
+			if err := checkOwner(path, fs.ModeSticky); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkOwner returns an error if other users can replace what is in a directory. In one
+// with the permitted bit, which is sticky, they can replace only what is theirs.
+func checkOwner(dir string, permitted fs.FileMode) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
-	if int(owner) != os.Geteuid() && owner != 0 || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("other users can replace the socket in %s: use a directory that only user %d can write to", dir, os.Geteuid())
+	if int(owner) != os.Geteuid() && owner != 0 || info.Mode().Perm()&0o022 != 0 && info.Mode()&permitted == 0 {
+		return fmt.Errorf("other users can replace the socket in %s: use a directory that only user %d can write to, like those above it", dir, os.Geteuid())
 	}
 	return nil
 }

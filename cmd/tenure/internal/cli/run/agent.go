@@ -21,10 +21,10 @@ Use an agent if more processes campaign than the database has connections for. A
 is released within milliseconds when its process dies. When the agent stops or cannot
 reach the database, the terms of all its nodes end before other hosts take over.
 
-The directory of the socket must not be writable by other users, and nodes must run
-as the same user as the agent. On SIGTERM or SIGINT the nodes lose their
-sessions; when their work has ended, the agent exits 0. Nodes reconnect to the next
-agent at the path. Agents need Linux.`
+The directory of the socket and those above it must not be writable by other users,
+apart from sticky ones such as /tmp. Nodes must run as the same user as the agent. On
+SIGTERM or SIGINT the nodes lose their sessions; when their work has ended, the agent
+exits 0. Nodes reconnect to the next agent at the path. Agents need Linux.`
 
 // agentSettle is the default of --settle: that of nodes with commands, which the
 // agent must not have less of.

@@ -54,6 +54,7 @@ var withoutKey = map[string]string{
 	"http":            "as to-port",
 	"wait":            "as to-port",
 	"max-connections": "as to-port",
+	"max-per-address": "as to-port",
 	"at":              "the event that processor skip passes over, at each call",
 	"own":             "what step-down does, at each call",
 	"timeout":         "how long a command waits, at each call",

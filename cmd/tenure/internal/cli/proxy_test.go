@@ -347,6 +347,7 @@ func TestProxyRejectsBadInput(t *testing.T) {
 		{on("--role", "a", "--listen", ":0"), "use --to-port"},
 		{on("--role", "a", "--listen", ":0", "--to-port", "65536"), "between 0 and 65535"},
 		{on("--role", "a", "--listen", ":0", "--to-port", "1", "--max-connections", "0"), "at least 1"},
+		{on("--role", "a", "--listen", ":0", "--to-port", "1", "--max-per-address", "0"), "--max-per-address is 0"},
 		{on("--role", "a", "--listen", ":0", "--to-port", "1"), "schema"},
 	} {
 		got := invoke(t, test.args...).want(t, console.ExitUsage)

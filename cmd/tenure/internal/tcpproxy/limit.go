@@ -4,23 +4,33 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Limit returns a listener that keeps at most a number of connections open. It
-// closes others, and logs that at most once a minute.
-func Limit(listener net.Listener, connections int, log *slog.Logger) net.Listener {
-	return &limited{Listener: listener, most: int64(connections), log: log}
+// Limit returns a listener that keeps at most a number of connections open, and at most
+// perAddress of one client. It closes others, and logs that at most once a minute. The
+// addresses of this machine are not limited: its programs share them.
+func Limit(listener net.Listener, connections, perAddress int, log *slog.Logger) net.Listener {
+	return limit(listener, connections, perAddress, log, net.Conn.RemoteAddr)
+}
+
+// limit is Limit for clients whose addresses a function returns.
+func limit(listener net.Listener, connections, perAddress int, log *slog.Logger, address func(net.Conn) net.Addr) net.Listener {
+	return &limited{Listener: listener, most: connections, perAddress: perAddress, log: log, address: address, clients: map[netip.Prefix]int{}}
 }
 
 type limited struct {
 	net.Listener
-	most   int64
-	log    *slog.Logger
-	open   atomic.Int64
-	logged time.Time // only Accept uses it
+	most, perAddress int
+	log              *slog.Logger
+	address          func(net.Conn) net.Addr
+	logged           time.Time // only Accept uses it
+
+	mu      sync.Mutex
+	open    int                  // guarded by mu
+	clients map[netip.Prefix]int // open connections; guarded by mu
 }
 
 // acceptPause is the time after an error of Accept that may pass, such as too many
@@ -37,14 +47,57 @@ func (l *limited) Accept() (net.Conn, error) {
 		case err != nil:
 			l.warn("accepting a connection failed", "error", err)
 			time.Sleep(acceptPause)
-		case l.open.Add(1) > l.most:
-			l.open.Add(-1)
-			l.warn("a connection was closed: too many are open", "client", conn.RemoteAddr().String(), "max_connections", l.most)
-			reset(conn)
 		default:
-			return &counted{TCPConn: conn.(*net.TCPConn), closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+			address := l.address(conn)
+			client := clientOf(address)
+			if reason, limit := l.add(client); reason != "" {
+				l.warn("a connection was closed: "+reason, "client", address.String(), "limit", limit)
+				reset(conn)
+				continue
+			}
+			return &counted{TCPConn: conn.(*net.TCPConn), closed: sync.OnceFunc(func() { l.remove(client) })}, nil
 		}
 	}
+}
+
+// add counts a connection of a client, or returns why it is one too many.
+func (l *limited) add(client netip.Prefix) (reason string, limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.open >= l.most:
+		return "too many are open (--max-connections)", l.most
+	case !client.Addr().IsLoopback() && l.clients[client] >= l.perAddress:
+		return "this address has too many (--max-per-address)", l.perAddress
+	}
+	l.open++
+	l.clients[client]++
+	return "", 0
+}
+
+func (l *limited) remove(client netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.clients[client]--; l.clients[client] == 0 {
+		delete(l.clients, client)
+	}
+}
+
+// clientOf returns the address of a client. Of IPv6 it is the network, in which one
+// machine can have any address.
+func clientOf(address net.Addr) netip.Prefix {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := ip.BitLen()
+	if ip.Is6() && !ip.IsLoopback() {
+		bits = 64
+	}
+	prefix, _ := ip.Prefix(bits) // the bits are those of the address
+	return prefix
 }
 
 func (l *limited) warn(message string, args ...any) {

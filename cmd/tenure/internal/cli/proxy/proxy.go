@@ -51,13 +51,14 @@ type command struct {
 	wait     flagvalue.Duration
 	grace    flagvalue.Duration
 	most     flagvalue.Number
+	ofOne    flagvalue.Number
 }
 
 // New returns the command "tenure proxy".
 func New(out *console.Output) *cobra.Command {
 	c := &command{
 		out: out, wait: flagvalue.Duration{Value: 10 * time.Second}, grace: flagvalue.Duration{Value: 10 * time.Second, AllowZero: true},
-		toPort: flagvalue.Number{Most: 65535}, most: flagvalue.Number{Value: 1024, Most: 1_000_000},
+		toPort: flagvalue.Number{Most: 65535}, most: flagvalue.Number{Value: 1024, Most: 1_000_000}, ofOne: flagvalue.Number{Most: 1_000_000},
 	}
 	cmd := &cobra.Command{
 		Use:     "proxy --role NAME --listen [HOST]:PORT --to-port PORT",
@@ -77,6 +78,8 @@ func New(out *console.Output) *cobra.Command {
 	flags.BoolVar(&c.http, "http", false, "forward HTTP requests instead of connections")
 	flags.Var(&c.wait, "wait", "how long a connection or request may wait for the leader")
 	flags.Var(&c.most, "max-connections", "maximum number of open connections; further ones are closed")
+	flags.Var(&c.ofOne, "max-per-address", "maximum number of open connections of one other machine; default half of --max-connections")
+	flags.Lookup("max-per-address").DefValue = ""
 	flags.Var(&c.grace, "grace", "how long open connections may continue after a signal")
 	return cmd
 }
@@ -100,6 +103,8 @@ func (c *command) run(cmd *cobra.Command) error {
 		return console.Usage("no port of the leader is named: use --to-port PORT, or --http for the port that its node publishes")
 	case c.most.Value == 0:
 		return console.Usage("--max-connections is 0; it must be at least 1")
+	case c.ofOne.Value == 0 && cmd.Flags().Changed("max-per-address"):
+		return console.Usage("--max-per-address is 0; it must be at least 1")
 	}
 	logger, err := c.log.Logger(cmd.ErrOrStderr())
 	if err != nil {
@@ -122,7 +127,7 @@ func (c *command) run(cmd *cobra.Command) error {
 	if err := c.out.Print(listening{roles[0].Name(), address}, "forwarding "+address+" to the leader of "+console.Flatten(roles[0].Name())); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	listener = tcpproxy.Limit(listener, c.most.Value, logger)
+	listener = tcpproxy.Limit(listener, c.most.Value, cmp.Or(c.ofOne.Value, (c.most.Value+1)/2), logger)
 	if c.http {
 		return c.serveHTTP(ctx, listener, backend, roles[0], logger)
 	}

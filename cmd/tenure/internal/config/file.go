@@ -38,7 +38,7 @@ const maxSize = 1 << 20
 
 // Load reads a file; env supplies the variables that its values refer to. If a file
 // cannot be read or has errors, Load returns one error that joins them all, each on
-// its line and each an [*Error].
+// its line and each an [*Error]. A file with a secret must not be open to other users.
 func Load(path string, env Environment) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -49,7 +49,14 @@ func Load(path string, env Environment) (*File, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	return Parse(path, data, env)
+	parsed, err := Parse(path, data, env)
+	if err != nil {
+		return nil, err
+	}
+	if fault := parsed.exposed(file); fault != nil {
+		return nil, fault
+	}
+	return parsed, nil
 }
 
 func unreadable(path string, err error) error {

@@ -44,13 +44,19 @@ func check(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", name)
 	}
+	if mode, allowed := Modes(info); mode != allowed {
+		return fmt.Errorf("%s is open to other users (mode %04o): run chmod %04o %s; in Kubernetes set defaultMode: 0440 and fsGroup",
+			name, mode, allowed, name)
+	}
+	return nil
+}
+
+// Modes returns the mode of a file, and what is left of it if no other user may read the
+// file and its group may not write it.
+func Modes(info fs.FileInfo) (mode, allowed fs.FileMode) {
+	mode = info.Mode().Perm()
 	if runtime.GOOS == "windows" { // the mode says nothing of who may read
-		return nil
+		return mode, mode
 	}
-	mode := info.Mode().Perm()
-	if mode&(others|groupWrite) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is open to other users (mode %04o): run chmod %04o %s; in Kubernetes set defaultMode: 0440 and fsGroup",
-		name, mode, mode&^(others|groupWrite), name)
+	return mode, mode &^ (others | groupWrite)
 }

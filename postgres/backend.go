@@ -37,10 +37,11 @@ type Backend struct {
 var _ tenure.Backend = (*Backend)(nil)
 
 // New makes a backend for a database. It does not connect. The connection
-// string is what pgx accepts: a URL or key=value pairs, completed by the
-// environment variables of libpq; it must lead directly to PostgreSQL, not to a
-// pooler, and may name several hosts, of which the primary is used. An error
-// matches tenure.ErrInvalidConfig and never contains the connection string.
+// string is a URL or key=value pairs, completed by the environment variables and the
+// service file of libpq; it must lead directly to PostgreSQL, not to a pooler, and may
+// name several hosts, of which the primary is used. A parameter that Tenure can neither
+// honor nor ignore is refused. An error matches tenure.ErrInvalidConfig and never
+// contains the connection string.
 func New(dsn string, config Config) (*Backend, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

@@ -114,16 +114,11 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	if dsn == "" && !environmentNamesServer() {
 		return nil, invalid("no database is named: give a connection string, or set PGHOST, PGSERVICE or PGDATABASE")
 	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, invalid("the connection string cannot be parsed%s; it must be a URL "+
-			"(postgres://user:password@host:5432/database) or a list of key=value pairs", pgdial.ParseDetail(err))
-	}
-	return config, nil
+	return pgdial.ParseConfig(dsn)
 }
 
 func environmentNamesServer() bool {
-	for _, name := range []string{"PGHOST", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
+	for _, name := range []string{"PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
 		if os.Getenv(name) != "" {
 			return true
 		}

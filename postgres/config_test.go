@@ -55,7 +55,7 @@ func TestNewNeverShowsThePassword(t *testing.T) {
 }
 
 func TestNewRequiresADatabaseName(t *testing.T) {
-	for _, name := range []string{"PGHOST", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
+	for _, name := range []string{"PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
 		t.Setenv(name, "")
 	}
 	_, err := New("", Config{})

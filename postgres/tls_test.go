@@ -5,6 +5,8 @@ package postgres
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,4 +50,24 @@ func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
 	first.take("scheduler")
 	first.Abort()
 	second.win("scheduler")
+}
+
+// The address is that of hostaddr, and the certificate must be valid for the host.
+func TestHostaddrIsUsedAndTheHostVerified(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	server.EnableTLS(t) // for localhost
+	dsn := func(host string) string {
+		return fmt.Sprintf("host=%s hostaddr=%s port=%d user=postgres dbname=postgres sslmode=verify-full sslrootcert=%s",
+			host, server.Host, server.Port, filepath.Join(server.Dir, "server.crt"))
+	}
+	s := open(t, backendOn(t, dsn("localhost"), Config{}))
+	if _, encrypted := s.conn.PgConn().Conn().(*tls.Conn); !encrypted {
+		t.Error("the connection is not encrypted")
+	}
+	// No resolver knows this host.
+	_, err := backendOn(t, dsn("db.invalid"), Config{}).dialReader(t.Context(), "test")
+	if err == nil || !strings.Contains(err.Error(), "certificate is valid for localhost, not db.invalid") {
+		t.Errorf("another host: got %v, want that the certificate is not valid for it", err)
+	}
 }

@@ -24,16 +24,20 @@ type Credentials struct {
 // Renew sets the current address and credentials of a configuration. Errors do not
 // contain the connection string.
 func (c Credentials) Renew(ctx context.Context, config *pgx.ConnConfig) error {
-	current, err := pgx.ParseConfig(c.DSN)
+	read, err := readConfig(c.DSN)
 	if err != nil {
-		return fmt.Errorf("the connection string and its files cannot be read again%s", ParseDetail(err))
+		return fmt.Errorf("the connection string and its files cannot be read again: %w", err)
 	}
+	current := read.config
 	if c.Password != nil {
 		if current.Password, err = callPassword(ctx, c.Password); err != nil {
 			return fmt.Errorf("no password: %w", err)
 		}
 	}
 	logInAs(config, current)
+	if read.addresses != nil {
+		config.LookupFunc = current.LookupFunc
+	}
 	return nil
 }
 
@@ -54,8 +58,10 @@ func ParseDetail(err error) string {
 	at := strings.LastIndex(text, "`: ")
 	for _, phrase := range []string{
 		"failed to configure TLS", "invalid port", "invalid connect_timeout", "unknown target_session_attrs value",
-		"failed to read service", "invalid keepalives", "cannot parse statement_cache_capacity",
-		"cannot parse description_cache_capacity", "invalid default_query_exec_mode", "unknown sslnegotiation",
+		"failed to read service", "cannot parse statement_cache_capacity",
+		"cannot parse description_cache_capacity", "invalid default_query_exec_mode", "invalid sslcertmode",
+		"invalid require_auth", "unknown channel_binding value", "invalid min_protocol_version",
+		"invalid max_protocol_version", "min_protocol_version cannot be greater than max_protocol_version",
 	} {
 		if at >= 0 && strings.HasPrefix(text[at+len("`: "):], phrase) {
 			return " (" + phrase + ")"

@@ -80,8 +80,11 @@ func (t target) resolve(ctx context.Context, config *pgx.ConnConfig, limit time.
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return config.LookupFunc(ctx, t.host)
+	return config.LookupFunc(context.WithValue(ctx, portOf{}, strconv.Itoa(int(t.port))), t.host)
 }
+
+// portOf is the key of the port, in the context of a look-up, for hostaddr.
+type portOf struct{}
 
 // pin makes a configuration lead to one address of its host.
 func pin(config *pgx.ConnConfig, address string) {

@@ -19,11 +19,15 @@ func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error
 	if t.Leases() {
 		return nil, invalid("%s has no sessions", t.name)
 	}
-	config, err := pgxpool.ParseConfig(t.session)
+	connect, err := pgdial.ParseConfig(t.session)
 	if err != nil {
-		return nil, invalid("the connection string cannot be parsed")
+		return nil, err
 	}
-	connect := config.ConnConfig
+	config, err := pgxpool.ParseConfig(connect.ConnString()) // as it was completed
+	if err != nil {
+		return nil, invalid("the connection string cannot be parsed: check its parameters that begin with pool_")
+	}
+	config.ConnConfig = connect
 	if connect.RuntimeParams["application_name"] == "" {
 		connect.RuntimeParams["application_name"] = postgres.DefaultApplicationName + " " + purpose
 	}

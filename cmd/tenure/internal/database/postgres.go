@@ -49,9 +49,9 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 	if modes[0] != "lease" {
 		return nil, invalid("%s must be session or lease", modeParameter)
 	}
-	config, err := pgx.ParseConfig(rest)
+	config, err := pgdial.ParseConfig(rest)
 	if err != nil {
-		return nil, invalid("the connection string cannot be parsed")
+		return nil, err
 	}
 	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, login: login, open: openPostgres(rest, config, login, dialer), dialer: dialer}, nil
 }

@@ -162,6 +162,31 @@ func TestPostgresPassesHungHost(t *testing.T) {
 	}
 }
 
+// Pools and leases connect to the address of hostaddr: no resolver knows the host.
+func TestHostaddrLeadsPoolsAndLeases(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	for _, hosts := range []string{
+		fmt.Sprintf("host=db.invalid hostaddr=%s port=%d", server.Host, server.Port),
+		fmt.Sprintf("host=192.0.2.1 hostaddr=%s port=%d", server.Host, server.Port),
+		fmt.Sprintf("hostaddr=%s port=%d", server.Host, server.Port),
+		fmt.Sprintf("host=db.invalid,db.invalid hostaddr=127.0.0.1,%s port=1,%d load_balance_hosts=random", server.Host, server.Port),
+	} {
+		dsn := hosts + " user=postgres dbname=postgres sslmode=disable connect_timeout=20"
+		pool, err := parse(t, dsn).Pool(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Ping(t.Context()); err != nil {
+			t.Errorf("%s: a pool: %v", hosts, err)
+		}
+		pool.Close()
+		if err := open(t, parse(t, dsn+" tenure_mode=lease")).PingContext(t.Context()); err != nil {
+			t.Errorf("%s: leases: %v", hosts, err)
+		}
+	}
+}
+
 // A pool's connections work whatever the role has set.
 func TestPoolIgnoresSettingsOfTheRole(t *testing.T) {
 	t.Parallel()

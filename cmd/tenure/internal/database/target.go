@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/internal/pgdial"
@@ -121,7 +119,7 @@ func (t *Target) Open(ctx context.Context) (*sql.DB, error) {
 
 // Place names the server and the database of sessions, without a user or a password.
 func (t *Target) Place() string {
-	config, err := pgx.ParseConfig(t.session)
+	config, err := pgdial.ParseConfig(t.session)
 	if t.session == "" && t.dialect != 0 || err != nil {
 		return t.name
 	}

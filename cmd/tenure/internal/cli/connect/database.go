@@ -42,7 +42,7 @@ func (f *DatabaseFlags) Register(flags *pflag.FlagSet) {
 var DSNVariables = []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}
 
 // libpqVariables are libpq's variables that select a database.
-var libpqVariables = []string{"PGHOST", "PGSERVICE", "PGPORT", "PGDATABASE"}
+var libpqVariables = []string{"PGHOST", "PGHOSTADDR", "PGSERVICE", "PGPORT", "PGDATABASE"}
 
 // ConnectionString returns the connection string, or "" if libpq's variables
 // contain everything. There is no default: with one, an unset variable would

@@ -46,6 +46,9 @@ type reading struct {
 }
 
 func readConfig(dsn string) (*reading, error) {
+	if err := refuseRemains(dsn); err != nil {
+		return nil, err
+	}
 	r := &reading{dsn: dsn}
 	if err := r.parse(); err != nil {
 		return nil, err
@@ -54,6 +57,9 @@ func readConfig(dsn string) (*reading, error) {
 		return nil, err
 	}
 	if err := r.refuseStandbys(); err != nil {
+		return nil, err
+	}
+	if err := r.refuseNames(); err != nil {
 		return nil, err
 	}
 	if r.dialer != nil {

@@ -30,7 +30,8 @@ var mysqlParameters = []string{"ca", "cert", "key", "socket", "tls"}
 // in its row would look like one that finds no row.
 func parseMySQL(dsn string, login Password) (*Target, error) {
 	address, err := url.Parse(dsn)
-	if err != nil || address.Fragment != "" {
+	_, rest, _ := strings.Cut(dsn, "://")
+	if behind := strings.IndexAny(rest, "/?#"); err != nil || address.Fragment != "" || behind >= 0 && strings.Contains(rest[behind:], "@") {
 		return nil, invalid("the connection string cannot be parsed; it must be a URL (mysql://user:password@host:3306/database) " +
 			"in which characters such as # / ? @ : %% in the password are percent-encoded")
 	}

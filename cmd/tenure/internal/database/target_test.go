@@ -2,6 +2,7 @@ package database
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +12,13 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(mariatest.WithServers(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(lookingUp) != "" {
+		lookUpMain()
+		return
+	}
+	pgtest.Main(mariatest.WithServers(m))
+}
 
 // parse reads a connection string that must be accepted.
 func parse(t *testing.T, dsn string) *Target {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -81,6 +82,10 @@ func (c Config) check() (*url.URL, error) {
 	address, err := url.Parse(c.URL)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return invalid("its URL must be absolute, with http or https")
+	}
+	// The parser ends the password at the last @ before a slash. Errors show the path.
+	if _, hasPassword := address.User.Password(); hasPassword && strings.Contains(redactedURL(address)+address.RawQuery+address.Fragment, "@") {
+		return invalid("its URL has an @ behind the host: escape the password (@ is written %%40, / %%2F and # %%23)")
 	}
 	if _, err := url.Parse(c.Source); err != nil || c.Source == "" {
 		return invalid("its source %q must be a URI, or a relative one such as /shop/orders", c.Source)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
 // between checks that a number or a duration lies between two, both included.
@@ -48,6 +49,9 @@ func address(value any) error {
 	text, _ := value.(string)
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
+		if strings.Contains(text, "@") { // perhaps with a password
+			return errors.New("it must be an address like 127.0.0.1:8080, without a user and a password")
+		}
 		return fmt.Errorf("%q is not an address like 127.0.0.1:8080", text)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
@@ -92,6 +96,9 @@ func webAddress(value any) error {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return errors.New("it must be a URL that begins with https:// or http://")
+	}
+	if notifiers.CutPassword(parsed) {
+		return errors.New("it has an @ behind the host: escape the password (@ is written %40, / %2F and # %23)")
 	}
 	return nil
 }

@@ -60,3 +60,20 @@ func TestFileWithSecretMustNotBeOpenToOthers(t *testing.T) {
 		}
 	}
 }
+
+// A password that is not escaped, or in the wrong place, is in no error.
+func TestErrorsOfNotifiersRepeatNoPassword(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{
+		"url = 'https://u:p@QXZJ/QZXJ@h/x'":  "escape the password",
+		"url = 'https://u:QXZJ@h?y=QZXJ@h2'": "escape the password",
+		"url = 'https://u:QXZJ?QZXJ@h/x'":    "must be a URL",
+		"smtp = 'u:QXZJ@h:25'":               "without a user",
+		"smtp = 'smtp://u:QXZJ@h:25'":        "without a user",
+	} {
+		_, err := Parse("tenure.toml", []byte("[alerts.notifications.n]\ntype = 'webhook'\n"+setting+"\n"), none)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "QXZJ") || strings.Contains(err.Error(), "QZXJ") {
+			t.Errorf("%s: %v, want an error with %q and no part of the password", setting, err, want)
+		}
+	}
+}

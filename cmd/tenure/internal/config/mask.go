@@ -56,7 +56,8 @@ func maskText(how secrecy, text string) string {
 	case connection:
 		return maskConnection(text)
 	case webhook:
-		if parsed, err := url.Parse(text); err == nil && parsed.Host != "" {
+		// An @ behind the host may end a password that is not escaped: the host is a part of it.
+		if parsed, err := url.Parse(text); err == nil && parsed.Host != "" && !strings.Contains(parsed.RequestURI()+"#"+parsed.EscapedFragment(), "@") {
 			return parsed.Scheme + "://" + parsed.Host + "/" + mask
 		}
 	}

@@ -144,6 +144,13 @@ func TestMaskHidesUnknownParts(t *testing.T) {
 			t.Errorf("%s is shown as %s; want %s", test.template, got, test.want)
 		}
 	}
+	for text, want := range map[string]string{
+		"https://h/S": "https://h/********", "https://u:S@h/S": "https://h/********", "https://u:p@SSSS/S@h/": mask, "https://u:1?SSSS@h/": mask, "https://u:1#SSSS@h/": mask,
+	} {
+		if got := maskText(webhook, text); got != want {
+			t.Errorf("%s is shown as %s; want %s", text, got, want)
+		}
+	}
 	if got := maskTemplate(&key{secret: webhook}, "https://h/${TOKEN:-S}"); got != mask {
 		t.Errorf("a secret in a URL is shown as %s", got)
 	}

@@ -282,6 +282,10 @@ func TestErrorsHideSecrets(t *testing.T) {
 			t.Errorf("the secret %s is in %v", part, refusal)
 		}
 	}
+	cut := mustOpen(t, Config{Type: Slack, URL: "https://u:p@SSSS/SSSS@h/x"}).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})
+	if cut == nil || strings.Contains(cut.Error(), "SSSS") || !strings.Contains(cut.Error(), "escape the password") {
+		t.Errorf("a URL with a password that is not escaped: %v, want an error without its parts", cut)
+	}
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	err := mustOpen(t, Config{Type: Slack, URL: closed.URL + "/services/T/B/key"}).Send(t.Context(), "", Batch{Alerts: []Alert{firing()}})

@@ -84,6 +84,9 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return errors.New("its URL must begin with https:// or http://")
 	}
+	if CutPassword(address) {
+		return errors.New("its URL has an @ behind the host: escape the password (@ is written %40, / %2F and # %23)")
+	}
 	if path != "" {
 		address = address.JoinPath(path)
 	}
@@ -106,6 +109,15 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
 	return judge(response, address, append(secrets, secretParts(text, address)...))
+}
+
+// CutPassword reports whether a URL has a password and another @ behind its host: then the
+// password is probably not escaped, and the host is a part of it.
+func CutPassword(address *url.URL) bool {
+	_, hasPassword := address.User.Password()
+	behind := *address
+	behind.User = nil
+	return hasPassword && strings.Contains(behind.String(), "@")
 }
 
 // leastSecret is how long a part of a path is that may be a secret.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/google/uuid"
@@ -20,9 +19,11 @@ import (
 // the session is lost, it waits for the next one. The node stays open, and
 // [Node.Undrain] reverses the drain.
 //
-// If ctx ends first, the drain continues and the error matches ErrShutdown, and
-// ErrWorkRunning if work under a term has not returned. The error is
-// ErrDrainCanceled if the node is undrained first, and ErrClosed if it closes.
+// The error matches ErrWorkRunning if all roles are free but Config.Load reports
+// work in flight. If ctx ends first, it matches ErrShutdown, and ErrWorkRunning if
+// work under a term has not returned. In both cases the drain continues: the node
+// stays draining, and records that it is drained when its work has ended. The error
+// is ErrDrainCanceled if the node is undrained first, and ErrClosed if it closes.
 // Other errors are those of [Node.UpdateDescription].
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
 	n.forgetRequest()
@@ -49,6 +50,9 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 	}
 	n.dropFullTargets(ctx, targets)
 	undrains, err := n.stepDownAll(ctx, elections, targets)
+	if errors.Is(err, ErrShutdown) {
+		n.reportDrainedLater(undrains)
+	}
 	if err != nil {
 		return err
 	}
@@ -93,39 +97,6 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 		}
 	}
 	return terms, n.undrains, nil
-}
-
-// reportDrained records in the registry that the node is drained, unless it was undrained
-// since: it may lead again, and drain again. It retries with every new session.
-func (n *Node) reportDrained(ctx context.Context, undrains int) error {
-	changed, stop := n.Subscribe()
-	defer stop()
-	for {
-		undrained := false
-		err := n.updateRegistry(ctx, func(d *Description) {
-			undrained = d.Status != StatusDraining || n.undrainCount() != undrains
-			d.Drained = d.Drained || !undrained
-		})
-		switch {
-		case undrained:
-			return ErrDrainCanceled
-		case err == nil || ctx.Err() == nil && !errors.Is(err, ErrSessionLost):
-			return err
-		}
-		select {
-		case <-changed: // for example, a new session is open
-		case <-ctx.Done():
-			return fmt.Errorf("drain: %w: %w", ErrShutdown, context.Cause(ctx))
-		case <-n.ctx.Done():
-			return ErrClosed
-		}
-	}
-}
-
-func (n *Node) undrainCount() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.undrains
 }
 
 // updateRegistry is UpdateDescription for callers that do not need a registry.

@@ -68,6 +68,7 @@ func (n *Node) applyDescription(next Description, version uint64) (written <-cha
 	n.description = next
 	if before.Status == StatusDraining && next.Status != StatusDraining {
 		n.undrains++
+		n.drainsOn = false
 	}
 	n.descriptionVersion++
 	n.applyRequirementsLocked()

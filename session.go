@@ -59,7 +59,7 @@ func (s *session) startLocked(sent clocks.Instant) {
 	n.counters.sessions++
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	s.openedAt = sent.Mono
-	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
+	s.nextBeat = sent.Mono + n.beatIntervalLocked()
 	n.session = s
 	s.started = true
 	s.trust.watch(min(trustTick, n.cfg.Lease/10))
@@ -244,7 +244,8 @@ func (s *session) heartbeat() error {
 	}
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	n.outage = false
-	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
+	n.drainEndedLocked(load)
+	s.nextBeat = sent.Mono + n.beatIntervalLocked()
 	s.requestsPending = s.requestsPending || pending
 	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,9 @@ func (m *Member) InFlight() *InFlight { return &m.drainState.inFlight }
 // or hands them over as ShutdownConfig says. [Member.Undrain] reverses a drain,
 // also while Drain runs.
 //
-// The error matches tenure.ErrWorkRunning if work was still in flight at the
-// end, tenure.ErrDrainCanceled if the node was undrained, and
+// The error matches tenure.ErrWorkRunning if work is in flight when the roles are
+// free. The node then stays draining, and is drained when the work has ended. The
+// error matches tenure.ErrDrainCanceled if the node was undrained, and
 // tenure.ErrStopping if the member is leaving. In all these cases, and if ctx
 // ends first, it also matches tenure.ErrShutdown. If ctx ends, the drain
 // continues. Concurrent calls wait for the same drain.
@@ -218,13 +220,16 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	if m.drainState.leaving() && successor == nil {
 		return m.interruptedError(errLeaving) // closing the node resigns the roles
 	}
-	if err := node.Drain(ctx, successor); err != nil {
-		if ctx.Err() != nil {
-			return m.interruptedError(err)
-		}
+	err = node.Drain(ctx, successor)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return m.interruptedError(err)
+	case errors.Is(err, tenure.ErrWorkRunning): // the node reports that it is drained when the work has ended
+		return cmp.Or(m.workLeftError("drain"), err)
+	case err != nil:
 		return fmt.Errorf("drain: %w", err)
 	}
-	log.Info("drained", "in_flight", m.InFlight().Count())
+	log.Info("drained")
 	return m.workLeftError("drain")
 }
 
@@ -293,7 +298,7 @@ func (m *Member) awaitWork(ctx context.Context, run *drain) error {
 		return context.Cause(ctx)
 	case <-expired:
 		if left := flight.Count(); left > 0 {
-			m.node.Logger().Warn("work in flight did not finish in time; continuing without it",
+			m.node.Logger().Warn("work in flight did not finish in time; releasing the roles without it",
 				"in_flight", left, "drain_timeout", m.policy.Load().DrainTimeout)
 		}
 	}

@@ -47,8 +47,8 @@ func (p DrainProgress) String() string {
 }
 
 // DrainNode requests that a node of the cluster drains, on whatever machine it
-// runs, and returns nil when the node is drained or has left. The caller need
-// not be a member.
+// runs, and returns nil when the node is drained, with no work in flight, or has
+// left. The caller need not be a member.
 //
 // The error matches tenure.ErrUnknownNode if the node or the target is not a
 // live node, tenure.ErrLastNode if no other node would be active and Force is
@@ -65,7 +65,7 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 			return false, tenure.ErrDrainCanceled
 		}
 		drains = p.Status == Draining
-		return drains && p.Drained, nil
+		return drains && p.Drained && p.InFlight == 0, nil // earlier versions are drained with work in flight
 	})
 	if errors.Is(err, tenure.ErrLastNode) {
 		return fmt.Errorf("drain %s: %w: add a node first, or use force", id, err)

@@ -152,27 +152,6 @@ func TestUndrainCancelsDrain(t *testing.T) {
 	}
 }
 
-func TestDrainAbandonsWorkThatNeverEnds(t *testing.T) {
-	t.Parallel()
-	site := newSite(t)
-	a := site.join("a", cluster.Config{})
-	b := site.join("b", patientDrain(50*time.Millisecond))
-	e := b.campaign("r")
-	leads(t, e)
-	end := b.works()
-	if err := b.Drain(within(t)); !errors.Is(err, tenure.ErrWorkRunning) {
-		t.Errorf("Drain: %v; want ErrWorkRunning", err)
-	}
-	if e.IsLeader() {
-		t.Error("the role was kept")
-	}
-	a.seesDrained(b.ID())
-	end()
-	if err := b.Drain(within(t)); err != nil {
-		t.Errorf("draining again without work: %v", err)
-	}
-}
-
 func TestDrainContinuesWithoutCaller(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -50,4 +50,34 @@ var endMutants = []mutant{
 		promise: "10 a drained node leads nothing",
 		tests:   []tests{in(".", "^TestCanceledDrainDoesNotReportTheNextOne$")}, says: "status, while it leads",
 	},
+	{
+		name: "engine: a node with work in flight reports that it is drained",
+		file: "drained.go", from: "if left := n.workInFlight(ctx); left > 0 {", to: "if left := n.workInFlight(ctx); left < 0 {",
+		promise: "a drained node has nothing left to do",
+		tests:   []tests{in("cluster", "^TestDrainOutlastsItsTimeoutWhileWorkRuns$")}, says: "want draining with 1",
+	},
+	{
+		name: "engine: a heartbeat with work in flight ends the drain",
+		file: "drained.go", from: "if !n.drainsOn || published.InFlight > 0 {", to: "if !n.drainsOn {",
+		promise: "a drained node has nothing left to do",
+		tests:   []tests{in(".", "^TestDrainWithWorkInFlightEndsWithTheWork$")}, says: "status with work in flight",
+	},
+	{
+		name: "engine: a drain without a caller ends before the work under a term",
+		file: "drained.go", from: "		if e.term != nil {\n", to: "		if e.term == nil {\n",
+		promise: "10 a drained node leads nothing",
+		tests:   []tests{in(".", "^TestDrainWithoutCallerEndsWithTheWork$")}, says: "status with work under a term",
+	},
+	{
+		name: "engine: a drain outlives an undrain",
+		file: "registry.go", from: "		n.drainsOn = false\n", to: "		n.drainsOn = n.drainsOn || false\n",
+		promise: "an undrained node is active",
+		tests:   []tests{in(".", "^TestUndrainEndsDrainWithWorkInFlight$")}, says: "status, which no drain set",
+	},
+	{
+		name: "engine: a node is drained before the registry shows that its work ended",
+		file: "drained.go", from: "	if n.refresh(ctx) != nil {\n", to: "	if ctx != nil {\n",
+		promise: "a drained node has nothing left to do",
+		tests:   []tests{in("cluster", "^TestDrainedNodeShowsNoWork$")}, says: "want drained with 0",
+	},
 }

@@ -31,9 +31,10 @@ type Config struct {
 	Version string
 
 	// MinNodes is the number of nodes, including this one, that must have
-	// joined before this node accepts work. Until then its status is joining
-	// and it campaigns for no role. Once it accepts work, it continues even if
-	// nodes leave. Default 0: it accepts work immediately.
+	// joined before this node accepts work. Nodes with the node role [Observer] do
+	// not count. Until then its status is joining and it campaigns for no role.
+	// Once it accepts work, it continues even if nodes leave. Default 0: it accepts
+	// work immediately.
 	MinNodes int
 	// StartupTimeout is how long to wait for MinNodes before [Member.Ready] and
 	// [Member.WaitReady] report a failure. The node keeps waiting. Default 0:

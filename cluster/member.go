@@ -127,8 +127,13 @@ func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
 	if m.config.MinNodes <= 1 {
 		nodeConfig.Description.Status = Active
 	}
-	if nodeConfig.NoLeader && len(m.config.Roles) == 0 {
-		nodeConfig.Description.Roles = slices.DeleteFunc(nodeConfig.Description.Roles, func(role string) bool { return role == string(Scheduler) })
+	if roles := &nodeConfig.Description.Roles; nodeConfig.NoLeader {
+		if len(m.config.Roles) == 0 {
+			*roles = slices.DeleteFunc(*roles, func(role string) bool { return role == string(Scheduler) })
+		}
+		if !slices.Contains(*roles, string(Observer)) {
+			*roles = append(*roles, string(Observer))
+		}
 	}
 	nodeConfig.UniqueName = m.config.UniqueNames
 	nodeConfig.Load = m.heartbeat.load

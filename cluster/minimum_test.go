@@ -15,7 +15,8 @@ func TestJoiningAndActiveNodesCountForTheMinimum(t *testing.T) {
 		m.Status = status
 		members = append(members, m)
 	}
-	if got := countedNames(members); !slices.Equal(got, []string{"b", "d"}) {
-		t.Errorf("counted are %v; want b and d", got)
+	counted, others := countedNames(members)
+	if !slices.Equal(counted, []string{"b", "d"}) || !slices.Equal(others, []string{"a (draining)"}) {
+		t.Errorf("counted are %v, others %v; want b and d, and a", counted, others)
 	}
 }

@@ -51,7 +51,12 @@ const (
 	Scheduler NodeRole = "scheduler" // campaigns for roles
 )
 
-// NodeRoles returns the four predefined node roles, the default of a node.
+// Observer is the node role of a node that only watches, such as tenure serve. It does
+// not count toward Config.MinNodes. A node with NoLeader has it.
+const Observer NodeRole = "observer"
+
+// NodeRoles returns the four predefined node roles of nodes that work, the default of a
+// node.
 func NodeRoles() []NodeRole { return []NodeRole{Gateway, Function, Worker, Scheduler} }
 
 // NodeInfo describes a node of the cluster.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,15 +105,22 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	}
 }
 
-// minNodesError returns an error that lists the nodes that have joined.
+// minNodesError returns an error that lists the nodes that have joined, and those
+// that do not count.
 func (m *Member) minNodesError() error {
 	members, _ := m.view.members()
-	names := countedNames(members)
+	names, others := countedNames(members)
 	have := "have"
 	if len(names) == 1 {
 		have = "has"
 	}
-	why := fmt.Sprintf("%d of %d nodes %s joined: %s", len(names), m.config.MinNodes, have, strings.Join(names, ", "))
+	why := fmt.Sprintf("%d of %d nodes %s joined", len(names), m.config.MinNodes, have)
+	if len(names) > 0 {
+		why += ": " + strings.Join(names, ", ")
+	}
+	if len(others) > 0 {
+		why += "; not counted: " + strings.Join(others, ", ")
+	}
 	select {
 	case <-m.readiness.timedOut:
 		why = fmt.Sprintf("the startup timeout of %v has passed: %s", m.config.StartupTimeout, why)
@@ -121,22 +129,27 @@ func (m *Member) minNodesError() error {
 	return fmt.Errorf("%w: %s", ErrTooFewNodes, why)
 }
 
-// countedNames returns the names of the nodes that count toward the minimum.
-func countedNames(members []tenure.Member) []string {
-	var names []string
+// countedNames returns the names of the nodes that count toward the minimum, and of the
+// other live nodes, each with the reason.
+func countedNames(members []tenure.Member) (counted, others []string) {
 	for _, member := range members {
-		if member.Status == Active || member.Status == Joining {
-			names = append(names, member.Name)
+		switch accepts := member.Status == Active || member.Status == Joining; {
+		case accepts && slices.Contains(member.Roles, string(Observer)):
+			others = append(others, fmt.Sprintf("%s (%s)", member.Name, Observer))
+		case accepts:
+			counted = append(counted, member.Name)
+		case member.Status == Draining:
+			others = append(others, fmt.Sprintf("%s (%s)", member.Name, Draining))
 		}
 	}
-	return names
+	return counted, others
 }
 
 // awaitMinNodes makes the member active when the minimum of nodes has joined.
 func (m *Member) awaitMinNodes(ctx context.Context) {
 	for ctx.Err() == nil {
 		members, changed := m.view.members()
-		if len(countedNames(members)) >= m.config.MinNodes {
+		if counted, _ := countedNames(members); len(counted) >= m.config.MinNodes {
 			m.readiness.markMet()
 		}
 		if m.readiness.isMet() {

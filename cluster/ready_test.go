@@ -62,6 +62,34 @@ func TestNodesWaitForMinNodes(t *testing.T) {
 	}
 }
 
+// Nodes that only watch, whatever their other node roles, and nodes that drain do not
+// count toward the minimum. The message names them.
+func TestMinNodesCountsNodesThatWork(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	watches := func(c *tenure.Config) { c.NoLeader = true }
+	page := site.join("page", cluster.Config{Roles: []cluster.NodeRole{cluster.Observer}})
+	viewer := site.join("viewer", cluster.Config{}, watches)
+	listener := site.join("listener", cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}}, watches)
+	drained := site.join("drained", cluster.Config{})
+	if err := drained.Drain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	a := site.join("a", cluster.Config{MinNodes: 2})
+	for _, n := range []node{page, viewer, listener} {
+		a.seesStatus(n.ID(), cluster.Active)
+	}
+	a.seesDrained(drained.ID())
+	const want = "1 of 2 nodes has joined: a; not counted: page (observer), viewer (observer), listener (observer), drained (draining)"
+	if err := a.Ready(); !errors.Is(err, cluster.ErrTooFewNodes) || !strings.Contains(err.Error(), want) {
+		t.Errorf("with nodes that do not work: %v; want %q", err, want)
+	}
+	site.join("worker", cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}})
+	if err := a.WaitReady(within(t)); err != nil {
+		t.Errorf("with a worker: %v", err)
+	}
+}
+
 func TestJoiningNodeDoesNotCampaign(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -80,4 +80,16 @@ var endMutants = []mutant{
 		promise: "a drained node has nothing left to do",
 		tests:   []tests{in("cluster", "^TestDrainedNodeShowsNoWork$")}, says: "want drained with 0",
 	},
+	{
+		name: "cluster: a node that only watches counts toward the minimum",
+		file: "cluster/ready.go", from: "case accepts && slices.Contains(member.Roles, string(Observer)):", to: "case accepts && slices.Contains(member.Roles, \"\"):",
+		promise: "only nodes that work count toward the minimum",
+		tests:   []tests{in("cluster", "^TestMinNodesCountsNodesThatWork$")}, says: "with nodes that do not work",
+	},
+	{
+		name: "cluster: a node without candidates is no observer",
+		file: "cluster/member.go", from: "		if !slices.Contains(*roles, string(Observer)) {\n", to: "		if slices.Contains(*roles, string(Observer)) {\n",
+		promise: "only nodes that work count toward the minimum",
+		tests:   []tests{in("cluster", "^TestMinNodesCountsNodesThatWork$")}, says: "with nodes that do not work",
+	},
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
@@ -196,8 +198,8 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer provider.Close()
-	if !cmd.Flags().Changed("node-role") {
-		c.Member.Roles = []string{"observer"} // it does no other work for the cluster
+	if observer := string(cluster.Observer); !slices.Contains(c.Member.Roles, observer) {
+		c.Member.Roles = append(c.Member.Roles, observer) // no other node waits for this one
 	}
 	target, err := c.Node.Database.Target()
 	if err != nil {

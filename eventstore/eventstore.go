@@ -67,8 +67,21 @@ SELECT
     e.correlation_id,
     e.causation_id
 FROM unnest($1::text[], $2::jsonb[], $3::jsonb[], $4::timestamptz[], $5::uuid[], $6::uuid[]) WITH ORDINALITY
-    AS e(type, tags, data, occurred_at, correlation_id, causation_id, number)
-ORDER BY e.number`
+    AS e(type, tags, data, occurred_at, correlation_id, causation_id, number)`
+
+// notifyingAppend notifies as the table's trigger does: an earlier version created the
+// table without it. The server sends one of two equal notifications of a transaction.
+const notifyingAppend = `
+WITH appended AS (` + appendEvents + ` ORDER BY e.number RETURNING 1)
+SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted`
+
+// quietAppend keeps the table's trigger from notifying, until it has appended: later
+// statements of the transaction notify.
+const quietAppend = `
+WITH quiet AS MATERIALIZED (
+    SELECT coalesce(current_setting('tenure.append', true), '') AS before, set_config('tenure.append', 'quiet', true)
+), appended AS (` + appendEvents + ` CROSS JOIN quiet ORDER BY e.number RETURNING 1)
+SELECT set_config('tenure.append', quiet.before, true) FROM (SELECT count(*) FROM appended) counted CROSS JOIN quiet`
 
 // Executor runs the statement of Append: a pgx.Tx, a *pgx.Conn or a pool.
 type Executor interface {
@@ -118,16 +131,15 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 
 // insert runs the statement that appends events, with its parameters.
 func (s *Store) insert(ctx context.Context, tx Executor, args ...any) error {
-	sql := s.schema.SQL(appendEvents)
+	sql := quietAppend
 	if !s.config.NoNotify {
-		sql = "WITH appended AS (" + sql + " RETURNING 1) SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted"
-		args = append(args, s.schema.Channel(processor.Topic))
+		sql, args = notifyingAppend, append(args, s.schema.Channel(processor.Topic))
 	}
 	createErr := s.create(ctx, tx)
 	if createErr != nil && !errors.Is(createErr, dberr.ErrPrivilege) {
 		return fmt.Errorf("append events: %w", createErr)
 	}
-	rows, err := tx.Query(ctx, sql, args...)
+	rows, err := tx.Query(ctx, s.schema.SQL(sql), args...)
 	if err == nil {
 		rows.Close()
 		err = rows.Err()

@@ -20,9 +20,7 @@ import (
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
-	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
-	"github.com/exactly-one/tenure/processor"
 )
 
 // log is a store in its own installation.
@@ -178,27 +176,7 @@ func TestAppendNotifiesProcessors(t *testing.T) {
 			t.Parallel()
 			l := newLog(t, test.config)
 			ctx := t.Context()
-			listener := l.server.Conn(t)
-			_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{schema.Of(l.backend).Channel(processor.Topic)}.Sanitize())
-			l.must(err)
-			last := schema.Of(l.backend).Channel("last") // of this test alone
-			_, err = listener.Exec(ctx, "LISTEN "+pgx.Identifier{last}.Sanitize())
-			l.must(err)
-			notifications := func() (channels []string) {
-				t.Helper()
-				_, err := l.conn.Exec(ctx, "NOTIFY "+pgx.Identifier{last}.Sanitize())
-				l.must(err)
-				for {
-					limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-					notification, err := listener.WaitForNotification(limited)
-					cancel()
-					l.must(err)
-					if notification.Channel == last {
-						return channels
-					}
-					channels = append(channels, notification.Channel)
-				}
-			}
+			notifications := l.listen()
 			tx, err := l.conn.Begin(ctx)
 			l.must(err)
 			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))

@@ -1,6 +1,7 @@
 package processor_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -41,4 +42,25 @@ func TestTriggerWakesProcessors(t *testing.T) {
 	if s := w.show("counts"); s.Log != "its log" {
 		t.Errorf("the log is called %q", s.Log)
 	}
+}
+
+// An insert by another program into the table of package eventstore wakes processors, which
+// do not poll here.
+func TestInsertIntoEventsWakesProcessors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	insert := func(number int) {
+		w.exec("INSERT INTO "+pgx.Identifier{w.schema, "tenure_events"}.Sanitize()+" (type, data) VALUES ('counted', to_jsonb($1::bigint))", number)
+	}
+	insert(1)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.fill, PollInterval: time.Hour, MaxPollInterval: time.Hour,
+	})
+	w.await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.await("listening", func() bool {
+		w.append(2)
+		return len(w.numbers()) > 1
+	})
+	insert(3)
+	w.await("an inserted event wakes the processor", func() bool { return slices.Contains(w.numbers(), 3) })
 }

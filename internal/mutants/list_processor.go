@@ -218,4 +218,22 @@ var processorMutants = []mutant{
 		promise: "a node gets at most MaxPerNode rows, also if two leaders name the table in two ways",
 		tests:   []tests{in("assign", "^TestMaxPerNodeHoldsForTwoRoles$")}, says: "rows; the maximum is",
 	},
+	{
+		name: "events: a notifying append relies on the trigger",
+		file: "eventstore/eventstore.go", from: "SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted`", to: "SELECT $7::text FROM (SELECT count(*) FROM appended) counted`",
+		promise: "appends wake processors, also if an earlier version created the table",
+		tests:   []tests{in("eventstore", "^TestAppendNotifiesWithoutTrigger$")}, says: "want 1",
+	},
+	{
+		name: "events: a quiet append silences its transaction",
+		file: "eventstore/eventstore.go", from: "SELECT set_config('tenure.append', quiet.before, true) FROM", to: "SELECT quiet.before FROM",
+		promise: "inserts of other programs wake processors",
+		tests:   []tests{in("eventstore", "^TestQuietAppendSilencesOnlyItself$")}, says: "notifications of an insert after a quiet append; want 1",
+	},
+	{
+		name: "events: a quiet append notifies",
+		file: "eventstore/eventstore.go", from: "set_config('tenure.append', 'quiet', true)\n", to: "set_config('tenure.append', 'loud', true)\n",
+		promise: "an append without notifications sends none",
+		tests:   []tests{in("eventstore", "^TestQuietAppendSilencesOnlyItself$")}, says: "notifications of quiet appends; want none",
+	},
 }

@@ -21,7 +21,8 @@ const (
 const maxIdentifier = 63 // bytes, a limit of PostgreSQL
 
 // Names turns SQL templates, in which objects are written {nodes} or
-// {membership:regclass}, into SQL for one schema and prefix.
+// {membership:regclass}, and the channels of topics {events:channel}, into SQL for one
+// schema and prefix.
 type Names struct{ schema, prefix string }
 
 // NewNames returns the names of an installation's objects.
@@ -62,6 +63,9 @@ func (n Names) named(name string) string {
 	case "installation:key":
 		first, second := installation.LockKey(n.schema, n.prefix)
 		return fmt.Sprintf("%d, %d", first, second)
+	}
+	if topic, isChannel := strings.CutSuffix(name, ":channel"); isChannel {
+		return Literal(n.Channel(topic))
 	}
 	object, isLiteral := strings.CutSuffix(name, ":regclass")
 	identifier := pgx.Identifier{n.schema, n.prefix + object}.Sanitize()

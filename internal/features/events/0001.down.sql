@@ -1,1 +1,3 @@
 DROP TABLE {events};
+
+DROP FUNCTION {events_inserted}();

@@ -15,3 +15,21 @@ CREATE TABLE {events} (
 CREATE INDEX "{prefix}events_tags" ON {events} USING gin (tags);
 
 COMMENT ON TABLE {events} IS 'Append-only log of events, in the order of (transaction_id, position).';
+
+-- Wakes the processors after the inserts of any program, once for each statement. An
+-- append without notifications sets tenure.append. The server sends one notification
+-- for a transaction, also if its statements notify several times.
+CREATE OR REPLACE FUNCTION {events_inserted}() RETURNS trigger
+LANGUAGE plpgsql
+AS $tenure_function$
+BEGIN
+    PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+    RETURN NULL;
+END
+$tenure_function$;
+
+CREATE TRIGGER "{prefix}events_inserted"
+AFTER INSERT ON {events}
+FOR EACH STATEMENT
+WHEN (pg_catalog.current_setting('tenure.append', true) IS DISTINCT FROM 'quiet')
+EXECUTE FUNCTION {events_inserted}({events:channel});

@@ -32,7 +32,7 @@ type Election struct {
 	mode           mode
 	trying         bool            // TryAcquire started it, and stops it if the attempt fails
 	steppingDown   bool            // the release in progress is a step-down
-	stopping       bool            // stop when the release is done
+	stopping       bool            // stop when the release is done; or a stop came before the first start
 	runNumber      uint64          // counts the starts
 	valuesContext  context.Context // provides the values of the terms' contexts
 	terms          chan *Term      // of Run and Campaign: terms whose work counts as running
@@ -229,9 +229,10 @@ func (e *Election) Participate(ctx context.Context, body func(context.Context) e
 	return body(ctx)
 }
 
-// WaitForLeadership waits until this node leads and returns the term. It
+// WaitForLeadership waits until this node leads and returns the term. It also
+// waits for the first start, such as that of Run in another goroutine. It
 // returns the context's error if ctx ends first, and ErrStopped if the election
-// is stopped or stops.
+// has stopped or stops, or if Shutdown or Node.Close comes before the first start.
 func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	var (
 		term    *Term
@@ -239,7 +240,7 @@ func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	)
 	err := e.waitFor(ctx, func() bool {
 		term = e.Term()
-		if term == nil && e.State() == Stopped {
+		if term == nil && e.State() == Stopped && (e.runNumber > 0 || e.stopping) {
 			stopped = e.stopErrorLocked()
 		}
 		return term != nil || stopped != nil
@@ -418,6 +419,10 @@ func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	}
 	switch e.State() {
 	case Stopped:
+		if e.runNumber == 0 { // ends WaitForLeadership
+			e.stopping = true
+			e.wakeLocked()
+		}
 	case Leading:
 		e.stopping = true
 		e.stepLocked(fsm.StopRequested, e.term, nil)

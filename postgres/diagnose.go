@@ -187,6 +187,12 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 		d.fail("schema", err)
 		return
 	}
+	if may && version == 0 { // tables of another program may have the names
+		if err := d.backend.rehearseMigration(ctx, conn); err != nil {
+			d.fail("schema", err)
+			return
+		}
+	}
 	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.core.Newest())
 	if may {
 		d.add("schema", doctor.OK, detail, "")

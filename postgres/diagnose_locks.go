@@ -55,7 +55,7 @@ func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding 
 }
 
 // readLockNeeds reads the state of the lock table. A schema that does not exist
-// yet has no roles.
+// yet has no roles, and neither have tables of another program.
 func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds, error) {
 	var (
 		s     server
@@ -69,7 +69,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 		return needs, err
 	}
 	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
-	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
+	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) || hasCode(err, codeUndefinedColumn) {
 		err = nil
 	}
 	return needs, err

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -274,18 +275,35 @@ type migrator func(context.Context, *pgx.Conn) error
 // migrate brings the schema up to date on a connection that holds the lock of
 // the installation: exclusively to create it, else shared.
 func (b *Backend) migrate(ctx context.Context, conn *pgx.Conn) error {
-	return b.inMigration(ctx, conn, func(tx pgx.Tx) error {
-		var exists bool
-		if err := tx.QueryRow(ctx, schemaExists, b.config.Schema).Scan(&exists); err != nil {
+	return b.inMigration(ctx, conn, func(tx pgx.Tx) error { return b.createCore(ctx, tx) })
+}
+
+// createCore creates the schema and the tables of the core, or brings them up to date.
+func (b *Backend) createCore(ctx context.Context, tx pgx.Tx) error {
+	var exists bool
+	if err := tx.QueryRow(ctx, schemaExists, b.config.Schema).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists { // IF NOT EXISTS alone needs the privilege to create
+		if _, err := tx.Exec(ctx, b.names.sql(createSchema)); err != nil {
 			return err
 		}
-		if !exists { // IF NOT EXISTS alone needs the privilege to create
-			if _, err := tx.Exec(ctx, b.names.sql(createSchema)); err != nil {
-				return err
-			}
-		}
-		return b.schema.Up(ctx, tx, b.core)
+	}
+	return b.schema.Up(ctx, tx, b.core)
+}
+
+var errRehearsed = errors.New("the migration was rehearsed")
+
+// rehearseMigration creates the tables of the core and rolls that back. It returns the
+// error that the first node to open would get.
+func (b *Backend) rehearseMigration(ctx context.Context, conn *pgx.Conn) error {
+	err := b.tryMigration(ctx, conn, firstTableWait, func(tx pgx.Tx) error {
+		return cmp.Or(b.createCore(ctx, tx), errRehearsed)
 	})
+	if errors.Is(err, errRehearsed) {
+		return nil
+	}
+	return b.migrationFailed(err)
 }
 
 type querier interface {

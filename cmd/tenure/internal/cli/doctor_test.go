@@ -85,6 +85,26 @@ func TestDoctorReportsFailures(t *testing.T) {
 	}
 }
 
+// Among tables of another program, the command reports what a node reports that opens.
+func TestDoctorReportsTablesOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	_, err := place.server.Conn(t).Exec(t.Context(), `CREATE SCHEMA IF NOT EXISTS `+place.schema+
+		`; CREATE TABLE `+place.schema+`.tenure_nodes (id text, status text); CREATE TABLE `+place.schema+`.tenure_terms (id text, retired_at text)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening := invoke(t, place.with("acquire", "--role", "billing")...)
+	const reason = "has an object of another program, or of leases, with a name of ours: choose another prefix"
+	got := invoke(t, place.with("doctor")...).want(t, console.ExitDatabase)
+	if !strings.Contains(opening.stderr, reason) || !strings.Contains(got.stdout, reason) || strings.Contains(got.stdout, "the first node to open brings") {
+		t.Errorf("doctor reports\n%s\nand a node that opens %q; want %q of both", got.stdout, opening.stderr, reason)
+	}
+	if strings.Contains(got.stdout, "examination") {
+		t.Errorf("doctor reports a failed examination:\n%s", got.stdout)
+	}
+}
+
 // The command predicts whether the lock table has room for a number of roles.
 func TestDoctorPredictsLockTable(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ func TestSQLQuotesNames(t *testing.T) {
 		"SELECT FROM {nodes}, {terms}":               `SELECT FROM "s"."o'd ""nodes", "s"."o'd ""terms"`,
 		"CREATE INDEX {schema}.\"{prefix}at\"":       `CREATE INDEX "s"."o'd ""at"`,
 		"nextval({membership:regclass})":             `nextval(E'"s"."o''d ""membership"'::regclass)`,
-		"EXECUTE FUNCTION {told}({events:channel})":  `EXECUTE FUNCTION "s"."o'd ""told"(E's_o''d "events')`,
+		"EXECUTE FUNCTION {hook}({events:channel})":  `EXECUTE FUNCTION "s"."o'd ""hook"(E's_o''d "events')`,
 		"'{watch}(integer)'::regprocedure":           `'"s"."o'd ""watch"(integer)'::regprocedure`,
 		"'{}' '{hook}' '{SCHEMA,TABLE}' '{\"a\": 1}": `'{}' '{hook}' '{SCHEMA,TABLE}' '{"a": 1}`,
 		"{unclosed {nodes":                           "{unclosed {nodes",

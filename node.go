@@ -57,7 +57,7 @@ type Node struct {
 
 	description        Description
 	undrains           int    // how often the node stopped draining
-	drainsOn           bool   // a drain goes on after its call: a heartbeat reports its end
+	drainsOn           bool   // a drain continues after its call: a heartbeat reports its end
 	descriptionVersion uint64 // the number of the description
 	onDrain            func(context.Context, Request) error
 	offerDeciders      map[*func(role string) bool]struct{}

@@ -61,7 +61,7 @@ func TestDrainOutlastsItsTimeoutWhileWorkRuns(t *testing.T) {
 	}
 }
 
-// Work in flight that ends in time is not published any more when the node is drained.
+// A drained node publishes no work, also if its work has just ended.
 func TestDrainedNodeShowsNoWork(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -92,4 +92,28 @@ var endMutants = []mutant{
 		promise: "only nodes that work count toward the minimum",
 		tests:   []tests{in("cluster", "^TestMinNodesCountsNodesThatWork$")}, says: "with nodes that do not work",
 	},
+	{
+		name: "engine: a wait that precedes the first start fails",
+		file: "election.go", from: "e.State() == Stopped && (e.runNumber > 0 || e.stopping) {", to: "e.State() == Stopped {",
+		promise: "WaitForLeadership waits for a Run that has not begun",
+		tests:   []tests{in(".", "^TestWaitForLeadershipWaitsForTheFirstStart$")}, says: "WaitForLeadership before Run",
+	},
+	{
+		name: "doctor: tables of another program are not noticed",
+		file: "postgres/diagnose.go", from: "if may && version == 0 {", to: "if may && version < 0 {",
+		promise: "the doctor reports what opening a session reports",
+		tests:   []tests{inCommand("internal/cli", "^TestDoctorReportsTablesOfAnotherProgram$")}, says: "and a node that opens",
+	},
+	{
+		name: "alerts: an end has the latest incident",
+		file: "cmd/tenure/internal/alerts/relate.go", from: "			i = incidentWith(a.GroupKey, incidents)\n", to: "			_ = incidentWith(a.GroupKey, incidents)\n",
+		promise: "the messages of one alert have one incident",
+		tests:   []tests{inCommand("internal/alerts", "^TestAlertsGetTheirIncident$")}, says: "want that of the crash",
+	},
+	{
+		name: "notifiers: an alert that fires immediately has lasted 0 s",
+		file: "cmd/tenure/internal/notifiers/batch.go", from: "switch brief := lasted < time.Second; {", to: "switch brief := lasted < 0; {",
+		promise: "a title says how long a fault has lasted",
+		tests:   []tests{inCommand("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
+	},
 }

@@ -69,7 +69,11 @@ func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) 
 			a.VacantSince = vacant[role]
 		}
 		a.Incident = ""
-		if i := incidentOf(a, role, incidents); i != nil {
+		i := incidentOf(a, role, incidents)
+		if ends { // a later incident is not that of the alert when it fired
+			i = incidentWith(a.GroupKey, incidents)
+		}
+		if i != nil {
 			a.Incident = storable(i.Sentence(time.UTC), maxText)
 			if !ends {
 				a.GroupKey = groupKey(i)
@@ -125,6 +129,15 @@ func incidentOf(a alert, role string, incidents []incident.Incident) *incident.I
 		}
 	}
 	return nil
+}
+
+// incidentWith returns the incident of a group of alerts, if it is still known.
+func incidentWith(key string, incidents []incident.Incident) *incident.Incident {
+	at := slices.IndexFunc(incidents, func(i incident.Incident) bool { return groupKey(&i) == key })
+	if key == "" || at < 0 {
+		return nil
+	}
+	return &incidents[at]
 }
 
 // groupKey is the same for the alerts of one incident.

@@ -28,7 +28,7 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule := vacant
-	rule.For, rule.Annotations = 500*time.Millisecond, map[string]string{"summary": "no leader for scheduler"}
+	rule.For, rule.Annotations = time.Second, map[string]string{"summary": "no leader for scheduler"}
 	rule.Runbook, rule.Description = "https://r.example.com/{{ $value }}", "{{ $value }} lead."
 	links := func(a notifiers.Alert) []notifiers.Link {
 		return []notifiers.Link{{Name: "Wiki", URL: "https://wiki.example.com/" + a.Name + "/" + a.Role}}
@@ -124,5 +124,16 @@ func TestAlertsGetTheirIncident(t *testing.T) {
 	relateTo(changes, now, rules, &c)
 	if c.written[0].Incident != "as it was" || c.notify[0].alert.Incident != "" {
 		t.Errorf("an alert that fires for long has the incident %q, and its end %q", c.written[0].Incident, c.notify[0].alert.Incident)
+	}
+
+	// A later incident of the role is not that of the alert when it fired.
+	fired := alert{State: Firing, FiredAt: now, ActiveAt: now, Labels: map[string]string{"role": "scheduler"}}
+	c = change{written: []alert{fired}}
+	relateTo(changes, now, rules, &c)
+	changes.Terms = append(changes.Terms, term("scheduler", 2, db, "db-1", 30*time.Second, 5*time.Second, history.EndResigned))
+	c = change{notify: []notification{{alert: c.written[0], endedAt: now}}}
+	relateTo(changes, now, rules, &c)
+	if got := c.notify[0].alert.Incident; !strings.HasPrefix(got, "api-1 crashed") {
+		t.Errorf("the end of an alert that a crash caused has the incident %q; want that of the crash", got)
 	}
 }

@@ -133,12 +133,22 @@ func (a Alert) began() time.Time {
 	return a.StartedAt
 }
 
-// timing returns how long the fault has lasted, or lasted, the most complete text first.
+// timing returns how long the fault has lasted, or lasted, the most complete text first. A
+// fault that has just begun has no length, as of an alert that fires immediately.
 func (a Alert) timing(at time.Time) []string {
+	lasted := at.Sub(a.began())
 	if !a.Firing() {
-		return []string{" after " + spoken(a.EndedAt.Sub(a.began()))}
+		lasted = a.EndedAt.Sub(a.began())
 	}
-	length := " for " + spoken(at.Sub(a.began()))
+	switch brief := lasted < time.Second; {
+	case brief && a.Firing():
+		return []string{" (since " + clock(a.began(), at) + ")", ""}
+	case brief:
+		return []string{""}
+	case !a.Firing():
+		return []string{" after " + spoken(lasted)}
+	}
+	length := " for " + spoken(lasted)
 	return []string{length + " (since " + clock(a.began(), at) + ")", length}
 }
 

@@ -40,7 +40,10 @@ func TestTitleFitsLockScreen(t *testing.T) {
 		{Batch{Cluster: "billing", At: at(time.Hour), Alerts: []Alert{vacant.over(4 * time.Minute)}}, "OVER billing: no leader for scheduler after 4 min"},
 		{Batch{At: at(3 * time.Hour), Alerts: []Alert{unnamed}}, "CRITICAL tenure: no_scheduler_leader for 3 h 0 min (since 03:12:07 UTC)"},
 		{Batch{Cluster: "b", At: at(50 * time.Hour), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 2 d 2 h (since Nov 21 03:12 UTC)"},
-		{Batch{Cluster: "b", At: at(-time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 0 s (since 03:12:07 UTC)"},
+		{Batch{Cluster: "b", At: at(-time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)"},
+		{Batch{Cluster: "b", At: at(999 * time.Millisecond), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)"},
+		{Batch{Cluster: "b", At: at(time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 1 s (since 03:12:07 UTC)"},
+		{Batch{Cluster: "b", At: at(time.Hour), Alerts: []Alert{vacant.over(time.Millisecond)}}, "OVER b: no leader for scheduler"},
 		{
 			Batch{Cluster: "billing", At: at(41 * time.Second), Alerts: []Alert{noLeader("no node leads the scheduler of all regions")}},
 			"CRITICAL billing: no node leads the scheduler of all regions for 41 s",

@@ -17,8 +17,9 @@ CREATE INDEX "{prefix}events_tags" ON {events} USING gin (tags);
 COMMENT ON TABLE {events} IS 'Append-only log of events, in the order of (transaction_id, position).';
 
 -- Wakes the processors after the inserts of any program, once for each statement. An
--- append without notifications sets tenure.append. The server sends one notification
--- for a transaction, also if its statements notify several times.
+-- append of package eventstore notifies itself, unless it must not, and sets
+-- tenure.append. The server sends one notification for a transaction, also if its
+-- statements notify several times.
 CREATE OR REPLACE FUNCTION {events_inserted}() RETURNS trigger
 LANGUAGE plpgsql
 AS $tenure_function$

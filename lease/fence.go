@@ -94,6 +94,11 @@ func errFenced(ref termRef) error {
 }
 
 func (b *Backend) fence(ctx context.Context, on sqldb.Querier, refs []termRef) error {
+	if b.db.Dialect == sqldb.SQLite { // under another name of the file it would lock nothing
+		if err := sqldb.CheckNames(ctx, on); err != nil {
+			return b.db.Dialect.Explain("fence", err)
+		}
+	}
 	refs = slices.Clone(refs)
 	slices.SortFunc(refs, func(a, b termRef) int { return cmp.Compare(a.role, b.role) })
 	for _, ref := range refs {

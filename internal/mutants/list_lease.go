@@ -190,6 +190,36 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")}, says: "is still valid after",
 	},
 	{
+		name: "lease: a hard link is no second name",
+		file: "lease/internal/sqldb/names.go", from: "links > 1 {", to: "links > 2 {",
+		promise: "1 One leader: a file with a hard link has none",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendHardLinkOfFileHasNoLeader$")}, says: "one file has two leaders",
+	},
+	{
+		name: "lease: a mounted file is no second name",
+		file: "lease/internal/sqldb/names_linux.go", from: "		return found.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil\n", to: "		return false, nil\n",
+		promise: "1 One leader: a node that has the file alone as a mount is refused",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendMountedFileIsRefused$")}, says: "one file has two leaders",
+	},
+	{
+		name: "lease: the names of a file are counted at opening only",
+		file: "lease/internal/sqldb/file.go", from: "		return checkNames(f.path, info)\n", to: "		return nil\n",
+		promise: "1 One leader: a link that is made later ends the term at the next poll",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendHardLinkOfFileHasNoLeader$")}, says: "after the link was made",
+	},
+	{
+		name: "lease: a file with two names is written to before it is refused",
+		file: "lease/internal/sqldb/database.go", from: "err := checkBeforeUse(ctx, conn)\n", to: "err := error(nil)\n",
+		promise: "a file with two names is not changed",
+		tests:   []tests{inCommand("internal/dialects", "^TestStoreRefusesSecondNameOfFile$")}, says: "the refused call registered",
+	},
+	{
+		name: "lease: a fence ignores the names of the file",
+		file: "lease/fence.go", from: "	if b.db.Dialect == sqldb.SQLite { // under", to: "	if b == nil { // under",
+		promise: "3 Fencing: a fence locks what the leader uses",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendFenceOnFileWithTwoNamesIsRefused$")}, says: "want ErrRefused",
+	},
+	{
 		name: "lease: the search path chooses the tables",
 		file: "lease/internal/sqldb/dialect.go", from: "	if schema == \"\" {\n		return d.Quote(name)\n", to: "	if schema != \"\\x00\" {\n		return d.Quote(name)\n",
 		promise: "1 One leader: programs on one database use the same tables, whatever their search paths",

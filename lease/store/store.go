@@ -189,6 +189,11 @@ func (s *Store) read(ctx context.Context, doing string, fn func(context.Context,
 func (s *Store) inCallerTx(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
 	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
+	if s.db.Dialect == sqldb.SQLite {
+		if err := sqldb.CheckNames(ctx, s.tx); err != nil {
+			return s.db.Dialect.Explain(doing, err)
+		}
+	}
 	if err := s.checkTables(ctx, s.tx); err != nil {
 		return s.db.Dialect.Explain(doing, err)
 	}

@@ -79,7 +79,9 @@ func (d DB) Read(ctx context.Context, doing string, fn func(context.Context, Que
 		return d.Dialect.Explain(doing, err)
 	}
 	defer restore()
-	err = d.Dialect.retryWhileLocked(ctx, func() error { return fn(ctx, conn) })
+	if err = checkBeforeUse(ctx, conn); err == nil {
+		err = d.Dialect.retryWhileLocked(ctx, func() error { return fn(ctx, conn) })
+	}
 	discardBroken(conn, err)
 	return d.Dialect.Explain(doing, err)
 }
@@ -121,7 +123,10 @@ func (d DB) tryTx(ctx context.Context, fn func(context.Context, Querier) error, 
 	defer restore()
 	switch d.Dialect {
 	case SQLite:
-		err := inImmediateTx(ctx, conn, fn)
+		err := checkBeforeUse(ctx, conn)
+		if err == nil {
+			err = inImmediateTx(ctx, conn, fn)
+		}
 		if err == nil && then != nil {
 			err = then(ctx, conn)
 		}

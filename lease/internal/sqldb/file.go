@@ -21,21 +21,30 @@ type File struct {
 
 // FindFile identifies the file that is now at the path of a connection's database.
 func FindFile(ctx context.Context, conn *sql.Conn) (*File, error) {
-	const query = "SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main'"
-	f := &File{}
-	if err := conn.QueryRowContext(ctx, query).Scan(&f.path); err != nil || f.path == "" {
+	path, err := pathOf(ctx, conn)
+	f := &File{path: path}
+	if err != nil || path == "" {
 		return f, err
 	}
-	info, err := os.Stat(f.path)
+	info, err := os.Stat(path)
 	if err != nil {
 		Discard(conn)
-		return nil, errReplaced(f.path, err)
+		return nil, errReplaced(path, err)
 	}
 	f.info = info
 	return f, nil
 }
 
-// Check returns an error unless the same file is still at its path.
+// pathOf returns the path of a connection's database, without symbolic links, or an
+// empty one for a database in memory.
+func pathOf(ctx context.Context, on Querier) (path string, err error) {
+	const query = "SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main'"
+	err = ForEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&path) })
+	return path, err
+}
+
+// Check returns an error unless the same file is still at its path, and has no other
+// name.
 func (f *File) Check() error {
 	if f == nil || f.path == "" {
 		return nil
@@ -45,8 +54,9 @@ func (f *File) Check() error {
 		return errReplaced(f.path, err)
 	case !os.SameFile(f.info, info):
 		return errReplaced(f.path, nil)
+	default:
+		return checkNames(f.path, info)
 	}
-	return nil
 }
 
 func errReplaced(path string, cause error) error {

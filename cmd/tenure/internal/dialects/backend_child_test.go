@@ -27,6 +27,7 @@ type order struct {
 	Dialect              lease.Dialect
 	Lease                time.Duration
 	Record               string // the file for its periods
+	Mounted              string // the file that the child mounts, if any
 }
 
 // logOf returns the path of a child's log, next to the file of its periods.
@@ -34,10 +35,10 @@ func logOf(record string) string { return record + ".log" }
 
 // report is a line that a child prints.
 type report struct {
-	Kind  string // "ready", "leads", "gap", "writing", "committed"
+	Kind  string // "ready", "refused", "leads", "gap", "writing", "committed"
 	Term  int64
 	Lead  bool   // gap, committed: the result of the first check after it
-	Error string // committed
+	Error string // refused, committed
 }
 
 var printing sync.Mutex
@@ -80,6 +81,7 @@ func nodeChild(kind string) error {
 		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 3, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
+		printReport(report{Kind: "refused", Error: err.Error()})
 		return err
 	}
 	election, err := node.Election(tenure.NamedRole(backendRole))

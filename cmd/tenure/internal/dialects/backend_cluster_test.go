@@ -30,6 +30,8 @@ type cluster struct {
 	config tenure.Config
 	lease  lease.Config
 	logged *failures
+	// mounted is a file that a child mounts at the path of the source; see childMounts.
+	mounted string
 }
 
 // newCluster returns an installation on a new database.

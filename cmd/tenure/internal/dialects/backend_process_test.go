@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -50,13 +51,14 @@ func (c *cluster) launch(kind, name string) *process {
 	}
 	settings, err := json.Marshal(order{
 		Driver: c.kind.driver, Source: c.source, Dialect: c.kind.dialect, Name: name, Lease: c.config.Lease, Record: p.record,
+		Mounted: c.mounted,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(settings), "GORACE=atexit_sleep_ms=0")
 	p.command.Stderr = os.Stderr
-	p.command.SysProcAttr = childAttributes(kind == childFills)
+	p.command.SysProcAttr = childAttributes(kind == childFills || kind == childMounts)
 	stdout, err := p.command.StdoutPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -87,8 +89,8 @@ func (p *process) read(stdout io.Reader) {
 	}
 }
 
-// await waits for the first report of a kind.
-func (p *process) await(kind string) report {
+// await waits for the first report of one of the kinds.
+func (p *process) await(kinds ...string) report {
 	p.t.Helper()
 	limit := time.After(patience)
 	for {
@@ -96,16 +98,16 @@ func (p *process) await(kind string) report {
 		changed, reports := p.changed, p.reports
 		p.mu.Unlock()
 		for _, r := range reports {
-			if r.Kind == kind {
+			if slices.Contains(kinds, r.Kind) {
 				return r
 			}
 		}
 		select {
 		case <-changed:
 		case <-p.ended:
-			p.t.Fatalf("%s ended without reporting %q; it logged\n%s", p.name, kind, p.logged())
+			p.t.Fatalf("%s ended without reporting %q; it logged\n%s", p.name, kinds, p.logged())
 		case <-limit:
-			p.t.Fatalf("%s did not report %q; it logged\n%s", p.name, kind, p.logged())
+			p.t.Fatalf("%s did not report %q; it logged\n%s", p.name, kinds, p.logged())
 		}
 	}
 }

@@ -18,6 +18,8 @@ func child(role string) int {
 	switch role {
 	case childStands, childWrites:
 		err = nodeChild(role)
+	case childMounts:
+		err = mountChild()
 	case childFills:
 		err = fillChild()
 	case childMigrates:

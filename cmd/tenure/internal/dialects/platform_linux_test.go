@@ -25,6 +25,9 @@ func mountDisk(directory string, size int) (unmount func() error, err error) {
 	return func() error { return syscall.Unmount(directory, syscall.MNT_DETACH) }, nil
 }
 
+// mountFile makes a file available at the path of another one.
+func mountFile(file, path string) error { return syscall.Mount(file, path, "", syscall.MS_BIND, "") }
+
 // processTime returns the CPU time of this process.
 func processTime(b *testing.B) time.Duration {
 	b.Helper()

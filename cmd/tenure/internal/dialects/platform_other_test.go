@@ -15,6 +15,8 @@ func mountDisk(string, int) (unmount func() error, err error) {
 	return nil, errors.ErrUnsupported
 }
 
+func mountFile(string, string) error { return errors.ErrUnsupported }
+
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	b.Fatal(errors.ErrUnsupported)

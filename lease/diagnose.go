@@ -34,6 +34,13 @@ func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice st
 }
 
 func (d *diagnosis) run(ctx context.Context) {
+	bad, err := d.backend.readBadSettings(ctx)
+	for _, s := range bad {
+		d.add("settings", doctor.Failure, s.detail(), s.remedy)
+	}
+	if err == nil && len(bad) > 0 {
+		return
+	}
 	begun := time.Now()
 	version, err := d.backend.identify(ctx)
 	took := time.Since(begun)
@@ -49,6 +56,7 @@ func (d *diagnosis) run(ctx context.Context) {
 		return
 	}
 	d.tables(ctx)
+	d.writes(ctx)
 	d.clock(ctx)
 	d.durability(ctx)
 	d.writers(ctx)
@@ -91,6 +99,29 @@ func (d *diagnosis) tables(ctx context.Context) {
 		d.add("tables", doctor.OK, fmt.Sprintf("version %d", version), "")
 	}
 }
+
+// writes checks that a transaction may write to the tables, if there are any. It deletes
+// no row: a server refuses such a statement too.
+func (d *diagnosis) writes(ctx context.Context) {
+	if version, err := d.backend.SchemaVersion(ctx); err != nil || version == 0 || version > schemaVersion {
+		return
+	}
+	engines, err := d.backend.readBadEngines(ctx)
+	for _, s := range engines {
+		d.add("tables", doctor.Failure, s.detail(), s.remedy)
+	}
+	if err == nil {
+		err = d.backend.db.InTx(ctx, "write to the tables", func(ctx context.Context, on sqldb.Querier) error {
+			return sqldb.Exec(ctx, on, d.backend.queries.deleteSession, noSession)
+		})
+	}
+	if err != nil {
+		d.add("writes", doctor.Failure, err.Error(), "")
+	}
+}
+
+// noSession is the incarnation of no session.
+const noSession = -1
 
 // clock compares the clocks. Elections use only the database's clock; a difference
 // only makes displayed times misleading.

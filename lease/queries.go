@@ -130,9 +130,12 @@ CREATE TABLE IF NOT EXISTS {news} (
     server_since bigint NOT NULL
 ){table options}`
 
+// tableNames are the names of the tables after the prefix.
+var tableNames = []string{"sessions", "seats", "history", "requests", "news"}
+
 func newQueries(dialect sqldb.Dialect, config Config) queries {
 	var names []string
-	for _, table := range []string{"sessions", "seats", "history", "requests", "news"} {
+	for _, table := range tableNames {
 		names = append(names, "{"+table+"}", dialect.Table(config.Schema, config.Prefix+table))
 	}
 	replacer := strings.NewReplacer(append(names, serverPlaceholders[dialect]...)...)

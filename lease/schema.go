@@ -124,8 +124,18 @@ func (b *Backend) checkDatabase(version, place string) error {
 	return nil
 }
 
-// ensureReady checks the database and creates or checks the tables.
+// ensureReady checks the database and its settings, and creates or checks the tables.
 func (b *Backend) ensureReady(ctx context.Context) error {
+	if err := checkSettings(b.readBadSettings(ctx)); err != nil {
+		return err
+	}
+	if err := b.ensureTables(ctx); err != nil {
+		return err
+	}
+	return checkSettings(b.readBadEngines(ctx))
+}
+
+func (b *Backend) ensureTables(ctx context.Context) error {
 	version, place, err := b.version(ctx)
 	if err != nil {
 		return err

@@ -220,6 +220,24 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendFenceOnFileWithTwoNamesIsRefused$")}, says: "want ErrRefused",
 	},
 	{
+		name: "lease: a setting that breaks leases is ignored at opening",
+		file: "lease/schema.go", from: "	if err := checkSettings(b.readBadSettings(ctx)); err != nil {\n", to: "	if err := error(nil); b == nil {\n",
+		promise: "7 Someone leads: a node names a setting with which leases do not work, and stops",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRefusesBadSettings$/^completion_type$")}, says: "want ErrRefused with",
+	},
+	{
+		name: "lease: a table without transactions is used",
+		file: "lease/schema.go", from: "	return checkSettings(b.readBadEngines(ctx))\n", to: "	return nil\n",
+		promise: "1 One leader: terms are written in transactions",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRefusesTablesWithoutTransactions$")}, says: "want ErrRefused with",
+	},
+	{
+		name: "lease: doctor writes nothing",
+		file: "lease/diagnose.go", from: "	d.writes(ctx)\n", to: "	_ = d.writes\n",
+		promise: "doctor reports a server that refuses writes",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendReadOnlyServerIsDiagnosed$")}, says: "doctor finds <nil>",
+	},
+	{
 		name: "lease: the search path chooses the tables",
 		file: "lease/internal/sqldb/dialect.go", from: "	if schema == \"\" {\n		return d.Quote(name)\n", to: "	if schema != \"\\x00\" {\n		return d.Quote(name)\n",
 		promise: "1 One leader: programs on one database use the same tables, whatever their search paths",

@@ -29,6 +29,7 @@ const (
 	FailureSchema
 	FailurePrivilege
 	FailurePrepared
+	FailureSettings
 )
 
 // sqlStates lists PostgreSQL's codes; see appendix A of its manual.
@@ -68,6 +69,7 @@ var mysqlErrors = map[int]Failure{
 	1290: FailureReadOnly, // ER_OPTION_PREVENTS_STATEMENT: --read-only
 	1792: FailureReadOnly, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	1836: FailureReadOnly, // ER_READ_ONLY_MODE
+	1665: FailureSettings, // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
 	1021: FailureDiskFull, // ER_DISK_FULL
 	1026: FailureDiskFull, // ER_ERROR_ON_WRITE
 	1114: FailureDiskFull, // ER_RECORD_FILE_FULL
@@ -96,6 +98,10 @@ var sqliteErrors = map[int]Failure{
 	14: FailureConnection,
 }
 
+// MixedBinlog makes a server of MySQL or MariaDB accept transactions whose isolation
+// level is READ COMMITTED.
+const MixedBinlog = "SET GLOBAL binlog_format = 'MIXED'"
+
 // FailureOf classifies an error of a driver. The program chooses the driver, so the
 // error is recognized by its shape, not by its type.
 func (d Dialect) FailureOf(err error) Failure {
@@ -120,6 +126,9 @@ func (d Dialect) FailureOf(err error) Failure {
 	case MySQL:
 		if strings.Contains(err.Error(), "invalid connection") { // the driver's text for a broken connection
 			return FailureConnection
+		}
+		if strings.Contains(err.Error(), "NO_ENGINE_SUBSTITUTION") {
+			return FailureOther // has the number of a read-only server
 		}
 		return mysqlErrors[field(err, "Number")]
 	}
@@ -201,6 +210,8 @@ func (d Dialect) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: %w: %w: call Migrate to create the tables", doing, dberr.ErrSchema, err)
 	case FailurePrivilege:
 		return fmt.Errorf("%s: %w: %w", doing, dberr.ErrPrivilege, err)
+	case FailureSettings:
+		return fmt.Errorf("%s: %w: %w: %s, and connect again", doing, tenure.ErrRefused, err, MixedBinlog)
 	case FailurePrepared:
 		return fmt.Errorf("%s: %w: %w: a pooler in transaction mode loses prepared statements: with pgx set default_query_exec_mode=exec",
 			doing, dberr.ErrPooled, err)

@@ -52,6 +52,8 @@ var sqlStates = map[string]Failure{
 	"08003": FailureConnection,
 	"08004": FailureConnection,
 	"08006": FailureConnection,
+	"28000": FailureConnection, // invalid_authorization_specification
+	"28P01": FailureConnection, // invalid_password
 	"08P01": FailureConnection, // PgBouncer returns it for every problem with its server
 	"53300": FailureConnection, // too_many_connections
 	"57P01": FailureConnection,
@@ -77,11 +79,12 @@ var mysqlErrors = map[int]Failure{
 	1146: FailureSchema,   // ER_NO_SUCH_TABLE
 	1054: FailureSchema,   // ER_BAD_FIELD_ERROR
 	1044: FailurePrivilege,
-	1045: FailurePrivilege,
 	1142: FailurePrivilege,
 	1143: FailurePrivilege,
 	1227: FailurePrivilege,
 	1040: FailureConnection, // ER_CON_COUNT_ERROR
+	1045: FailureConnection, // ER_ACCESS_DENIED_ERROR: a wrong user or password
+	1698: FailureConnection, // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
 	1047: FailureConnection, // ER_UNKNOWN_COM_ERROR: the server has left its Galera cluster
 	1053: FailureConnection, // ER_SERVER_SHUTDOWN
 	1317: FailureConnection, // ER_QUERY_INTERRUPTED

@@ -65,6 +65,8 @@ func TestExplainNamesTheCause(t *testing.T) {
 		{MySQL, &numberError{1021}, dberr.ErrDiskFull},
 		{MySQL, &numberError{1146}, dberr.ErrSchema},
 		{MySQL, &numberError{1142}, dberr.ErrPrivilege},
+		{MySQL, &numberError{1045}, tenure.ErrConnection},
+		{PostgreSQL, stateError{"28P01"}, tenure.ErrConnection},
 		{MySQL, &numberError{1665}, tenure.ErrRefused},
 		{MySQL, &numberError{1064}, nil},
 		{MySQL, stateError{"40001"}, nil}, // another database's

@@ -59,7 +59,7 @@ type Term struct {
 	// node's last heartbeat, and with leases when its lease expired.
 	Ended  time.Time
 	Reason tenure.EndReason // empty while the term lasts
-	By     string           // the requester of the end, if any; empty with leases
+	By     string           // the requester of the end, if any
 	// PrecedingVacancy is for how long the role had no leader when the term began:
 	// from the end of the previous term. It is negative if that is not known: it was
 	// the first term, or the server had changed.

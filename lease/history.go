@@ -19,7 +19,7 @@ import (
 const historyQuery = `
 SELECT *
 FROM (
-    SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us
+    SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us, ended_by
     FROM {history}
     WHERE ? = 0
     UNION ALL
@@ -35,7 +35,8 @@ FROM (
             WHEN s.ended_at IS NOT NULL OR s.expires_at <= {now} THEN 'lease_expired'
         END,
         t.vacant_us,
-        t.silent_us
+        t.silent_us,
+        t.ended_by
     FROM {seats} t
     LEFT JOIN {sessions} s ON s.incarnation = t.holder
     WHERE t.term > 0
@@ -69,13 +70,13 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 				node                  string
 				began                 int64
 				ended, vacant, silent sql.NullInt64
-				reason                sql.NullString
+				reason, by            sql.NullString
 			)
-			if err := rows.Scan(&r.Role, &r.Term, &node, &r.NodeName, &began, &ended, &reason, &vacant, &silent); err != nil {
+			if err := rows.Scan(&r.Role, &r.Term, &node, &r.NodeName, &began, &ended, &reason, &vacant, &silent, &by); err != nil {
 				return err
 			}
 			r.Node, _ = uuid.Parse(node) // the zero value if a stranger wrote it
-			r.Began, r.Reason = time.UnixMicro(began), tenure.EndReason(reason.String)
+			r.Began, r.Reason, r.By = time.UnixMicro(began), tenure.EndReason(reason.String), by.String
 			r.PrecedingVacancy, r.PrecedingSilence = orUnknown(vacant), orUnknown(silent)
 			if ended.Valid {
 				r.Ended = time.UnixMicro(ended.Int64)

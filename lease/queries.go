@@ -16,7 +16,8 @@ type queries struct {
 	tables, drops []string
 	columns       []string // fail if another program owns a table
 
-	schemaVersion, identify, initialize                 string
+	schemaVersion, identify, initialize, setVersion     string
+	added                                               []addedColumn
 	versionLock, clock                                  string
 	supersede, nextIncarnation, insertSession           string
 	incarnation, lockOwnSession, sameFile               string
@@ -86,6 +87,7 @@ CREATE TABLE IF NOT EXISTS {seats} (
     reserved_for varchar(36),
     reserved_until bigint,
     server {text} NOT NULL,
+    ended_by {text}, -- the requester of the end, if any
     fence smallint NOT NULL DEFAULT 0, -- never written: the column that users who only fence have UPDATE on
     UNIQUE (lock_key),
     UNIQUE (role, term)
@@ -102,6 +104,7 @@ CREATE TABLE IF NOT EXISTS {history} (
     end_reason varchar(32) NOT NULL,
     vacant_us bigint,
     silent_us bigint,
+    ended_by {text},
     PRIMARY KEY (role, term)
 ){table options}`
 
@@ -257,8 +260,8 @@ UPDATE {seats}
 SET ended_at = ?, end_reason = ?, last_seen = ?
 WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
 		archiveTerms: sql(`
-{insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us)
-SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us
+{insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us, ended_by)
+SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us, silent_us, ended_by
 FROM {seats}
 WHERE term > 0 AND role IN %s
 {unless there}`),
@@ -279,6 +282,7 @@ SET
     began_at = {now},
     ended_at = NULL,
     end_reason = NULL,
+    ended_by = NULL,
     ready_at = NULL,
     reserved_for = NULL,
     reserved_until = NULL,
@@ -288,7 +292,7 @@ WHERE role IN %s`),
 		reserve:   sql(`UPDATE {seats} SET holder = ?, ready_at = ? WHERE role IN %s`),
 		release: sql(`
 UPDATE {seats}
-SET holder = NULL, ended_at = {now}, end_reason = ?, reserved_for = ?, reserved_until = {now} + ?
+SET holder = NULL, ended_at = {now}, end_reason = ?, ended_by = ?, reserved_for = ?, reserved_until = {now} + ?
 WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
 		releaseUnused: sql(`
 UPDATE {seats}
@@ -401,6 +405,8 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	for _, tables := range all {
 		q.drops = append(q.drops, sql("DROP TABLE IF EXISTS "+tables))
 	}
+	q.added = addedColumns(sql)
+	q.setVersion = sql("UPDATE {news} SET version = ? WHERE version < ?")
 	for _, statement := range columnsOfTables {
 		q.columns = append(q.columns, sql(statement))
 	}
@@ -411,8 +417,8 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 // another program, which CREATE TABLE IF NOT EXISTS does not detect.
 var columnsOfTables = []string{
 	`SELECT incarnation, node_name, labels, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
-	`SELECT lock_key, holder, ready_at, reserved_until FROM {seats} WHERE 1 = 0`,
-	`SELECT node_name, began_at, end_reason, vacant_us, silent_us FROM {history} WHERE 1 = 0`,
+	`SELECT lock_key, holder, ready_at, reserved_until, ended_by FROM {seats} WHERE 1 = 0`,
+	`SELECT node_name, began_at, end_reason, vacant_us, silent_us, ended_by FROM {history} WHERE 1 = 0`,
 	`SELECT kind, holder, requested_by, requested_at FROM {requests} WHERE 1 = 0`,
 }
 

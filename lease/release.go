@@ -12,6 +12,18 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
+// maxRequester is how many characters the tables keep of a requester.
+const maxRequester = 1024
+
+// requester returns the part of a requester that the tables can keep, or nil for none.
+func requester(by string) any {
+	if by == "" {
+		return nil
+	}
+	runes := []rune(by)
+	return string(runes[:min(len(runes), maxRequester)])
+}
+
 func compareRoles(a, b string) int { return strings.Compare(a, b) }
 
 // Release implements [tenure.Session]. One transaction ends the terms, releases the
@@ -26,6 +38,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	// Roles that end alike are released together.
 	type end struct {
 		reason     tenure.EndReason
+		by         string
 		target     uuid.UUID
 		reserveFor time.Duration
 	}
@@ -38,7 +51,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 			unused = append(unused, r.Role.Name())
 			continue
 		}
-		e := end{r.Reason, r.Target, r.Reservation}
+		e := end{r.Reason, r.By, r.Target, r.Reservation}
 		ends[e] = append(ends[e], r.Role.Name())
 	}
 	slices.Sort(unused)
@@ -50,7 +63,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 			if e.target != uuid.Nil {
 				target = e.target.String()
 			}
-			err := s.inLists(ctx, on, q.release, roles, string(e.reason), target, e.reserveFor.Microseconds(), s.incarnation)
+			err := s.inLists(ctx, on, q.release, roles, string(e.reason), requester(e.by), target, e.reserveFor.Microseconds(), s.incarnation)
 			if err != nil {
 				return err
 			}

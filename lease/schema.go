@@ -45,6 +45,9 @@ func (b *Backend) Migrate(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := b.addColumns(ctx, on, version); err != nil {
+			return err
+		}
 		for _, columns := range b.queries.columns {
 			err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
 			if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
@@ -54,9 +57,50 @@ func (b *Backend) Migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err := on.ExecContext(ctx, b.queries.initialize, schemaVersion)
-		return err
+		if err := sqldb.Exec(ctx, on, b.queries.initialize, schemaVersion); err != nil {
+			return err
+		}
+		return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)
 	})
+}
+
+// addedColumn is a column of a later version. The query present returns no rows and fails
+// if the column is missing; the statement change adds it.
+type addedColumn struct{ present, change string }
+
+// addedColumns returns the columns that the tables of version 1 lack. render completes a
+// statement.
+func addedColumns(render func(string) string) (added []addedColumn) {
+	for _, table := range []string{"{seats}", "{history}"} {
+		added = append(added, addedColumn{
+			present: render("SELECT ended_by FROM " + table + " WHERE 1 = 0"),
+			change:  render("ALTER TABLE " + table + " ADD COLUMN {unless present} ended_by {text}"),
+		})
+	}
+	return added
+}
+
+// addColumns adds the columns that the tables of an older version lack; new tables, of
+// version 0, have them. Another process can add them at the same time. On MySQL a crash
+// can also have interrupted it in the middle.
+func (b *Backend) addColumns(ctx context.Context, on sqldb.Querier, version int) error {
+	if version == 0 {
+		return nil
+	}
+	for _, column := range b.queries.added {
+		present := func() bool {
+			return sqldb.ForEach(ctx, on, column.present, func(*sql.Rows) error { return nil }) == nil
+		}
+		// On PostgreSQL an error would end the transaction, and the statement itself checks.
+		if b.db.Dialect != sqldb.PostgreSQL && present() {
+			continue
+		}
+		err := sqldb.Exec(ctx, on, column.change)
+		if err != nil && (b.db.Dialect == sqldb.PostgreSQL || !present()) {
+			return err
+		}
+	}
+	return nil
 }
 
 // SchemaVersion returns the version of the tables in the database, or 0 if there are

@@ -46,7 +46,7 @@ const (
 )
 
 // LeasesVersion is the version of the tables of leases that this program makes.
-const LeasesVersion = 1
+const LeasesVersion = 2
 
 // Statements on the record of the mode, a table with at most one row.
 const (

@@ -235,7 +235,25 @@ var leaseMutants = []mutant{
 		name: "lease: doctor writes nothing",
 		file: "lease/diagnose.go", from: "	d.writes(ctx)\n", to: "	_ = d.writes\n",
 		promise: "doctor reports a server that refuses writes",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendReadOnlyServerIsDiagnosed$")}, says: "doctor finds <nil>",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendReadOnlyServerIsDiagnosed$")}, says: "want a failure with",
+	},
+	{
+		name: "lease: the requester of an end is lost",
+		file: "lease/release.go", from: "requester(e.by), target,", to: "requester(\"\"), target,",
+		promise: "10 the history names the requester of an end",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendHistoryContainsEachTermOnce$/^SQLite$")}, says: "the requester of the hand-over is",
+	},
+	{
+		name: "lease: upgraded tables keep their version",
+		file: "lease/schema.go", from: "		return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)\n", to: "		return nil\n",
+		promise: "tables of an older version are upgraded",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendUpgradesTablesOfVersion1$/^SQLite$")}, says: "the tables have version",
+	},
+	{
+		name: "lease: a wrong password is a missing privilege",
+		file: "lease/internal/sqldb/failure.go", from: "	1045: FailureConnection,", to: "	1045: FailurePrivilege,",
+		promise: "an error names its cause",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendWrongPasswordIsNoMissingPrivilege$")}, says: "with a wrong password: ",
 	},
 	{
 		name: "lease: the search path chooses the tables",

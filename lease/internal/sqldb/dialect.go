@@ -55,6 +55,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "FOR KEY SHARE",
 		"{insert new}", "INSERT INTO",
 		"{unless there}", "ON CONFLICT DO NOTHING",
+		"{unless present}", "IF NOT EXISTS",
 		"{name}", "text", // compared byte by byte, as {name} of MySQL
 		"{text}", "text",
 		"{long text}", "text",
@@ -71,6 +72,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "",
 		"{insert new}", "INSERT INTO",
 		"{unless there}", "ON CONFLICT DO NOTHING",
+		"{unless present}", "",
 		"{name}", "text",
 		"{text}", "text",
 		"{long text}", "text",
@@ -86,6 +88,7 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "LOCK IN SHARE MODE",
 		"{insert new}", "INSERT IGNORE INTO",
 		"{unless there}", "",
+		"{unless present}", "",
 		// Bytes, because every collation that all versions have treats some
 		// different names as equal, for example if only trailing spaces differ.
 		"{name}", "varbinary(255)",

@@ -27,7 +27,7 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			leads(t, election)
 			second := c.join("second")
 			other := second.campaign(backendRole)
-			if err := first.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: second.ID()}); err != nil {
+			if err := first.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: second.ID(), By: "Zoë"}); err != nil {
 				t.Fatal(err)
 			}
 			leads(t, other)
@@ -50,12 +50,15 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			for i, want := range []history.Term{
 				{NodeName: "first", Node: first.ID()},
 				{NodeName: "second", Node: second.ID(), Reason: history.EndShutdown},
-				{NodeName: "first", Node: first.ID(), Reason: history.EndHandedOver},
+				{NodeName: "first", Node: first.ID(), Reason: history.EndHandedOver, By: "Zoë"},
 			} {
 				got := all[i]
 				if got.Role != backendRole || got.NodeName != want.NodeName || got.Node != want.Node || got.Reason != want.Reason ||
 					got.Ended.IsZero() != (i == 0) || (got.PrecedingVacancy < 0) != (i == 2) || (got.PrecedingSilence-got.PrecedingVacancy).Abs() > time.Millisecond || i > 0 && all[i-1].Began.Before(got.Ended) {
 					t.Errorf("%+v; want %+v", got, want)
+				}
+				if got.By != want.By {
+					t.Errorf("term %d from the end: the requester of the hand-over is %q; want %q", i, got.By, want.By)
 				}
 			}
 			for name, part := range map[string]struct {

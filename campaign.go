@@ -13,7 +13,7 @@ import (
 // caller works under the term's context and calls [Term.Resign] when the work
 // has returned, even if the term was lost. The election stops after the term.
 //
-// Several goroutines may call Campaign: each gets a term of its own, in the order of
+// Several goroutines may call Campaign: each gets its own term, in the order of
 // their calls. One that waits for a term that has ended, but was not resigned, gives up
 // after [Config].StopTimeout, with an error that matches ErrAlreadyStarted and
 // ErrWorkRunning.

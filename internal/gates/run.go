@@ -24,7 +24,7 @@ type runner struct {
 }
 
 // stepLimit ends a step that hangs, before the run as a whole is ended from outside
-// without a word about the step. Tests have a limit of their own.
+// without a word about the step. Tests have their own limit.
 const stepLimit = 40 * time.Minute
 
 // errFailed means that a part failed. What failed was printed.

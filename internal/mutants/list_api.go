@@ -9,7 +9,7 @@ var apiMutants = []mutant{
 		tests:   []tests{in(".", "^TestTryAcquireIsGrantedOnce$")}, says: "a second caller has got a term",
 	},
 	{
-		name: "engine: Campaign waits for ever for a term that nobody resigned",
+		name: "engine: Campaign waits for ever for a term that was not resigned",
 		file: "campaign.go", from: "e.node.cfg.StopTimeout)", to: "10*e.node.cfg.StopTimeout)",
 		promise: "Campaign after a lost term that was not resigned is an error",
 		tests:   []tests{in(".", "^TestTermThatIsNotResignedIsNamed$")}, says: "Campaign waited",

@@ -10,9 +10,33 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: processes left by a killed guardian keep running",
-		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.killOrphans()\n	return End{Code: 128", to: "	_ = s.killOrphans\n	return End{Code: 128",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.killOrphans()\n	if !s.begun", to: "	_ = s.killOrphans\n	if !s.begun",
 		promise: "4 Work ends first: the supervisor kills the processes left by a killed guardian",
 		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the death of a guardian at its start counts as the end of a command",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	if !s.begun && !s.killed {", to: "	if s.begun && !s.killed {",
+		promise: "a guardian that cannot start its command is reported as such",
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianThatDiesAtItsStartHasStartedNothing$")}, says: "a guardian that died at its start",
+	},
+	{
+		name: "guardian: a command whose guardian is killed is restarted for ever",
+		file: "cmd/tenure/internal/cli/run/lead.go", from: "if !end.GuardianLost {", to: "if end.Stopped {",
+		promise: "a node whose guardians are killed gives up the role",
+		tests:   []tests{inCommand("internal/cli", "^TestStandbyTakesOverFromNodeWhoseGuardianIsKilled$")}, says: "a node whose guardian was killed each time ran its command",
+	},
+	{
+		name: "guardian: a scheduled command that cannot start is not tried again",
+		file: "cmd/tenure/internal/cli/cron/command.go", from: "case err != nil && pause.Restarts() < lead.DefaultRestarts:", to: "case err != nil && pause.Restarts() < 0*lead.DefaultRestarts:",
+		promise: "a node that cannot start a scheduled command tries again before it resigns",
+		tests:   []tests{inCommand("internal/cli", "^TestStandbyRepeatsRunThatCannotStart$")}, says: "failed starts, want 6",
+	},
+	{
+		name: "guardian: a scheduled command that cannot start interrupts the others",
+		file: "cmd/tenure/internal/cli/cron/command.go", from: "	if c.running.Load() > 0 {", to: "	if c.running.Load() < 0 {",
+		promise: "a node that cannot start a scheduled command does not resign while another one runs",
+		tests:   []tests{inCommand("internal/cli", "^TestRunThatCannotStartInterruptsNoOther$")}, says: "the node resigned while another command ran",
 	},
 	{
 		name: "guardian: children of an orphan that has ended are not listed",

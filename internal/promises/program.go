@@ -19,7 +19,7 @@ var commandConstants = []Constant{
 	},
 	{
 		In:   on(runCommand, "times (5) in a row"),
-		File: "cmd/tenure/internal/cli/lead/restart.go", From: "defaultRestarts = 5",
+		File: "cmd/tenure/internal/cli/lead/restart.go", From: "DefaultRestarts = 5",
 		Tests: byCommand("internal/cli/lead", "^TestCommandsHaveDocumentedDefaults$"), Says: "50 restarts",
 	},
 	{

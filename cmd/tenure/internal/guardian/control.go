@@ -41,6 +41,7 @@ type limits struct {
 
 // report is a message from the guardian to the supervisor.
 type report struct {
+	Begins bool   `json:"begins,omitempty"` // the guardian starts the command now
 	PID    int    `json:"pid,omitempty"`    // the command has started
 	Failed string `json:"failed,omitempty"` // why the command has not started; the guardian then exits
 	Gone   *end   `json:"gone,omitempty"`   // the command and all its descendants have ended; the guardian then exits

@@ -87,7 +87,7 @@ func beginApart(t *testing.T, until moment, script string) *apart {
 func (a *apart) clean() {
 	_ = a.supervisor.Process.Kill()
 	_ = a.supervisor.Wait()
-	for !killOrphans(nil) {
+	for !liveGuardians.killOrphans(nil) { // the commands of parallel tests live on
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -57,6 +57,7 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	if err := g.awaitTrust(orders); err != nil {
 		return err
 	}
+	g.report(report{Begins: true})
 	if g.command, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: commandAttributes(),
 	}); err != nil {

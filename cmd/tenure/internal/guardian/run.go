@@ -58,6 +58,9 @@ type Command struct {
 type End struct {
 	Code    int  // its exit code, or 128 + the number of the signal that killed it
 	Stopped bool // it was asked to end or was killed
+
+	// GuardianLost reports that the guardian crashed or was killed by another process.
+	GuardianLost bool
 }
 
 // ErrNotStarted is matched by the errors of [Run]: no process of the command

@@ -24,7 +24,7 @@ func TestConcurrentCommandsAreIndependent(t *testing.T) {
 				runs, last = append(runs, r), append(last, r.file("last"))
 			}
 			runs[victim].signalGuardian(syscall.SIGKILL)
-			runs[victim].want(End{Code: 128 + int(syscall.SIGKILL), Stopped: true})
+			runs[victim].want(End{Code: 128 + int(syscall.SIGKILL), Stopped: true, GuardianLost: true})
 			for i, r := range runs {
 				if i == victim {
 					r.dead(r.pid)

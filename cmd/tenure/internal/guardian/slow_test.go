@@ -44,7 +44,10 @@ func TestSlowGuardianFollowsExtendedTrust(t *testing.T) {
 			}()
 			_ = near.SetReadDeadline(time.Now().Add(patience))
 			reports := json.NewDecoder(near)
-			var started, ended report
+			var begins, started, ended report
+			if err := reports.Decode(&begins); err != nil || !begins.Begins {
+				t.Fatalf("the command was not started, although trust had been extended: %+v, %v", begins, err)
+			}
 			if err := reports.Decode(&started); err != nil || started.PID == 0 {
 				t.Fatalf("the command was not started, although trust had been extended: %+v, %v", started, err)
 			}

@@ -34,7 +34,8 @@ type supervisor struct {
 	reports chan report   // closed after the guardian's last report
 	exited  chan struct{} // closed when the guardian has exited
 
-	killed bool   // the guardian was killed
+	killed bool   // the guardian was killed by this process
+	begun  bool   // the guardian may have started the command
 	trust  moment // as last sent to the guardian
 	limit  moment // another limit for the end of all processes; 0 if there is none
 	gone   *end   // as reported by the guardian
@@ -60,7 +61,10 @@ func Run(term Term, command Command) (End, error) {
 		return End{Code: s.gone.Code, Stopped: s.gone.Stopped}, nil
 	}
 	s.killOrphans()
-	return End{Code: 128 + int(syscall.SIGKILL), Stopped: true}, nil
+	if !s.begun && !s.killed {
+		return End{}, fmt.Errorf("%w: the guardian ended before it started the command: %s", ErrNotStarted, s.process.ProcessState)
+	}
+	return End{Code: 128 + int(syscall.SIGKILL), Stopped: true, GuardianLost: !s.killed}, nil
 }
 
 // start starts the guardian and orders it to begin.
@@ -169,6 +173,8 @@ func (s *supervisor) supervise() {
 
 func (s *supervisor) handleReport(r report) {
 	switch {
+	case r.Begins:
+		s.begun = true
 	case r.PID != 0:
 		s.command.Started(r.PID)
 	case r.Failed != "":

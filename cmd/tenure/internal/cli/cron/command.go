@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +34,7 @@ type scheduledCommands struct {
 	output      io.Writer    // receives the standard output of the commands
 	errors      io.Writer    // receives their standard error
 	node        *tenure.Node // set before the first run; its log does not block
+	running     atomic.Int32 // commands that have started and not ended
 }
 
 // schedules converts the tables of a file to schedules. An error names a
@@ -68,14 +70,23 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 	term := newRunTerm(ctx, run.Term, c.stopTimeout-c.Grace)
 	defer term.leave()
 	log := c.node.Logger().With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
+	pause := lead.RestartPause{}
 	for c.AwaitTrust(term) {
+		began := time.Now()
 		end, words, err := c.once(term, run, log)
+		pause.Ran(time.Since(began))
 		over := lead.Ending(term)
 		switch {
 		case err != nil && over:
 			return term.cutOff(words)
+		case err != nil && pause.Restarts() < lead.DefaultRestarts: // no process of it has run, so every policy allows another start
+			log.Error("the command could not be run", "error", err)
+			if !lead.Sleep(term, pause.Next()) {
+				return term.cutOff(words)
+			}
+			continue
 		case err != nil:
-			return err
+			return c.giveUp(term, log, err)
 		case !end.Stopped && end.Code == 0:
 			log.Info("the command has ended", "exit_code", 0)
 			return nil
@@ -90,13 +101,36 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 			return term.cutOff(words)
 		case c.policy != cron.AtLeastOnce:
 			return failure(cutOffText, words)
+		case end.GuardianLost && pause.Restarts() >= lead.DefaultRestarts:
+			return c.giveUp(term, log, failure(cutOffText, words))
 		}
 		log.Warn(cutOffText + "; restarting it")
-		if !lead.Sleep(term, lead.ShortestPause) {
+		wait := lead.ShortestPause
+		if end.GuardianLost {
+			wait = pause.Next()
+		}
+		if !lead.Sleep(term, wait) {
 			break
 		}
 	}
 	return term.cutOff("")
+}
+
+// giveUp ends a run whose command could not be started, or lost its guardian, too often
+// in a row. If no other command of this node runs, another node may do better: the node
+// resigns. The next leader repeats the run if its policy allows that.
+func (c scheduledCommand) giveUp(term *runTerm, log *slog.Logger, err error) error {
+	if c.running.Load() > 0 {
+		return err
+	}
+	log.Error("a command ended or could not be run too often in a row: resigning", "times", lead.DefaultRestarts+1, "error", err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // the role is released when this run has returned
+	_ = term.Resign(ctx)
+	if c.policy == cron.AtLeastOnce {
+		return term.cutOff("")
+	}
+	return err
 }
 
 const cutOffText = "the command was ended while the term is valid: trust in it was about to end, or the guardian was killed"
@@ -121,13 +155,21 @@ func (c scheduledCommand) once(term *runTerm, run cron.Run, log *slog.Logger) (g
 		_, _ = words.Close()
 		return guardian.End{}, "", err
 	}
+	started := false
 	end, err := guardian.Run(term, guardian.Command{
 		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stdout: output.File(), Stderr: words.File(),
 		Grace: c.Grace, Lead: c.Lead, Refresh: c.Refresh,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
-		Started:    func(pid int) { log.Info("the command has started", "pid", pid) },
-		Logger:     log,
+		Started: func(pid int) {
+			started = true
+			c.running.Add(1)
+			log.Info("the command has started", "pid", pid)
+		},
+		Logger: log,
 	})
+	if started {
+		c.running.Add(-1)
+	}
 	last, closing := words.Close()
 	_, closingOutput := output.Close()
 	if err := errors.Join(closing, closingOutput); err != nil {

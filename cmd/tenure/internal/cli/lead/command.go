@@ -34,7 +34,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.RegisterCommon(flags)
 	f.restart = RestartOnFailure
 	flags.Var(&f.restart, "restart", "restart the command within a term after it ends on its own: never, on-failure or always")
-	f.maxRestarts = flagvalue.Number{Value: defaultRestarts, Most: mostRestarts}
+	f.maxRestarts = flagvalue.Number{Value: DefaultRestarts, Most: mostRestarts}
 	flags.Var(&f.maxRestarts, "max-restarts", "resign instead of restarting the command more than this many times in a row; a run of a minute resets the count")
 	f.slots.register(flags)
 	f.health.register(flags)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The default and the limit of --max-restarts.
+// DefaultRestarts is the default of --max-restarts; mostRestarts is its limit.
 const (
-	defaultRestarts = 5
+	DefaultRestarts = 5
 	mostRestarts    = 1_000_000
 )
 

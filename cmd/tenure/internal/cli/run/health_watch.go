@@ -104,6 +104,8 @@ func (h *healthWatch) run() error {
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && end.Stopped:
 		return fmt.Errorf("it took longer than %v", h.health.Timeout)
+	case end.GuardianLost:
+		return errors.New("its guardian was killed")
 	case end.Stopped: // trust in the term was about to end: the command is ended too
 		return nil
 	case end.Code != 0:

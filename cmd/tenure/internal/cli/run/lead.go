@@ -88,6 +88,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		end, err := l.runOnce(term, log)
 		pause.Ran(time.Since(start))
 		over := lead.Ending(term)
+		again := false // whatever --restart is
 		switch {
 		case errors.Is(err, errUnhealthy) && !over:
 			return l.unhealthy(err)
@@ -100,20 +101,23 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 				return tenure.Done
 			}
 			log.Warn(cutOffText + "; restarting it")
-			lead.Sleep(term, lead.ShortestPause)
-			continue
+			if !end.GuardianLost { // late heartbeats are no fault of this node
+				lead.Sleep(term, lead.ShortestPause)
+				continue
+			}
+			again = true
 		case l.endedWith(over, end, err):
 			log.Info("the command has ended with the term", "exit_code", end.Code)
 			return l.interrupted(ctx)
 		default:
 			log.Info("the command has ended", "exit_code", end.Code)
 		}
-		if l.plan.Once || !l.plan.Restart.Again(end.Code) {
+		if !again && (l.plan.Once || !l.plan.Restart.Again(end.Code)) {
 			l.result.set(console.ExitWith(end.Code, err))
 			return tenure.Done
 		}
 		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
-			return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: resigning", restarts+1, end.Code)
+			return giveUp(restarts+1, end, err)
 		}
 		wait := pause.Next()
 		log.Info("restarting the command", "in", wait)
@@ -122,6 +126,18 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		}
 	}
 	return l.interrupted(ctx)
+}
+
+// giveUp returns the error of a node whose command has ended, or could not be started,
+// too often in a row.
+func giveUp(times int, end guardian.End, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("the command ended or could not be run %d times in a row, most recently because: %w: resigning", times, err)
+	case end.GuardianLost:
+		return fmt.Errorf("the command ended %d times in a row, most recently because the guardian was killed: resigning", times)
+	}
+	return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: resigning", times, end.Code)
 }
 
 // noteLoss records why the term was lost, if it was.

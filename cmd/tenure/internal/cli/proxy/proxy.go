@@ -106,6 +106,7 @@ func (c *command) run(cmd *cobra.Command) error {
 	case c.ofOne.Value == 0 && cmd.Flags().Changed("max-per-address"):
 		return console.Usage("--max-per-address is 0; it must be at least 1")
 	}
+	console.SurviveClosedOutput()
 	logger, err := c.log.Logger(cmd.ErrOrStderr())
 	if err != nil {
 		return err

@@ -77,6 +77,7 @@ func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
 	if f.Flags.Changed("name") && f.name == "" {
 		return tenure.Config{}, console.Usage("--name is empty")
 	}
+	console.SurviveClosedOutput()
 	logger, err := f.Log.Logger(w)
 	if err != nil {
 		return tenure.Config{}, err

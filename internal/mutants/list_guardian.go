@@ -39,6 +39,24 @@ var guardianMutants = []mutant{
 		tests:   []tests{inCommand("internal/cli", "^TestRunThatCannotStartInterruptsNoOther$")}, says: "the node resigned while another command ran",
 	},
 	{
+		name: "guardian: the first process of a container does not wait for orphans",
+		file: "cmd/tenure/internal/cli/program.go", from: "if os.Getpid() == 1 {", to: "if os.Getpid() == 0 {",
+		promise: "the first process of a container waits for its orphans",
+		tests:   []tests{inCommand("internal/cli", "^TestFirstProcessReapsOrphans$")}, says: "the first process waits for its orphans",
+	},
+	{
+		name: "guardian: the wait for orphans steals the exit codes of other children",
+		file: "cmd/tenure/internal/guardian/orphans.go", from: "if !slices.Contains(g.known, child) {", to: "if !slices.Contains(g.known, child) || child != 0 {",
+		promise: "the exit codes of a program's own children are not lost",
+		tests:   []tests{inCommand("internal/guardian", "^TestReapingLeavesOwnChildrenAlone$")}, says: "its status was stolen",
+	},
+	{
+		name: "guardian: a log without a reader ends the node",
+		file: "cmd/tenure/internal/cli/console/closed.go", from: "syscall.SIGPIPE)", to: "syscall.SIGHUP)",
+		promise: "a node keeps its roles if its log has no reader",
+		tests:   []tests{inCommand("internal/cli", "^TestClosedLogEndsNoProgram$")}, says: "a program whose log has no reader ended with",
+	},
+	{
 		name: "guardian: children of an orphan that has ended are not listed",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "	return len(orphans) == 0 && len(", to: "	return len(",
 		promise: "4 Work ends first: no process of a killed guardian is missed",

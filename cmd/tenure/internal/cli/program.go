@@ -10,6 +10,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"time"
 	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
@@ -25,6 +26,9 @@ func Main() int {
 	if len(os.Args) > 1 && os.Args[1] == guardian.CommandName {
 		defer time.AfterFunc(service.AtRest, service.ReturnMemory).Stop()
 		return guardian.Main(os.Args[1:], os.Stderr)
+	}
+	if os.Getpid() == 1 { // as in a container, whose orphans become children of its first process
+		go guardian.ReapOrphans(context.Background()) // exits with this process
 	}
 	ctx, cancel := console.UntilSignal()
 	defer cancel()

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 )
 
 // The limits of a password command.
@@ -42,7 +44,11 @@ func runPasswordCommand(ctx context.Context, command string) (output string, err
 	c.WaitDelay = time.Second // for descendants that keep the output open
 	printed := &capped{}
 	c.Stdout = printed
-	err = c.Run()
+	waited, err := guardian.StartChild(c)
+	if err == nil {
+		err = c.Wait()
+		waited()
+	}
 	endGroup(c)
 	var exit *exec.ExitError
 	switch {

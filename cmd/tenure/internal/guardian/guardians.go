@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// liveGuardians are the guardians of this process that were not waited for. The
-// orphans of a killed guardian become children of this process, next to the
+// liveGuardians are the guardians, and other processes that this one has started, that
+// were not waited for. The orphans of a killed guardian become children of this process, next to the
 // other guardians. The mutex is held while a guardian starts, so that it is not
 // mistaken for an orphan before its process id is known.
 var liveGuardians guardians

@@ -3,8 +3,10 @@
 package guardian
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os/exec"
 )
 
 // Main returns an error: there are no guardians on this system.
@@ -17,3 +19,9 @@ func Main(_ []string, stderr io.Writer) int {
 func Run(Term, Command) (End, error) {
 	return End{}, fmt.Errorf("%w: running a command needs a Unix system", ErrNotStarted)
 }
+
+// ReapOrphans does nothing: processes have no parents that must wait for them.
+func ReapOrphans(context.Context) {}
+
+// StartChild starts a command.
+func StartChild(c *exec.Cmd) (waited func(), err error) { return func() {}, c.Start() }

@@ -1,0 +1,63 @@
+//go:build unix
+
+package guardian
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// reapEvery is the longest time between two looks for orphans: one signal can stand for
+// several ends.
+const reapEvery = 5 * time.Second
+
+// ReapOrphans waits for ended children of this process that it has not started, until ctx
+// ends. The first process of a container gets every orphan of the container as a child.
+// It leaves guardians, and commands of [StartChild], to their callers.
+func ReapOrphans(ctx context.Context) {
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGCHLD)
+	defer signal.Stop(ends)
+	regular := time.NewTicker(reapEvery)
+	defer regular.Stop()
+	for {
+		liveGuardians.reapOrphans()
+		select {
+		case <-ends:
+		case <-regular.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// StartChild starts a command, which is then no orphan for [ReapOrphans] and is not
+// killed with the orphans of a guardian. The caller calls waited after c.Wait.
+func StartChild(c *exec.Cmd) (waited func(), err error) {
+	_, err = liveGuardians.add(func() (int, error) {
+		if err := c.Start(); err != nil {
+			return 0, err
+		}
+		return c.Process.Pid, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { liveGuardians.remove(c.Process.Pid) }, nil
+}
+
+// reapOrphans waits for ended children that this process has not started.
+func (g *guardians) reapOrphans() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, child := range children(os.Getpid()) {
+		if !slices.Contains(g.known, child) {
+			_, _ = syscall.Wait4(child, nil, syscall.WNOHANG, nil) // it may still live
+		}
+	}
+}

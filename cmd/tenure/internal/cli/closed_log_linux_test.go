@@ -40,6 +40,7 @@ func launchUnread(t *testing.T, args ...string) (*exec.Cmd, *bufio.Scanner) {
 func TestClosedLogEndsNoProgram(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, 0) // a proxy creates no tables
 	tick := place.schedules(t, `name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo ticks"`)
 	for name, test := range map[string]struct {
 		args []string

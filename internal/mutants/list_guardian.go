@@ -4,7 +4,7 @@ package main
 var guardianMutants = []mutant{
 	{
 		name: "guardian: the command is not asked before it is killed",
-		file: "cmd/tenure/internal/guardian/guardian.go", from: "	case at >= g.stopAt():\n		g.stop(syscall.SIGTERM)\n", to: "	case at >= g.stopAt():\n		g.kill()\n",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "	case at >= g.stopAt():\n		g.stop(syscall.SIGTERM, g.limits.Grace)\n", to: "	case at >= g.stopAt():\n		g.kill()\n",
 		promise: "a command is asked to end before it is killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestCommandIsKilledBeforeTrustEnds$")}, says: "was not asked to end",
 	},
@@ -55,6 +55,12 @@ var guardianMutants = []mutant{
 		file: "cmd/tenure/internal/cli/console/closed.go", from: "syscall.SIGPIPE)", to: "syscall.SIGHUP)",
 		promise: "a node keeps its roles if its log has no reader",
 		tests:   []tests{inCommand("internal/cli", "^TestClosedLogEndsNoProgram$")}, says: "a program whose log has no reader ended with",
+	},
+	{
+		name: "guardian: a graceful end has no more time than a loss",
+		file: "cmd/tenure/internal/cli/run/lead.go", from: "func() time.Duration { return l.stopTimeout }", to: "func() time.Duration { return l.plan.Grace }",
+		promise: "a command has --stop-timeout to end when its node gives up the role",
+		tests:   []tests{inCommand("internal/cli", "^TestCommandFinishesBeforeGracefulEnd$")}, says: "a command that needs 3 s for a graceful end",
 	},
 	{
 		name: "guardian: children of an orphan that has ended are not listed",
@@ -218,7 +224,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: a guardian that does not ask is not replaced",
-		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.limitTo(s.command.Grace + stopSlack)\n", to: "			_ = stopSlack\n",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.limitTo(within + stopSlack)\n", to: "			_ = stopSlack\n",
 		promise: "7 Someone leads: the supervisor does the guardian's work if that does not",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "nvariant 4",
 	},

@@ -29,12 +29,13 @@ type order struct {
 	Deadline moment         `json:"deadline,omitempty"` // trust now ends at this moment
 	Signal   syscall.Signal `json:"signal,omitempty"`   // forward this signal
 	Stop     syscall.Signal `json:"stop,omitempty"`     // end the command gracefully, with this signal first
+	Within   time.Duration  `json:"within,omitempty"`   // with Stop: from the request to the kill
 	Kill     bool           `json:"kill,omitempty"`     // kill everything
 }
 
 // limits are the durations that a guardian observes.
 type limits struct {
-	Grace    time.Duration `json:"grace"`    // from the request to end to the kill
+	Grace    time.Duration `json:"grace"`    // from the request to end to the end of trust
 	Lead     time.Duration `json:"lead"`     // from the kill to the end of trust
 	Deadline moment        `json:"deadline"` // when trust ends, unless an order changes it
 }

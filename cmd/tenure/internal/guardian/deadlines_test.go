@@ -59,11 +59,11 @@ func TestSupervisorKillsLateGuardian(t *testing.T) {
 // A second request to end does not extend the grace period.
 func TestSecondRequestKeepsTheDeadline(t *testing.T) {
 	g := &guardian{limits: limits{Grace: time.Second}, exited: true}
-	g.stop(syscall.SIGTERM)
+	g.stop(syscall.SIGTERM, time.Second)
 	first := g.graceTo
 	for now() == first.add(-time.Second) {
 	}
-	if g.stop(syscall.SIGTERM); g.graceTo != first {
+	if g.stop(syscall.SIGTERM, time.Second); g.graceTo != first {
 		t.Errorf("invariant 4: the second request to end gives %v more", g.graceTo.sub(first))
 	}
 }

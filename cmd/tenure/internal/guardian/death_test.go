@@ -36,9 +36,10 @@ func supervise(args []string) int {
 	_, err = Run(term, Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", args[1]}, Env: os.Environ(),
 		Grace: 6 * time.Second, Lead: 5 * time.Second, Refresh: time.Second,
-		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
-		Started:    func(pid int) { fmt.Println(pid) },
-		Logger:     slog.New(slog.DiscardHandler),
+		StopSignal:  func() syscall.Signal { return syscall.SIGTERM },
+		StopTimeout: func() time.Duration { return 6 * time.Second },
+		Started:     func(pid int) { fmt.Println(pid) },
+		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return 1

@@ -79,18 +79,18 @@ func (g *guardian) handleOrder(o order) {
 	case o.Signal != 0 && !g.exited:
 		_ = syscall.Kill(-g.command, o.Signal) // it may have ended
 	case o.Stop != 0:
-		g.stop(o.Stop)
+		g.stop(o.Stop, o.Within)
 	case o.Kill:
 		g.kill()
 	}
 }
 
 // stop asks the command to end. After the grace period, what is left is killed.
-func (g *guardian) stop(signal syscall.Signal) {
+func (g *guardian) stop(signal syscall.Signal, grace time.Duration) {
 	if g.graceTo != 0 || g.killing {
 		return
 	}
-	g.graceTo = now().add(g.limits.Grace)
+	g.graceTo = now().add(grace)
 	if g.exited {
 		return // its descendants have been signaled already
 	}
@@ -131,7 +131,7 @@ func (g *guardian) checkTime() {
 	case at >= g.killAt():
 		g.kill()
 	case at >= g.stopAt():
-		g.stop(syscall.SIGTERM)
+		g.stop(syscall.SIGTERM, g.limits.Grace)
 	}
 }
 

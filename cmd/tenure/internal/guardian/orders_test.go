@@ -44,7 +44,8 @@ func beginScripted(t *testing.T, signals <-chan os.Signal) *scripted {
 		reports: make(chan report), exited: make(chan struct{}),
 		command: Command{
 			Grace: 50 * time.Millisecond, Lead: time.Second, Refresh: 10 * time.Millisecond, Signals: signals,
-			StopSignal: func() syscall.Signal { return syscall.SIGQUIT },
+			StopSignal:  func() syscall.Signal { return syscall.SIGQUIT },
+			StopTimeout: func() time.Duration { return 50 * time.Millisecond },
 		},
 	}
 	c.s.trust = c.s.deadline()

@@ -36,9 +36,12 @@ type Command struct {
 	Stdout *os.File // nil for this program's
 	Stderr *os.File // nil for this program's
 
-	// Grace is how long the command may take to end, from the request to the
-	// kill, and how long before the end of trust the request is sent.
+	// Grace is how long before the end of trust the command is requested to end, and
+	// how long the processes that it leaves may take to end.
 	Grace time.Duration
+	// StopTimeout returns how long the command may take to end when the term is
+	// stopping, from the request to the kill. If trust ends first, it is killed then.
+	StopTimeout func() time.Duration
 	// Lead is how long before the end of trust everything is killed.
 	Lead time.Duration
 	// Refresh is the time between heartbeats of the session.

@@ -94,6 +94,7 @@ func begin(t *testing.T, term *fakeTerm, script string, changes ...func(*Command
 		Started:    func(pid int) { started <- pid },
 		Logger:     slog.New(slog.DiscardHandler),
 	}
+	command.StopTimeout = func() time.Duration { return command.Grace }
 	for _, change := range changes {
 		change(&command)
 	}

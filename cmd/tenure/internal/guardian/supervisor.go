@@ -154,8 +154,9 @@ func (s *supervisor) supervise() {
 			}
 		case <-stopping:
 			stopping = nil
-			s.sendOrder(order{Stop: s.command.StopSignal()})
-			s.limitTo(s.command.Grace + stopSlack)
+			within := s.command.StopTimeout()
+			s.sendOrder(order{Stop: s.command.StopSignal(), Within: within})
+			s.limitTo(within + stopSlack)
 		case <-over:
 			over = nil
 			s.sendOrder(order{Kill: true})

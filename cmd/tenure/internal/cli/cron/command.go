@@ -159,7 +159,8 @@ func (c scheduledCommand) once(term *runTerm, run cron.Run, log *slog.Logger) (g
 	end, err := guardian.Run(term, guardian.Command{
 		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stdout: output.File(), Stderr: words.File(),
 		Grace: c.Grace, Lead: c.Lead, Refresh: c.Refresh,
-		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
+		StopTimeout: func() time.Duration { return c.Grace }, // runTerm has waited for the rest of it
+		StopSignal:  func() syscall.Signal { return syscall.SIGTERM },
 		Started: func(pid int) {
 			started = true
 			c.running.Add(1)

@@ -46,7 +46,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.grace.AllowZero = true
-	flags.Var(&f.grace, "grace", "how long a command may take to end when asked to; default 1s, or less with a short lease")
+	flags.Var(&f.grace, "grace", "how long a command may take to end when heartbeats fail or its time is over; default 1s, or less with a short lease")
 	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN, and keep DATABASE_URL and the variables of libpq in its environment")
 }
 

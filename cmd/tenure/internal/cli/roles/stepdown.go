@@ -21,8 +21,8 @@ import (
 
 const stepDownLong = `Ask the leader of a role to step down, and wait until the next term has begun.
 
-The leader first finishes its work in flight. Then a standby takes over; if none does,
-the old leader can acquire the role again a second later. With --to the role is reserved
+The leader first finishes its work in flight, for at most its --stop-timeout. Then a
+standby takes over; if none does, the old leader can acquire it again a second later. With --to the role is reserved
 for that node for a short time; if another node then leads, the exit code is 1. If that
 node does not campaign for the role, the request is refused and the leader keeps the role.
 
@@ -170,7 +170,7 @@ func (c *stepDownCommand) await(ctx context.Context, backend connect.Backend, be
 			return nil, ctx.Err()
 		}
 		if last != nil {
-			return nil, console.NotAcquired("%s did not step down from %s within %v", before.NodeName, before.Role, c.timeout.Value)
+			return nil, console.NotAcquired("%s did not step down from %s within %v: its work may take its --stop-timeout to end", before.NodeName, before.Role, c.timeout.Value)
 		}
 		return nil, nil
 	}

@@ -40,7 +40,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	leading := &commandRunner{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx, result: &result{}}
+	leading := &commandRunner{plan: plan, stopTimeout: config.StopTimeout, role: roles[0], log: config.Logger, environment: environment, ctx: ctx, result: &result{}}
 	// A command in the background cannot read from a terminal, and several commands cannot share an input.
 	if plan.Slots.PerNode == 1 && !term.IsTerminal(int(os.Stdin.Fd())) {
 		leading.stdin = os.Stdin

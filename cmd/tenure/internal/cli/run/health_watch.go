@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
@@ -29,6 +31,8 @@ type healthWatch struct {
 	stop     func()          // closes stopping, once
 	ctx      context.Context // ends when the term is stopping or the command has ended
 	err      error           // why the command is unhealthy
+
+	unhealthy atomic.Bool // the command is ended because of that
 }
 
 // Stopping is closed when the term is stopping or the command is unhealthy.
@@ -44,6 +48,14 @@ func runHealthy(term guardian.Term, command guardian.Command, health lead.Health
 	h.check.Path, h.check.Args = health.Path, health.Args
 	h.check.Stdin, h.check.Stdout, h.check.Signals = nil, os.Stderr, nil
 	h.check.Started = func(int) {}
+	h.check.StopTimeout = func() time.Duration { return command.Grace }
+	graceful := command.StopTimeout
+	command.StopTimeout = func() time.Duration { // an unhealthy command is not waited for
+		if h.unhealthy.Load() {
+			return command.Grace
+		}
+		return graceful()
+	}
 	var watching sync.WaitGroup
 	watching.Go(func() { // exits with ctx
 		select {
@@ -83,6 +95,7 @@ func (h *healthWatch) watch() {
 		last = failure
 	}
 	h.err = fmt.Errorf("%w: the health command failed %d times in a row; the last time, %w", errUnhealthy, lead.UnhealthyAfter, last)
+	h.unhealthy.Store(true)
 	h.stop()
 }
 

@@ -25,6 +25,7 @@ type commandRunner struct {
 	log         *slog.Logger
 	environment []string
 	stdin       *os.File
+	stopTimeout time.Duration // of the node
 	server      *service.HTTPServer
 	signals     <-chan os.Signal
 	ctx         context.Context // ends when this program is asked to end
@@ -191,7 +192,8 @@ func (l *commandRunner) guarded(term *tenure.Term, log *slog.Logger) guardian.Co
 	return guardian.Command{
 		Path: l.plan.Path, Args: l.plan.Args, Env: lead.TermEnvironment(l.environment, l.node, term), Stdin: l.stdin,
 		Grace: l.plan.Grace, Lead: l.plan.Lead, Refresh: l.plan.Refresh,
-		StopSignal: l.stopSignal, Signals: l.signals, Logger: log,
+		StopTimeout: func() time.Duration { return l.stopTimeout },
+		StopSignal:  l.stopSignal, Signals: l.signals, Logger: log,
 		Started: func(pid int) { log.Info("the command has started", "pid", pid) },
 	}
 }

@@ -25,7 +25,8 @@ With -- COMMAND there is one role, and the command runs while this node leads it
 NAME/N, which the other commands show. Each leader runs its own command.
 Before the term can end, the command and all its descendants are killed;
 docs/howto/run-a-command.md lists the exceptions. When the term is stopping, and on
-SIGTERM or SIGINT, they first have --grace to end. The command has TENURE_ROLE,
+SIGTERM or SIGINT, they first have --stop-timeout to end, and this node still leads;
+when heartbeats fail, they have --grace. The command has TENURE_ROLE,
 TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environment,
 with --slots also TENURE_SLOT, the number of its slot.
 Its standard input, output and error are those of this program, which logs events on

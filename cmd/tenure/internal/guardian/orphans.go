@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reapEvery is the longest time between two looks for orphans: one signal can stand for
+// reapEvery is the longest time between two looks for orphans: one signal can represent
 // several ends.
 const reapEvery = 5 * time.Second
 

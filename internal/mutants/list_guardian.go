@@ -230,7 +230,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: the command is not asked when its term stops",
-		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal(), Within: within})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
 		promise: "a command is asked to end before it is killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestCommandEndsGracefully$")}, says: "no order to stop the command",
 	},

@@ -268,7 +268,13 @@ func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 		d.add("durability", doctor.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that is not stopped can keep a second leader",
 			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
 	case standbys != "":
-		d.add("durability", doctor.OK, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
+		detail := "synchronous standbys: " + standbys + "; elections stop for as long as "
+		if s := parseStandbys(standbys); s.needed < len(s.names) {
+			detail += "too few of them answer; do not declare a synchronous failover"
+		} else {
+			detail += "one of them hangs"
+		}
+		d.add("durability", doctor.OK, detail, "")
 	default:
 		d.add("durability", doctor.OK, "commits are flushed", "")
 	}

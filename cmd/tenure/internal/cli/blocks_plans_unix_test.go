@@ -62,7 +62,7 @@ var plans = map[string]plan{
 	"ALTER SYSTEM SET default_transaction_read_only = on;": {skip: noShell},
 	"ALTER SYSTEM RESET default_transaction_read_only;":    {skip: noShell},
 	"synchronous_mode: true":                               {skip: noShell},
-	"synchronous_standby_names = 'ANY 1 (a, b)'":           {skip: noShell},
+	"synchronous_standby_names = 'ANY 2 (a, b)'":           {skip: noShell},
 	"watchdog:": {skip: noShell},
 	"postgres://app@pg1,pg2,pg3/app?target_session_attrs=read-write&connect_timeout=2": {skip: noShell},
 	"defaults":              {skip: noShell},

@@ -20,6 +20,9 @@ With --roles it checks whether the lock table of PostgreSQL has room for this nu
 of roles, instead of for the existing ones, and prints the value that
 max_locks_per_transaction needs.
 
+With --synchronous-failover it checks whether the settings of synchronous replication
+permit nodes to declare that.
+
 The exit code is 0 if a node could take part in elections, even with warnings, and 3
 if not.`
 
@@ -28,6 +31,7 @@ type doctorCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
 	roles    flagvalue.Number
+	declared bool // a synchronous failover
 }
 
 // maxRoles limits --roles.
@@ -44,6 +48,7 @@ func NewDoctor(out *console.Output) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	cmd.Flags().Var(&c.roles, "roles", "number of roles that the lock table must have room for; default the existing roles")
+	cmd.Flags().BoolVar(&c.declared, "synchronous-failover", false, "check whether nodes may declare that only synchronous standbys are promoted")
 	c.database.Register(cmd.Flags())
 	return cmd
 }
@@ -110,6 +115,9 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]d
 		if planned && found[i].Name == LockTableFinding {
 			found[i] = sessions.CheckLockTable(cmd.Context(), c.roles.Value)
 		}
+	}
+	if c.declared && ok {
+		found = append(found, sessions.CheckSynchronousFailover(cmd.Context()))
 	}
 	return found, nil
 }

@@ -61,7 +61,7 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	flags.Var(&f.stop, "stop-timeout", "how long work in flight may continue when its term is stopping; default 10s")
 	flags.Var(&f.settle, "settle", SettleUsage("0s"))
 	flags.Var(&f.wait, "failover-wait", "minimum wait before a term begins on another server than the last term; default one lease")
-	flags.BoolVar(&f.synchronous, "synchronous-failover", false, "declare that only synchronous standbys are promoted: after a failover, wait only until all nodes are back")
+	flags.BoolVar(&f.synchronous, "synchronous-failover", false, "declare that a promoted standby has every acknowledged commit, and that the old primary then acknowledges none: after a failover, wait until all nodes are back and the margin has passed")
 }
 
 // SettleUsage describes the flag --settle with a default that depends on the command.

@@ -52,11 +52,12 @@ type Config struct {
 	// than the last term. Set it to the time within which an old primary is
 	// fenced, plus one lease. Default: one lease.
 	FailoverWait time.Duration
-	// SynchronousFailover declares that only a synchronous standby is ever
-	// promoted and that the wall clocks of the servers differ by less than the
-	// margin. Then the wait after a failover, too, ends as soon as every node is
-	// back. Declared without being true, it permits two leaders. It has no effect
-	// with leases.
+	// SynchronousFailover declares that a promoted standby has every acknowledged
+	// commit, that the old primary acknowledges none afterwards, and that the wall
+	// clocks of the servers differ by less than the margin. Then the wait after a
+	// failover ends a margin after every node is back. Declared without being true,
+	// as with synchronous_standby_names = 'ANY 1 (a, b)', it permits two leaders. It
+	// has no effect with leases.
 	SynchronousFailover bool
 
 	// Retry governs opening a new session after a loss and, for elections

@@ -16,8 +16,8 @@ import (
 // termWait is what must pass before a term may begin.
 type termWait struct {
 	until   time.Duration // on the node's monotonic clock, at the latest
-	reunion bool          // over as soon as all nodes are back
-	settle  time.Duration // from then on
+	reunion bool          // over when all nodes are back, and after has passed
+	after   time.Duration
 }
 
 // waitBefore decides when the term of a role whose lock was acquired at lockedAt
@@ -42,8 +42,20 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 	return termWait{
 		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, s.server.longest, timing.FailoverWait)),
 		reunion: s.isRegistryComplete(row),
-		settle:  settle,
+		after:   max(settle, s.clockDifference(row)),
 	}
+}
+
+// clockDifference bounds how far the clock of this server is behind that of the last
+// term's server. Begins commit asynchronously, so a promoted standby may lack terms whose
+// numbers were used. No such term began later than the reunion. So once this time has
+// passed since the reunion, this server's clock is ahead of every number that was used.
+// The whole wait is longer: the old leader's trust ends a margin before its lease.
+func (s *session) clockDifference(row termRow) time.Duration {
+	if row.lineage == s.server.lineage() {
+		return 0
+	}
+	return s.opening.Timing.Margin
 }
 
 // waitsSince returns from when the wait on another server than the last term's
@@ -153,7 +165,7 @@ func (s *session) endWaits() error {
 		return nil
 	}
 	for _, held := range waiting {
-		held.wait = termWait{until: min(held.wait.until, now+held.wait.settle)}
+		held.wait = termWait{until: min(held.wait.until, now+held.wait.after)}
 	}
 	s.listener.nodesAwaited.Store(false)
 	return nil

@@ -177,7 +177,19 @@ var postgresMutants = []mutant{
 		name: "postgres: every promoted replica is complete",
 		file: "postgres/reunion.go", from: "return s.opening.Timing.SynchronousFailover && ", to: "return ",
 		promise: "1 One leader: an asynchronous replica may lack nodes",
-		tests:   []tests{in("postgres", "^TestReunionAfterPromotionNeedsSynchronousFailover$")}, says: "want outcome",
+		tests:   []tests{in("postgres", "^TestReunionAfterPromotionNeedsSynchronousFailover$")}, says: "want the wait to end after the margin",
+	},
+	{
+		name: "postgres: the clock of a promoted standby is trusted",
+		file: "postgres/reunion.go", from: "max(settle, s.clockDifference(row))", to: "settle",
+		promise: "2 Terms grow: a promoted standby lacks numbers that were used, and its clock may be behind",
+		tests:   []tests{in("postgres", "^TestReunionAfterPromotionNeedsSynchronousFailover$")}, says: "want it to wait",
+	},
+	{
+		name: "doctor: some of the standbys suffice for a synchronous failover",
+		file: "postgres/standbys.go", from: "case s.needed < len(s.names):", to: "case s.needed < 0:",
+		promise: "1 One leader: nothing acknowledges on the old primary after a promotion",
+		tests:   []tests{in("postgres", "^TestDoctorWarnsOfStandbysThatAcknowledgeAfterPromotion$")}, says: "so the others acknowledge",
 	},
 	{
 		name: "postgres: a dead node is forgotten while it may trust its session",

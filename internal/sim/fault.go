@@ -222,11 +222,29 @@ func (s *storm) crashServerAtBegin(*Machine) {
 		}
 		s.world.after(after, func() {
 			if server.up && !server.dropped && !s.over {
-				server.crash(true)
-				s.world.after(down, server.startIfDown)
+				s.replaceCrashed(down)
 			}
 		})
 	}
+}
+
+// replaceCrashed crashes the server and starts it again, or promotes a synchronous
+// standby.
+func (s *storm) replaceCrashed(down time.Duration) {
+	server := s.world.server
+	if !s.synchronous || server.clocks.chance(0.3) {
+		server.crash(true)
+		s.world.after(down, server.startIfDown)
+		return
+	}
+	replica := server.replicateFlushed()
+	server.crash(true)
+	crashed := server.started
+	s.world.after(down, func() {
+		if !server.up && server.started == crashed {
+			server.promote(replica)
+		}
+	})
 }
 
 // failOver makes a replica the server, sometimes one that lags behind.

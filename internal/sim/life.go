@@ -85,7 +85,16 @@ func (b *backend) decides(row *roleRow, locked time.Duration) time.Duration {
 	if row.term == 0 || row.server == s.started || !b.isRegistryComplete(row) {
 		return latest
 	}
-	return min(latest, max(locked, s.reunitedAt())+b.settleAfter(row))
+	return min(latest, max(locked, s.reunitedAt())+max(b.settleAfter(row), b.clockDifference(row)))
+}
+
+// clockDifference is by how much the clock of a promoted standby may be behind that of the
+// last term's server.
+func (b *backend) clockDifference(row *roleRow) time.Duration {
+	if row.server.timeline == b.server.started.timeline || b.server.defects.AnyClock {
+		return 0
+	}
+	return b.timing.Margin
 }
 
 // isRegistryComplete reports whether the registry has every node that may trust an

@@ -32,6 +32,7 @@ var mutations = []struct {
 	{"a reunion that misses nodes", []int{1}, Schedule{Defects: Defects{NoReunion: true}}, 400},
 	{"a reunion without nodes that were found dead", []int{1}, Schedule{Defects: Defects{DeadReunion: true}}, 400},
 	{"a reunion on an asynchronous replica", []int{1}, Schedule{Defects: Defects{AnyReunion: true}}, 400},
+	{"a reunion that trusts the clock of a promoted standby", []int{2}, Schedule{Seed: 600, Defects: Defects{AnyClock: true}}, 400},
 	{"no wait for the node of the last recorded term", []int{1}, Schedule{Defects: Defects{LastHolder: true}}, 400},
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a commit that was not answered counts as rolled back", []int{appliedOnce}, Schedule{Defects: Defects{NoCompare: true, NoSettle: true}}, 400},

@@ -191,7 +191,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		vacant = -1
 	}
 	if !s.defects.CountTerms {
-		term = max(term, s.wall(now).UnixMilli())
+		term = max(term, s.wall(now).Add(s.ahead).UnixMilli())
 	}
 	s.changing(name)
 	*row = roleRow{

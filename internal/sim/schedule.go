@@ -125,7 +125,11 @@ func (s Schedule) draw() plan {
 	p.member.Work.Processes = newStream(s.Seed, "processing").chance(0.4)
 	// Another order is refused.
 	p.member.Config.LockTimeout = max(p.member.Config.LockTimeout, p.member.Config.FenceTimeout)
-	p.member.Config.SynchronousFailover = newStream(s.Seed, "failover").chance(0.5)
+	failover := newStream(s.Seed, "failover")
+	p.member.Config.SynchronousFailover = failover.chance(0.5)
+	if p.member.Config.SynchronousFailover && failover.chance(0.3) {
+		p.member.Config.Margin = lease / 2 // the clocks of servers may differ by as much
+	}
 	p.probes = rnd.below(4)
 	p.scales = make([]int, p.machines)
 	if s.Cluster {
@@ -180,6 +184,10 @@ func (s Schedule) Run(result *Result) {
 		w.Transcript.keep = 1 << 30
 	}
 	w.server.defects = s.Defects
+	if p.member.Config.SynchronousFailover {
+		w.server.clocksDiffer = p.member.Config.Margin
+		w.server.setClock()
+	}
 	w.checker.clocksStop, w.checker.contextsOnly = p.clocks == freezes, p.contextsOnly
 	rnd := newStream(s.Seed, "pauses")
 	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks,

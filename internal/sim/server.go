@@ -36,6 +36,12 @@ type server struct {
 	former    *primary // that a replica has replaced
 	tail      logTail
 
+	// Term numbers come from the server's clock. Those of the servers differ by less than
+	// clocksDiffer.
+	clocks       *stream
+	clocksDiffer time.Duration
+	ahead        time.Duration // of the slowest
+
 	crashAtBegin func(leader *Machine) // called when the next term has begun; nil for nothing
 }
 
@@ -62,6 +68,7 @@ type Defects struct {
 	NoReunion   bool // that wait is over before all nodes are back
 	DeadReunion bool // that wait does not include nodes that were found dead
 	AnyReunion  bool // that wait is over when the nodes are back that an asynchronous replica has
+	AnyClock    bool // that wait ends on a promoted standby whose clock may be behind
 	LastHolder  bool // that wait is over for the node that held the last term in the table
 	ForgetEarly bool // a dead node is forgotten although it may trust its session
 
@@ -95,7 +102,7 @@ func newServer(w *World) *server {
 		up: true, started: identity{1, 1}, life: life{byMigration: true},
 		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{},
 	}
-	s.tail.rnd = w.stream("log")
+	s.tail.rnd, s.clocks = w.stream("log"), w.stream("clocks of servers")
 	s.installed = s.newInstallation()
 	return s
 }
@@ -230,7 +237,15 @@ func (s *server) promote(replica snapshot) {
 	s.restore(replica)
 	s.started.timeline++
 	s.life.forget()
+	s.setClock()
 	s.start()
+}
+
+// setClock draws by how much the clock of another server is ahead of the slowest.
+func (s *server) setClock() {
+	if s.clocksDiffer > 0 {
+		s.ahead = pick(s.clocks, 0, s.clocks.between(0, s.clocksDiffer), s.clocksDiffer-1)
+	}
 }
 
 // primary is a server that a replica has replaced, as it was then.

@@ -75,8 +75,9 @@ SET trust_until = CASE
 	// The row of a node records when its session ended, until the next session takes
 	// the row over. If the earlier session is over, so that its lock is free, its terms
 	// are closed first, as the next leader would close them (see stmtClose), but as of
-	// when the node saw its connection end. A row that another session is writing is
-	// left to that leader.
+	// when the node saw its connection end. So are those that this process no longer
+	// trusts: a server process that hangs keeps the lock. A row that another session is
+	// writing is left to that leader.
 	closeForerunner = `
 WITH earlier AS MATERIALIZED (
     SELECT
@@ -88,7 +89,8 @@ WITH earlier AS MATERIALIZED (
     FROM {nodes}
     WHERE id = $1 AND incarnation <> $2
 ), finished AS MATERIALIZED (
-    SELECT * FROM earlier WHERE pg_try_advisory_xact_lock_shared($4::int, incarnation)
+    SELECT * FROM earlier
+    WHERE incarnation = ANY ($7::int[]) OR pg_try_advisory_xact_lock_shared($4::int, incarnation)
 ), closing AS MATERIALIZED (
     SELECT t.role, f.gone_at, f.lease_until, f.last_heartbeat, f.lease_ms
     FROM {terms} t, finished f
@@ -214,7 +216,7 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		sql  string
 		args []any
 	}{
-		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
+		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted()}},
 		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID, s.opening.Reopened}},
 		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),

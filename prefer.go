@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure/internal/preference"
 )
 
@@ -23,6 +25,8 @@ type takeOver struct {
 	since   time.Duration // on the monotonic clock
 	asked   int64         // the latest term whose leader was asked to hand over
 	damping damping       // used if the election has no group
+
+	disputes map[uuid.UUID]*dispute // by node that took over from this one
 }
 
 // damping is how long a node waits before it asks for a role, beyond TakeOverAfter.
@@ -179,7 +183,7 @@ func (e *Election) compareLeaderLocked(leader Leader, now time.Duration) (score 
 		return score, false
 	}
 	score = preference.Of(leader.Labels, e.cfg.Prefers)
-	if score.Compare(preference.Of(n.description.Labels, e.cfg.Prefers)) >= 0 {
+	if e.disputesLocked(leader, score) || score.Compare(e.ownScoreLocked()) >= 0 {
 		return score, false
 	}
 	if t.session != n.session || t.term != leader.Term {
@@ -215,12 +219,13 @@ func (e *Election) takeOverWaitLocked() time.Duration {
 }
 
 // dampTakeOverLocked adjusts the wait after a term. It doubles after a short term that
-// this node had taken over, and a long term resets it.
+// this node had taken over, and a long term resets it. A term that another node took over
+// does neither: a long wait of the other node made it long; see disputesLocked.
 func (e *Election) dampTakeOverLocked(t *Term) {
 	n, d := e.node, e.dampingLocked()
 	unit := max(e.cfg.TakeOverAfter, n.cfg.CheckInterval)
 	switch lasted := n.clock.Now().Mono - t.beganAt; {
-	case e.cfg.TakeOverAfter == 0:
+	case e.cfg.TakeOverAfter == 0 || t.takenOverFromLocked():
 	case lasted >= longTerm*n.cfg.CheckInterval:
 		d.wait = 0
 	case t.takenOver:
@@ -235,7 +240,7 @@ func (n *Node) requestTakeOver(r takeOverRequest) error {
 	defer cancel()
 	log := n.log.With("role", r.leader.Role, "leader", r.leader.NodeName, "term", r.leader.Term)
 	err := n.backend.Request(ctx, Request{
-		Kind: RequestHandOver, Role: r.leader.Role, Term: r.leader.Term, Target: n.id, By: "preferred node " + n.cfg.Name,
+		Kind: RequestHandOver, Role: r.leader.Role, Term: r.leader.Term, Target: n.id, By: takeOverBy + n.cfg.Name,
 	})
 	switch {
 	case err == nil:

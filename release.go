@@ -44,6 +44,7 @@ func (s *session) dropRoleLocked(r release) {
 			e.term = nil
 		}
 		e.dampTakeOverLocked(r.term)
+		e.disputeLocked(r.term)
 		r.term.setReleasedLocked()
 		e.leaveRoomLocked()
 		s.checkIdleLocked()

@@ -129,4 +129,16 @@ var edgeMutants = []mutant{
 		promise: "no role is held by a node that does not lead it",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendLateCommitKeepsNoRole$")}, says: "want the role, which no node leads",
 	},
+	{
+		name: "engine: a node takes over from the node that took over from it",
+		file: "prefer.go", from: "if e.disputesLocked(leader, score) || ", to: "if ",
+		promise: "two nodes that disagree about who is preferred settle",
+		tests:   []tests{in(".", "^TestNodesThatPreferThemselvesSettle$")}, says: "terms in a day; want 2 to",
+	},
+	{
+		name: "postgres: the history has no vacancy of a hung server process",
+		file: "postgres/join.go", from: "    WHERE incarnation = ANY ($7::int[]) OR pg_try", to: "    WHERE $7::int[] IS NULL OR pg_try",
+		promise: "the history has the vacancy although the leader has opened a new session",
+		tests:   []tests{in("postgres", "^TestVacancyOfHungServerProcessIsRecorded$")}, says: "the vacancy was",
+	},
 }

@@ -306,7 +306,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a role moves between equally preferred nodes",
-		file: "prefer.go", from: "if score.Compare(preference.Of(n.description.Labels, e.cfg.Prefers)) >= 0 {", to: "if score.Compare(preference.Of(n.description.Labels, e.cfg.Prefers)) > 0 {",
+		file: "prefer.go", from: "|| score.Compare(e.ownScoreLocked()) >= 0 {", to: "|| score.Compare(e.ownScoreLocked()) > 0 {",
 		promise: "a role moves only to a more preferred node",
 		tests:   []tests{in(".", "^TestRoleMovesOnlyToMorePreferredNode$")}, says: "the first term is valid",
 	},

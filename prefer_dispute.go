@@ -1,0 +1,74 @@
+package tenure
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/endreason"
+	"github.com/exactly-one/tenure/internal/preference"
+)
+
+// Two nodes can prefer different labels. Each would then take over the role from the other
+// without end. So a node that has lost the role to a node that it prefers less leaves the
+// role to that node, until the labels of one of them change. Two nodes settle after at most
+// one take-over by each. More nodes can form a circle. So each such loss also doubles the
+// wait of the node, up to longestTakeOverAfter.
+
+// takeOverBy begins the requester of a take-over, before the name of the node.
+const takeOverBy = "preferred node "
+
+// dispute is what a node remembers of a node that took over the role from it.
+type dispute struct {
+	own      preference.Score // when the role was lost
+	other    preference.Score // when the two were compared for the first time after that
+	compared bool
+}
+
+// disputeLocked remembers the node that took over the role, if a node did.
+func (e *Election) disputeLocked(t *Term) {
+	if e.cfg.TakeOverAfter == 0 || !t.takenOverFromLocked() {
+		return
+	}
+	if e.takeOver.disputes == nil {
+		e.takeOver.disputes = map[uuid.UUID]*dispute{}
+	}
+	e.takeOver.disputes[t.plannedEnd.target] = &dispute{own: e.ownScoreLocked()}
+}
+
+// takenOverFromLocked reports whether the term ended because a preferred node asked for the
+// role.
+func (t *Term) takenOverFromLocked() bool {
+	end := t.plannedEnd
+	return end != nil && end.reason == endreason.HandedOver && strings.HasPrefix(end.by, takeOverBy)
+}
+
+// ownScoreLocked is how much the election prefers this node.
+func (e *Election) ownScoreLocked() preference.Score {
+	return preference.Of(e.node.description.Labels, e.cfg.Prefers)
+}
+
+// disputesLocked reports whether a less preferred leader took over the role from this node
+// with the labels that both have now. It forgets a node whose labels, or this node's, have
+// changed.
+func (e *Election) disputesLocked(leader Leader, score preference.Score) bool {
+	d := e.takeOver.disputes[leader.NodeID]
+	if d == nil {
+		return false
+	}
+	own := e.ownScoreLocked()
+	if !d.compared {
+		d.other, d.compared = score, true
+		if d.own == own && score.Compare(own) < 0 {
+			damping := e.dampingLocked()
+			damping.wait = min(2*max(damping.wait, e.cfg.TakeOverAfter, e.node.cfg.CheckInterval), longestTakeOverAfter)
+			e.node.log.Warn("a node took over the role that this node prefers less: this node leaves the role to it; every node should prefer the same labels",
+				"role", leader.Role, "leader", leader.NodeName)
+		}
+	}
+	if d.own != own || d.other != score || score.Compare(own) >= 0 {
+		delete(e.takeOver.disputes, leader.NodeID)
+		return false
+	}
+	return true
+}

@@ -69,3 +69,50 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// After a crash, a role without a row can have lost it, and with it the leader's lease:
+// its first term waits for the longest of all durations.
+func TestNewRoleAwaitsTheLongestTimeAfterCrash(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	const others = time.Hour // the lease of a node that may lead
+	open(t, b, func(o *peerOptions) { o.timing.Lease = others })
+	server.Restart(t, "immediate")
+	for _, c := range []struct { // the longest lease in the registry grows
+		role   string
+		change func(*tenure.Timing)
+		want   time.Duration
+	}{
+		{"lease of another node", func(*tenure.Timing) {}, others},
+		{"FailoverWait", func(w *tenure.Timing) { w.FailoverWait = 2 * others }, 2 * others},
+		{"Settle", func(w *tenure.Timing) { w.Settle = 3 * others }, 3 * others},
+		{"own lease", func(w *tenure.Timing) { w.Lease = 4 * others }, 4 * others},
+	} {
+		next := open(t, b, func(o *peerOptions) { c.change(&o.timing) })
+		got := next.try(c.role)[0]
+		if got.Outcome != tenure.OutcomePending || got.RetryIn > c.want || got.RetryIn < c.want-time.Minute {
+			t.Errorf("%s: %+v; want it to wait for %v", c.role, got, c.want)
+		}
+		next.Abort()
+	}
+}
+
+// If an operator has deleted the row of the last leader's node, the leader's lease is
+// known from the row of the role alone.
+func TestLeaseOfDeletedLeaderIsAwaitedAfterCrash(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	const lease = time.Hour
+	leader := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
+	leader.take("scheduler")
+	leader.beat()                     // makes the term durable
+	exec(t, b, "DELETE FROM {nodes}") // Set by hand: as the operator does.
+	server.Restart(t, "immediate")
+	next := open(t, b)
+	got := next.try("scheduler")[0]
+	if got.Outcome != tenure.OutcomePending || got.RetryIn > lease || got.RetryIn < lease-time.Minute {
+		t.Errorf("%+v; want it to wait for the leader's lease of %v", got, lease)
+	}
+}

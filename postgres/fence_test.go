@@ -77,6 +77,26 @@ func TestFencedTransactionCommitsDuringItsTermOnly(t *testing.T) {
 	}
 }
 
+// After the end of a term, its transactions are fenced before the next term begins: it can
+// be long until then. A snapshot from before the end does not show it, so this is about
+// READ COMMITTED, the default.
+func TestTransactionIsFencedBetweenTerms(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	first := open(t, b)
+	first.take("scheduler")
+	err := first.write(pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, first.mark("scheduler"), func(pgx.Tx) {
+		first.release("scheduler", history.EndResigned)
+	})
+	if !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("a transaction whose term has ended: %v; want it fenced", err)
+	}
+	if n := row[int](t, b, "SELECT count(*) FROM {schema}.work"); n != 0 {
+		t.Errorf("%d writes were committed after their term, want none", n)
+	}
+}
+
 func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

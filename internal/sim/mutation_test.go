@@ -26,6 +26,7 @@ var mutations = []struct {
 	{"release before the work ends", []int{4}, Schedule{Wrap: wrapping(releaseEarly)}, 100},
 	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
 	{"terms are counted", []int{2}, Schedule{Defects: Defects{CountTerms: true}}, 100},
+	{"numbers of terms repeat", []int{2}, Schedule{Defects: Defects{RepeatTerms: true}}, 100},
 	{"no wait on another server", []int{1}, Schedule{Defects: Defects{NoServerLag: true}}, 400},
 	{"a wait that each candidate begins anew", []int{7}, Schedule{Defects: Defects{WaitAnew: true}}, 400},
 	{"a wait that begins too early", []int{1}, Schedule{Defects: Defects{WaitEarly: true}}, 400},

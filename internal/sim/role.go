@@ -193,6 +193,9 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 	if !s.defects.CountTerms {
 		term = max(term, s.wall(now).Add(s.ahead).UnixMilli())
 	}
+	if s.defects.RepeatTerms && row.term > 0 {
+		term = row.term
+	}
 	s.changing(name)
 	*row = roleRow{
 		key: row.key, term: term, node: b.node.ID, holder: b, acquired: now,

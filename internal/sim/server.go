@@ -55,6 +55,7 @@ type identity struct {
 // tests that a checker notices them.
 type Defects struct {
 	CountTerms         bool // the number of a term is one more than that in the row
+	RepeatTerms        bool // a term has the number of the one before
 	NoServerLag        bool // a new term does not wait on another server
 	WaitAnew           bool // that wait counts from when each candidate took the lock
 	WaitEarly          bool // that wait ignores that the server was restarted cleanly

@@ -93,9 +93,23 @@ func TestDiagnoseReportsOnDatabase(t *testing.T) {
 	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
-	exec(t, b, `CREATE UNIQUE INDEX ON {terms} (role) INCLUDE (term)`) // the term is no key column
-	if all := severities(); all["fencing index"] != doctor.Failure {
-		t.Errorf("with an index that only includes the term: %v", all)
+	for what, index := range map[string]struct{ create, drop string }{
+		"only includes the term": {`CREATE UNIQUE INDEX unfit ON {terms} (role) INCLUDE (term)`, `DROP INDEX {schema}.unfit`},
+		"is not unique":          {`CREATE INDEX unfit ON {terms} (role, term)`, `DROP INDEX {schema}.unfit`},
+		"has only some rows":     {`CREATE UNIQUE INDEX unfit ON {terms} (role, term) WHERE term > 0`, `DROP INDEX {schema}.unfit`},
+		"is of an expression":    {`CREATE UNIQUE INDEX unfit ON {terms} (role, term, (term + 1))`, `DROP INDEX {schema}.unfit`},
+		"has more columns":       {`CREATE UNIQUE INDEX unfit ON {terms} (role, term, node_id)`, `DROP INDEX {schema}.unfit`},
+		"is checked late": {`ALTER TABLE {terms} ADD CONSTRAINT unfit UNIQUE (role, term) DEFERRABLE`,
+			`ALTER TABLE {terms} DROP CONSTRAINT unfit`},
+	} {
+		exec(t, b, index.create)
+		if all := severities(); all["fencing index"] != doctor.Failure {
+			t.Errorf("with an index that %s: %v", what, all)
+		}
+		if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) {
+			t.Errorf("open with an index that %s: %v; want ErrSchema", what, err)
+		}
+		exec(t, b, index.drop)
 	}
 	// Set by hand: no program makes a newer schema yet.
 	exec(t, b, `INSERT INTO {migrations} (feature, version) VALUES ('core', 99)`)

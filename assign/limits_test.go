@@ -223,8 +223,13 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	if _, err := assign.New(leader, w.pool, config); !errors.Is(err, tenure.ErrInvalidRole) {
 		t.Errorf("a role that cannot be: got %v", err)
 	}
+}
+
+func TestNewAssignerRejectsOtherBackends(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
 	mortal := w.worker("a")
 	if _, err := assign.New(mortal.Member, w.pool, w.config()); !errors.Is(err, tenure.ErrUnsupported) {
-		t.Errorf("another backend: got %v", err)
+		t.Errorf("%v; want ErrUnsupported", err)
 	}
 }

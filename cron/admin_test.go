@@ -182,7 +182,7 @@ func TestAddRejectsInvalidSchedules(t *testing.T) {
 	}
 }
 
-func TestNewRejectsOtherBackends(t *testing.T) {
+func TestNewSchedulerRejectsOtherBackends(t *testing.T) {
 	t.Parallel()
 	node, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

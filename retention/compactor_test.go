@@ -206,13 +206,17 @@ func TestNewChecksConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestNewCompactorRejectsOtherBackends(t *testing.T) {
+	t.Parallel()
 	other, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Name: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close(context.Background())
-	if _, err := retention.New(other, s.pool, retention.Config{}); !errors.Is(err, tenure.ErrUnsupported) {
-		t.Errorf("without PostgreSQL: %v", err)
+	if _, err := retention.New(other, nil, retention.Config{}); !errors.Is(err, tenure.ErrUnsupported) {
+		t.Errorf("%v; want ErrUnsupported", err)
 	}
 }
 

@@ -1,0 +1,47 @@
+package main
+
+// claimMutants break sentences of the documents that their own tests did not hold.
+var claimMutants = []mutant{
+	{
+		name: "postgres: a role without a row awaits its candidate's lease only",
+		file: "postgres/reunion.go", from: "s.server.bornAt+max(timing.Settle, timing.Lease, s.server.longest, timing.FailoverWait)", to: "s.server.bornAt+max(timing.Settle, timing.Lease, timing.FailoverWait)",
+		promise: "1 One leader: the whole wait applies to a role without a row",
+		tests:   []tests{in("postgres", "^TestNewRoleAwaitsTheLongestTimeAfterCrash$")}, says: "want it to wait for",
+	},
+	{
+		name: "postgres: the lease in the row of a role does not count",
+		file: "postgres/reunion.go", from: "max(settle, timing.Lease, row.lease, s.server.longest", to: "max(settle, timing.Lease, s.server.longest",
+		promise: "1 One leader: the whole wait applies if the last leader's row was deleted",
+		tests:   []tests{in("postgres", "^TestLeaseOfDeletedLeaderIsAwaitedAfterCrash$")}, says: "want it to wait for the leader's lease",
+	},
+	{
+		name: "outbox: messages carry their epoch instead of their term",
+		file: "outbox/outbox.go", from: "Term: term.Number(), Event: event", to: "Term: event.Epoch, Event: event",
+		promise: "a consumer that checks term numbers drops messages of stale leaders",
+		tests:   []tests{in("outbox", "^TestConsumerDropsMessageOfStaleLeader$")}, says: "want it dropped",
+	},
+	{
+		name: "postgres: a term that has ended passes the fence until the next one",
+		file: "postgres/fence.go", from: "WHERE t.ended_at IS NULL\n", to: "WHERE t.ended_at IS NULL OR true\n",
+		promise: "a fenced transaction commits only while its term is valid",
+		tests:   []tests{in("postgres", "^TestTransactionIsFencedBetweenTerms$")}, says: "a transaction whose term has ended",
+	},
+	{
+		name: "postgres: an open transaction after a statement is no pooler",
+		file: "internal/pgdial/check.go", from: "status != 'I' && !conn.IsClosed()", to: "status == 'E' && !conn.IsClosed()",
+		promise: "a pooler is recognized if it leaves a statement uncommitted",
+		tests:   []tests{in("postgres", "^TestSessionInTransactionIsLost$")}, says: "a heartbeat within a transaction",
+	},
+	{
+		name: "postgres: an index that is not unique fences",
+		file: "postgres/privileges.go", from: "        AND i.indisunique\n", to: "        AND true\n",
+		promise: "sessions that open detect that the unique index is gone",
+		tests:   []tests{in("postgres", "^TestDiagnoseReportsOnDatabase$")}, says: "with an index that",
+	},
+	{
+		name: "cron: a node on another backend is an invalid setting",
+		file: "cron/scheduler.go", from: "schedules need sessions on PostgreSQL\", tenure.ErrUnsupported)", to: "schedules need sessions on PostgreSQL\", tenure.ErrInvalidConfig)",
+		promise: "constructors that take any node return ErrUnsupported",
+		tests:   []tests{in("cron", "^TestNewSchedulerRejectsOtherBackends$")}, says: "want ErrUnsupported",
+	},
+}

@@ -180,7 +180,11 @@ func TestTrustEndsWithoutAcknowledgement(t *testing.T) {
 		db.refuse = tenure.ErrConnection
 		db.mu.Unlock()
 
-		<-term.Context().Done()
+		select {
+		case <-term.Context().Done():
+		case <-time.After(time.Hour):
+			t.Error("the context of the term outlives its trust: it is not canceled after an hour; want 9s")
+		}
 		want(t, "trust lasted", time.Since(begun), 9*time.Second)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
 		want(t, "leader", e.IsLeader(), false)

@@ -50,8 +50,12 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/dialects"}, flags: parallel}},
 	},
 	{
-		name: "browser", proves: "the dashboard in a real browser: accessibility, geometry, keyboard, incidents", needs: browser,
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/browser"}, flags: parallel}},
+		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents", needs: browser,
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/browser"}, flags: parallel, skip: geometry}},
+	},
+	{
+		name: "geometry", proves: "no page hides, cuts or overlaps anything, on a broken cluster, at five widths", needs: browser,
+		steps: []step{{title: "its test", packages: []string{"./cmd/tenure/internal/browser"}, run: geometry}},
 	},
 	{
 		name: "release", proves: "a release can be installed and built upon; the Debian package works on a clean system", needs: []string{"git"},
@@ -158,6 +162,9 @@ var deep = slices.Concat([]part{
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
 
+// geometry is a test that opens each page at each width.
+const geometry = "^TestPagesKeepTheirGeometry$"
+
 // besideConsul are the tests that start Consul.
 const besideConsul = "Consul"
 
@@ -192,9 +199,11 @@ func here() string {
 func versions(names ...string) []part {
 	var parts []part
 	for _, name := range names {
-		p := part{name: "server-" + strings.ReplaceAll(name, " ", "-"), proves: "all suites on " + name}
-		p.steps = []step{{title: "suites", command: []string{"make", "test-matrix", "ARGS=-page= " + name}}}
-		parts = append(parts, p)
+		for _, half := range []struct{ name, suites string }{{"backend", "backend"}, {"clusters", "conformance,acceptance,doctor,managed"}} {
+			p := part{name: "server-" + strings.ReplaceAll(name, " ", "-") + "-" + half.name, proves: "the suites on " + name + ": " + half.suites}
+			p.steps = []step{{title: "suites", command: []string{"make", "test-matrix", "ARGS=-page= -suites=" + half.suites + " " + name}}}
+			parts = append(parts, p)
+		}
 	}
 	return parts
 }
@@ -211,7 +220,7 @@ func behindProxies(names ...string) []part {
 }
 
 // mutantParts is the number of slices that break the code. Each breaks about 30 lines.
-const mutantParts = 17
+const mutantParts = 19
 
 func brokenCode(count int) []part {
 	var parts []part

@@ -148,40 +148,60 @@ func (e *Election) startWhenStopped(ctx context.Context, by mode, detach func() 
 		defer e.queueCampaign(run)()
 	}
 	for {
-		var refused error
-		unresigned := false
-		err := e.waitFor(ctx, func() bool {
-			switch {
-			case e.node.closing:
-				refused = ErrClosed
-				return true
-			case by == modeCampaign && e.mustQueueLocked(run):
-				return false
-			case e.mode != modeNone && !e.stopping && e.State() != Stopped:
-				switch {
-				case e.mode != modeStart || by != modeStart && by != modeTry:
-					refused = ErrAlreadyStarted
-				case e.trying && by == modeStart: // the run is the caller's from now on
-					e.trying, e.valuesContext, e.detachContext = false, context.WithoutCancel(ctx), detach
-					*run = electionRun{number: e.runNumber}
-				}
-				return true
-			case by == modeCampaign && e.workRemainsLocked():
-				unresigned = true
-				return true
-			case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
-				e.startLocked(ctx, by, detach)
-				*run = electionRun{e.runNumber, e.terms}
-				return true
-			}
-			return false
-		})
-		if !unresigned {
-			return cmp.Or(refused, err)
+		s := start{election: e, ctx: ctx, by: by, detach: detach, run: run}
+		err := e.waitFor(ctx, s.readyLocked)
+		if !s.unresigned {
+			return cmp.Or(s.refused, err)
 		}
 		if err := e.awaitResignation(ctx); err != nil {
 			return err
 		}
+	}
+}
+
+// start is an attempt to start an election.
+type start struct {
+	election *Election
+	ctx      context.Context
+	by       mode
+	detach   func() bool
+	run      *electionRun
+
+	refused    error
+	unresigned bool // work under a term that has ended has not returned
+}
+
+// readyLocked starts the election if that is possible now. It reports whether the attempt
+// need not wait.
+func (s *start) readyLocked() bool {
+	e := s.election
+	switch {
+	case e.node.closing:
+		s.refused = ErrClosed
+	case s.by == modeCampaign && e.mustQueueLocked(s.run):
+		return false
+	case e.mode != modeNone && !e.stopping && e.State() != Stopped:
+		s.joinLocked()
+	case s.by == modeCampaign && e.workRemainsLocked():
+		s.unresigned = true
+	case e.State() == Stopped && !e.attempt.mayHoldLock() && (s.by != modeCampaign || e.term == nil):
+		e.startLocked(s.ctx, s.by, s.detach)
+		*s.run = electionRun{e.runNumber, e.terms}
+	default:
+		return false
+	}
+	return true
+}
+
+// joinLocked is for an election that is started already.
+func (s *start) joinLocked() {
+	e := s.election
+	switch {
+	case e.mode != modeStart || s.by != modeStart && s.by != modeTry:
+		s.refused = ErrAlreadyStarted
+	case e.trying && s.by == modeStart: // the run is the caller's from now on
+		e.trying, e.valuesContext, e.detachContext = false, context.WithoutCancel(s.ctx), s.detach
+		*s.run = electionRun{number: e.runNumber}
 	}
 }
 

@@ -30,7 +30,9 @@ func TestWaitForLeadershipWaitsForTheFirstStart(t *testing.T) {
 			t.Errorf("WaitForLeadership before Run: %v, %v; want a valid term", term, err)
 		}
 		cancel()
-		<-ran
+		if err := <-ran; err != nil {
+			t.Errorf("Run: %v", err)
+		}
 		_, err = e.WaitForLeadership(t.Context())
 		wantError(t, "WaitForLeadership after Run", err, tenure.ErrStopped)
 	})

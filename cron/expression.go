@@ -99,14 +99,23 @@ func parseInterval(duration string) (time.Duration, error) {
 	return interval, nil
 }
 
+// checkCount refuses a wrong number of fields, and a last one that is a year.
+func (e *Expression) checkCount(fields []string) error {
+	switch n := len(fields); {
+	case n == 6 && year.MatchString(fields[5]):
+		return fmt.Errorf("the last field, %s, is a year; six fields are seconds, minute, hour, day of month, month and day of week", fields[5])
+	case n == 5, n == 6, strings.HasPrefix(e.text, "@"):
+		return nil
+	default:
+		return fmt.Errorf("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
+	}
+}
+
 // parseFields parses an expression of five or six fields, or a name such as @daily.
 func (e *Expression) parseFields() error {
 	fields := strings.Fields(e.text)
-	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
-		return fmt.Errorf("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
-	}
-	if n := len(fields); n == 6 && year.MatchString(fields[5]) {
-		return fmt.Errorf("the last field, %s, is a year; six fields are seconds, minute, hour, day of month, month and day of week", fields[5])
+	if err := e.checkCount(fields); err != nil {
+		return err
 	}
 	plain, daysOnly, weekdaysOnly := e.text, false, false
 	if len(fields) >= 5 {
@@ -136,8 +145,9 @@ func (e *Expression) parseFields() error {
 	}
 	e.everyHour = spec.Hour&wildcard != 0
 	if n := len(fields); n >= 5 {
-		e.everyHour = strings.HasPrefix(fields[n-4], "*")
-		e.eitherDay = e.eitherDay && !strings.HasPrefix(fields[n-3], "*") && !strings.HasPrefix(fields[n-1], "*")
+		star := func(field int) bool { return strings.HasPrefix(fields[field], "*") }
+		e.everyHour = star(n - 4)
+		e.eitherDay = e.eitherDay && !star(n-3) && !star(n-1)
 	}
 	if e.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return errors.New("it never ticks: no such day exists")

@@ -233,7 +233,7 @@ func TestOneStreamTooManyIsRefused(t *testing.T) {
 	_, end := w.follow("")
 	limited, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a stream that is accepted does not end
 	defer cancel()
-	r, err := http.NewRequestWithContext(limited, http.MethodGet, w.url+"/api/stream", nil)
+	r, err := http.NewRequestWithContext(limited, http.MethodGet, w.url+"/api/stream", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,17 +235,8 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	if err := s.warningAsError(stmtHeartbeat); err != nil {
 		return false, err
 	}
-	switch {
-	case !a.found:
-		return false, superseded("the node has a newer session or was found dead")
-	case !a.same:
-		return false, superseded("the installation has another id than when the session opened")
-	case a.incarnation != fmt.Sprint(s.incarnation):
-		return false, superseded("another program has reset the session")
-	case a.ended != nil:
-		return false, superseded("another program has ended the term of %q", *a.ended)
-	case counting && a.locks[0] != len(s.keys):
-		return false, superseded("the session holds %d locks instead of %d", a.locks[0], len(s.keys))
+	if err := s.checkAnswer(a, counting); err != nil {
+		return false, err
 	}
 	s.backend.recent.flushed(s.opening.Node.ID)
 	s.silenceSeen = a.silence
@@ -259,6 +250,24 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		s.table.count(max(s.table.used, a.locks[1]), a.locks[1], s.opening.Clock.Now().Mono)
 	}
 	return a.pending, nil
+}
+
+// checkAnswer returns an error if the answer to a heartbeat shows that the session no longer
+// has what it relies on. It counted its locks if counting is true.
+func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
+	switch {
+	case !a.found:
+		return superseded("the node has a newer session or was found dead")
+	case !a.same:
+		return superseded("the installation has another id than when the session opened")
+	case a.incarnation != fmt.Sprint(s.incarnation):
+		return superseded("another program has reset the session")
+	case a.ended != nil:
+		return superseded("another program has ended the term of %q", *a.ended)
+	case counting && a.locks[0] != len(s.keys):
+		return superseded("the session holds %d locks instead of %d", a.locks[0], len(s.keys))
+	}
+	return nil
 }
 
 // Wait implements [tenure.Session]. Unless the watch connection went down or was

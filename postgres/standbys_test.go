@@ -22,16 +22,16 @@ func TestDoctorWarnsOfStandbysThatAcknowledgeAfterPromotion(t *testing.T) {
 	const (
 		all    = "every commit waits for all"
 		some   = "so the others acknowledge"
-		any    = "every standby counts"
+		every  = "every standby counts"
 		none   = "no commit waits for a standby"
 		writes = "synchronous_commit is local"
 	)
 	for _, test := range []struct{ setting, commits, want string }{
 		{"", "on", none},
-		{"*", "on", any},
-		{`"*"`, "on", any},
-		{"FIRST 1 (*)", "on", any},
-		{"ANY 2 (a, *)", "on", any},
+		{"*", "on", every},
+		{`"*"`, "on", every},
+		{"FIRST 1 (*)", "on", every},
+		{"ANY 2 (a, *)", "on", every},
 		{"a", "on", all},
 		{"a, b", "on", some},
 		{"FIRST 1 (a,b)", "on", some},
@@ -105,7 +105,9 @@ func TestOtherStandbyAcknowledgesOldPrimary(t *testing.T) {
 					t.Error("the heartbeat on the old primary was not acknowledged")
 				}
 				primary.Stop(t, "immediate")
-				<-done
+				if err := <-done; err == nil {
+					t.Error("a heartbeat was acknowledged by a server that had stopped")
+				}
 			}
 		})
 	}

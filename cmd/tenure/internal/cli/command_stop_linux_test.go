@@ -18,12 +18,14 @@ const finishing = `trap 'sleep 3; echo finished; exit 0' TERM; echo ready; while
 // other node leads before.
 func TestCommandFinishesBeforeGracefulEnd(t *testing.T) {
 	pgtest.Long(t)
-	for name, end := range map[string]func(place, *testing.T, *process){
-		"SIGTERM": func(_ place, _ *testing.T, node *process) { node.signal(syscall.SIGTERM) },
-		"step-down": func(p place, t *testing.T, _ *process) {
+	for name, end := range map[string]func(*testing.T, place, *process){
+		"SIGTERM": func(_ *testing.T, _ place, node *process) { node.signal(syscall.SIGTERM) },
+		"step-down": func(t *testing.T, p place, _ *process) {
+			t.Helper()
 			invoke(t, p.with("step-down", "--role", "billing")...).want(t, console.ExitDone)
 		},
-		"hand-over": func(p place, t *testing.T, _ *process) {
+		"hand-over": func(t *testing.T, p place, _ *process) {
+			t.Helper()
 			invoke(t, p.with("step-down", "--role", "billing", "--to", "second")...).want(t, console.ExitDone)
 		},
 	} {
@@ -34,7 +36,7 @@ func TestCommandFinishesBeforeGracefulEnd(t *testing.T) {
 			node.want("ready")
 			second := place.standby(t, "--name", "second")
 			asked := time.Now()
-			end(place, t, node)
+			end(t, place, node)
 			line, _ := node.line()
 			if took := time.Since(asked); line != "finished" || took < 3*time.Second {
 				t.Errorf("a command that needs 3 s for a graceful end wrote %q after %v, want finished after 3s", line, took)

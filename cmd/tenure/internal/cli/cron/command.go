@@ -81,22 +81,12 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 			return term.cutOff(words)
 		case err != nil && pause.Restarts() < lead.DefaultRestarts: // no process of it has run, so every policy allows another start
 			log.Error("the command could not be run", "error", err)
-			if !lead.Sleep(term, pause.Next()) {
-				return term.cutOff(words)
-			}
+			lead.Sleep(term, pause.Next())
 			continue
 		case err != nil:
 			return c.giveUp(term, log, err)
-		case !end.Stopped && end.Code == 0:
-			log.Info("the command has ended", "exit_code", 0)
-			return nil
 		case !end.Stopped:
-			log.Warn("the command has ended", "exit_code", end.Code)
-			err := failure(fmt.Sprintf("exit code %d", end.Code), words)
-			if slices.Contains(c.retryCodes, end.Code) {
-				return cron.Retry(err)
-			}
-			return err
+			return c.ended(log, end.Code, words)
 		case over:
 			return term.cutOff(words)
 		case c.policy != cron.AtLeastOnce:
@@ -109,11 +99,23 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 		if end.GuardianLost {
 			wait = pause.Next()
 		}
-		if !lead.Sleep(term, wait) {
-			break
-		}
+		lead.Sleep(term, wait)
 	}
 	return term.cutOff("")
+}
+
+// ended returns the result of a command that has ended on its own.
+func (c scheduledCommand) ended(log *slog.Logger, code int, words string) error {
+	if code == 0 {
+		log.Info("the command has ended", "exit_code", 0)
+		return nil
+	}
+	log.Warn("the command has ended", "exit_code", code)
+	err := failure(fmt.Sprintf("exit code %d", code), words)
+	if slices.Contains(c.retryCodes, code) {
+		return cron.Retry(err)
+	}
+	return err
 }
 
 // giveUp ends a run whose command could not be started, or lost its guardian, too often

@@ -120,13 +120,15 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
 			return giveUp(restarts+1, end, err)
 		}
-		wait := pause.Next()
-		log.Info("restarting the command", "in", wait)
-		if !lead.Sleep(term, wait) {
-			break
-		}
+		awaitRestart(term, log, pause.Next())
 	}
 	return l.interrupted(ctx)
+}
+
+// awaitRestart pauses before a restart, but not beyond the term.
+func awaitRestart(term *tenure.Term, log *slog.Logger, wait time.Duration) {
+	log.Info("restarting the command", "in", wait)
+	lead.Sleep(term, wait)
 }
 
 // giveUp returns the error of a node whose command has ended, or could not be started,

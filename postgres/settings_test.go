@@ -33,6 +33,7 @@ var unfit = map[string]string{
 	"statement_timeout":             "2s",
 	"lock_timeout":                  "1",
 	"search_path":                   "elsewhere",
+	"quote_all_identifiers":         "on",
 }
 
 // Whatever settings a database user has, a node opens, leads, and reads what it

@@ -62,6 +62,7 @@ var table = []setting{
 	{every, "bytea_output", fixed("hex"), "bytes in text"},
 	{every, "standard_conforming_strings", fixed("on"), "a backslash in a constant is a backslash"},
 	{every, "array_nulls", fixed("on"), "NULL in arrays is no text"},
+	{every, "quote_all_identifiers", fixed("off"), "the server writes definitions as the migrations did"},
 	{every, "search_path", fixed("pg_catalog"), "functions and operators are those of PostgreSQL"},
 
 	// Who acts, and on what.

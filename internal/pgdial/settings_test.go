@@ -32,6 +32,7 @@ var hostile = map[string]string{
 	"standard_conforming_strings":         "off",
 	"array_nulls":                         "off",
 	"search_path":                         "elsewhere",
+	"quote_all_identifiers":               "on",
 	"role":                                "tenure_group",
 	"row_security":                        "on",
 	"session_replication_role":            "replica",

@@ -19,6 +19,9 @@ var (
 	ErrInRecovery = sentinel.New(tenure.ErrRefused, "the server is in recovery")
 	// ErrSchema: the schema is missing, damaged, or of another version.
 	ErrSchema = sentinel.New(tenure.ErrRefused, "the schema does not fit")
+	// ErrDamaged: something that the migrations made is missing from the schema, or was
+	// changed. It matches ErrSchema.
+	ErrDamaged = sentinel.New(ErrSchema, "the schema is damaged")
 	// ErrPrivilege: the database user lacks a privilege.
 	ErrPrivilege = sentinel.New(tenure.ErrRefused, "a privilege is missing")
 	// ErrWrongMode: the installation uses leases and the backend sessions, or the

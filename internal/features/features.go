@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-//go:embed */*.sql
+//go:embed */*.sql */*.tsv
 var files embed.FS
 
 // Changes are what operators changed by hand, of processors, schedules, roles and
@@ -16,6 +16,7 @@ var files embed.FS
 var Changes = schema.Register(schema.Feature{
 	Name:  "changes",
 	Steps: schema.Steps(files, "changes"),
+	Parts: schema.Parts(files, "changes"),
 	Work:  []schema.Privilege{schema.OnTable("SELECT, INSERT, DELETE", "{changes}")},
 	Compaction: []schema.Privilege{
 		schema.OnTable("SELECT, DELETE", "{changes}"),
@@ -27,6 +28,7 @@ var Changes = schema.Register(schema.Feature{
 var Events = schema.Register(schema.Feature{
 	Name:  "events",
 	Steps: schema.Steps(files, "events"),
+	Parts: schema.Parts(files, "events"),
 	Work:  []schema.Privilege{schema.OnTable("SELECT, INSERT", "{events}")},
 })
 
@@ -35,6 +37,7 @@ var Processors = schema.Register(schema.Feature{
 	Name:     "processors",
 	Requires: []*schema.Feature{Changes},
 	Steps:    schema.Steps(files, "processors"),
+	Parts:    schema.Parts(files, "processors"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{processors}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{dead_letters}"),
@@ -46,6 +49,7 @@ var Schedules = schema.Register(schema.Feature{
 	Name:     "schedules",
 	Requires: []*schema.Feature{Changes},
 	Steps:    schema.Steps(files, "schedules"),
+	Parts:    schema.Parts(files, "schedules"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{schedules}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{runs}"),
@@ -60,6 +64,7 @@ var Schedules = schema.Register(schema.Feature{
 var Samples = schema.Register(schema.Feature{
 	Name:  "samples",
 	Steps: schema.Steps(files, "samples"),
+	Parts: schema.Parts(files, "samples"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{samples}"),
 		schema.OnTable("SELECT", "{sample_days}"),
@@ -75,6 +80,7 @@ var Samples = schema.Register(schema.Feature{
 var Rollups = schema.Register(schema.Feature{
 	Name:  "rollups",
 	Steps: schema.Steps(files, "rollups"),
+	Parts: schema.Parts(files, "rollups"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT", "{term_days}"),
 		schema.OnTable("SELECT", "{node_days}"),

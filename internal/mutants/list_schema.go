@@ -44,7 +44,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		name: "schema: a version is that of the first step",
-		file: "internal/schema/version.go", from: "SELECT feature, max(version),", to: "SELECT feature, min(version),",
+		file: "internal/schema/version.go", from: "SELECT feature, max(version)::integer,", to: "SELECT feature, min(version)::integer,",
 		promise: "a migration is applied once",
 		tests:   []tests{in("postgres", "^TestFeaturesHaveSeparateVersions$")}, says: "want ErrSchema and the version",
 	},

@@ -42,6 +42,7 @@ type Feature struct {
 	Name     string
 	Requires []*Feature // must be there first
 	Steps    []Step
+	Parts    []Part // how its tables look after the last step
 	// Work are the privileges of users that use the feature, Compaction those of
 	// the user that removes its old rows.
 	Work, Compaction []Privilege

@@ -26,9 +26,9 @@ CREATE TABLE IF NOT EXISTS {migrations} (
 	ForgetVersion = `DELETE FROM {migrations} WHERE feature = $1 AND version = $2`
 	DropVersions  = `DROP TABLE {migrations}`
 
-	versionsExist = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
+	versionsExist = `SELECT pg_catalog.to_regclass($1) IS NOT NULL, ` + RowSecurity
 	readVersions  = `
-SELECT feature, max(version), max(coalesce(usable_from, version))
+SELECT feature, max(version)::integer, max(coalesce(usable_from, version))::integer
 FROM {migrations}
 GROUP BY feature`
 )
@@ -66,18 +66,31 @@ func (n Names) Versions(ctx context.Context, database Querier) (Versions, error)
 		return nil
 	})
 	if err != nil {
-		return nil, explain(err, "SELECT ON TABLE "+n.SQL("{migrations}"))
+		return nil, explain(n.ExplainMissing(err, "migrations"), "SELECT ON TABLE "+n.SQL("{migrations}"))
 	}
 	return versions, nil
 }
 
 func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool, err error) {
 	rows, _ := database.Query(ctx, versionsExist, n.SQL("{migrations}")) // its error is that of the rows
-	exist, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	var hidden bool
+	_, err = pgx.ForEachRow(rows, []any{&exist, &hidden}, func() error { return nil })
 	if err != nil {
 		return false, explain(err, "USAGE ON SCHEMA "+n.SQL("{schema}"))
 	}
-	return exist, nil
+	return exist, n.RefuseRowSecurity(hidden, "migrations")
+}
+
+// ExplainMissing says that a table lacks a column, if a statement failed for that. The error
+// then matches dberr.ErrDamaged.
+func (n Names) ExplainMissing(err error, table string) error {
+	const undefinedColumn = "42703"
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == undefinedColumn {
+		return fmt.Errorf("%w: schema %q: table %s%s lacks a column: end all nodes and run %s: %w",
+			dberr.ErrDamaged, n.schema, n.prefix, table, RepairCommand, err)
+	}
+	return err
 }
 
 // explain says which privilege is missing, if one is.

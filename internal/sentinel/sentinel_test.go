@@ -34,6 +34,7 @@ var ancestry = map[error][]error{
 	dberr.ErrInRecovery:        {tenure.ErrRefused, tenure.ErrTenure},
 	postgres.ErrLocksIgnored:   {tenure.ErrRefused, tenure.ErrTenure},
 	dberr.ErrSchema:            {tenure.ErrRefused, tenure.ErrTenure},
+	dberr.ErrDamaged:           {dberr.ErrSchema, tenure.ErrRefused, tenure.ErrTenure},
 	dberr.ErrPrivilege:         {tenure.ErrRefused, tenure.ErrTenure},
 	dberr.ErrWrongMode:         {tenure.ErrRefused, tenure.ErrTenure},
 	tenure.ErrTrustExpired:     {tenure.ErrTermEnded, tenure.ErrTenure},

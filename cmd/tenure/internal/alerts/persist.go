@@ -27,13 +27,14 @@ type tables struct {
 	database postgres.Database
 }
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql migrations/parts.tsv
 var migrations embed.FS
 
 var feature = schema.Register(schema.Feature{
 	Name:     "alerts",
 	Requires: []*schema.Feature{features.Changes},
 	Steps:    schema.Steps(migrations, "migrations"),
+	Parts:    schema.Parts(migrations, "migrations"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_rules}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_states}"),

@@ -1,0 +1,57 @@
+package schema
+
+import "strings"
+
+// Identity is a column whose values come from a sequence.
+type Identity struct{ Table, Column string }
+
+// Identities returns the columns of a feature whose values come from sequences.
+func (f *Feature) Identities() []Identity {
+	var all []Identity
+	for _, p := range f.Parts {
+		if p.Kind == KindColumn && parseColumn(p.Shape).identity != "" {
+			table, column, _ := strings.Cut(p.Object, ".")
+			all = append(all, Identity{table, column})
+		}
+	}
+	return all
+}
+
+// Advance is a template that moves a sequence beyond the values that the table has. Rows that
+// were copied without the position of the sequence would be in the way of new ones.
+func (c Identity) Advance() string {
+	return `
+SELECT setval(s.sequence, m.most)
+FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::regclass AS sequence FROM pg_class c WHERE c.oid = {` + c.Table + `:regclass}) s,
+    (SELECT max(` + c.Column + `) AS most FROM {` + c.Table + `}) m
+WHERE m.most > coalesce(pg_sequence_last_value(s.sequence), 0);`
+}
+
+// Behind is a template that reads whether a sequence is behind the values that the table has;
+// false if the user may not know.
+func (c Identity) Behind() string {
+	return `
+SELECT coalesce(m.most > coalesce(pg_sequence_last_value(s.sequence), 0), false)
+FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::regclass AS sequence FROM pg_class c WHERE c.oid = {` + c.Table + `:regclass}) s,
+    (SELECT max(` + c.Column + `) AS most FROM {` + c.Table + `}) m`
+}
+
+// Readable is a template that reads whether the user may run [Identity.Behind].
+func (c Identity) Readable() string {
+	return `
+SELECT has_table_privilege(c.oid, 'SELECT') AND has_sequence_privilege(pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `'), 'SELECT, USAGE')
+FROM pg_class c
+WHERE c.oid = {` + c.Table + `:regclass}`
+}
+
+// Finishing returns the statements of a feature's migrations that a repair repeats at the end:
+// comments, and how columns are stored.
+func (n Names) Finishing(f *Feature) []string {
+	var all []string
+	for _, statement := range f.statements() {
+		if strings.HasPrefix(statement, "COMMENT ") || strings.HasPrefix(statement, "ALTER TABLE ") && strings.Contains(statement, " SET STORAGE ") {
+			all = append(all, n.SQL(statement))
+		}
+	}
+	return all
+}

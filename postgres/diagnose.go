@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // Diagnose connects and reports what would break an election here, in the order in
@@ -128,9 +129,13 @@ func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) boo
 // a session can be tried.
 func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	b := d.backend
-	version, err := b.usableVersion(ctx, conn)
+	versions, err := b.usableVersions(ctx, conn)
+	version := versions[schema.Core].Present
 	if err == nil {
 		d.mode(ctx, conn)
+	}
+	if err == nil && version == 0 {
+		err = b.refuseRemains(ctx, conn)
 	}
 	switch {
 	case err != nil:
@@ -148,6 +153,9 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		return false
 	}
 	d.add("schema", doctor.OK, fmt.Sprintf("version %d", version), "")
+	if !d.parts(ctx, conn, versions) {
+		return false
+	}
 	missing, err := b.missingPrivileges(ctx, conn)
 	switch {
 	case err != nil:
@@ -157,11 +165,6 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	default:
 		d.add("privileges", doctor.OK, "complete, ending the sessions of other nodes included", "")
 	}
-	if err := b.checkIndex(ctx, conn); err != nil {
-		d.fail("fencing index", err)
-		return false
-	}
-	d.add("fencing index", doctor.OK, "in place", "")
 	return len(missing) == 0
 }
 

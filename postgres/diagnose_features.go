@@ -17,7 +17,16 @@ func (d *diagnosis) features(ctx context.Context, conn *pgx.Conn) {
 	if err != nil || versions == nil { // the finding on the schema has the error
 		return
 	}
+	damages, err := d.backend.schema.ReadDamages(ctx, conn, versions, schema.Registered()...)
+	if err != nil {
+		d.fail("tables of features", err)
+		return
+	}
 	for _, f := range schema.Registered() {
+		if found := ofFeature(damages, f); len(found) > 0 {
+			d.add("tables of "+f.Name, doctor.Warning, d.backend.schema.Refusal(found).Error(), "")
+			continue
+		}
 		d.feature(f, versions[f.Name])
 	}
 	for _, name := range versions.Unknown() {

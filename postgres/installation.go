@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -48,36 +49,41 @@ func (b *Backend) lockKey() tenure.LockKey {
 
 // enterInstallation acquires the lock, shared, on a connection whose schema exists
 // and is complete. Unless migrate is nil, it creates the schema or brings it up to
-// date.
-func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
+// date. It returns the versions of the features that were there before.
+func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) (schema.Versions, error) {
 	for deadline := time.Now().Add(installationWait); ; {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if version == 0 {
+			if err := b.refuseRemains(ctx, conn); err != nil {
+				return nil, err
+			}
 		}
 		if version == 0 && migrate != nil {
 			if created, err := b.createInstallation(ctx, conn, migrate); err != nil || created {
-				return err
+				return nil, err
 			}
 		}
 		entered, err := b.tryLock(ctx, conn, tryInstallationShared)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if entered {
-			there, err := b.completeSchema(ctx, conn, migrate)
+			versions, there, err := b.completeSchema(ctx, conn, migrate)
 			if err != nil || there {
-				return err
+				return versions, err
 			}
 			if _, err := b.tryLock(ctx, conn, endInstallationShared); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if time.Now().After(deadline) {
-			return b.inUse(ctx, conn, "create the schema", nil)
+			return nil, b.inUse(ctx, conn, "create the schema", nil)
 		}
 		if err := pauseForInstallation(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -85,27 +91,28 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 // completeSchema checks the schema while the lock is held shared, and brings it up
 // to date if migrate is set. It returns false if there is no schema and migrate is
 // set.
-func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) (there bool, err error) {
-	version, err := b.usableVersion(ctx, conn)
+func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) (versions schema.Versions, there bool, err error) {
+	versions, err = b.usableVersions(ctx, conn)
+	version := versions[schema.Core].Present
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if version == 0 && migrate != nil {
-		return false, nil
+		return nil, false, nil
 	}
 	if err := b.checkMode(ctx, conn); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	switch {
 	case version >= b.core.Newest():
-		return true, nil
+		return versions, true, nil
 	case migrate == nil:
-		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
+		return nil, false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
 	}
 	if err := migrate(ctx, conn); err != nil {
-		return false, err
+		return nil, false, err
 	}
-	return true, b.checkMode(ctx, conn)
+	return versions, true, b.checkMode(ctx, conn)
 }
 
 // createInstallation creates a missing schema under the exclusive lock, and keeps

@@ -18,11 +18,11 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql migrations/parts.tsv
 var migrations embed.FS
 
 // core are the tables of elections and of the cluster.
-var core = &schema.Feature{Name: schema.Core, Steps: schema.Steps(migrations, "migrations")}
+var core = &schema.Feature{Name: schema.Core, Steps: schema.Steps(migrations, "migrations"), Parts: schema.Parts(migrations, "migrations")}
 
 const (
 	createSchema   = `CREATE SCHEMA IF NOT EXISTS {schema}`
@@ -67,7 +67,7 @@ func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Featu
 		return err
 	}
 	defer discard(conn)
-	if err := b.enterInstallation(ctx, conn, b.migrate); err != nil {
+	if _, err := b.enterInstallation(ctx, conn, b.migrate); err != nil {
 		return err
 	}
 	versions, err := b.schema.Versions(ctx, conn)
@@ -317,15 +317,14 @@ func (b *Backend) readVersion(ctx context.Context, q querier) (int, error) {
 	return versions[schema.Core].Present, err
 }
 
-// usableVersion reads the version of the core and refuses one that is newer than
+// usableVersions reads the versions of all features and refuses a core that is newer than
 // this program, unless its migrations say that the program may use it.
-func (b *Backend) usableVersion(ctx context.Context, q querier) (int, error) {
+func (b *Backend) usableVersions(ctx context.Context, q querier) (schema.Versions, error) {
 	versions, err := b.schema.Versions(ctx, q)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	version := versions[schema.Core]
-	return version.Present, version.Usable(b.core)
+	return versions, versions[schema.Core].Usable(b.core)
 }
 
 // hasCode reports whether an error came from PostgreSQL with this SQLSTATE.

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // An installation elects by sessions or by leases, and records which: the two modes
@@ -19,7 +20,7 @@ import (
 // transactions that hold the installation's lock.
 
 const (
-	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
+	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL, ` + schema.RowSecurity
 	replaceMode = `
 INSERT INTO {installation} (mode) VALUES ($1)
 ON CONFLICT (one) DO UPDATE SET mode = excluded.mode, since = clock_timestamp()`
@@ -50,14 +51,14 @@ func (b *Backend) checkMode(ctx context.Context, q querier) error {
 
 // readMode reads the record; empty if there is none.
 func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err error) {
-	there := false
-	if err := q.QueryRow(ctx, tableExists, b.names.sql("{installation}")).Scan(&there); err != nil {
+	there, hidden := false, false
+	if err := q.QueryRow(ctx, tableExists, b.names.sql("{installation}")).Scan(&there, &hidden); err != nil {
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}
-	if !there {
-		return "", nil
+	if err := b.schema.RefuseRowSecurity(hidden, "installation"); err != nil || !there {
+		return "", err
 	}
-	err = ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode))
+	err = b.schema.ExplainMissing(ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode)), "installation")
 	switch {
 	case hasCode(err, codeInsufficientPrivilege):
 		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, b.names.sql("{installation}"), err)

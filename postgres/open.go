@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -66,7 +67,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.examineServer(ctx, watched); err != nil {
 		return err
 	}
-	if err := b.openSchema(ctx, s.conn, s.migrator()); err != nil {
+	if err := b.openSchema(ctx, s.conn, s.migrator(), s.log); err != nil {
 		return err
 	}
 	if err := s.ready(ctx, watched); err != nil {
@@ -152,8 +153,9 @@ func (s *session) migrator() migrator {
 
 // openSchema acquires the installation's lock and checks that the schema exists and
 // is complete, and that this user may work with it.
-func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
-	if err := b.enterInstallation(ctx, conn, migrate); err != nil {
+func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator, log *slog.Logger) error {
+	versions, err := b.enterInstallation(ctx, conn, migrate)
+	if err != nil {
 		return err
 	}
 	// A migration runs as the database role that the user has chosen, and everything
@@ -161,18 +163,22 @@ func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrat
 	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		return err
 	}
-	if err := b.checkPrivileges(ctx, conn); err != nil {
+	// Before anything else reads the tables.
+	if err := b.checkParts(ctx, conn, versions, log); err != nil {
 		return err
 	}
-	return b.checkIndex(ctx, conn)
+	return b.checkPrivileges(ctx, conn)
 }
+
+// maxSkipped bounds the numbers of sessions that one statement skips.
+const maxSkipped = 100_000
 
 // readSchema reads what a session needs before its first statement.
 func (s *session) readSchema(ctx context.Context) error {
 	sql := s.backend.names.sql
 	if err := s.conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it", dberr.ErrSchema, sql("{installation}"))
+			return errNoInstallation(sql("{installation}"))
 		}
 		return fmt.Errorf("read the installation: %w", err)
 	}
@@ -197,15 +203,16 @@ func (s *session) readSchema(ctx context.Context) error {
 		return fmt.Errorf("read the server's incarnation: %w", err)
 	}
 
-	for {
+	for skipped := int32(1); ; {
 		var present int32
-		if err := s.conn.QueryRow(ctx, sql(drawIncarnation)).Scan(&s.incarnation, &present); err != nil {
+		if err := s.conn.QueryRow(ctx, sql(drawIncarnation), skipped).Scan(&s.incarnation, &present); err != nil {
 			return fmt.Errorf("generate an incarnation: %w", err)
 		}
 		if s.incarnation > present {
 			s.keys[s.nodeKey()] = struct{}{}
 			return nil
 		}
+		skipped = min(present-s.incarnation+1, maxSkipped)
 	}
 }
 

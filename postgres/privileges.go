@@ -234,38 +234,3 @@ func (b *Backend) missingMemberships(ctx context.Context, conn *pgx.Conn, user s
 	}
 	return missing, nil
 }
-
-// The index that fencing depends on: exactly (role, term), unique, valid, over all
-// rows, and not deferrable.
-const fencingIndex = `
-SELECT EXISTS (
-    SELECT
-    FROM pg_index i
-    WHERE i.indrelid = {terms:regclass}
-        AND i.indisunique
-        AND i.indimmediate
-        AND i.indisvalid
-        AND i.indpred IS NULL
-        AND i.indexprs IS NULL
-        AND i.indnkeyatts = i.indnatts
-        AND ARRAY(
-            SELECT a.attname::text
-            FROM pg_attribute a
-            WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
-            ORDER BY 1
-        ) = ARRAY['role', 'term']
-)`
-
-// checkIndex refuses a schema without the index that makes the term a key
-// column: without it, fenced transactions do not hold off the next term.
-func (b *Backend) checkIndex(ctx context.Context, conn *pgx.Conn) error {
-	var there bool
-	if err := conn.QueryRow(ctx, b.names.sql(fencingIndex)).Scan(&there); err != nil {
-		return fmt.Errorf("check the index: %w", err)
-	}
-	if !there {
-		return fmt.Errorf("%w: the unique index on (role, term) is missing, and fencing protects nothing without it: run %s",
-			dberr.ErrSchema, b.names.sql(`ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_role_term_key" UNIQUE (role, term);`))
-	}
-	return nil
-}

@@ -442,10 +442,11 @@ SELECT
     (SELECT coalesce(max(lease_ms), 0) FROM {nodes})
 FROM {server}`
 
-	// A replica can have lost the last values of the sequence, so the numbers of the
-	// rows that it kept are skipped.
+	// A replica can have lost the last values of the sequence, and a copy of the tables may
+	// have none. So the numbers of the rows that it kept are skipped, $1 at a time.
 	drawIncarnation = `
-SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
+SELECT (SELECT max(nextval({incarnations:regclass})) FROM generate_series(1, $1::int))::int,
+    (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
 
 	// The node's last session, and how long other nodes would still wait for it. The
 	// server may still keep a session that was marked as dead.

@@ -156,7 +156,7 @@ func (r *reader) release(conn *pgx.Conn) {
 // prepare makes a connection ready. Tables of a newer schema may have another
 // meaning: unless its migrations allow this program, nothing is read or written.
 func (r *reader) prepare(ctx context.Context, conn *pgx.Conn) error {
-	_, err := r.backend.usableVersion(ctx, conn)
+	_, err := r.backend.usableVersions(ctx, conn)
 	return err
 }
 

@@ -26,8 +26,14 @@ func (u upper) Migrate(ctx context.Context, features ...*schema.Feature) error {
 
 func (u upper) CheckCore(ctx context.Context) error {
 	return u.b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := u.b.usableVersion(ctx, conn)
+		_, err := u.b.usableVersions(ctx, conn)
 		return err
+	})
+}
+
+func (u upper) CheckParts(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
+	return u.b.reader.ask(ctx, "check the tables of "+f.Name, func(ctx context.Context, conn *pgx.Conn) error {
+		return u.b.schema.CheckParts(ctx, conn, versions, f)
 	})
 }
 

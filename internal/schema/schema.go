@@ -20,12 +20,16 @@ type Schema struct {
 	manual bool
 	core   Backend
 	usable sync.Map // until when each feature is known to have its tables, as a time.Time
+	sound  sync.Map // until when the tables of each feature are known to be undamaged
 	now    func() time.Time
 }
 
 // memory limits for how long a schema does not look for the tables of a feature
 // again: an operator can remove them under a process that has no session.
 const memory = 10 * time.Second
+
+// soundMemory limits for how long a schema does not look for damages of a feature again.
+const soundMemory = time.Minute
 
 // Backend is what a schema needs of its backend.
 type Backend interface {
@@ -35,6 +39,9 @@ type Backend interface {
 	// are newer and this program may not use them. Older or missing tables are not an
 	// error.
 	CheckCore(ctx context.Context) error
+	// CheckParts returns an error that matches dberr.ErrDamaged if the tables of a feature
+	// do not look as its migrations made them.
+	CheckParts(ctx context.Context, versions Versions, f *Feature) error
 	// Listen calls wake, in this goroutine, whenever another process notifies a topic,
 	// and once when it has begun to listen. It uses a separate connection and returns
 	// nil when the context ends.
@@ -95,7 +102,7 @@ func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 }
 
 // Ensure creates the tables of a feature, or brings them up to date, unless they
-// are. An error matches dberr.ErrSchema if they are newer than this program, or
+// are, and checks from time to time that they are not damaged. An error matches dberr.ErrSchema if they are newer than this program, or
 // if this program must not create them, and dberr.ErrPrivilege if the user may
 // not.
 func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error {
@@ -110,7 +117,7 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 		return err
 	}
 	if s.known(f) {
-		return nil
+		return s.refuseDamage(ctx, versions, f)
 	}
 	if s.manual {
 		return fmt.Errorf("%w: %s has version %d and version %d is needed: run tenure migrate up --feature %s",
@@ -126,6 +133,19 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 	return nil
 }
 
+// refuseDamage returns an error if the tables of a feature are damaged.
+func (s *Schema) refuseDamage(ctx context.Context, versions Versions, f *Feature) error {
+	if until, found := s.sound.Load(f); len(f.Parts) == 0 || found && s.now().Before(until.(time.Time)) {
+		return nil
+	}
+	if err := s.core.CheckParts(ctx, versions, f); err != nil {
+		s.usable.Delete(f)
+		return err
+	}
+	s.sound.Store(f, s.now().Add(soundMemory))
+	return nil
+}
+
 func (s *Schema) known(f *Feature) bool {
 	until, found := s.usable.Load(f)
 	return found && s.now().Before(until.(time.Time))
@@ -134,7 +154,10 @@ func (s *Schema) known(f *Feature) bool {
 func (s *Schema) remember(f *Feature) { s.usable.Store(f, s.now().Add(memory)) }
 
 // Forget makes the schema look for all tables again.
-func (s *Schema) Forget() { s.usable.Clear() }
+func (s *Schema) Forget() {
+	s.usable.Clear()
+	s.sound.Clear()
+}
 
 // Tables are the tables of a feature in a database.
 type Tables struct {

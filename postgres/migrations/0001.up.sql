@@ -271,6 +271,9 @@ COMMENT ON COLUMN {node_history}.outage_since IS 'The last heartbeat of any node
 -- A session ends an outage if it is the first one on a server that has lost its locks,
 -- or if its node returns to a server that has received no heartbeat of any node for
 -- longer than their leases.
+--
+-- The rows of the history may have been copied without the position of their sequence: no
+-- node could join until it has passed them. Later attempts follow the last row.
 CREATE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -278,6 +281,7 @@ SET search_path = pg_catalog, pg_temp
 AS $tenure_function$
 DECLARE
     is_back constant boolean := TG_OP = 'UPDATE';
+    numbers constant regclass := pg_get_serial_sequence({node_history:regclass}::text, 'id');
     silent_since timestamptz;
 BEGIN
     IF TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND NEW.incarnation <> OLD.incarnation THEN
@@ -294,20 +298,27 @@ BEGIN
         HAVING bool_and((n.server_lineage, n.server_epoch) <> (NEW.server_lineage, NEW.server_epoch))
             OR is_back AND bool_and(n.last_heartbeat + n.lease_ms * interval '1 millisecond' < NEW.last_heartbeat);
     END IF;
-    IF TG_OP = 'DELETE' THEN
-        IF OLD.status <> 'dead' THEN
-            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
-            VALUES (clock_timestamp(), OLD.id, OLD.name, OLD.incarnation, 'left', OLD.status);
-        END IF;
-    ELSE
-        INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by, outage_since)
-        VALUES (
-            clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
-            CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
-            CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END,
-            silent_since
-        );
+    IF TG_OP = 'DELETE' AND OLD.status = 'dead' THEN
+        RETURN NULL;
     END IF;
+    FOR attempt IN 1..3 LOOP
+        IF TG_OP = 'DELETE' THEN
+            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
+            VALUES (clock_timestamp(), OLD.id, OLD.name, OLD.incarnation, 'left', OLD.status)
+            ON CONFLICT DO NOTHING;
+        ELSE
+            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by, outage_since)
+            VALUES (
+                clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
+                CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
+                CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END,
+                silent_since
+            )
+            ON CONFLICT DO NOTHING;
+        END IF;
+        EXIT WHEN FOUND;
+        PERFORM setval(numbers, greatest(nextval(numbers), (SELECT max(h.id) FROM {node_history} h)));
+    END LOOP;
     RETURN NULL;
 END
 $tenure_function$;

@@ -1,0 +1,4 @@
+package postgres
+
+// CoreFeature is the tables of elections, for tests of other packages' tools.
+var CoreFeature = core

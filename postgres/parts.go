@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
+// checkParts refuses a database in which a part of the core does not look as its migrations
+// made it. An election needs no other feature: the session logs their damages, and the
+// first use of the feature refuses it. It sends one statement if nothing is damaged.
+func (b *Backend) checkParts(ctx context.Context, conn *pgx.Conn, versions schema.Versions, log *slog.Logger) error {
+	damages, err := b.schema.ReadDamages(ctx, conn, versions, b.allFeatures()...)
+	if err != nil {
+		return err
+	}
+	for _, f := range schema.Registered() {
+		if found := ofFeature(damages, f); len(found) > 0 {
+			log.Warn("the tables of a feature are damaged; elections work without them", "feature", f.Name, "error", b.schema.Refusal(found))
+		}
+	}
+	if found := ofFeature(damages, b.core); len(found) > 0 {
+		return b.schema.Refusal(found)
+	}
+	return nil
+}
+
+func ofFeature(damages []schema.Damage, f *schema.Feature) []schema.Damage {
+	var of []schema.Damage
+	for _, d := range damages {
+		if d.Feature == f {
+			of = append(of, d)
+		}
+	}
+	return of
+}
+
+// allFeatures returns the core and all features of this program, each after those that it
+// requires.
+func (b *Backend) allFeatures() []*schema.Feature {
+	return append([]*schema.Feature{b.core}, schema.Registered()...)
+}
+
+// refuseRemains refuses a database that has tables of the core and no record of their
+// version, as a dump without rows leaves it: no migration creates them again.
+func (b *Backend) refuseRemains(ctx context.Context, conn *pgx.Conn) error {
+	damages, remain, err := b.schema.Remains(ctx, conn, b.core)
+	if err != nil || !remain {
+		return err
+	}
+	// A migration of another process may have committed in between.
+	if version, err := b.readVersion(ctx, conn); err != nil || version > 0 {
+		return err
+	}
+	if len(damages) > 0 {
+		return b.schema.Refusal(damages)
+	}
+	return fmt.Errorf("%w: schema %q has tables of Tenure, and %s has no row of their version: end all nodes and run %s",
+		dberr.ErrDamaged, b.config.Schema, b.names.sql("{migrations}"), schema.RepairCommand)
+}
+
+// errNoInstallation is the error for an installation without its row, as a dump without rows
+// or a test that empties all tables leaves it.
+func errNoInstallation(table string) error {
+	return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it: end all nodes and run %s",
+		dberr.ErrDamaged, table, schema.RepairCommand)
+}

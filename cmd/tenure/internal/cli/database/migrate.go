@@ -58,6 +58,7 @@ func NewMigrate(out *console.Output) *cobra.Command {
 		newMigrateMode(c),
 		newMigrateGrants(c),
 		newMigratePrint(c),
+		newMigrateRepair(c),
 		newMigrateStatus(c),
 		&cobra.Command{
 			Use: "version", Short: "Print the version of the schema in the database", Args: console.NoArgs,

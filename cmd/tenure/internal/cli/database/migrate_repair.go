@@ -1,0 +1,94 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const migrateRepairLong = `Mend what differs from what the migrations made: missing or changed tables, columns,
+indexes, triggers and functions, missing rows, and positions of sequences. The tables
+of all features that the database has are mended.
+
+The command prints the statements and asks for confirmation; in scripts, use --yes.
+With --dry-run it only prints them. No node may be running: if one is, the command
+lists it and changes nothing. Terms that begin later have greater numbers than all
+that the database still has. Rows that lost a column of their key are removed. If a
+table was missing, run tenure migrate grants again for other database users.`
+
+// RepairRecord is what a repair did, or would do, as printed.
+type RepairRecord struct {
+	Schema     string   `json:"schema"`
+	Prefix     string   `json:"prefix"`
+	DryRun     bool     `json:"dry_run"`
+	Statements []string `json:"statements"` // in their order; empty if nothing was damaged
+}
+
+func newMigrateRepair(c *migrateCommand) *cobra.Command {
+	var dryRun, yes bool
+	cmd := &cobra.Command{
+		Use: "repair", Short: "Mend a damaged schema", Long: migrateRepairLong, Args: console.NoArgs,
+		Example: "  tenure migrate repair --dry-run\n  tenure migrate repair --yes",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.repair(cmd, dryRun, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print the statements")
+	cmd.Flags().BoolVar(&yes, "yes", false, "proceed without confirmation")
+	return cmd
+}
+
+// repair prints what it will do, asks, and does it.
+func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
+	if !dryRun && !yes && !console.Confirmable(cmd, c.out) {
+		return console.Usage("cannot ask for confirmation here: use --yes to proceed, or --dry-run to only print the statements")
+	}
+	backend, err := c.database.Open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	b, ok := backend.(*postgres.Backend)
+	if !ok {
+		return console.Usage("repair needs PostgreSQL without tenure_mode=lease; here are leases")
+	}
+	run := func(dryRun bool) ([]string, error) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), migrateTimeout)
+		defer cancel()
+		return b.MigrateRepair(ctx, dryRun)
+	}
+	record := RepairRecord{Schema: c.database.Schema, Prefix: c.database.Prefix, DryRun: dryRun, Statements: []string{}}
+	if !dryRun && !yes {
+		planned, err := run(true)
+		if err != nil {
+			return err
+		}
+		if len(planned) == 0 {
+			return c.out.Print(record, "nothing is damaged")
+		}
+		if err := c.out.WriteText(strings.Join(planned, "\n") + "\n"); err != nil {
+			return err
+		}
+		question := fmt.Sprintf("Run these %d statements?", len(planned))
+		if agreed, err := console.Confirm(cmd, c.out, question); err != nil || !agreed {
+			return err
+		}
+	}
+	done, err := run(dryRun)
+	if err != nil {
+		return err
+	}
+	record.Statements = append(record.Statements, done...)
+	switch {
+	case len(done) == 0:
+		return c.out.Print(record, "nothing is damaged")
+	case dryRun || yes:
+		return c.out.Print(record, strings.Join(done, "\n"))
+	}
+	return c.out.Print(record, fmt.Sprintf("ran %d statements", len(done)))
+}

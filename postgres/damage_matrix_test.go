@@ -63,7 +63,7 @@ func TestSomeDamagesHaveAWayOut(t *testing.T) {
 		{damageCell{"table dropped", "DROP TABLE tenure_terms CASCADE"}, []string{schema.RepairCommand}},
 		{damageCell{"table unlogged", "ALTER TABLE tenure_terms SET UNLOGGED"}, []string{schema.RepairCommand}},
 		{damageCell{"trigger disabled", "ALTER TABLE tenure_terms DISABLE TRIGGER tenure_keep_terms"}, []string{schema.RepairCommand}},
-		{damageCell{"rule", "CREATE RULE nothing AS ON UPDATE TO tenure_terms DO INSTEAD NOTHING"}, []string{schema.RepairCommand}},
+		{damageCell{"rule", "CREATE RULE nothing AS ON DELETE TO tenure_history DO INSTEAD NOTHING"}, []string{schema.RepairCommand}},
 		{damageCell{"column of a feature dropped", "ALTER TABLE tenure_runs DROP COLUMN term"}, []string{schema.RepairCommand}},
 		{damageCell{"sequences behind", settingCell(t, "all sequences begin again")}, nil},
 		{damageCell{"column added", "ALTER TABLE tenure_terms ADD COLUMN extra text"}, nil},

@@ -1,0 +1,48 @@
+package main
+
+// damageMutants break the check of what the protocol relies on in the database, and its
+// repair.
+var damageMutants = []mutant{
+	{
+		name: "schema: a session opens on a damaged core",
+		file: "postgres/parts.go", from: "		return b.schema.Refusal(found)\n", to: "		_ = b.schema.Refusal(found)\n",
+		promise: "a session opens only on a core that looks as its migrations made it",
+		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^trigger_disabled$")}, says: "want both content, or neither",
+	},
+	{
+		name: "schema: a disabled trigger looks like an enabled one",
+		file: "internal/schema/parts.go", from: "WHEN 'D' THEN 'disabled'", to: "WHEN 'x' THEN 'disabled'",
+		promise: "a session opens only on a core that looks as its migrations made it",
+		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^trigger_disabled$")}, says: "commands that mended it",
+	},
+	{
+		name: "schema: a rule on a table is allowed",
+		file: "internal/schema/damage.go", from: "if slices.Contains(unwanted, p.Kind) || required {", to: "if required {",
+		promise: "nothing changes what the statements of a session do",
+		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^rule$")}, says: "commands that mended it",
+	},
+	{
+		name: "schema: the first use of a damaged feature succeeds",
+		file: "internal/schema/schema.go", from: "		return s.refuseDamage(ctx, versions, f)\n", to: "		return nil\n",
+		promise: "the first use of a damaged feature is refused",
+		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^column_of_a_feature_dropped$")}, says: "want both content, or neither",
+	},
+	{
+		name: "postgres: a repair records no version",
+		file: "postgres/repair.go", from: "	if versions[f.Name].Present > 0 {\n", to: "	if versions[f.Name].Present >= 0 {\n",
+		promise: "after a repair a node leads",
+		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^all_rows_gone$")}, says: "still damaged after",
+	},
+	{
+		name: "postgres: the history of nodes does not follow its last row",
+		file: "postgres/migrations/0001.up.sql", from: "    FOR attempt IN 1..3 LOOP\n", to: "    FOR attempt IN 1..1 LOOP\n",
+		promise: "a node joins although a sequence is behind, and its history has the join",
+		tests:   []tests{in("postgres", "^TestHistoryFollowsRowsThatWereCopied$")}, says: "rows of the history; want",
+	},
+	{
+		name: "postgres: repaired terms may repeat numbers",
+		file: "postgres/repair_rows.go", from: "WHERE t.role = f.role AND t.term < f.term;`", to: "WHERE t.role = f.role AND t.term > f.term;`",
+		promise: "2 Numbers grow: also after a repair",
+		tests:   []tests{in("postgres", "^TestRepairKeepsNumbersGrowing$")}, says: "Invariant 2: the number of the next term",
+	},
+}

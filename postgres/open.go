@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -67,7 +66,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.examineServer(ctx, watched); err != nil {
 		return err
 	}
-	if err := b.openSchema(ctx, s.conn, s.migrator(), s.log); err != nil {
+	if err := b.openSchema(ctx, s.conn, s.migrator()); err != nil {
 		return err
 	}
 	if err := s.ready(ctx, watched); err != nil {
@@ -153,7 +152,7 @@ func (s *session) migrator() migrator {
 
 // openSchema acquires the installation's lock and checks that the schema exists and
 // is complete, and that this user may work with it.
-func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator, log *slog.Logger) error {
+func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
 	versions, err := b.enterInstallation(ctx, conn, migrate)
 	if err != nil {
 		return err
@@ -164,7 +163,7 @@ func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrat
 		return err
 	}
 	// Before anything else reads the tables.
-	if err := b.checkParts(ctx, conn, versions, log); err != nil {
+	if err := b.checkParts(ctx, conn, versions); err != nil {
 		return err
 	}
 	return b.checkPrivileges(ctx, conn)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,22 +11,10 @@ import (
 )
 
 // checkParts refuses a database in which a part of the core does not look as its migrations
-// made it. An election needs no other feature: the session logs their damages, and the
-// first use of the feature refuses it. It sends one statement if nothing is damaged.
-func (b *Backend) checkParts(ctx context.Context, conn *pgx.Conn, versions schema.Versions, log *slog.Logger) error {
-	damages, err := b.schema.ReadDamages(ctx, conn, versions, b.allFeatures()...)
-	if err != nil {
-		return err
-	}
-	for _, f := range schema.Registered() {
-		if found := ofFeature(damages, f); len(found) > 0 {
-			log.Warn("the tables of a feature are damaged; elections work without them", "feature", f.Name, "error", b.schema.Refusal(found))
-		}
-	}
-	if found := ofFeature(damages, b.core); len(found) > 0 {
-		return b.schema.Refusal(found)
-	}
-	return nil
+// made it. It sends one statement if nothing is damaged. An election needs no other feature:
+// the first use of a feature checks its tables, so that openings do not pay for it.
+func (b *Backend) checkParts(ctx context.Context, conn *pgx.Conn, versions schema.Versions) error {
+	return b.schema.CheckParts(ctx, conn, versions, b.core)
 }
 
 func ofFeature(damages []schema.Damage, f *schema.Feature) []schema.Damage {
@@ -38,12 +25,6 @@ func ofFeature(damages []schema.Damage, f *schema.Feature) []schema.Damage {
 		}
 	}
 	return of
-}
-
-// allFeatures returns the core and all features of this program, each after those that it
-// requires.
-func (b *Backend) allFeatures() []*schema.Feature {
-	return append([]*schema.Feature{b.core}, schema.Registered()...)
 }
 
 // refuseRemains refuses a database that has tables of the core and no record of their

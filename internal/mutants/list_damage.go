@@ -5,7 +5,7 @@ package main
 var damageMutants = []mutant{
 	{
 		name: "schema: a session opens on a damaged core",
-		file: "postgres/parts.go", from: "		return b.schema.Refusal(found)\n", to: "		_ = b.schema.Refusal(found)\n",
+		file: "postgres/open.go", from: "	if err := b.checkParts(ctx, conn, versions); err != nil {\n", to: "	if err := b.checkParts(ctx, conn, versions); err == nil && err != nil {\n",
 		promise: "a session opens only on a core that looks as its migrations made it",
 		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^trigger_disabled$")}, says: "want both content, or neither",
 	},

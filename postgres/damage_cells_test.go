@@ -69,8 +69,10 @@ func cells(t *testing.T, dsn string) []damageCell {
 		[2]string{"%[1]s %[2]s", "ALTER TABLE %[1]s SET %[2]s"})
 	const columns = `FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
 		AND a.attnum > 0 AND NOT a.attisdropped `
-	each(`SELECT c.oid::regclass::text, a.attname `+columns+`ORDER BY 1, 2`, [2]string{"%s.%s dropped", "ALTER TABLE %s DROP COLUMN %s CASCADE"})
 	core := columns + notFeatures
+	each(`SELECT c.oid::regclass::text, a.attname `+core+`ORDER BY 1, 2`, [2]string{"%s.%s dropped", "ALTER TABLE %s DROP COLUMN %s CASCADE"})
+	each(`SELECT c.oid::regclass::text, string_agg('DROP COLUMN ' || quote_ident(a.attname) || ' CASCADE', ', ') `+columns+`
+		AND c.relname = ANY (`+tablesOfFeatures()+`) GROUP BY 1 ORDER BY 1`, [2]string{"%[1]s without its columns", "ALTER TABLE %[1]s %[2]s"})
 	each(`SELECT c.oid::regclass::text, a.attname `+core+`AND a.atthasdef ORDER BY 1, 2`,
 		[2]string{"%s.%s without default", "ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT"})
 	each(`SELECT c.oid::regclass::text, a.attname `+columns+`AND a.attidentity <> '' ORDER BY 1, 2`,

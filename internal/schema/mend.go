@@ -116,6 +116,12 @@ var fillers = map[string]string{
 	"timestamp with time zone": "clock_timestamp()", "date": "current_date", "jsonb": "'{}'", "bytea": "''", "xid8": "'0'", "text[]": "'{}'",
 }
 
+// fillersOf are the fillers of columns that do not take every value. A repair computes the
+// lock keys.
+var fillersOf = map[string]string{
+	"terms.lock_key": "role", "installation.mode": "'sessions'", "runs.state": "'abandoned'", "alert_states.state": "'pending'",
+}
+
 func mendColumn(d Damage, table string) []string {
 	name := d.Object[len(d.relation())+1:]
 	quoted := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -132,8 +138,8 @@ func mendColumn(d Damage, table string) []string {
 	if wanted.standard != "" {
 		filler = wanted.standard
 	}
-	if d.Object == "terms.lock_key" { // a repair computes the keys
-		filler, key = "role", false
+	if own, found := fillersOf[d.Object]; found && wanted.standard == "" {
+		filler, key = own, false
 	}
 	if d.Found == "" {
 		return addColumn(table, quoted, wanted, filler, key)

@@ -57,12 +57,7 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 			return nil, err
 		}
 		if version == 0 {
-			if err := b.refuseRemains(ctx, conn); err != nil {
-				return nil, err
-			}
-		}
-		if version == 0 && migrate != nil {
-			if created, err := b.createInstallation(ctx, conn, migrate); err != nil || created {
+			if created, err := b.createMissing(ctx, conn, migrate); err != nil || created {
 				return nil, err
 			}
 		}
@@ -113,6 +108,14 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 		return nil, false, err
 	}
 	return versions, true, b.checkMode(ctx, conn)
+}
+
+// createMissing creates a schema that has no version, if migrate is set.
+func (b *Backend) createMissing(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
+	if err := b.refuseRemains(ctx, conn); err != nil || migrate == nil {
+		return false, err
+	}
+	return b.createInstallation(ctx, conn, migrate)
 }
 
 // createInstallation creates a missing schema under the exclusive lock, and keeps

@@ -111,14 +111,8 @@ type repair struct {
 }
 
 func (r *repair) run(ctx context.Context) error {
-	if _, remain, err := r.b.schema.Remains(ctx, r.tx, r.b.core); err != nil {
+	if err := r.refuseMissing(ctx); err != nil {
 		return err
-	} else if !remain {
-		versions, err := r.b.schema.Versions(ctx, r.tx)
-		if err != nil || versions[schema.Core].Present == 0 {
-			return errors.Join(err, fmt.Errorf("%w: there are no tables in schema %q with prefix %q to repair; a node creates them, or tenure migrate",
-				dberr.ErrSchema, r.b.config.Schema, r.b.config.Prefix))
-		}
 	}
 	if err := r.mendParts(ctx, r.b.core); err != nil {
 		return err
@@ -127,35 +121,62 @@ func (r *repair) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	present := []*schema.Feature{r.b.core}
+	present, err := r.mendFeatures(ctx, versions)
+	if err != nil {
+		return err
+	}
+	for _, f := range present {
+		if err := r.finish(ctx, versions, f); err != nil {
+			return err
+		}
+	}
+	return r.mendRows(ctx, present)
+}
+
+// refuseMissing returns an error if the database has no tables of Tenure.
+func (r *repair) refuseMissing(ctx context.Context) error {
+	_, remain, err := r.b.schema.Remains(ctx, r.tx, r.b.core)
+	if err != nil || remain {
+		return err
+	}
+	versions, err := r.b.schema.Versions(ctx, r.tx)
+	if err != nil || versions[schema.Core].Present > 0 {
+		return err
+	}
+	return fmt.Errorf("%w: there are no tables in schema %q with prefix %q to repair; a node creates them, or tenure migrate",
+		dberr.ErrSchema, r.b.config.Schema, r.b.config.Prefix)
+}
+
+// mendFeatures mends the features whose tables this program knows, and returns the core and
+// these features.
+func (r *repair) mendFeatures(ctx context.Context, versions schema.Versions) (present []*schema.Feature, err error) {
+	present = []*schema.Feature{r.b.core}
 	for _, f := range schema.Registered() {
 		_, remain, err := r.b.schema.Remains(ctx, r.tx, f)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if version := versions[f.Name].Present; version != 0 && version != f.Newest() || version == 0 && !remain {
 			continue // a migration makes the rest, or a newer program knows how it must look
 		}
 		if err := r.mendParts(ctx, f); err != nil {
-			return err
+			return nil, err
 		}
 		present = append(present, f)
 	}
+	return present, nil
+}
+
+// finish repeats the comments of a feature and records its version.
+func (r *repair) finish(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
 	if len(r.mended) > 0 {
-		for _, f := range present {
-			for _, statement := range r.b.schema.Finishing(f) {
-				if err := r.exec(ctx, false, statement); err != nil {
-					return err
-				}
+		for _, statement := range r.b.schema.Finishing(f) {
+			if err := r.exec(ctx, false, statement); err != nil {
+				return err
 			}
 		}
 	}
-	for _, f := range present {
-		if err := r.recordVersion(ctx, versions, f); err != nil {
-			return err
-		}
-	}
-	return r.mendRows(ctx, present)
+	return r.recordVersion(ctx, versions, f)
 }
 
 // mendParts mends the parts of a feature, of one kind after the other, and looks at them
@@ -199,8 +220,8 @@ func (r *repair) mendParts(ctx context.Context, f *schema.Feature) error {
 }
 
 // exec runs a statement, and records it if it is said to or changed a row.
-func (r *repair) exec(ctx context.Context, always bool, sql string, args ...any) error {
-	tag, err := r.tx.Exec(ctx, sql, args...)
+func (r *repair) exec(ctx context.Context, always bool, sql string) error {
+	tag, err := r.tx.Exec(ctx, sql)
 	if err != nil {
 		return fmt.Errorf("%s: %w", firstLine(sql), err)
 	}

@@ -144,7 +144,12 @@ func mendColumn(d Damage, table string) []string {
 	if d.Found == "" {
 		return addColumn(table, quoted, wanted, filler, key)
 	}
-	found := parseColumn(d.Found)
+	return d.changeColumn(table, quoted, wanted, parseColumn(d.Found), filler, key)
+}
+
+// changeColumn makes a column look as it must.
+func (d Damage) changeColumn(table, quoted string, wanted, found column, filler string, key bool) []string {
+	alter := "ALTER TABLE " + table + " ALTER COLUMN " + quoted
 	var templates []string
 	if found.typed != wanted.typed {
 		templates = append(templates, d.dependents(table)...)

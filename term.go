@@ -99,6 +99,10 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Stopping, the term's context is canceled without this delay.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
+	return t.stoppingChannel()
+}
+
+func (t *Term) stoppingChannel() <-chan struct{} {
 	t.work.Lock()
 	defer t.work.Unlock()
 	if t.work.stopping == nil {
@@ -177,6 +181,10 @@ func (g *Guard) Term() *Term { return g.term }
 
 // Context returns the context of the guard's term.
 func (g *Guard) Context() context.Context { return g.term.ctx }
+
+// Stopping returns a channel that is closed when the guard's term is asked to end.
+// Unlike [Term.Stopping], it does not change when the term's context is canceled.
+func (g *Guard) Stopping() <-chan struct{} { return g.term.stoppingChannel() }
 
 // Valid reports whether the guard's term is valid.
 func (g *Guard) Valid() bool { return g.term.Valid() }

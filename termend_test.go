@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -154,6 +155,43 @@ func TestGuardDoneTwiceCountsOnce(t *testing.T) {
 		}
 		second.Done()
 		wantError(t, "StepDown", <-freed, nil)
+	})
+}
+
+// A guard shows that its term was asked to end, and leaves the rest as it is: when the
+// guard is done, the context of other work is canceled without a delay.
+func TestGuardShowsStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		defer closeNode(t, node)
+		e, err := node.Election(tenure.NamedRole("r"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := make(chan *tenure.Term, 1)
+		var group sync.WaitGroup
+		defer group.Wait()
+		group.Go(func() {
+			_ = e.Run(t.Context(), func(ctx context.Context, term *tenure.Term) error { // ends with Done
+				terms <- term
+				<-ctx.Done()
+				return tenure.Done
+			})
+		})
+		guard, err := (<-terms).Guard()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopping := guard.Stopping()
+		freed := make(chan error, 1)
+		begun := time.Now()
+		go func() { freed <- e.StepDown(context.Background()) }()
+		<-stopping
+		time.Sleep(2 * time.Second)
+		want(t, "the term is valid while the guard is held", guard.Valid(), true)
+		guard.Done()
+		wantError(t, "StepDown", <-freed, nil)
+		want(t, "time until the role was free", time.Since(begun), 2*time.Second)
 	})
 }
 

@@ -60,6 +60,7 @@ func (l *limitedListener) add(c *limitedConn) (surplus *limitedConn) {
 	if l.open >= l.most {
 		surplus = l.surplusLocked()
 		l.dropLocked(surplus)
+		surplus.evicted = true
 	}
 	from := l.origins[c.address]
 	if from == nil {
@@ -123,6 +124,7 @@ type limitedConn struct {
 	// Guarded by listener.mu.
 	place    *list.Element // in a list of its origin; nil when it is closed
 	requests int           // whose handlers run
+	evicted  bool          // closed for another one
 }
 
 // Close implements net.Conn.
@@ -172,4 +174,15 @@ func counted(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// evicted reports whether the connection of a request was closed for another one.
+func evicted(r *http.Request) bool {
+	conn, ok := r.Context().Value(connKey{}).(*limitedConn)
+	if !ok {
+		return false
+	}
+	conn.listener.mu.Lock()
+	defer conn.listener.mu.Unlock()
+	return conn.evicted
 }

@@ -99,7 +99,14 @@ func newHandler(t *testing.T, config Config) *Handler {
 // which may be nil.
 func campaign(t *testing.T, db tenure.Backend, name string, h *Handler, roles ...string) *tenure.Node {
 	t.Helper()
-	node, err := tenure.Open(t.Context(), db, tenure.Config{Name: name, Logger: silent})
+	return campaignWith(t, db, tenure.Config{Name: name}, h, roles...)
+}
+
+// campaignWith is campaign with a configuration of the node.
+func campaignWith(t *testing.T, db tenure.Backend, config tenure.Config, h *Handler, roles ...string) *tenure.Node {
+	t.Helper()
+	config.Logger = silent
+	node, err := tenure.Open(t.Context(), db, config)
 	if err != nil {
 		t.Fatal(err)
 	}

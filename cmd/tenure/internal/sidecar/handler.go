@@ -62,6 +62,7 @@ type Handler struct {
 	feed    *feed.Feed // of elections and leaders
 	nodes   *feed.Feed // of nodes
 	streams *httpguard.Slots
+	guards  *httpguard.Slots
 	stall   time.Duration // for a client to take something of a stream
 	recheck time.Duration
 
@@ -108,7 +109,7 @@ func New(config Config) *Handler {
 	}
 	h := &Handler{
 		config: config, feed: newFeed(), nodes: newFeed(), stall: stallTimeout, recheck: recheck, pauseWait: pauseTimeout,
-		streams: httpguard.NewSlots(maxStreams, eachStreams), hosts: httpguard.NewHosts(config.Hosts...), attempts: httpguard.NewAttempts(),
+		streams: httpguard.NewSlots(maxStreams, eachStreams), guards: httpguard.NewSlots(maxGuards, eachGuards), hosts: httpguard.NewHosts(config.Hosts...), attempts: httpguard.NewAttempts(),
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -128,14 +129,15 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 			t.Helper()
 			answered.seen(t, h, method, target, body, header...)
 		}
-		const stepDown = "/v1/elections/billing/step-down"
+		const stepDown, guards = "/v1/elections/billing/step-down", "/v1/roles/billing/guards"
 		bearer := []string{"Authorization", "Bearer " + secret, "Content-Type", "application/json"}
 		nodes := []string{"/v1/cluster", "/v1/nodes", "/v1/nodes/one"}
 		for _, target := range append(nodes, "/healthz", "/readyz", "/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/billing") {
 			seen(on, "GET", target, "") // no node yet
 		}
 		seen(on, "POST", stepDown, "", bearer...)
-		node := campaign(t, db, "one", on, "billing", "reports")
+		seen(on, "POST", guards, piece, bearer...)
+		node := campaignWith(t, db, tenure.Config{Name: "one", Settle: 5 * time.Second}, on, "billing", "reports")
 		elected(t, node, "billing")
 		for _, target := range []string{
 			"/readyz", "/leader?role=billing", "/leader", "/leader?role=none", "/v1/elections", "/v1/leaders", "/v1/leaders/billing",
@@ -173,7 +175,7 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 			seen(without, "GET", target, "")
 		}
 		const drain, undrain = "/v1/nodes/one/drain", "/v1/nodes/one/undrain"
-		for _, target := range []string{stepDown, drain, undrain} {
+		for _, target := range []string{stepDown, guards, drain, undrain} {
 			seen(with, "POST", target, "")
 			seen(on, "POST", target, "")
 			seen(on, "POST", target, "{", bearer...)
@@ -187,6 +189,10 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 			seen(without, "POST", "/v1/nodes/one/"+action, "", bearer...)
 		}
 		seen(on, "POST", "/v1/elections/none/step-down", "", bearer...)
+		seen(on, "POST", "/v1/roles/none/guards", piece, bearer...)
+		for _, body := range []string{piece, `{"at_most_seconds":60}`, `{"at_most_seconds":1,"term":1}`} {
+			seen(on, "POST", guards, body, bearer...)
+		}
 		seen(on, "POST", stepDown, `{"to":"one"}`, bearer...)
 		guard, err := elected(t, node, "billing").Guard()
 		if err != nil {
@@ -202,7 +208,7 @@ func TestEveryDescribedStatusIsAnswered(t *testing.T) {
 		for range httpguard.MaxAttempts {
 			call(t, guessing, "POST", stepDown, "", "Authorization", "Bearer wrong").want(t, http.StatusUnauthorized)
 		}
-		for _, target := range []string{stepDown, drain, undrain} {
+		for _, target := range []string{stepDown, guards, drain, undrain} {
 			seen(guessing, "POST", target, "", bearer...)
 		}
 		db.failWith(errors.New("down"))

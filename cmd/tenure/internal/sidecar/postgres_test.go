@@ -74,3 +74,33 @@ func TestHandOverByNameWorksOnPostgreSQL(t *testing.T) {
 	events.close()
 	stop()
 }
+
+// TestGuardKeepsRoleOnPostgreSQL: an operator asks the leader through the database to step
+// down. The role is free when the client of the leader's node has ended its piece of work.
+func TestGuardKeepsRoleOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Unmigrated(t).Backend
+	h := newHandler(t, Config{Token: newToken(t)})
+	listener, err := Listen(t.Context(), ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := campaignWith(t, db, settled("one"), h, "billing")
+	serveOn(t, listener, h, nil)
+	term := elected(t, one, "billing").Term()
+	two := campaignWith(t, db, settled("two"), nil, "billing")
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	f := hold(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), `{"at_most_seconds":5}`)
+	f.expect(t, kindGuard)
+	if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "billing", Term: term.Number(), By: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, kindStopping)
+	leader, err := db.Leaders(t.Context(), "billing")
+	if err != nil || len(leader) != 1 || leader[0].Term != term.Number() || !term.Valid() {
+		t.Errorf("the leader is %+v, %v; want term %d, which is valid while the guard is held", leader, err, term.Number())
+	}
+	f.close()
+	elected(t, two, "billing")
+}

@@ -32,6 +32,7 @@ func (h *Handler) routes() {
 	h.named = []namedPath{
 		{"/v1/elections/", "role", "/step-down", post(h.stepDown)},
 		{"/v1/leaders/", "role", "", get(h.leader)},
+		{"/v1/roles/", "role", "/guards", post(h.guard)},
 		{"/v1/nodes/", "node", "/drain", post(h.drain)},
 		{"/v1/nodes/", "node", "/undrain", post(h.undrain)},
 		{"/v1/nodes/", "node", "", get(h.oneNode)},

@@ -157,6 +157,7 @@ func (f *following) expect(t *testing.T, kind string) message {
 	}
 	schema := map[string]string{
 		kindHello: "Hello", kindGap: "Gap", kindElection: "Event", kindLeader: "Change", kindDropped: "Last", kindEnd: "Last",
+		kindGuard: "HeldGuard", kindStopping: "Last", kindEnded: "Last",
 		kindJoined: "NodeChange", kindUpdated: "NodeChange", kindLeft: "NodeChange",
 	}[kind]
 	checkSchema(t, schema, m.data)

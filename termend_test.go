@@ -158,7 +158,7 @@ func TestGuardDoneTwiceCountsOnce(t *testing.T) {
 	})
 }
 
-// A guard shows that its term was asked to end, and leaves the rest as it is: when the
+// A guard shows that its term was asked to end, and changes nothing else: when the
 // guard is done, the context of other work is canceled without a delay.
 func TestGuardShowsStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,9 +133,8 @@ func (h *Handler) keepGuard(w http.ResponseWriter, r *http.Request, guard *tenur
 	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
 	w.WriteHeader(http.StatusOK)
 	out := guardWriter{w, http.NewResponseController(w)}
-	// The limits of a request are not meant for a guard. Where they cannot be moved, it
+	// The bound on responses is not meant for a guard. Where it cannot be moved, the guard
 	// ends early.
-	_ = out.control.SetReadDeadline(time.Time{})
 	_ = out.control.SetWriteDeadline(until.Add(guardLast))
 	done := time.AfterFunc(time.Until(until), guard.Done) // also while a write waits
 	defer done.Stop()

@@ -266,3 +266,61 @@ func TestGuardOfEvictedConnectionLasts(t *testing.T) {
 		}
 	})
 }
+
+// TestGuardOutlastsBoundsOnRequests: a guard lasts for longer than a request may take to
+// arrive and a response to be taken, with a sign of life every second.
+func TestGuardOutlastsBoundsOnRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, Config{Token: newToken(t)})
+		client, _, _ := serveInMemory(t, h)
+		node := campaignWith(t, newDatabase(), tenure.Config{Name: "one", Lease: 5 * time.Minute, Settle: 5 * time.Minute}, h, "billing")
+		elected(t, node, "billing")
+		begun := time.Now()
+		f := hold(t, client, inMemory, `{"at_most_seconds":100}`)
+		f.expect(t, kindGuard)
+		f.expect(t, kindEnd)
+		if got := time.Since(begun); got != 100*time.Second {
+			t.Errorf("the guard lasted %v, want the 100s that were declared", got)
+		}
+		if f.pulse != 99 {
+			t.Errorf("%d signs of life, want 99: one every second", f.pulse)
+		}
+	})
+}
+
+// TestGuardOverTLSEndsWithItsRequest: with both versions of HTTP, a step-down waits until the
+// client closes the request.
+func TestGuardOverTLSEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	files := newFiles(t)
+	cert, key := keyPair(t, "one")
+	files.write(t, cert, key)
+	certificate, err := OpenCertificate(files.cert, files.key, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(t, Config{Token: newToken(t), Hosts: []string{"one"}})
+	listener, err := Listen(t.Context(), ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, listener, h, certificate)
+	node := campaignWith(t, newDatabase(), tenure.Config{Name: "one", Lease: time.Minute, Settle: time.Minute}, h, "billing")
+	for _, version2 := range []bool{false, true} {
+		term := elected(t, node, "billing").Term()
+		client, closeIdle := tlsClient(t, listener.Addr(), "one", cert, version2)
+		f := hold(t, client, "https://one", `{"at_most_seconds":30}`)
+		f.expect(t, kindGuard)
+		took := stepDownTakes(t, h)
+		f.expect(t, kindStopping)
+		if !term.Valid() {
+			t.Errorf("the term has ended while a client holds a guard (HTTP/2: %t)", version2)
+		}
+		f.close()
+		if got := <-took; got > 20*time.Second {
+			t.Errorf("the step-down took %v, want it to end when the client closes the request (HTTP/2: %t)", got, version2)
+		}
+		closeIdle()
+	}
+}

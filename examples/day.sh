@@ -71,9 +71,11 @@ done
 [ "$(sql "SELECT count(DISTINCT term) FROM orders")" = 2 ] || fail "want the orders of 2 terms"
 
 say "2. a Python program with a sidecar works on the leader only"
+printf %s token-of-this-day >"$work/token"
+chmod 600 "$work/token"
 for i in 3 4; do
-	start "sidecar-$i" tenure run --role billing --name "copy-$i" --listen ":$((port + i))"
-	start "copy-$i" python3 "$here/sidecar/billing.py" "http://127.0.0.1:$((port + i))/leader"
+	start "sidecar-$i" tenure run --role billing --name "copy-$i" --listen ":$((port + i))" --token-file "$work/token" --settle 1.2s
+	start "copy-$i" python3 "$here/sidecar/billing.py" "http://127.0.0.1:$((port + i))" "$work/token"
 done
 worker() { for i in 3 4; do contains "invoice written" "$work/copy-$i.log" && first=$i && return; done; return 1; }
 until_true 20 worker

@@ -19,6 +19,7 @@ var excused = []excuse{
 	{"docs/howto/deploy.md", "`TimeoutStopSec=45s`", inFile + "deploy/systemd/tenure@.service"},
 	{"docs/howto/deploy.md", "after 45 s everything left is killed", ofOthers},
 	{"docs/howto/deploy.md", "a former leader for about a second", ofOthers},
+	{"docs/howto/deploy.md", "of up to 5 s with `--settle 5.2s`", ofReader},
 	{"docs/howto/deploy.md", "three quarters of what a pod can do", ofReader},
 	{"docs/howto/deploy.md", "| processors and memory in use | 0.6 |", ofReader},
 	{"docs/howto/deploy.md", "`maxReplicaCount` × 2, and", ofReader},

@@ -114,6 +114,11 @@ var serviceConstants = []Constant{
 		Tests: byCommand("internal/sidecar", "^TestChangedTokenIsLoaded$"), Says: "the new token does not count",
 	},
 	{
+		In:   on(serveHTTP, "the longest piece of work plus 200 ms"),
+		File: "cmd/tenure/internal/sidecar/guard.go", From: "guardMargin = 200 * time.Millisecond",
+		Tests: byCommand("internal/sidecar", "^TestPieceThatOutlastsSettleIsRefused$"), Says: "the status is",
+	},
+	{
 		In:   on(serveHTTP, "or 202 after 30 s"),
 		File: "cmd/tenure/internal/sidecar/stepdown.go", From: "const stepDownTimeout = 30 * time.Second",
 		Tests: byCommand("internal/sidecar", "^TestStepDownWaitsForWork$"),

@@ -68,4 +68,58 @@ var doorMutants = []mutant{
 		promise: "no other user can replace the socket of an agent",
 		tests:   []tests{in("agent", "^TestAgentRefusesDirectoriesOfOthersAboveTheSocket$")}, says: ", socket in ",
 	},
+	{
+		name: "sidecar: a guard ends when it is granted",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "time.AfterFunc(time.Until(until), guard.Done)", to: "time.AfterFunc(0, guard.Done)",
+		promise: "serve-http: a step-down waits for the guard of a client",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardKeepsRoleUntilClientCloses$")}, says: "the term has ended while a client holds a guard",
+	},
+	{
+		name: "sidecar: a client that does not read keeps its guard",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "time.AfterFunc(time.Until(until), guard.Done)", to: "time.AfterFunc(2*time.Until(until), guard.Done)",
+		promise: "http: a guard lasts for at_most_seconds at most",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardEndsAfterDeclaredTime$")}, says: "want the 5s that the client had declared",
+	},
+	{
+		name: "sidecar: an evicted connection ends its guard",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "	case evicted(r):\n", to: "	case evicted(r) && false:\n",
+		promise: "serve-http: a guarded piece of work ends before the next term begins",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardOfEvictedConnectionLasts$")}, says: "want the 5s that the client had declared",
+	},
+	{
+		name: "sidecar: a guard outlasts the settle time",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "most := timing.Settle - guardMargin;", to: "most := timing.Settle + time.Hour;",
+		promise: "serve-http: if the leader dies, the next term waits for the longest piece of work",
+		tests:   []tests{inCommand("internal/sidecar", "^TestPieceThatOutlastsSettleIsRefused$")}, says: "the status is",
+	},
+	{
+		name: "sidecar: a guard outlasts the shortest trust window",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "most := timing.Lease - timing.Margin - timing.RefreshInterval;", to: "most := timing.Lease - timing.Margin;",
+		promise: "http: a piece of work that the lease does not cover is refused with 422",
+		tests:   []tests{inCommand("internal/sidecar", "^TestPieceThatOutlastsSettleIsRefused$")}, says: "the status is",
+	},
+	{
+		name: "sidecar: a guard outlasts the rest of the trust window",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "	if left < atMost {\n", to: "	if left < 0 {\n",
+		promise: "serve-http: a guarded piece of work ends before the next term begins, even if the leader freezes",
+		tests:   []tests{inCommand("internal/sidecar", "^TestPieceThatOutlastsTrustIsRefused$")}, says: "the status is",
+	},
+	{
+		name: "sidecar: a guard of another term is granted",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "body.Term != 0 && body.Term != term.Number()", to: "body.Term < 0",
+		promise: "http: a guard is granted for the named term only",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardsAreRefused$")}, says: "the status is",
+	},
+	{
+		name: "sidecar: a guard needs no token",
+		file: "cmd/tenure/internal/sidecar/routes.go", from: "\"/guards\", post(h.guard)}", to: "\"/guards\", methods{http.MethodPost: h.guard}}",
+		promise: "http: a guard needs the token",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardsAreRefused$")}, says: "the status is",
+	},
+	{
+		name: "engine: the holder of a guard delays the end of other work",
+		file: "term.go", from: "{ return g.term.stoppingChannel() }", to: "{ return g.term.Stopping() }",
+		promise: "Guard.Stopping does not change when the term's context is canceled",
+		tests:   []tests{in(".", "^TestGuardShowsStopping$")}, says: "time until the role was free",
+	},
 }

@@ -74,12 +74,12 @@ func TestGuardKeepsRoleUntilClientCloses(t *testing.T) {
 			t.Errorf("the guard is %+v, want one of term %d of %s", held, term.Number(), one.ID())
 		}
 		took := stepDownTakes(t, h)
-		f.expect(t, kindStopping)
-		call(t, h, "POST", guardsPath, piece, authorized...).refused(t, 409, codeNotLeader)
 		time.Sleep(3 * time.Second) // of the bubble: the piece of work
 		if !term.Valid() {
 			t.Error("the term has ended while a client holds a guard")
 		}
+		call(t, h, "POST", guardsPath, piece, authorized...).refused(t, 409, codeNotLeader)
+		f.expect(t, kindStopping)
 		f.close()
 		if got := <-took; got != 3*time.Second {
 			t.Errorf("the step-down took %v, want 3s: until the client had closed the guard", got)

@@ -41,7 +41,7 @@ type ListenFlags struct {
 func (f *ListenFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Address, "listen", "", "serve health, leadership, events and metrics over HTTP on this `address`, HOST:PORT; :PORT is loopback only; default off")
 	flags.StringArrayVar(&f.hosts, "host", nil, "host `name` that requests to --listen may use, such as tenure.example.com or *.example.com; * for any; repeatable; default addresses and private names")
-	flags.StringVar(&f.Token, "token-file", "", "`file` with the token that clients of --listen need to request a step-down; default: no client may")
+	flags.StringVar(&f.Token, "token-file", "", "`file` with the token that clients of --listen need to hold a guard or to change something; default: no client may")
 	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the TLS certificate of --listen, in PEM; default: no TLS")
 	flags.StringVar(&f.key, "tls-key", "", "`file` with the key of --tls-cert, in PEM")
 	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "prefix of the metrics that --listen serves")

@@ -58,7 +58,7 @@ func TestReplacedInstallationEndsSessions(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]string{
 		"tables": dropSchema,
-		"id":     `UPDATE {installation} SET id = gen_random_uuid(); ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}`,
+		"id":     `UPDATE {installation} SET id = gen_random_uuid(); ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}; ALTER TABLE {terms} ENABLE TRIGGER USER`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +129,7 @@ func TestRestoredTablesEndSession(t *testing.T) {
 		DELETE FROM {nodes};
 		ALTER TABLE {terms} DISABLE TRIGGER USER;
 		UPDATE {terms} SET term = 1, node_id = gen_random_uuid(), ended_at = clock_timestamp(), end_reason = 'resigned';
+		ALTER TABLE {terms} ENABLE TRIGGER USER;
 		DELETE FROM {history};
 		SELECT setval({incarnations:regclass}, 1, false)`)
 	other := func() *peer {

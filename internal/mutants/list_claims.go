@@ -34,7 +34,7 @@ var claimMutants = []mutant{
 	},
 	{
 		name: "postgres: an index that is not unique fences",
-		file: "postgres/privileges.go", from: "        AND i.indisunique\n", to: "        AND true\n",
+		file: "internal/schema/parts.go", from: "CASE WHEN i.indisunique THEN 'unique' ELSE 'not unique' END", to: "CASE WHEN true THEN 'unique' ELSE 'not unique' END",
 		promise: "sessions that open detect that the unique index is gone",
 		tests:   []tests{in("postgres", "^TestDiagnoseReportsOnDatabase$")}, says: "with an index that",
 	},

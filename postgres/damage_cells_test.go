@@ -20,7 +20,7 @@ type damageCell struct {
 
 // unnoticed are the names of cells that need not be noticed: nothing that Tenure relies on has
 // changed, or a node mends it when it opens, or other rights let it work.
-var unnoticed = regexp.MustCompile(` emptied$| with a column$| with an index$| with always trigger | without comment$|begins? again$| sets | owner$| without privileges$`)
+var unnoticed = regexp.MustCompile(` emptied$|^all rows gone$| with a column$| with an index$| with always trigger | without comment$|begins? again$| sets | owner$| without privileges$`)
 
 // cells reads the ways to damage a database from its catalogs, so that a new table or
 // column is in them. app is the user of the nodes, who owns everything.

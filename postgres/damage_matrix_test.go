@@ -59,7 +59,7 @@ func TestSomeDamagesHaveAWayOut(t *testing.T) {
 
 		want []string // commands
 	}{
-		{damageCell{"all rows gone", settingCell(t, "all rows gone")}, []string{schema.RepairCommand}},
+		{damageCell{"all rows gone", settingCell(t, "all rows gone")}, nil},
 		{damageCell{"table dropped", "DROP TABLE tenure_terms CASCADE"}, []string{schema.RepairCommand}},
 		{damageCell{"table unlogged", "ALTER TABLE tenure_terms SET UNLOGGED"}, []string{schema.RepairCommand}},
 		{damageCell{"trigger disabled", "ALTER TABLE tenure_terms DISABLE TRIGGER tenure_keep_terms"}, []string{schema.RepairCommand}},

@@ -138,6 +138,9 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		err = b.refuseRemains(ctx, conn)
 	}
 	switch {
+	case errors.Is(err, errNoRows):
+		d.add("schema", doctor.OK, "the tables have no rows; the first node to open fills them", "")
+		return false
 	case err != nil:
 		d.fail("schema", err)
 		return false

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -112,7 +113,11 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 
 // createMissing creates a schema that has no version, if migrate is set.
 func (b *Backend) createMissing(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
-	if err := b.refuseRemains(ctx, conn); err != nil || migrate == nil {
+	err = b.refuseRemains(ctx, conn)
+	switch {
+	case errors.Is(err, errNoRows) && migrate != nil:
+		return false, b.fillTables(ctx, conn)
+	case err != nil || migrate == nil:
 		return false, err
 	}
 	return b.createInstallation(ctx, conn, migrate)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -41,8 +42,33 @@ func (b *Backend) refuseRemains(ctx context.Context, conn *pgx.Conn) error {
 	if len(damages) > 0 {
 		return b.schema.Refusal(damages)
 	}
-	return fmt.Errorf("%w: schema %q has tables of Tenure, and %s has no row of their version: end all nodes and run %s",
+	refusal := fmt.Errorf("%w: schema %q has tables of Tenure, and %s has no row of their version: end all nodes and run %s",
 		dberr.ErrDamaged, b.config.Schema, b.names.sql("{migrations}"), schema.RepairCommand)
+	var rows bool
+	if err := conn.QueryRow(ctx, b.names.sql(anyRow)).Scan(&rows); err != nil || rows || b.config.ManualMigrations {
+		return refusal
+	}
+	return fmt.Errorf("%w: %w", errNoRows, refusal)
+}
+
+// errNoRows: all tables are there and empty, as a dump without rows leaves them. Nothing can
+// be lost, so a node and tenure migrate repair that.
+var errNoRows = errors.New("the tables have no rows")
+
+const anyRow = `
+SELECT EXISTS (SELECT FROM {migrations}) OR EXISTS (SELECT FROM {installation}) OR EXISTS (SELECT FROM {server})
+    OR EXISTS (SELECT FROM {terms}) OR EXISTS (SELECT FROM {history}) OR EXISTS (SELECT FROM {nodes})
+    OR EXISTS (SELECT FROM {node_history}) OR EXISTS (SELECT FROM {requests})`
+
+// fillTables repairs tables without rows, unless another node does.
+func (b *Backend) fillTables(ctx context.Context, conn *pgx.Conn) error {
+	_, err := b.MigrateRepair(ctx, false)
+	if errors.Is(err, dberr.ErrInstallationInUse) {
+		if version, readErr := b.readVersion(ctx, conn); readErr != nil || version > 0 {
+			return readErr
+		}
+	}
+	return err
 }
 
 // errNoInstallation is the error for an installation without its row, as a dump without rows

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/exactly-one/tenure"
@@ -115,4 +116,31 @@ func TestDamageNamesStatement(t *testing.T) {
 	}
 	exec(t, b, b.names.sql("ALTER TABLE {spreads} SET LOGGED;"))
 	open(t, b)
+}
+
+// TestNodesFillTablesWithoutRows: a dump without rows, as structure.sql of Rails, makes a
+// database in which nodes lead, without a command.
+func TestNodesFillTablesWithoutRows(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("billing")
+	p.leave()
+	// Set by hand: as such a dump leaves the tables.
+	exec(t, b, `SET session_replication_role = replica;
+		TRUNCATE {migrations}, {installation}, {server}, {terms}, {history}, {nodes}, {node_history}, {requests}, {spreads}`)
+	var opening sync.WaitGroup
+	peers := make([]*peer, 3)
+	for i := range peers {
+		opening.Go(func() {
+			var err error
+			if peers[i], err = tryOpen(t, b); err != nil {
+				t.Errorf("node %d: %v; want a session", i, err)
+			}
+		})
+	}
+	opening.Wait()
+	if !t.Failed() {
+		peers[0].win("billing")
+	}
 }

@@ -4,6 +4,12 @@ package main
 // call, session, server, term or operator.
 var edgeMutants = []mutant{
 	{
+		name: "engine: a new session does not try vacant roles",
+		file: "session.go", from: "	s.attemptAllNowLocked() // the server may", to: "	// s.attemptAllNowLocked() // the server may",
+		promise: "7 Someone leads: a node campaigns when its next session opens",
+		tests:   []tests{in(".", "^TestStandbyCampaignsWhenItsNextSessionOpens$")}, says: "while it had no session",
+	},
+	{
 		name: "engine: a role that a living session leads is tried again and again after a notification",
 		file: "acquire.go", from: " && !result.Led {", to: " {",
 		promise: "after a notification a candidate tries a led role once",

@@ -137,6 +137,13 @@ func TestReunionAwaitsNodesThatMayTrust(t *testing.T) {
 			standby.openAgain()
 			open(t, b, func(o *peerOptions) { o.id = leader.id }).openAgain()
 		}},
+		{name: "two processes with shorter leases took the leader's id in turn", change: func(t *testing.T, b *Backend, leader, standby *peer) {
+			standby.openAgain()
+			brief := func(o *peerOptions) { o.id, o.timing.Lease = leader.id, 2*time.Second }
+			open(t, b, brief)
+			open(t, b, brief)
+			eventually(t, b, "SELECT last_heartbeat + lease_ms * interval '1 ms' < clock_timestamp() FROM {nodes} WHERE id = $1", leader.id)
+		}},
 		{name: "the leader's row was deleted", change: func(t *testing.T, b *Backend, leader, standby *peer) {
 			standby.openAgain()
 			exec(t, b, "DELETE FROM {nodes} WHERE id = $1", leader.id) // Set by hand: an operator deletes it.

@@ -10,6 +10,12 @@ var edgeMutants = []mutant{
 		tests:   []tests{in(".", "^TestStandbyCampaignsWhenItsNextSessionOpens$")}, says: "while it had no session",
 	},
 	{
+		name: "postgres: the second process with a node's id forgets who trusted before the first",
+		file: "postgres/join.go", from: "        ELSE greatest(n.trust_until, n.last_heartbeat + n.lease_ms * interval '1 millisecond')\n", to: "        ELSE n.last_heartbeat + n.lease_ms * interval '1 millisecond'\n",
+		promise: "1 One leader: after a crash of the server, terms wait for each process that may trust",
+		tests:   []tests{in("postgres", "^TestReunionAwaitsNodesThatMayTrust$")}, says: "; want outcome",
+	},
+	{
 		name: "engine: a role that a living session leads is tried again and again after a notification",
 		file: "acquire.go", from: " && !result.Led {", to: " {",
 		promise: "after a notification a candidate tries a led role once",

@@ -122,4 +122,10 @@ var doorMutants = []mutant{
 		promise: "Guard.Stopping does not change when the term's context is canceled",
 		tests:   []tests{in(".", "^TestGuardShowsStopping$")}, says: "time until the role was free",
 	},
+	{
+		name: "sidecar: a guard ends when a response must have been taken",
+		file: "cmd/tenure/internal/sidecar/guard.go", from: "_ = out.control.SetWriteDeadline(until.Add(guardLast))", to: "_ = guardLast",
+		promise: "http: a guard is held while the response is open",
+		tests:   []tests{inCommand("internal/sidecar", "^TestGuardOutlastsBoundsOnRequests$")}, says: "the event is",
+	},
 }

@@ -102,7 +102,7 @@ func TestOlderSessionOfNodeIsSuperseded(t *testing.T) {
 	}
 }
 
-// The end of an older session leaves the newer one of the same node as it is.
+// The end of an older session leaves the newer one of the same node unchanged.
 func TestNewerSessionOutlivesTheOlderOne(t *testing.T) {
 	t.Parallel()
 	db := tenuretest.NewDatabase()

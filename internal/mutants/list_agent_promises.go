@@ -41,7 +41,7 @@ var agentPromiseMutants = []mutant{
 		tests:   []tests{in("agent", "^TestNodeWhoseLeaseExpiresGetsNoRole$")}, says: "a node whose lease has expired",
 	},
 	{
-		name: "agent: an older session of a node goes on",
+		name: "agent: an older session of a node continues",
 		file: "agent/server/client.go", from: "		last.superseded = true\n", to: "		last.superseded = false\n",
 		promise: "1 One leader: the newest session of a node supersedes the earlier ones",
 		tests:   []tests{in("agent", "^TestOlderSessionOfNodeIsSuperseded$")}, says: "want ErrSuperseded",

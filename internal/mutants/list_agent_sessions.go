@@ -23,7 +23,7 @@ var agentSessionMutants = []mutant{
 		tests:   []tests{in("agent", "^TestTrustEndsWithThatOfTheAgent$")}, says: "nvariant 1",
 	},
 	{
-		name: "agent: a node's heartbeat extends its trust by itself",
+		name: "agent: a node's heartbeat extends its own trust",
 		file: "agent/server/client.go", from: "Until: h.trust.limit(), Pending", to: "Until: wire.Now().Add(c.lease), Pending",
 		promise: "1 One leader: no node trusts a term longer than its agent",
 		tests:   []tests{in("agent", "^TestTrustEndsWithThatOfTheAgent$|^TestTrustCountsFromBeforeTheHeartbeatOfTheAgent$")}, says: "nvariant 1",

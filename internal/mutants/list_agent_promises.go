@@ -153,12 +153,6 @@ var agentPromiseMutants = []mutant{
 		tests:   []tests{in("agent", "^TestReservationEndsWithItsTimeOrItsNode$")}, says: "the reservation for a node that died",
 	},
 	{
-		name: "agent: a reservation within the host applies to all terms",
-		file: "agent/server/arbiter.go", from: "			delete(h.reservations, name) // it applies to one term\n", to: "			_ = h.reservations[name] // it applies to one term\n",
-		promise: "7 Someone leads: a reservation applies to one term",
-		tests:   []tests{in("agent", "^TestRoleIsHandedOverWithinTheHost$")}, says: "after the term that it was reserved for",
-	},
-	{
 		name: "agent: a release wakes no other node",
 		file: "agent/server/host.go", from: "		if c != but {\n", to: "		if c == but {\n",
 		promise: "7 Someone leads: standbys are woken when a role is vacant",

@@ -126,7 +126,7 @@ func (h *host) decodeReleases(j *job) (releases []tenure.ReleaseRequest, kept ma
 	defer h.mu.Unlock()
 	kept = map[string]reservation{}
 	named := make(map[string]struct{}, len(j.call.Releases))
-	now := wire.Now()
+	now := h.now()
 	for _, r := range j.call.Releases {
 		role, err := r.Role.Decode()
 		if err != nil {
@@ -171,7 +171,7 @@ func (h *host) acquire(jobs []*job) error {
 	first := map[string]int{}              // the attempt of each role
 	followers := map[*wire.Result]string{} // results of other nodes that want the same roles
 	h.mu.Lock()
-	now := wire.Now()
+	now := h.now()
 	for i, j := range jobs {
 		if j.client.gone {
 			answers[i].Err = wire.NewError(fmt.Errorf("%w: the lease has expired", tenure.ErrSessionLost))
@@ -334,7 +334,7 @@ func (h *host) applyLocked(a attempt, result tenure.AcquireResult) {
 	default:
 		delete(h.held, name) // if it was pending
 		if result.Outcome == tenure.OutcomeHeld && result.RetryIn == 0 {
-			now := wire.Now()
+			now := h.now()
 			h.misses[name] = miss{a.request.Role, h.missUntil(now)}
 		}
 		if result.Holder == h.node { // an earlier session of this agent, for any of its nodes

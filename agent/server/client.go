@@ -20,11 +20,19 @@ import (
 // one event unread, so if a write must wait, the node's end is broken.
 const writeTimeout = 5 * time.Second
 
+// conn is what the agent uses of the connection of a node, a [net.UnixConn].
+type conn interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
 // client is a session of a node with the agent. Two goroutines serve it: one reads
 // calls and answers them, the other one writes events.
 type client struct {
 	host        *host
-	conn        *net.UnixConn
+	conn        conn
 	node        tenure.NodeInfo
 	opened      *wire.Open // how to reach the node
 	lease       time.Duration
@@ -45,7 +53,7 @@ type client struct {
 
 // join adds a node. Its newest session supersedes the earlier ones, whose roles
 // stay held until they end.
-func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
+func (h *host) join(conn conn, open *wire.Open) (*client, error) {
 	t := h.cfg.Timing
 	most := t.Lease - t.Margin - t.RefreshInterval
 	refused := func(format string, args ...any) error {
@@ -75,7 +83,7 @@ func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
 	h.incarnations++
 	c := &client{
 		host: h, conn: conn, node: open.Node, opened: open, lease: open.Lease, incarnation: h.inner.Incarnation()<<32 | h.incarnations,
-		events: make(chan struct{}, 1), closed: make(chan struct{}), leaseUntil: wire.Now().Add(open.Lease),
+		events: make(chan struct{}, 1), closed: make(chan struct{}), leaseUntil: h.now().Add(open.Lease),
 	}
 	h.connected[c], h.clients[open.Node.ID] = struct{}{}, c
 	h.wakeLocked() // serve watches another lease
@@ -86,7 +94,7 @@ func (h *host) join(conn *net.UnixConn, open *wire.Open) (*client, error) {
 func (c *client) run() {
 	defer c.host.disconnected(c)
 	defer close(c.closed)
-	answer := wire.Answer{Opened: &wire.Opened{Incarnation: c.incarnation, Now: wire.Now()}}
+	answer := wire.Answer{Opened: &wire.Opened{Incarnation: c.incarnation, Now: c.host.now()}}
 	if err := c.writeFirst(answer); err != nil {
 		return
 	}
@@ -132,7 +140,7 @@ func (c *client) writeFirst(answer wire.Answer) error {
 	if lock == nil {
 		return wire.Write(c.conn, answer)
 	}
-	return wire.WriteWith(c.conn, answer, lock)
+	return wire.WriteWith(c.conn.(*net.UnixConn), answer, lock) // the socket has no others
 }
 
 // write writes a message and reports whether it could.
@@ -194,7 +202,7 @@ func (c *client) arrived() error {
 	h := c.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch now := wire.Now(); {
+	switch now := h.now(); {
 	case h.isLost():
 		return fmt.Errorf("%w: %w", tenure.ErrSessionLost, h.cause)
 	case c.gone || now >= c.leaseUntil:

@@ -65,7 +65,7 @@ func (h *host) lostAnswer() wire.Answer {
 // theirs or can no longer trust a term: its end may release the locks. If the
 // connection has ended already, it is closed immediately.
 func (h *host) windDown(now bool) {
-	over := h.trust.limit().Add(h.cfg.Timing.Margin).Sub(wire.Now())
+	over := h.trust.limit().Add(h.cfg.Timing.Margin).Sub(h.now())
 	if !now && over > 0 {
 		timer := time.NewTimer(over)
 		defer timer.Stop()

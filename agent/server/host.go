@@ -22,7 +22,8 @@ import (
 // Abort. A host ends with its session; the server then makes another one.
 type host struct {
 	cfg   Config
-	node  uuid.UUID // of the agent
+	node  uuid.UUID          // of the agent
+	now   func() wire.Moment // the boot clock
 	inner tenure.Session
 	trust trust
 	lost  chan struct{} // closed when the session is lost; cause is set before
@@ -71,9 +72,9 @@ type job struct {
 	answer chan wire.Answer // has room for one
 }
 
-func newHost(cfg Config, node uuid.UUID, group *sync.WaitGroup) *host {
+func newHost(cfg Config, node uuid.UUID, now func() wire.Moment, group *sync.WaitGroup) *host {
 	return &host{
-		cfg: cfg, node: node, group: group, lost: make(chan struct{}), empty: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, node: node, now: now, trust: trust{now: now}, group: group, lost: make(chan struct{}), empty: make(chan struct{}), done: make(chan struct{}),
 		connected: map[*client]struct{}{}, clients: map[uuid.UUID]*client{},
 		held: map[string]*holding{}, reservations: map[string]reservation{}, misses: map[string]miss{},
 	}
@@ -108,7 +109,7 @@ func (h *host) isLost() bool {
 func (h *host) next() (work func() error, pause time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := wire.Now()
+	now := h.now()
 	nextExpiry := h.expireLocked(now)
 	switch {
 	case !h.trust.valid():
@@ -193,7 +194,7 @@ func (h *host) wait(d time.Duration) error {
 // changedLocked wakes all nodes but one: roles may be vacant.
 func (h *host) changedLocked(but *client) {
 	clear(h.misses)
-	h.changedAt = wire.Now()
+	h.changedAt = h.now()
 	for _, c := range h.clients {
 		if c != but {
 			c.wakeLocked()
@@ -207,7 +208,7 @@ func (h *host) heartbeat() error {
 	h.beatSoon = false
 	load := h.loadLocked()
 	h.mu.Unlock()
-	sent := wire.Now()
+	sent := h.now()
 	pending, err := h.inner.Heartbeat(load)
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
@@ -222,7 +223,7 @@ func (h *host) heartbeat() error {
 	// must last until their next ones.
 	h.nextBeat = sent.Add(t.RefreshInterval / 2)
 	if err != nil {
-		h.nextBeat = wire.Now().Add(t.RefreshInterval / 10)
+		h.nextBeat = h.now().Add(t.RefreshInterval / 10)
 		h.cfg.Logger.Warn("heartbeat failed", "error", err, "trust_remaining", h.trust.remaining())
 	}
 	h.requestsPending = h.requestsPending || pending

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -38,7 +39,7 @@ func keepSession(t *testing.T, backend tenure.Backend) (took time.Duration, open
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	cfg := Config{Backend: backend, Path: "/socket", Logger: slog.New(slog.DiscardHandler)}.withDefaults()
-	s := newServer(cfg, clocks.System())
+	s := newServer(cfg, clocks.System(), wire.Now)
 	began := time.Now()
 	err := s.keepSession(ctx, func() {
 		took, opened = time.Since(began), true

@@ -35,7 +35,8 @@ type server struct {
 	cfg   Config
 	node  uuid.UUID
 	clock clocks.Clock
-	slots chan struct{} // one for each connection
+	now   func() wire.Moment // the boot clock
+	slots chan struct{}      // one for each connection
 	group sync.WaitGroup
 	ctx   context.Context // ends with the connections: then no call waits
 	end   context.CancelFunc
@@ -68,7 +69,7 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	}
 	logger, queue := logqueue.New(cfg.Logger) // a log that blocks delays no node
 	cfg.Logger = logger
-	s := newServer(cfg, clocks.System())
+	s := newServer(cfg, clocks.System(), wire.Now)
 	defer queue.Flush(context.Background(), s.clock)
 	defer s.end()
 	socket, err := listen(cfg.Path)
@@ -86,9 +87,9 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	return err
 }
 
-func newServer(cfg Config, clock clocks.Clock) *server {
+func newServer(cfg Config, clock clocks.Clock, now func() wire.Moment) *server {
 	s := &server{
-		cfg: cfg, node: uuid.New(), clock: clock, slots: make(chan struct{}, cfg.MaxConnections),
+		cfg: cfg, node: uuid.New(), clock: clock, now: now, slots: make(chan struct{}, cfg.MaxConnections),
 		changed: make(chan struct{}), conns: map[*net.UnixConn]struct{}{},
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -145,7 +146,7 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 	defer cancel(nil)
 	timeout := time.AfterFunc(limit, func() { cancel(openlimit.ErrTimeout) })
 	defer timeout.Stop()
-	h := newHost(s.cfg, s.node, &s.group)
+	h := newHost(s.cfg, s.node, s.now, &s.group)
 	hostName, _ := os.Hostname()
 	var previous int64
 	if wakeup.Closed(s.ended) { // maybe while no session could be opened
@@ -290,12 +291,17 @@ func (s *server) closeAll() {
 	}
 }
 
-// serveConn serves one connection.
+// serveConn serves one connection of the socket.
 func (s *server) serveConn(conn *net.UnixConn) {
 	if err := wire.CheckPeer(conn); err != nil {
 		s.cfg.Logger.Warn("a connection was refused", "error", err)
 		return
 	}
+	s.serve(conn)
+}
+
+// serve serves one connection whose process may use the agent.
+func (s *server) serve(conn conn) {
 	var call wire.Call
 	_ = conn.SetReadDeadline(time.Now().Add(firstTimeout)) // fails if it is closed, as Read does
 	if err := wire.Read(conn, &call); err != nil {
@@ -323,7 +329,7 @@ func (s *server) serveConn(conn *net.UnixConn) {
 	c.run()
 }
 
-func (s *server) answer(conn *net.UnixConn, answer wire.Answer) {
+func (s *server) answer(conn conn, answer wire.Answer) {
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if it is closed, as Write does
 	err := wire.Write(conn, answer)
 	if errors.Is(err, wire.ErrTooLong) { // with more than 10,000 leaders, for example

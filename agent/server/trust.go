@@ -10,7 +10,8 @@ import (
 // trust is the trust window of the agent's session on the boot clock. Once ended
 // it is never revived (Invariant 1).
 type trust struct {
-	until atomic.Int64 // a wire.Moment; 0 before the first heartbeat
+	now   func() wire.Moment // the boot clock
+	until atomic.Int64       // a wire.Moment; 0 before the first heartbeat
 	ended atomic.Bool
 }
 
@@ -30,7 +31,7 @@ func (t *trust) valid() bool { return t.until.Load() != 0 && t.maySend() }
 // and before it begins, when the session holds no lock.
 func (t *trust) maySend() bool {
 	until := t.until.Load()
-	if until != 0 && int64(wire.Now()) >= until {
+	if until != 0 && int64(t.now()) >= until {
 		t.ended.Store(true)
 	}
 	return !t.ended.Load()
@@ -43,4 +44,4 @@ func (t *trust) end() { t.ended.Store(true) }
 func (t *trust) limit() wire.Moment { return wire.Moment(t.until.Load()) }
 
 // remaining returns the time until trust ends.
-func (t *trust) remaining() time.Duration { return t.limit().Sub(wire.Now()) }
+func (t *trust) remaining() time.Duration { return t.limit().Sub(t.now()) }

@@ -11,7 +11,7 @@ import (
 // goroutine has looked since: the process was stopped.
 func TestEndedTrustIsNotRevived(t *testing.T) {
 	t.Parallel()
-	var window trust
+	window := trust{now: wire.Now}
 	if !window.extend(wire.Now().Add(time.Minute)) || !window.valid() {
 		t.Fatal("trust does not begin with an acknowledged heartbeat")
 	}

@@ -12,7 +12,7 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: trust counts from the answer to a heartbeat",
-		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(wire.Now().Add(t.Lease-t.Margin))",
+		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(h.now().Add(t.Lease-t.Margin))",
 		promise: "1 One leader: trust is measured from the start of a heartbeat",
 		tests:   []tests{in("agent", "^TestTrustCountsFromBeforeTheHeartbeatOfTheAgent$")}, says: "nvariant 1",
 	},
@@ -24,7 +24,7 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: a node's heartbeat extends its own trust",
-		file: "agent/server/client.go", from: "Until: h.trust.limit(), Pending", to: "Until: wire.Now().Add(c.lease), Pending",
+		file: "agent/server/client.go", from: "Until: h.trust.limit(), Pending", to: "Until: h.now().Add(c.lease), Pending",
 		promise: "1 One leader: no node trusts a term longer than its agent",
 		tests:   []tests{in("agent", "^TestTrustEndsWithThatOfTheAgent$|^TestTrustCountsFromBeforeTheHeartbeatOfTheAgent$")}, says: "nvariant 1",
 	},
@@ -42,7 +42,7 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: a heartbeat that failed is repeated late",
-		file: "agent/server/host.go", from: "		h.nextBeat = wire.Now().Add(t.RefreshInterval / 10)\n", to: "		h.nextBeat = wire.Now().Add(t.RefreshInterval * 10)\n",
+		file: "agent/server/host.go", from: "		h.nextBeat = h.now().Add(t.RefreshInterval / 10)\n", to: "		h.nextBeat = h.now().Add(t.RefreshInterval * 10)\n",
 		promise: "7 Someone leads: one heartbeat that failed ends no term",
 		tests:   []tests{in("agent", "^TestAgentSurvivesHeartbeatThatFails$")}, says: "nvariant 7",
 	},

@@ -59,6 +59,26 @@ var agentSessionMutants = []mutant{
 		tests:   []tests{in("agent", "^TestLoadsOfNodesFitTheDatabase$")}, says: "more than the database can store",
 	},
 
+	// What only a sequence of faults shows, see the simulated hosts.
+	{
+		name: "agent: trust lasts longer than the lease by the margin",
+		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(sent.Add(t.Lease+t.Margin))",
+		promise: "1 One leader: trust ends before the lease",
+		tests:   []tests{in("agent/server", "^TestSimulatedHosts$")}, says: "nvariant 1",
+	},
+	{
+		name: "agent: the locks of a lost session are freed a lease early",
+		file: "agent/server/end.go", from: "	over := h.trust.limit().Add(h.cfg.Timing.Margin).Sub", to: "	over := h.trust.limit().Add(-h.cfg.Timing.Lease).Sub",
+		promise: "1 One leader: the locks of a lost session last until no node can trust a term",
+		tests:   []tests{in("agent/server", "^TestSimulatedHosts$")}, says: "nvariant 1",
+	},
+	{
+		name: "agent: the end of a node that leads leaves the role locked",
+		file: "agent/server/client.go", from: "	h.goneLocked(c, history.EndCrashed)\n", to: "	_ = history.EndCrashed\n",
+		promise: "7 Someone leads: a node leads when the faults have ended",
+		tests:   []tests{in("agent/server", "^TestSimulatedHosts$")}, says: "nvariant 7",
+	},
+
 	// The end of a session.
 	{
 		name: "agent: a lost session frees its locks while trust lasts",

@@ -70,6 +70,9 @@ type Term struct {
 	// without; after a crash it includes up to one refresh interval in which the leader
 	// was alive. It is negative if that is not known.
 	PrecedingSilence time.Duration
+	// PrecedingBlocker names the transactions that kept the term from beginning for
+	// longer than the fence timeout. It is empty if there were none, and with leases.
+	PrecedingBlocker string
 	// Retired is when the role was retired after this term, or zero.
 	Retired time.Time
 }
@@ -107,6 +110,9 @@ type RoleStatus struct {
 	// Sessions hold the role's lock. There is more than one only if programs other
 	// than Tenure's share it.
 	Sessions []LockSession
+	// Blockers are the transactions that keep the next term from beginning, if a node
+	// holds the lock and waits for the row.
+	Blockers []Blocker
 }
 
 // LockSession is a server session that holds a lock. What the database user may

@@ -68,12 +68,19 @@ func (d *diagnosis) run(ctx context.Context) {
 	d.features(ctx, s.conn)
 	if usable {
 		d.session(ctx, s, watch)
+		if err := d.blockedRoles(ctx); err != nil {
+			d.fail("blocked roles", err)
+		}
 	}
 	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		d.fail("settings", err)
 		return
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability, d.encoding} {
+	checks := []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability, d.encoding}
+	if usable {
+		checks = append(checks, d.rowLocks)
+	}
+	for _, check := range checks {
 		if err := check(ctx, s.conn); err != nil {
 			d.fail("examination", err)
 		}

@@ -27,7 +27,9 @@ type blockerTerminator struct {
 	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	roles   map[string]int64 // whose terms are waiting, and the numbers of their last terms
+	roles   map[string]int64       // whose terms are waiting, and the numbers of their last terms
+	seen    map[string]blockedTerm // what held their rows, with the numbers of their last terms
+	records []blockedTerm          // terms that have begun since
 	running bool
 }
 
@@ -44,7 +46,7 @@ const (
 func (f *blockerTerminator) init(s *session) {
 	f.session, f.log = s, s.log
 	f.ctx, f.abort = context.WithCancel(context.Background())
-	f.roles = map[string]int64{}
+	f.roles, f.seen = map[string]int64{}, map[string]blockedTerm{}
 }
 
 // end requests the termination of the transactions that hold the row of a role whose
@@ -54,21 +56,25 @@ func (f *blockerTerminator) end(role string, last int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roles[role] = last
+	f.startLocked()
+}
+
+func (f *blockerTerminator) startLocked() {
 	if f.running {
 		return
 	}
 	f.running = true
 	f.group.Add(1)
 	f.session.backend.running.Add(1)
-	go f.run() // exits when no role is left or f.ctx ends; wait waits for it
+	go f.run() // exits when nothing is left or f.ctx ends; wait waits for it
 }
 
 // wait waits for a round in progress; call abort first.
 func (f *blockerTerminator) wait() { f.group.Wait() }
 
-// take returns the roles to examine and the numbers of their last terms, or records
-// that the goroutine ends.
-func (f *blockerTerminator) take() (roles []string, last []int64) {
+// take returns the roles to examine with the numbers of their last terms, and the terms
+// to record. If there are none, it records that the goroutine ends.
+func (f *blockerTerminator) take() (roles []string, last []int64, records []blockedTerm) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	roles = slices.Sorted(maps.Keys(f.roles))
@@ -76,14 +82,27 @@ func (f *blockerTerminator) take() (roles []string, last []int64) {
 		last = append(last, f.roles[role])
 	}
 	clear(f.roles)
-	f.running = len(roles) > 0
-	return roles, last
+	records, f.records = f.records, nil
+	f.running = len(roles)+len(records) > 0 && f.ctx.Err() == nil
+	return roles, last, records
 }
 
 func (f *blockerTerminator) run() {
 	defer f.session.backend.running.Done()
 	defer f.group.Done()
-	for roles, last := f.take(); len(roles) > 0; roles, last = f.take() {
+	for {
+		roles, last, records := f.take()
+		if len(records) > 0 {
+			if err := f.record(records); err != nil && f.ctx.Err() == nil {
+				f.log.Warn("recording which transactions kept terms from beginning failed", "error", err)
+			}
+		}
+		switch {
+		case len(roles)+len(records) == 0 || f.ctx.Err() != nil:
+			return
+		case len(roles) == 0:
+			continue
+		}
 		ended, err := f.round(roles, last)
 		if err != nil && f.ctx.Err() == nil {
 			f.log.Error("terminating the transactions that hold the rows of roles failed", "roles", roles, "error", err)
@@ -119,8 +138,13 @@ WITH locks AS MATERIALIZED (
 ), here AS MATERIALIZED (
     SELECT oid FROM pg_database WHERE datname = current_database()
 )
-SELECT a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), pg_terminate_backend(a.pid)
+SELECT a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), m.may, m.may AND pg_terminate_backend(a.pid)
 FROM pg_stat_activity a
+JOIN pg_roles u ON u.oid = a.usesysid
+CROSS JOIN LATERAL (
+    SELECT pg_has_role(a.usesysid, 'USAGE') OR NOT u.rolsuper AND pg_has_role('pg_signal_backend', 'USAGE') AS may
+    OFFSET 0
+) m
 WHERE (
         a.pid = ANY ($3::int[])
         OR a.pid IN (SELECT x.pid FROM locks x WHERE x.locktype = 'transactionid' AND x.transactionid::text = ANY ($1::text[]))
@@ -161,6 +185,7 @@ func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err 
 		return 0, err
 	}
 	defer discard(conn)
+	f.name(ctx, conn, roles, last)
 	found, err := f.lockers(ctx, conn, roles, last)
 	if err != nil {
 		return 0, fmt.Errorf("read the blocking transactions: %w", err)
@@ -216,11 +241,17 @@ func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []
 		return ended, fmt.Errorf("terminate the blocking transactions: %w", err)
 	}
 	var (
-		pid        int32
-		user, name string
-		signaled   bool
+		pid           int32
+		user, name    string
+		may, signaled bool
 	)
-	_, err = pgx.ForEachRow(rows, []any{&pid, &user, &name, &signaled}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&pid, &user, &name, &may, &signaled}, func() error {
+		if !may {
+			f.log.Error("a transaction keeps the next term waiting, and this node's user may not terminate it",
+				"roles", roles, "pid", pid, "user", user, "application", name,
+				"advice", grantTermination(user, conn.Config().User, f.session.server.version))
+			return nil
+		}
 		f.log.Warn("a transaction that kept the next term waiting was terminated",
 			"roles", roles, "pid", pid, "user", user, "application", name, "signaled", signaled)
 		if signaled {
@@ -228,10 +259,6 @@ func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []
 		}
 		return nil
 	})
-	if hasCode(err, codeInsufficientPrivilege) {
-		return ended, fmt.Errorf("this user may not end the transaction: GRANT its user's role, or pg_signal_backend, TO %s: %w",
-			pgx.Identifier{conn.Config().User}.Sanitize(), err)
-	}
 	if err != nil {
 		return ended, fmt.Errorf("terminate the blocking transactions: %w", err)
 	}

@@ -16,7 +16,7 @@ const readHistory = `
 SELECT *
 FROM (
     SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms,
-        silent_ms, NULL::timestamptz AS retired_at
+        silent_ms, blocked_by, NULL::timestamptz AS retired_at
     FROM {history}
     WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
@@ -30,6 +30,7 @@ FROM (
         t.ended_by,
         t.vacant_ms,
         t.silent_ms,
+        t.blocked_by,
         t.retired_at
     FROM {terms} t
     LEFT JOIN (
@@ -67,7 +68,7 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 			ended, retired *time.Time
 			vacant, silent *float64
 		)
-		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &silent, &retired)
+		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &silent, &r.PrecedingBlocker, &retired)
 		if ended != nil {
 			r.Ended = *ended
 		}

@@ -49,7 +49,10 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 			return nil, err
 		}
 	}
-	var holders []history.RoleStatus
+	var (
+		holders []history.RoleStatus
+		space   int32
+	)
 	err := b.reader.ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
@@ -59,7 +62,6 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 			return err
 		}
 		nodes := map[nodeSession]history.LockSession{}
-		var space int32
 		if version > 0 {
 			if space, err = b.readNodeSessions(ctx, conn, nodes); err != nil {
 				return err
@@ -78,6 +80,9 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 	if errors.Is(err, dberr.ErrSchema) {
 		return holders, nil
 	}
+	if err != nil {
+		return holders, err
+	}
 	for _, leader := range leaders {
 		for i := range holders {
 			if holders[i].Role == leader.Role {
@@ -85,7 +90,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 			}
 		}
 	}
-	return holders, err
+	return holders, b.findBlockers(ctx, space, holders)
 }
 
 // rolesToLookUp returns the roles with their keys.

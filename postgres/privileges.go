@@ -75,9 +75,29 @@ func (b *Backend) NodeGrants(user string) string { return b.grants(nodePrivilege
 
 // ApplicationGrants returns the GRANT statements for a database user of an
 // application that fences its transactions with [InTx] or [Fence] and runs no
-// node.
-func (b *Backend) ApplicationGrants(user string) string {
-	return b.grants(applicationPrivileges, user)
+// node. An open transaction of this user can hold up a failover, so the database
+// users of the nodes become able to terminate it: name all of them.
+func (b *Backend) ApplicationGrants(user string, nodes ...string) string {
+	sql := b.grants(applicationPrivileges, user)
+	for _, node := range nodes {
+		sql += letTerminate(user, node)
+	}
+	return sql
+}
+
+// letTerminate is a script that grants the rights of an application's user to a node's
+// user on any version of the server. From version 16 on, the node cannot act as that user.
+func letTerminate(user, node string) string {
+	return fmt.Sprintf(`DO $grant$
+BEGIN
+    IF current_setting('server_version_num')::int >= 160000 THEN
+        EXECUTE %s;
+    ELSE
+        EXECUTE %s;
+    END IF;
+END
+$grant$;
+`, schema.Literal(grantTermination(user, node, 160000)), schema.Literal(grantTermination(user, node, 0)))
 }
 
 // WorkGrants returns the GRANT statements for the database user of the pool that

@@ -16,8 +16,8 @@ func TestReferenceHasTheGrants(t *testing.T) {
 	}
 	defer backend.Close()
 	text := "A node (`tenure migrate grants --user app`, `Backend.NodeGrants`):\n\n```sql\n" + backend.NodeGrants("app") + "```\n\n" +
-		"An application that fences its transactions and runs no node (`--application`, `Backend.ApplicationGrants`):\n\n```sql\n" +
-		backend.ApplicationGrants("app") + "```\n"
+		"An application that fences its transactions and runs no node (`--application --node-user node`, `Backend.ApplicationGrants`):\n\n```sql\n" +
+		backend.ApplicationGrants("app", "node") + "```\n"
 	if err := docpage.CheckReference("../docs/reference/database.md", text); err != nil {
 		t.Error(err)
 	}

@@ -87,6 +87,7 @@ func (s *session) begun(some []*heldRole) {
 	for _, h := range some {
 		if h.term > 0 {
 			delete(s.blocked, h.role.Name())
+			s.terminator.begun(h.role.Name(), h.previous, h.term)
 		}
 	}
 	if !s.trying {

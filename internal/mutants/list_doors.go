@@ -128,4 +128,46 @@ var doorMutants = []mutant{
 		promise: "http: a guard is held while the response is open",
 		tests:   []tests{inCommand("internal/sidecar", "^TestGuardOutlastsBoundsOnRequests$")}, says: "the event is",
 	},
+	{
+		name: "postgres: an application's transaction is never terminated",
+		file: "postgres/fencing.go", from: "SELECT pg_has_role(a.usesysid, 'USAGE') OR NOT", to: "SELECT a.usesysid IS NULL OR NOT",
+		promise: "7 Someone leads: an application's user cannot hold up a failover",
+		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "was not won in",
+	},
+	{
+		name: "postgres: the grants of an application leave its transactions to themselves",
+		file: "postgres/privileges.go", from: "		sql += letTerminate(user, node)\n", to: "		_ = letTerminate(user, node)\n",
+		promise: "7 Someone leads: an application's user cannot hold up a failover",
+		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "was not won in",
+	},
+	{
+		name: "postgres: a prepared transaction that blocks a role is not named",
+		file: "postgres/row_holders.go", from: "w.pid IS NULL AND p.transaction::text", to: "w.pid IS NOT NULL AND p.transaction::text",
+		promise: "what holds up a failover is named, with what ends it",
+		tests:   []tests{in("postgres", "^TestPreparedTransactionIsNamedAsBlocker$")}, says: "want the prepared transaction with its ROLLBACK",
+	},
+	{
+		name: "postgres: the history forgets what a term waited for",
+		file: "postgres/fencing_record.go", from: "if found && seen.term == previous {", to: "if found && seen.term == term {",
+		promise: "what held up a failover is recorded with the term",
+		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "still not: SELECT blocked_by",
+	},
+	{
+		name: "postgres: what a term waited for stays in the row",
+		file: "postgres/migrations/0001_functions.up.sql", from: "            blocked_by = '',\n", to: "            blocked_by = p.blocked_by,\n",
+		promise: "what held up a failover is recorded with that term only",
+		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "the third term was kept by",
+	},
+	{
+		name: "doctor: users with a privilege on a column are not seen",
+		file: "postgres/diagnose_fencing.go", from: "has_any_column_privilege(r.oid, {terms:regclass}, 'UPDATE')", to: "has_any_column_privilege(r.oid, {terms:regclass}, 'REFERENCES')",
+		promise: "the doctor names every user that can hold up a failover",
+		tests:   []tests{in("postgres", "^TestDoctorNamesUsersThatCanHoldUpFailovers$")}, says: "want a warning that begins with",
+	},
+	{
+		name: "doctor: members of a group that may lock rows are not seen",
+		file: "postgres/diagnose_fencing.go", from: "a.oid = u.oid OR pg_has_role(u.oid, a.oid, 'MEMBER'))", to: "a.oid = u.oid)",
+		promise: "the doctor names every user that can hold up a failover",
+		tests:   []tests{in("postgres", "^TestDoctorNamesUsersThatCanHoldUpFailovers$")}, says: "want a warning that begins with",
+	},
 }

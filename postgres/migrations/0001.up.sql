@@ -101,6 +101,7 @@ CREATE TABLE {terms} (
     ended_by text NOT NULL DEFAULT '',
     vacant_ms double precision,
     silent_ms double precision,
+    blocked_by text NOT NULL DEFAULT '',
     last_seen timestamptz,
     server_lineage text,
     server_epoch text,
@@ -118,6 +119,7 @@ COMMENT ON INDEX {schema}."{prefix}terms_role_term_key" IS 'Do not drop: it make
 COMMENT ON COLUMN {terms}.ended_by IS 'Who asked for the end of the term; empty if no one did.';
 COMMENT ON COLUMN {terms}.vacant_ms IS 'How long the role had no leader before the term: from the end of the previous term to the begin of this one.';
 COMMENT ON COLUMN {terms}.silent_ms IS 'How long the role was without a sign of life of a leader before the term: from the last heartbeat of the previous leader, or from the end of its term if it ended the term, to the begin of this one.';
+COMMENT ON COLUMN {terms}.blocked_by IS 'The transactions that kept the term from beginning for longer than the fence timeout; empty if there were none.';
 COMMENT ON COLUMN {terms}.last_seen IS 'The last heartbeat of the leader in a term that it did not end, known once another session has closed the term.';
 COMMENT ON COLUMN {terms}.retired_at IS 'When the role was retired: no node is meant to lead it. Its next term ends that.';
 COMMENT ON COLUMN {terms}.fence IS 'Never written. UPDATE on this column alone is the privilege that lets an application lock the row to fence its transactions.';
@@ -236,6 +238,7 @@ CREATE TABLE {history} (
     ended_by text NOT NULL DEFAULT '',
     vacant_ms double precision,
     silent_ms double precision,
+    blocked_by text NOT NULL DEFAULT '',
     PRIMARY KEY (role, term)
 );
 

@@ -156,7 +156,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT
                 t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at, t.ended_at, t.end_reason, t.ended_by,
-                t.vacant_ms, t.silent_ms, t.last_seen
+                t.vacant_ms, t.silent_ms, t.blocked_by, t.last_seen
             FROM {terms} t
             WHERE t.role = h.role AND t.lock_key = h.lock_key
                 AND (examined
@@ -175,9 +175,10 @@ BEGIN
         LEFT JOIN unnest(dead_sessions, dead_since) AS d(session, since) ON t.ended_at IS NULL AND d.session = t.incarnation
     ), recorded AS (
         INSERT INTO {history}
-            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms, silent_ms)
+            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms, silent_ms,
+            blocked_by)
         SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.vacant_ms,
-            p.silent_ms
+            p.silent_ms, p.blocked_by
         FROM previous p
         WHERE p.term > 0
             AND (SELECT h.term FROM {history} h WHERE h.role = p.role AND h.term = p.term) IS NULL
@@ -192,6 +193,7 @@ BEGIN
             ended_at = NULL,
             end_reason = NULL,
             ended_by = '',
+            blocked_by = '',
             vacant_ms = CASE
                 WHEN p.term > 0 AND p.reason <> 'server_changed'
                 THEN 1000 * date_part('epoch', greatest(moment, p.over_at) - p.over_at)

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/history"
+)
+
+// blockedTerm is a term whose begin transactions prevented for longer than the fence
+// timeout.
+type blockedTerm struct {
+	role string
+	term int64
+	by   string // the transactions
+}
+
+// recordBlockers stores what kept a term from beginning. The application may lock the row
+// again, so the wait for it is short.
+const recordBlockers = `UPDATE {terms} SET blocked_by = $3 WHERE role = $1 AND term = $2`
+
+// name remembers what holds the rows of roles.
+func (f *blockerTerminator) name(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) {
+	found, err := f.session.backend.readBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})
+	if err != nil {
+		f.log.Warn("the transactions that hold the rows of roles are not known", "roles", roles, "error", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, role := range roles {
+		if blockers := found[role]; len(blockers) > 0 {
+			f.seen[role] = blockedTerm{role, last[i], textOf(blockers)}
+		}
+	}
+}
+
+// textOf names at most three transactions.
+func textOf(blockers []history.Blocker) string {
+	const most = 3
+	var all []string
+	for _, b := range blockers[:min(most, len(blockers))] {
+		all = append(all, b.String())
+	}
+	if more := len(blockers) - most; more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
+}
+
+// begun requests that what kept a role's term from beginning is recorded with the term,
+// if the terminator saw it. It does not block.
+func (f *blockerTerminator) begun(role string, previous, term int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen, found := f.seen[role]
+	delete(f.seen, role)
+	if found && seen.term == previous {
+		f.records = append(f.records, blockedTerm{role, term, seen.by})
+		f.startLocked()
+	}
+}
+
+// record stores what kept terms from beginning.
+func (f *blockerTerminator) record(records []blockedTerm) error {
+	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
+	defer cancel()
+	conn, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(conn)
+	if err := limitLockWait(ctx, conn, waitTimeout); err != nil {
+		return err
+	}
+	slices.SortFunc(records, func(a, b blockedTerm) int { return strings.Compare(a.role, b.role) })
+	for _, r := range records {
+		if _, err := conn.Exec(ctx, f.session.backend.names.sql(recordBlockers), r.role, r.term, r.by); err != nil {
+			return fmt.Errorf("%s: %w", r.role, err)
+		}
+	}
+	return nil
+}
+
+// describeBlocker names a transaction with its age.
+func describeBlocker(b history.Blocker, now time.Time) string {
+	text := b.String()
+	if !b.Since.IsZero() {
+		text += fmt.Sprintf(", open for %v", max(0, now.Sub(b.Since)).Round(time.Second))
+	}
+	return text
+}

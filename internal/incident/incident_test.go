@@ -85,6 +85,10 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 				}
 			}
 		}, []string{"silence: api-1 fell silent at 03:11:57. Its 2 roles moved to api-2 after 9.4 s without a sign of life; the lock was free for 17 ms."}},
+		"a crash during an open transaction": {func(s *story) {
+			s.moves(1, "api-1", when, when+30400*time.Millisecond, history.EndCrashed, "api-2")
+			s.changes.Terms[1].PrecedingBlocker = "process 4711 of user app (psql)"
+		}, []string{"crash: api-1 crashed at 03:12:07. Its role api-1-00 moved to api-2 within 30.4 s. The next term waited for process 4711 of user app (psql)."}},
 		"an outage": {func(s *story) {
 			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 38*time.Second), ServerChanged: true, Roles: []string{"api-1-00", "api-2-00"}}}
 			for _, node := range []string{"api-1", "api-2"} {

@@ -36,7 +36,33 @@ type teller struct {
 	Style
 }
 
-func (i teller) sentence() string {
+func (i teller) sentence() string { return i.event() + i.waited() }
+
+// waited names the transactions that kept terms from beginning, after a space: up to
+// two, since an application usually holds up one role.
+func (i teller) waited() string {
+	const most = 2
+	var blockers []string
+	for _, m := range i.Moves {
+		if by := m.To.PrecedingBlocker; by != "" && !slices.Contains(blockers, by) {
+			blockers = append(blockers, by)
+		}
+	}
+	if len(blockers) == 0 {
+		return ""
+	}
+	var names []string
+	for _, by := range blockers[:min(most, len(blockers))] {
+		names = append(names, i.Name(by))
+	}
+	if more := len(blockers) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf(" The next term waited for %s.", joined(names))
+}
+
+// event describes what happened and what became of the roles.
+func (i teller) event() string {
 	at := i.Time
 	switch i.Kind {
 	case Crash:

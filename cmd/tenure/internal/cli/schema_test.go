@@ -99,7 +99,7 @@ func TestMigrateGrantsSufficeForNode(t *testing.T) {
 		t.Errorf("on SQLite: %s", got.stderr)
 	}
 
-	application := invoke(t, "migrate", "grants", "--user", user, "--application").want(t, console.ExitDone).stdout
+	application := invoke(t, "migrate", "grants", "--user", user, "--application", "--node-user", "node").want(t, console.ExitDone).stdout
 	if !strings.Contains(application, "UPDATE (fence)") {
 		t.Errorf("not the privileges of an application:\n%s", application)
 	}

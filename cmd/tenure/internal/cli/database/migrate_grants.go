@@ -17,12 +17,14 @@ const migrateGrantsLong = `Print the GRANT statements for a database user that d
 not executed.
 
 Without other flags, they are the privileges of a node. With --application, they are for
-a program that only fences its transactions. With --work or --compaction, they are
+a program that only fences its transactions: the users of --node-user may then terminate
+them, since they can hold up a failover. With --work or --compaction, they are
 privileges that a node's user needs in addition, on the tables of features: those in the
 database, or those that --feature names. The user of tenure serve needs the privileges
 of a node, and --work --compaction.`
 
 const migrateGrantsExample = `  tenure migrate grants --user app
+  tenure migrate grants --user web --application --node-user app
   tenure migrate grants --user app --work --compaction | psql
   tenure migrate grants --user app --work --feature schedules`
 
@@ -32,6 +34,7 @@ type grantsCommand struct {
 
 	user        string
 	application bool
+	nodeUsers   []string
 	work        bool
 	compaction  bool
 	features    []string
@@ -47,6 +50,7 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&c.user, "user", "", "`name` of the database user")
 	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions but runs no node")
+	flags.StringSliceVar(&c.nodeUsers, "node-user", nil, "with --application, the `name` of the nodes' database user; repeatable")
 	flags.BoolVar(&c.work, "work", false, "privileges for schedules, processors, samples and alerts, in addition to a node's")
 	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs in addition to a node's privileges to roll up the history")
 	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the `feature` whose tables to include, or all; repeatable; default those in the database")
@@ -61,6 +65,8 @@ func (c *grantsCommand) run(ctx context.Context) error {
 		return console.Usage("--work includes --application: use only --work")
 	case c.application && c.compaction:
 		return console.Usage("--compaction includes --application: use only --compaction")
+	case len(c.nodeUsers) > 0 && !c.application:
+		return console.Usage("--node-user requires --application")
 	case len(c.features) > 0 && !c.work && !c.compaction:
 		return console.Usage("--feature requires --work or --compaction")
 	}
@@ -70,6 +76,8 @@ func (c *grantsCommand) run(ctx context.Context) error {
 			return c.ofSessions(ctx, b)
 		case connect.Leases:
 			switch {
+			case len(c.nodeUsers) > 0:
+				return "", console.Usage("only nodes on PostgreSQL without tenure_mode=lease terminate transactions: omit --node-user")
 			case c.application:
 				return b.ApplicationGrants(c.user)
 			case c.work:
@@ -87,8 +95,10 @@ func (c *grantsCommand) run(ctx context.Context) error {
 // ofSessions returns the requested statements, each once.
 func (c *grantsCommand) ofSessions(ctx context.Context, b *postgres.Backend) (string, error) {
 	switch {
+	case c.application && len(c.nodeUsers) == 0:
+		return "", console.Usage("--application requires --node-user: nodes must be able to terminate the application's transactions")
 	case c.application:
-		return b.ApplicationGrants(c.user), nil
+		return b.ApplicationGrants(c.user, c.nodeUsers...), nil
 	case !c.work && !c.compaction:
 		return b.NodeGrants(c.user), nil
 	}

@@ -34,7 +34,8 @@ it ended the term. After a freeze, SILENT is the time without a working leader. 
 crash, it also includes up to one refresh interval in which the leader was alive. Each
 is "-" if it is not known: before a role's first term, and VACANT after a server change.
 
-The latest outages of the database in that period are printed before the table of terms.
+The latest outages of the database in that period are printed before the table of terms,
+and so are transactions that kept a term from beginning.
 An outage begins with the last heartbeat of any node and ends when the first session
 opens afterwards. ROLES counts the roles that had no working leader. CAUSE is
 server_changed if the server restarted or another one took over, else unreachable.
@@ -100,8 +101,9 @@ type TermRecord struct {
 	Ended    console.Timestamp `json:"ended_at"` // null while the term continues
 	Reason   string            `json:"end_reason"`
 	By       string            `json:"ended_by"`
-	Vacant   *float64          `json:"vacant_ms"` // before the term; null if unknown
-	Silent   *float64          `json:"silent_ms"` // before the term; null if unknown
+	Vacant   *float64          `json:"vacant_ms"`  // before the term; null if unknown
+	Silent   *float64          `json:"silent_ms"`  // before the term; null if unknown
+	Blocker  string            `json:"blocked_by"` // transactions that kept it from beginning for longer than the fence timeout
 }
 
 // NodeHistoryRecord lists status changes of nodes as printed.
@@ -157,6 +159,11 @@ func (c *historyCommand) run(ctx context.Context) error {
 	for _, outage := range outages {
 		before = append(before, outageSentence(outage, now))
 	}
+	for _, t := range terms {
+		if sentence := waited(t); sentence != "" {
+			before = append(before, sentence)
+		}
+	}
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 
@@ -194,7 +201,7 @@ func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 	for i, t := range terms {
 		r := TermRecord{
 			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: console.Timestamp(t.Began), Ended: console.Timestamp(t.Ended),
-			Reason: string(t.Reason), By: t.By,
+			Reason: string(t.Reason), By: t.By, Blocker: t.PrecedingBlocker,
 		}
 		r.Vacant, _ = orDash(t.PrecedingVacancy)
 		r.Silent, _ = orDash(t.PrecedingSilence)
@@ -203,12 +210,13 @@ func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 	return record
 }
 
-// fillTerms shows terms after the sentences on outages of the same time.
-func fillTerms(page *console.Page, terms []history.Term, outages []string, now time.Time) {
-	for _, sentence := range outages {
+// fillTerms shows terms after the sentences on outages of the same time and on terms
+// that transactions delayed.
+func fillTerms(page *console.Page, terms []history.Term, before []string, now time.Time) {
+	for _, sentence := range before {
 		page.Paragraph(sentence)
 	}
-	if len(outages) > 0 {
+	if len(before) > 0 {
 		page.Line("")
 	}
 	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT", "SILENT"}}

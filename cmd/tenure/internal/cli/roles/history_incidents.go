@@ -44,6 +44,8 @@ type MoveRecord struct {
 	Began  console.Timestamp `json:"began_at"`
 	Vacant *float64          `json:"vacant_ms"` // null if unknown
 	Silent *float64          `json:"silent_ms"` // null if unknown
+	// Blocker names the transactions that kept the next term from beginning.
+	Blocker string `json:"blocked_by"`
 }
 
 // maxChanges is how many changes of each kind are read to find incidents.
@@ -89,6 +91,7 @@ func newIncidentRecord(i incident.Incident) IncidentRecord {
 	for _, m := range i.Moves {
 		move := MoveRecord{Role: m.From.Role, From: m.From.NodeName, Ended: console.Timestamp(m.From.Ended), Reason: string(m.From.Reason)}
 		if m.To.Term > 0 {
+			move.Blocker = m.To.PrecedingBlocker
 			move.To, move.Began = m.To.NodeName, console.Timestamp(m.To.Began)
 			move.Vacant, _ = orDash(m.To.PrecedingVacancy)
 			move.Silent, _ = orDash(m.To.PrecedingSilence)

@@ -35,7 +35,7 @@ Without --role, --key or --key1 and --key2 it shows all roles that ever had a le
 A role given by key is shown even if Tenure does not know it, with every program that
 holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose term
 has not begun; "foreign" for a program other than Tenure; or "vacant". The exit code
-is 0 even if there is no leader.
+is 0 even if there is no leader. Transactions that keep a term from beginning are named.
 
 With --watch it shows the roles again after every change, until a signal. On a terminal
 it redraws them in place, with the time of the read. While the database does not answer,
@@ -83,6 +83,18 @@ type roleRecord struct {
 	Key      *string         `json:"key"`    // advisory lock key: N or A:B; null for leases
 	Leader   *leaderRecord   `json:"leader"` // null if there is no leader
 	Sessions []sessionRecord `json:"sessions"`
+	Blockers []BlockerRecord `json:"blockers"` // transactions that keep the term of a waiting node from beginning
+}
+
+// BlockerRecord is a transaction that holds the row of a role.
+type BlockerRecord struct {
+	PID         int32             `json:"pid"`      // 0 for a prepared transaction
+	Prepared    string            `json:"prepared"` // identifier of a prepared transaction, or empty
+	User        string            `json:"user"`
+	Application string            `json:"application"`
+	Since       console.Timestamp `json:"since"`      // null if the user may not see it
+	Terminable  bool              `json:"terminable"` // the waiting node terminates it after its fence timeout
+	Advice      string            `json:"advice"`     // SQL that ends it, or lets nodes end it; empty if terminable
 }
 
 // sessionRecord is a server session that holds a role's lock. Fields that the
@@ -209,6 +221,13 @@ func newRoleRecord(holder history.RoleStatus) roleRecord {
 	key := holder.Key.String()
 	role := roleRecord{
 		Role: holder.Role, Key: &key, Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},
+		Blockers: []BlockerRecord{},
+	}
+	for _, b := range holder.Blockers {
+		role.Blockers = append(role.Blockers, BlockerRecord{
+			PID: b.PID, Prepared: b.Prepared, User: b.User, Application: b.Application, Since: console.Timestamp(b.Since),
+			Terminable: b.Terminable, Advice: b.Advice,
+		})
 	}
 	for _, s := range holder.Sessions {
 		record := sessionRecord{

@@ -23,7 +23,8 @@ type summary struct {
 	vacant  []lack   // roles without a leader, the longest vacancy first
 	lost    []string // roles whose leader has no session
 	foreign []string // roles that another program holds
-	nodes   bool     // there is a registry of nodes
+	blocked []blocked
+	nodes   bool // there is a registry of nodes
 	alive   int
 	busy    int    // joining or draining
 	dead    []lack // nodes, the shortest silence first
@@ -88,6 +89,9 @@ func unreadable(err error) bool {
 func (s *summary) takeRoles(holders []history.RoleStatus, byLeases bool) {
 	for _, h := range holders {
 		s.roles = append(s.roles, h.Role)
+		if len(h.Blockers) > 0 {
+			s.blocked = append(s.blocked, blocked{h.Role, h.Blockers})
+		}
 		held := slices.ContainsFunc(h.Sessions, func(l history.LockSession) bool { return !l.Foreign() })
 		switch {
 		case h.Leader == nil && !held && len(h.Sessions) > 0:
@@ -152,6 +156,11 @@ func (s *summary) takeNodes(members []tenure.Member) {
 // fill shows the summary.
 func (s summary) fill(page *console.Page) {
 	page.Paragraph(s.sentence())
+	for _, b := range s.blocked {
+		for _, sentence := range b.sentences(s.now) {
+			page.Paragraph(sentence)
+		}
+	}
 	for _, o := range s.outages {
 		page.Paragraph(outageSentence(o, s.now))
 	}

@@ -206,6 +206,11 @@ func (s summary) problems() []problemRecord {
 	add("vacant_role", namesOf(s.vacant))
 	add("leader_without_session", s.lost)
 	add("foreign_role", s.foreign)
+	var waiting []string
+	for _, b := range s.blocked {
+		waiting = append(waiting, console.Flatten(b.role))
+	}
+	add("blocked_role", waiting)
 	add("dead_node", namesOf(s.dead))
 	for _, f := range s.faults {
 		add(f.kind, namesOf(f.of))

@@ -1,0 +1,41 @@
+package roles
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/history"
+)
+
+// blocked is a role whose next term transactions keep from beginning.
+type blocked struct {
+	role     string
+	blockers []history.Blocker
+}
+
+// sentences name the transactions and what ends them.
+func (b blocked) sentences(now time.Time) []string {
+	var all []string
+	for _, t := range b.blockers {
+		text := fmt.Sprintf("%s waits for %s", b.role, t)
+		if !t.Since.IsZero() {
+			text += ", open for " + console.SpellDuration(max(0, now.Sub(t.Since)))
+		}
+		if t.Terminable {
+			text += ". The node terminates it after the fence timeout."
+		} else {
+			text += ". The node may not terminate it: run " + t.Advice + ";"
+		}
+		all = append(all, console.Flatten(text))
+	}
+	return all
+}
+
+// waited names what kept a term from beginning, or is empty.
+func waited(t history.Term) string {
+	if t.PrecedingBlocker == "" {
+		return ""
+	}
+	return console.Flatten(fmt.Sprintf("Term %d of %s began late, at %s: it waited for %s.", t.Term, t.Role, console.ShortTime(t.Began), t.PrecedingBlocker))
+}

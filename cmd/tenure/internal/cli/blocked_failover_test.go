@@ -45,7 +45,7 @@ func TestApplicationThatHoldsUpFailoverIsNamedAndEnded(t *testing.T) {
 	}
 	first.signal(syscall.SIGKILL)
 
-	grant := fmt.Sprintf(`GRANT "%s" TO "%s"`, app, node)
+	grant := fmt.Sprintf(`GRANT %q TO %q`, app, node)
 	name := fmt.Sprintf("process %d of user %s (report)", conn.PgConn().PID(), app)
 	var status roles.StatusRecord
 	eventually(t, "the blocker in the status", func() bool {

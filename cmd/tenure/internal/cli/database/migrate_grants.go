@@ -17,14 +17,12 @@ const migrateGrantsLong = `Print the GRANT statements for a database user that d
 not executed.
 
 Without other flags, they are the privileges of a node. With --application, they are for
-a program that only fences its transactions: the users of --node-user may then terminate
-them, since they can hold up a failover. With --work or --compaction, they are
-privileges that a node's user needs in addition, on the tables of features: those in the
-database, or those that --feature names. The user of tenure serve needs the privileges
-of a node, and --work --compaction.`
+a program that only fences its transactions; --node-user may then terminate them. With
+--work or --compaction, they are privileges that a node's user needs in addition, on the
+tables of features: those in the database, or those that --feature names. The user of
+tenure serve needs the privileges of a node, and --work --compaction.`
 
 const migrateGrantsExample = `  tenure migrate grants --user app
-  tenure migrate grants --user web --application --node-user app
   tenure migrate grants --user app --work --compaction | psql
   tenure migrate grants --user app --work --feature schedules`
 
@@ -75,21 +73,26 @@ func (c *grantsCommand) run(ctx context.Context) error {
 		case *postgres.Backend:
 			return c.ofSessions(ctx, b)
 		case connect.Leases:
-			switch {
-			case len(c.nodeUsers) > 0:
-				return "", console.Usage("only nodes on PostgreSQL without tenure_mode=lease terminate transactions: omit --node-user")
-			case c.application:
-				return b.ApplicationGrants(c.user)
-			case c.work:
-				return "", console.Usage("schedules and processors need PostgreSQL without tenure_mode=lease")
-			case c.compaction:
-				return "", console.Usage("only PostgreSQL without tenure_mode=lease has a history")
-			}
-			return b.NodeGrants(c.user)
+			return c.ofLeases(b)
 		default:
 			panic(fmt.Sprintf("a backend of type %T", b))
 		}
 	})
+}
+
+// ofLeases returns the requested statements for leases.
+func (c *grantsCommand) ofLeases(b connect.Leases) (string, error) {
+	switch {
+	case len(c.nodeUsers) > 0:
+		return "", console.Usage("only nodes on PostgreSQL without tenure_mode=lease terminate transactions: omit --node-user")
+	case c.application:
+		return b.ApplicationGrants(c.user)
+	case c.work:
+		return "", console.Usage("schedules and processors need PostgreSQL without tenure_mode=lease")
+	case c.compaction:
+		return "", console.Usage("only PostgreSQL without tenure_mode=lease has a history")
+	}
+	return b.NodeGrants(c.user)
 }
 
 // ofSessions returns the requested statements, each once.

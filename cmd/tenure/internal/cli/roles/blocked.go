@@ -32,10 +32,13 @@ func (b blocked) sentences(now time.Time) []string {
 	return all
 }
 
-// waited names what kept a term from beginning, or is empty.
-func waited(t history.Term) string {
-	if t.PrecedingBlocker == "" {
-		return ""
+// waited names what kept terms from beginning.
+func waited(terms []history.Term) (sentences []string) {
+	for _, t := range terms {
+		if t.PrecedingBlocker != "" {
+			sentences = append(sentences, console.Flatten(fmt.Sprintf("Term %d of %s began late, at %s: it waited for %s.",
+				t.Term, t.Role, console.ShortTime(t.Began), t.PrecedingBlocker)))
+		}
 	}
-	return console.Flatten(fmt.Sprintf("Term %d of %s began late, at %s: it waited for %s.", t.Term, t.Role, console.ShortTime(t.Began), t.PrecedingBlocker))
+	return sentences
 }

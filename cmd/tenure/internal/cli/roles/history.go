@@ -159,11 +159,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 	for _, outage := range outages {
 		before = append(before, outageSentence(outage, now))
 	}
-	for _, t := range terms {
-		if sentence := waited(t); sentence != "" {
-			before = append(before, sentence)
-		}
-	}
+	before = append(before, waited(terms)...)
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 

@@ -42,9 +42,9 @@ var version = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 })
 
-// serveAssets serves each embedded file under its own path; no other path exists.
+// assetRoutes serve each embedded file under its own path; no other path exists.
 // Browsers cache them and revalidate.
-func serveAssets(mux *http.ServeMux) {
+func assetRoutes() (all []route) {
 	entries, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(err) // they are embedded
@@ -60,11 +60,12 @@ func serveAssets(mux *http.ServeMux) {
 		}
 		sum := sha256.Sum256(content)
 		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		all = append(all, route{pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", types[path.Ext(entry.Name())])
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", tag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-		})
+		})})
 	}
+	return all
 }

@@ -10,14 +10,31 @@ import (
 // errUnknown is the error for an unknown name.
 var errUnknown = errors.New("there is nothing of this name")
 
+// route is a pattern of http.ServeMux with its protected handler.
+type route struct {
+	pattern string
+	handler http.Handler
+}
+
 // routes returns the handler of the dashboard with its protection.
 func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
-	read := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
-		mux.Handle("GET "+pattern, d.guard.reading(answer))
+	for _, r := range d.table() {
+		mux.Handle(r.pattern, r.handler)
+	}
+	return d.guard.everything(mux)
+}
+
+// table lists every route: the handler has no other, so that a test can try each of them
+// as each kind of visitor.
+func (d *Dashboard) table() []route {
+	all := assetRoutes()
+	free := func(pattern string, answer http.HandlerFunc) { all = append(all, route{pattern, answer}) }
+	read := func(pattern string, answer http.HandlerFunc) {
+		all = append(all, route{"GET " + pattern, d.guard.reading(answer)})
 	}
 	// readKnown waits for the first read of the database, before which no name is known.
-	readKnown := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
+	readKnown := func(pattern string, answer http.HandlerFunc) {
 		read(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !d.snapshot.awaitFirstRead(r.Context()) {
 				refuse(w, http.StatusServiceUnavailable, "the database is not responding")
@@ -26,12 +43,11 @@ func (d *Dashboard) routes() http.Handler {
 			answer(w, r)
 		})
 	}
-	serveAssets(mux)
-	mux.HandleFunc("POST /api/login", d.guard.login)
-	mux.HandleFunc("POST /api/logout", d.guard.logout)
-	mux.HandleFunc("GET /api/session", d.session)
-	mux.HandleFunc("GET /login", d.guard.beginSignOn)
-	mux.HandleFunc("GET /login/callback", d.guard.finishSignOn)
+	free("POST /api/login", d.guard.login)
+	free("POST /api/logout", d.guard.logout)
+	free("GET /api/session", d.session)
+	free("GET /login", d.guard.beginSignOn)
+	free("GET /login/callback", d.guard.finishSignOn)
 	read("/api/now", d.getNow)
 	read("/api/roles", d.getRoles)
 	readKnown("/api/role", d.getRole)
@@ -50,9 +66,9 @@ func (d *Dashboard) routes() http.Handler {
 	readKnown("/api/graphs", d.getGraphs)
 	read("/api/audit", d.getAudit)
 	read("/api/stream", d.stream)
-	mux.Handle("POST /api/actions", d.guard.acting(d.act))
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") })
-	return d.guard.everything(mux)
+	all = append(all, route{"POST /api/actions", d.guard.acting(d.act)})
+	free("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") })
+	return all
 }
 
 // refuse answers with an error that the page shows as text.

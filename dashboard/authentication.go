@@ -106,7 +106,11 @@ func (g *guard) identify(r *http.Request) visitor {
 	if a.takes(r.Header.Get("Authorization")) {
 		return g.byHeader(r)
 	}
-	if user, key, ok := g.sessions.find(r, a.Token); ok {
+	user, key, ok := g.sessions.find(r, a.Token)
+	if ok {
+		user, ok = g.recheck(r.Context(), user, key)
+	}
+	if ok {
 		return visitor{user: user.Name, access: user.Access, way: byCookie, session: key}
 	}
 	return visitor{}

@@ -13,7 +13,8 @@ import (
 // The bounds on login sessions.
 const (
 	sessionLife = 12 * time.Hour
-	maxSessions = 1000 // the oldest are removed
+	userRecheck = 30 * time.Second // between checks whether the other site still knows a user
+	maxSessions = 1000             // the oldest are removed
 )
 
 // sessions are the login sessions of users that entered a token or logged in at another
@@ -30,7 +31,11 @@ type sessions struct {
 type session struct {
 	token string // empty after a login at another site
 	user  User   // after a login at another site
+	flow  Flow   // of that login
 	began time.Time
+
+	checked  time.Time // when the other site was last asked about the user
+	checking bool
 }
 
 func newSessions() *sessions { return &sessions{now: time.Now, open: map[string]session{}} }
@@ -39,7 +44,7 @@ func newSessions() *sessions { return &sessions{now: time.Now, open: map[string]
 func (s *sessions) begin(opened session) string {
 	key := rand.Text()
 	now := s.now()
-	opened.began = now
+	opened.began, opened.checked = now, now
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	oldest, at := "", now.Add(time.Second)
@@ -78,6 +83,31 @@ func (s *sessions) find(r *http.Request, token func(string) (User, bool)) (user 
 		}
 	}
 	return User{}, "", false
+}
+
+// due reports whether it is time to ask the other site about the user of a session. If
+// so, settle must follow.
+func (s *sessions) due(key string) (opened session, due bool) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	opened, found := s.open[digestOf(key)]
+	if !found || opened.token != "" || opened.checking || now.Sub(opened.checked) < userRecheck {
+		return session{}, false
+	}
+	opened.checked, opened.checking = now, true
+	s.open[digestOf(key)] = opened
+	return opened, true
+}
+
+// settle keeps what the other site says about the user of a session.
+func (s *sessions) settle(key string, user User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if opened, found := s.open[digestOf(key)]; found {
+		opened.user, opened.checking = user, false
+		s.open[digestOf(key)] = opened
+	}
 }
 
 func (s *sessions) end(key string) {

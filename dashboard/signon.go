@@ -20,7 +20,7 @@ import (
 var ErrNoAccess = errors.New("the user has no access to the dashboard")
 
 // SignOn logs users in at another site, such as a provider of OpenID Connect. The browser
-// goes there from the path login, and comes back to login/callback. Both functions are
+// goes there from the path login, and comes back to login/callback. The functions are
 // called from several goroutines and must return within some seconds.
 type SignOn struct {
 	// Begin returns the address of the site to which the browser goes.
@@ -29,6 +29,12 @@ type SignOn struct {
 	// Finish returns the user from the query with which the browser comes back. It must
 	// check that the query has the flow's State.
 	Finish func(ctx context.Context, query url.Values, flow Flow) (User, error)
+
+	// Recheck, if set, returns what a user may do now. The dashboard calls it for each
+	// login session in use, at most every 30 seconds, with the flow of its Finish. An
+	// error that matches [ErrNoAccess] ends the login session; after any other error it
+	// continues.
+	Recheck func(ctx context.Context, user User, flow Flow) (User, error)
 
 	// With Secure, browsers reach the dashboard over TLS: they send the login session's
 	// cookie over nothing else. Without it, that depends on the request.
@@ -103,7 +109,7 @@ func (g *guard) finishSignOn(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusBadGateway, "The login failed. Open the dashboard and log in again; the log of the dashboard has the reason.")
 	default:
 		g.log.Info("logged in to the dashboard", "user", user.Name, "access", user.Access, "from", from)
-		http.SetCookie(w, g.signOnCookie(r, cookieName, g.sessions.begin(session{user: user}), sessionLife, http.SameSiteStrictMode))
+		http.SetCookie(w, g.signOnCookie(r, cookieName, g.sessions.begin(session{user: user, flow: flow}), sessionLife, http.SameSiteStrictMode))
 		w.Header().Set("Location", g.basePath+"/")
 		w.WriteHeader(http.StatusSeeOther)
 	}
@@ -143,4 +149,30 @@ func say(w http.ResponseWriter, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, sentence+"\n")
+}
+
+// recheck asks the other site what the user of a login session may do now, if it is time
+// to. It reports whether the session continues.
+func (g *guard) recheck(ctx context.Context, user User, key string) (User, bool) {
+	on := g.authentication.SignOn
+	if on == nil || on.Recheck == nil {
+		return user, true
+	}
+	opened, due := g.sessions.due(key)
+	if !due {
+		return user, true
+	}
+	// The answer is for later requests too, so the end of this one does not cancel it.
+	now, err := on.Recheck(context.WithoutCancel(ctx), opened.user, opened.flow)
+	switch {
+	case errors.Is(err, ErrNoAccess) || err == nil && !isUser(now.Name):
+		g.log.Warn("a login ended: the user has no access any longer", "user", user.Name, "error", err)
+		g.sessions.end(key)
+		return User{}, false
+	case err != nil:
+		g.log.Warn("the identity provider did not say what a user may do: the login continues", "user", user.Name, "error", err)
+		now = opened.user
+	}
+	g.sessions.settle(key, now)
+	return now, true
 }

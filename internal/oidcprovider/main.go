@@ -4,19 +4,22 @@
 //
 //	oidcprovider CLIENT-ID CLIENT-SECRET REDIRECT-URL
 //
-// It prints its issuer and serves until its standard input ends. A client without a secret
+// It prints its issuer and serves until its standard input ends. A line of it is a user and
+// the groups that the user has from then on; it prints the line when that is so. A client without a secret
 // is public. All users have the password that their name is.
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
@@ -67,6 +70,30 @@ type withGroups struct {
 	*storage.Storage
 
 	accounts accounts
+	moved    *moves
+}
+
+// moves are the groups of users that were changed, by the id of the user.
+type moves struct {
+	mu     sync.Mutex
+	groups map[string][]string
+}
+
+// set changes the groups of a user.
+func (m *moves) set(user string, groups []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups["id-"+user] = groups
+}
+
+// of returns the groups of a user.
+func (m *moves) of(id string, otherwise []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if groups, moved := m.groups[id]; moved {
+		return groups
+	}
+	return otherwise
 }
 
 // SetUserinfoFromToken implements op.Storage.
@@ -74,7 +101,7 @@ func (s withGroups) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInf
 	if err := s.Storage.SetUserinfoFromToken(ctx, info, token, subject, origin); err != nil {
 		return err
 	}
-	if groups := s.accounts[subject].groups; len(groups) > 0 {
+	if groups := s.moved.of(subject, s.accounts[subject].groups); len(groups) > 0 {
 		info.AppendClaims("groups", groups)
 	}
 	return nil
@@ -95,13 +122,18 @@ func main() {
 		log.Fatal(err)
 	}
 	issuer := "http://" + listener.Addr().String()
-	users := newAccounts()
-	handler := exampleop.SetupServer(issuer, withGroups{storage.NewStorage(users), users}, slog.New(slog.DiscardHandler), false)
+	users, moved := newAccounts(), &moves{groups: map[string][]string{}}
+	handler := exampleop.SetupServer(issuer, withGroups{storage.NewStorage(users), users, moved}, slog.New(slog.DiscardHandler), false)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	fmt.Println(issuer)
 	go func() { // exits with the program
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			if words := strings.Fields(lines.Text()); len(words) > 0 {
+				moved.set(words[0], words[1:])
+				fmt.Println(lines.Text())
+			}
+		}
 		os.Exit(0)
 	}()
-	fmt.Println(issuer)
 	log.Fatal(server.Serve(listener))
 }

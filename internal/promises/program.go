@@ -85,6 +85,11 @@ var serviceConstants = []Constant{
 		Tests: by("dashboard", "^TestSignOnOpensASession$"), Says: "after 12 hours",
 	},
 	{
+		In:   on(secure, "It ends within a minute if"),
+		File: "dashboard/session.go", From: "userRecheck = 30 * time.Second", To: "userRecheck = 90 * time.Second",
+		Tests: by("dashboard", "^TestEndOfAccessReachesOpenStreams$"), Says: "a minute after their access ended",
+	},
+	{
 		In:   on(secure, "| tokens, passwords | at least 16 bytes", serveHTTP, "one line of at least 16 letters"),
 		File: "cmd/tenure/internal/sidecar/token.go", From: "minToken = 16",
 		Tests: byCommand("internal/sidecar", "^TestTokenHasAtLeast16Characters$"), Says: "a token of 16 characters",

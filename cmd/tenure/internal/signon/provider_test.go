@@ -48,9 +48,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startProvider starts a provider with a client until the test ends, and returns its
-// issuer.
-func startProvider(t *testing.T, secret, back string) string {
+// identityProvider is a running provider.
+type identityProvider struct {
+	issuer string
+	move   func(user string, groups ...string) // changes the groups of a user
+	stop   func()
+}
+
+// startProvider starts a provider with a client until the test ends.
+func startProvider(t *testing.T, secret, back string) identityProvider {
 	t.Helper()
 	program, err := builtProvider()
 	if err != nil {
@@ -69,21 +75,34 @@ func startProvider(t *testing.T, secret, back string) string {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = input.Close() // it ends then
 		_ = command.Wait()
 	})
-	line, err := bufio.NewReader(output).ReadString('\n')
+	t.Cleanup(stop)
+	answers := bufio.NewReader(output)
+	line, err := answers.ReadString('\n')
 	if err != nil {
 		t.Fatalf("the provider did not start: %v", err)
 	}
-	return strings.TrimSpace(line)
+	move := func(user string, groups ...string) {
+		t.Helper()
+		change := user + " " + strings.Join(groups, " ") + "\n"
+		if _, err := io.WriteString(input, change); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := answers.ReadString('\n'); err != nil || done != change {
+			t.Fatalf("the groups of %s: %q, %v", user, done, err)
+		}
+	}
+	return identityProvider{strings.TrimSpace(line), move, stop}
 }
 
 // site is a dashboard whose users log in at a provider.
 type site struct {
 	url      string
 	provider *Provider
+	identity identityProvider
 }
 
 // newSite serves a dashboard, whose database does not answer, and starts its provider.
@@ -102,7 +121,8 @@ func newSite(t *testing.T, secret string, change func(*Config)) *site {
 			t.Fatal(err)
 		}
 	}
-	config.Issuer = startProvider(t, secret, config.RedirectURL)
+	s.identity = startProvider(t, secret, config.RedirectURL)
+	config.Issuer = s.identity.issuer
 	change(&config)
 	var err error
 	if s.provider, err = New(config); err != nil {

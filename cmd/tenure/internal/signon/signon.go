@@ -36,7 +36,8 @@ type Provider struct {
 	logins chan struct{}
 
 	mu    sync.Mutex
-	known *oidc.Provider // nil until it has described itself
+	known *oidc.Provider    // nil until it has described itself
+	open  map[string]*login // by the state of their flow
 }
 
 // New returns a provider, which need not answer yet. An error matches
@@ -47,7 +48,7 @@ func New(config Config) (*Provider, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	return &Provider{
-		config: config, client: &http.Client{Timeout: requestTimeout, Transport: bounded{transport}}, logins: make(chan struct{}, maxLogins),
+		config: config, client: &http.Client{Timeout: requestTimeout, Transport: bounded{transport}}, logins: make(chan struct{}, maxLogins), open: map[string]*login{},
 	}, nil
 }
 
@@ -76,7 +77,7 @@ func (p *Provider) Close() {
 
 // SignOn returns how the dashboard uses the provider.
 func (p *Provider) SignOn() *dashboard.SignOn {
-	return &dashboard.SignOn{Begin: p.begin, Finish: p.finish, Secure: strings.HasPrefix(p.config.RedirectURL, "https://")}
+	return &dashboard.SignOn{Begin: p.begin, Finish: p.finish, Recheck: p.recheck, Secure: strings.HasPrefix(p.config.RedirectURL, "https://")}
 }
 
 // Check asks the provider to describe itself, within some seconds.
@@ -166,57 +167,73 @@ func (p *Provider) finish(ctx context.Context, query url.Values, flow dashboard.
 		return dashboard.User{}, oneLine(fmt.Errorf("the provider refused the login: %q %q", query.Get("error"), query.Get("error_description")))
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
-	found, err := p.claimsOf(ctx, query.Get("code"), flow)
+	opened, err := p.exchange(ctx, query.Get("code"), flow)
 	if err != nil {
 		return dashboard.User{}, err
 	}
-	return p.config.userOf(found)
+	user, err := p.config.userOf(opened.found)
+	if err == nil {
+		p.keep(flow, opened)
+	}
+	return user, err
 }
 
-// claimsOf exchanges a code for the claims about its user.
-func (p *Provider) claimsOf(ctx context.Context, code string, flow dashboard.Flow) (claims, error) {
+// exchange exchanges a code for a login with the claims about its user.
+func (p *Provider) exchange(ctx context.Context, code string, flow dashboard.Flow) (*login, error) {
 	known, err := p.discover(ctx)
 	if err != nil {
-		return claims{}, err
+		return nil, err
 	}
 	client, err := p.oauth(known)
 	if err != nil {
-		return claims{}, err
+		return nil, err
 	}
 	token, err := client.Exchange(ctx, code, oauth2.VerifierOption(flow.Verifier))
 	if err != nil {
-		return claims{}, fmt.Errorf("the provider does not accept the code: %w", oneLine(err))
+		return nil, fmt.Errorf("the provider does not accept the code: %w", oneLine(err))
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return claims{}, errors.New("the provider sent no ID token")
+		return nil, errors.New("the provider sent no ID token")
 	}
 	id, err := known.Verifier(&oidc.Config{ClientID: p.config.ClientID}).Verify(ctx, raw)
 	if err != nil {
-		return claims{}, fmt.Errorf("the ID token is not valid: %w", oneLine(err))
+		return nil, fmt.Errorf("the ID token is not valid: %w", oneLine(err))
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(flow.Nonce)) != 1 {
-		return claims{}, errors.New("the ID token has the nonce of another login")
+		return nil, errors.New("the ID token has the nonce of another login")
 	}
 	if id.AccessTokenHash != "" {
 		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
-			return claims{}, fmt.Errorf("the access token does not belong to the ID token: %w", err)
+			return nil, fmt.Errorf("the access token does not belong to the ID token: %w", err)
 		}
 	}
-	found := claims{subject: id.Subject}
-	if err := found.read(id, p.config.groupsClaim()); err != nil {
-		return claims{}, err
+	opened := &login{began: time.Now(), token: token, found: claims{subject: id.Subject}}
+	if err := opened.found.read(id, p.config.groupsClaim()); err != nil {
+		return nil, err
 	}
-	if found.complete(p.config) || known.UserInfoEndpoint() == "" {
-		return found, nil
+	return opened, p.describe(ctx, known, opened)
+}
+
+// describe completes what is known of a login's user from the provider's description, if
+// there is one.
+func (p *Provider) describe(ctx context.Context, known *oidc.Provider, opened *login) error {
+	if known.UserInfoEndpoint() == "" {
+		return nil
 	}
-	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(opened.token))
 	switch {
+	case err != nil && opened.found.complete(p.config): // it cannot be asked later either
+		return nil
 	case err != nil:
-		return claims{}, fmt.Errorf("read the user from the provider: %w", oneLine(err))
-	case info.Subject != id.Subject:
-		return claims{}, errors.New("the provider describes another user")
+		return fmt.Errorf("read the user from the provider: %w", oneLine(err))
+	case info.Subject != opened.found.subject:
+		return errors.New("the provider describes another user")
 	}
-	err = found.read(info, p.config.groupsClaim())
-	return found, err
+	var described claims
+	if err := described.read(info, p.config.groupsClaim()); err != nil {
+		return err
+	}
+	opened.tellsEmail, opened.tellsGroups = described.email != "", len(described.groups) > 0
+	return opened.found.read(info, p.config.groupsClaim())
 }

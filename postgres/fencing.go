@@ -30,6 +30,7 @@ type blockerTerminator struct {
 	roles   map[string]int64       // whose terms are waiting, and the numbers of their last terms
 	seen    map[string]blockedTerm // what held their rows, with the numbers of their last terms
 	records []blockedTerm          // terms that have begun since
+	stale   bool                   // what is in seen may have ended without a termination
 	running bool
 }
 
@@ -104,6 +105,7 @@ func (f *blockerTerminator) run() {
 			continue
 		}
 		ended, err := f.round(roles, last)
+		f.renew(ended == 0)
 		if err != nil && f.ctx.Err() == nil {
 			f.log.Error("terminating the transactions that hold the rows of roles failed", "roles", roles, "error", err)
 		}
@@ -185,7 +187,9 @@ func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err 
 		return 0, err
 	}
 	defer discard(conn)
-	f.name(ctx, conn, roles, last)
+	if !f.named(roles, last) {
+		f.name(ctx, conn, roles, last)
+	}
 	found, err := f.lockers(ctx, conn, roles, last)
 	if err != nil {
 		return 0, fmt.Errorf("read the blocking transactions: %w", err)

@@ -24,6 +24,27 @@ type blockedTerm struct {
 // again, so the wait for it is short.
 const recordBlockers = `UPDATE {terms} SET blocked_by = $3 WHERE role = $1 AND term = $2`
 
+// named reports whether it is known what holds the rows of all of these roles. After a
+// round that terminated a transaction, others hold them that waited behind it: the role
+// should not wait until they are named, too.
+func (f *blockerTerminator) named(roles []string, last []int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, role := range roles {
+		if seen, found := f.seen[role]; f.stale || !found || seen.term != last[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// renew records whether the next round names the transactions again.
+func (f *blockerTerminator) renew(stale bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stale = stale
+}
+
 // name remembers what holds the rows of roles.
 func (f *blockerTerminator) name(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) {
 	found, err := f.session.backend.readBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})

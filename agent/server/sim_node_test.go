@@ -10,7 +10,7 @@ import (
 )
 
 // simNode is a node of a host. It follows the rules of the engine: it trusts its term
-// until the earlier one of its own limit and the agent's, sends nothing after that, and
+// until the earlier one of the agent's limit and its limit, sends nothing after that, and
 // closes its connection when its work has returned.
 type simNode struct {
 	world   *simWorld

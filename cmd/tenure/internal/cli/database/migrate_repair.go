@@ -65,17 +65,13 @@ func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
 	record := RepairRecord{Schema: c.database.Schema, Prefix: c.database.Prefix, DryRun: dryRun, Statements: []string{}}
 	if !dryRun && !yes {
 		planned, err := run(true)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(planned) == 0 {
+		case len(planned) == 0:
 			return c.out.Print(record, "nothing is damaged")
 		}
-		if err := c.out.WriteText(strings.Join(planned, "\n") + "\n"); err != nil {
-			return err
-		}
-		question := fmt.Sprintf("Run these %d statements?", len(planned))
-		if agreed, err := console.Confirm(cmd, c.out, question); err != nil || !agreed {
+		if agreed, err := c.confirmRepair(cmd, planned); err != nil || !agreed {
 			return err
 		}
 	}
@@ -84,11 +80,24 @@ func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
 		return err
 	}
 	record.Statements = append(record.Statements, done...)
+	return c.out.Print(record, repairText(done, dryRun || yes))
+}
+
+// repairText says what a repair did, with the statements if they were not shown before.
+func repairText(done []string, show bool) string {
 	switch {
 	case len(done) == 0:
-		return c.out.Print(record, "nothing is damaged")
-	case dryRun || yes:
-		return c.out.Print(record, strings.Join(done, "\n"))
+		return "nothing is damaged"
+	case show:
+		return strings.Join(done, "\n")
 	}
-	return c.out.Print(record, fmt.Sprintf("ran %d statements", len(done)))
+	return fmt.Sprintf("ran %d statements", len(done))
+}
+
+// confirmRepair shows the statements of a repair and asks whether to run them.
+func (c *migrateCommand) confirmRepair(cmd *cobra.Command, planned []string) (agreed bool, err error) {
+	if err := c.out.WriteText(strings.Join(planned, "\n") + "\n"); err != nil {
+		return false, err
+	}
+	return console.Confirm(cmd, c.out, fmt.Sprintf("Run these %d statements?", len(planned)))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -219,11 +220,13 @@ func TestStaleTermProjectsNothing(t *testing.T) {
 		return err
 	}})
 	w.append(1)
+	resume := sync.OnceFunc(func() { close(goOn) })
+	defer resume()
 	<-written
 	// As the next leader does; this one does not know.
 	terms := pgx.Identifier{w.schema, "tenure_terms"}.Sanitize()
-	w.exec("UPDATE " + terms + " SET ended_at = clock_timestamp()")
-	close(goOn)
+	w.exec("SELECT set_config('tenure.incarnation', '1', true); UPDATE " + terms + " SET ended_at = clock_timestamp()")
+	resume()
 	w.await("another attempt", func() bool {
 		var begun bool
 		err := w.pool.QueryRow(t.Context(), `

@@ -10,7 +10,7 @@ import (
 // and have the whole name as a title.
 func TestNothingIsCutAtADesk(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Alerts: someAlerts, Authentication: withToken(t)}, seed)
-	w.exec(`UPDATE {terms} SET ended_at = now() - interval '2 hours 14 minutes', end_reason = 'lease_expired' WHERE role = 'log-compactor'`)
+	w.exec(`SELECT set_config('tenure.incarnation', '1', true); UPDATE {terms} SET ended_at = now() - interval '2 hours 14 minutes', end_reason = 'lease_expired' WHERE role = 'log-compactor'`)
 	p := w.open("")
 	p.logIn()
 	for _, shown := range everyPage {

@@ -43,7 +43,7 @@ var mutations = []struct {
 	{"a death that no node sees", []int{7}, Schedule{Defects: Defects{UnnoticedDeaths: true}}, 400},
 	{"dead nodes whose sessions are hidden", []int{7}, Schedule{Defects: Defects{DeadHidden: true}}, 400},
 	{"a stalled watch that no node notices", []int{7}, Schedule{Seed: 5500, Defects: Defects{StalledWatch: true}}, 400},
-	{"heartbeats that do not look for silent nodes", []int{7}, Schedule{Defects: Defects{HeartbeatsDoNotLook: true}}, 400},
+	{"heartbeats that do not look for silent nodes", []int{7}, Schedule{Seed: 1000, Defects: Defects{HeartbeatsDoNotLook: true}}, 400},
 	{"wakings that are lost", []int{7}, Schedule{Wrap: wrapping(sleepThrough)}, 400},
 	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
 	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},

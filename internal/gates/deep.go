@@ -19,7 +19,15 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "postgres-race", proves: "races in the protocol on PostgreSQL, long tests too", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./postgres/..."}, race: true, flags: parallel, skip: slowServer}},
+		steps: []step{{title: "all tests", packages: []string{"./postgres/..."}, race: true, flags: parallel, skip: slowServer + "|" + damages}},
+	},
+	{
+		name: "damages", proves: "each way to damage the tables is named and mended by a command", needs: servers,
+		steps: []step{{title: "its test", packages: []string{"./postgres"}, run: damages, flags: []string{"-parallel=8"}}},
+	},
+	{
+		name: "sidecar", proves: "the example beside a sidecar never overlaps, whatever happens to the sidecar", needs: servers,
+		steps: []step{{title: "its test", packages: []string{"./examples"}, run: besideSidecar}},
 	},
 	{
 		name: "slow-server", proves: "nodes reach a server that answers each connection after 6, 20 and 50 s", needs: servers,
@@ -78,7 +86,7 @@ var deep = slices.Concat([]part{
 			{title: "examples and adapters", packages: []string{
 				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./adapters/recipes/...",
 				"./outbox/kafka/...", "./outbox/nats/...", "./outbox/watermill/...", "./metrics/tracing/...", "./deploy/generate/...",
-			}, flags: parallel},
+			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},
 			{title: "the laboratory", packages: []string{"./bench/...", "./bench/chaos/...", "./internal/mutants"}, flags: parallel},
 		},
@@ -161,6 +169,12 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
+
+// damages is a test with a database for each of some hundred damages.
+const damages = "^TestEveryDamageHasAWayOut$"
+
+// besideSidecar is a test with 250 faults of a sidecar.
+const besideSidecar = "^TestSidecarExampleNeverOverlaps$"
 
 // geometry is a test that opens each page at each width.
 const geometry = "^TestPagesKeepTheirGeometry$"

@@ -39,7 +39,9 @@ func InTx(ctx context.Context, pool Pool, term *tenure.Term, fn func(tx pgx.Tx) 
 }
 
 // InTxOptions is [InTx] with options for the transaction, such as its isolation
-// level. It is fenced at every level.
+// level. It is fenced at every level: no write of one term is committed after the next
+// has begun. Above READ COMMITTED, a transaction that began before its term ended can
+// still commit between the end of the term and the begin of the next one.
 func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *tenure.Term, fn func(tx pgx.Tx) error) error {
 	backend, marks, err := termRefs([]*tenure.Term{term})
 	if err != nil {

@@ -87,6 +87,7 @@ func TestDrainNodeWaitsForWork(t *testing.T) {
 	e := b.campaign("r")
 	leads(t, e)
 	end := b.works()
+	a.seesWork(b.ID(), 1)
 	ctx, cancel := context.WithCancelCause(within(t))
 	late := errors.New("too late")
 	options := cluster.DrainOptions{Progress: func(p cluster.DrainProgress) {

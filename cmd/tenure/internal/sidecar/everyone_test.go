@@ -30,7 +30,7 @@ func init() {
 	gate("view", "GET /v1/schedules", "GET /v1/schedules/{name}", "GET /v1/schedules/{name}/runs", "GET /v1/schedules/{name}/next", "GET /v1/schedule-changes")
 	gate("view", "GET /v1/processors", "GET /v1/processors/{name}", "GET /v1/processors/{name}/dead-letters", "GET /v1/processor-lag", "GET /v1/processor-changes")
 	gate("token", "GET /v1/schedule-runs/{name}") // the output of a job may be secret
-	gate("act", "POST /v1/elections/{role}/step-down", "POST /v1/nodes/{node}/drain", "POST /v1/nodes/{node}/undrain")
+	gate("act", "POST /v1/roles/{role}/guards", "POST /v1/elections/{role}/step-down", "POST /v1/nodes/{node}/drain", "POST /v1/nodes/{node}/undrain")
 	gate("act", "POST /v1/schedules", "PATCH /v1/schedules/{name}", "DELETE /v1/schedules/{name}")
 	for _, action := range []string{"backfill", "pause", "reset", "resume", "trigger"} {
 		gate("act", "POST /v1/schedules/{name}/"+action)

@@ -70,6 +70,7 @@ var withoutKey = map[string]string{
 	"dead":            "which nodes node forget is about, at each call",
 	"older-than":      "as dead",
 	"spread":          "which roles rebalance is about, at each call",
+	"node-user":       "the user that the printed grants are for",
 	"dry-run":         "what rebalance does, at each call",
 	"yes":             "as dry-run",
 	"feature":         "which tables migrate is about, at each call",

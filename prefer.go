@@ -145,6 +145,7 @@ func (n *Node) compareLeaders(leaders []Leader) (requests []takeOverRequest, nex
 		led[leader.Role] = leader
 	}
 	next = n.cfg.CheckInterval
+	almost := map[*group]bool{} // another role of the group is due in this interval: its leader may be preferred less
 	for e := range n.followers {
 		leader := led[e.role.Name()]
 		score, below := e.compareLeaderLocked(leader, now)
@@ -154,6 +155,9 @@ func (n *Node) compareLeaders(leaders []Leader) (requests []takeOverRequest, nex
 		}
 		if left := e.takeOver.since + e.takeOverWaitLocked() - now; left > 0 {
 			next = min(next, left)
+			if e.group != nil && left <= n.cfg.CheckInterval {
+				almost[e.group] = true
+			}
 		} else {
 			requests = append(requests, takeOverRequest{e, leader, score})
 		}
@@ -164,7 +168,7 @@ func (n *Node) compareLeaders(leaders []Leader) (requests []takeOverRequest, nex
 	asked := map[*group]bool{}
 	requests = slices.DeleteFunc(requests, func(r takeOverRequest) bool {
 		g := r.election.group
-		if g != nil && asked[g] {
+		if g != nil && (asked[g] || almost[g]) {
 			return true
 		}
 		asked[g] = true

@@ -87,11 +87,10 @@ func TestDrainNodeWaitsForWork(t *testing.T) {
 	e := b.campaign("r")
 	leads(t, e)
 	end := b.works()
-	a.seesWork(b.ID(), 1)
 	ctx, cancel := context.WithCancelCause(within(t))
 	late := errors.New("too late")
 	options := cluster.DrainOptions{Progress: func(p cluster.DrainProgress) {
-		if p.Status == cluster.Draining && p.Leads == 0 {
+		if p.Status == cluster.Draining && p.Leads == 0 && p.InFlight == 1 {
 			cancel(late)
 		}
 	}}

@@ -187,7 +187,7 @@ DECLARE
     space integer := (SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::integer FROM {installation});
 BEGIN
     FOR attempt IN 1..20 LOOP
-        IF pg_try_advisory_xact_lock_shared(space, old.incarnation) THEN
+        IF old.incarnation IS NULL OR pg_try_advisory_xact_lock_shared(space, old.incarnation) THEN
             RETURN new;
         END IF;
         PERFORM pg_sleep(0.05);

@@ -146,6 +146,10 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	}
 	switch {
 	case errors.Is(err, errNoRows):
+		if _, err := b.MigrateRepair(ctx, true); err != nil { // this user may not be the owner of the tables
+			d.fail("schema", err)
+			return false
+		}
 		d.add("schema", doctor.OK, "the tables have no rows; the first node to open fills them", "")
 		return false
 	case err != nil:

@@ -8,7 +8,9 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // TestHistoryFollowsRowsThatWereCopied: logical replication copies rows without the positions of
@@ -143,4 +145,33 @@ func TestNodesFillTablesWithoutRows(t *testing.T) {
 	if !t.Failed() {
 		peers[0].win("billing")
 	}
+}
+
+// TestTablesWithoutRowsNeedTheirOwner: a node whose user may not repair the tables is refused,
+// and the doctor says the same. After tenure migrate by the owner the node opens.
+func TestTablesWithoutRowsNeedTheirOwner(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{}) // users belong to the whole server
+	owner := backendOn(t, server.DSN(), Config{})
+	node := backendOn(t, user(t, server, "node"), Config{})
+	if err := owner.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for grant := range strings.Lines(strings.TrimSpace(node.NodeGrants("node"))) {
+		exec(t, owner, grant)
+	}
+	// Set by hand: as a dump without rows leaves the tables.
+	exec(t, owner, `TRUNCATE {migrations}, {installation}, {server}`)
+	_, err := tryOpen(t, node)
+	if !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), "repair as the owner") {
+		t.Errorf("open: %v; want ErrPrivilege and who can repair the tables", err)
+	}
+	if f := found(t, node.Diagnose(t.Context()), "schema"); f.Severity != doctor.Failure || !strings.Contains(f.Detail, "repair as the owner") {
+		t.Errorf("the doctor says %+v; want a failure as the node's", f)
+	}
+	if err := owner.Migrate(t.Context()); err != nil {
+		t.Fatalf("migrate as the owner: %v", err)
+	}
+	open(t, node).win("billing")
 }

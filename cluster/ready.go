@@ -105,7 +105,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	}
 }
 
-// minNodesError returns an error that lists the nodes that have joined, and those
+// minNodesError returns an error with the nodes that have joined, and with the nodes
 // that do not count.
 func (m *Member) minNodesError() error {
 	members, _ := m.view.members()

@@ -17,7 +17,7 @@ func (f *Feature) Identities() []Identity {
 	return all
 }
 
-// Advance is a template that moves a sequence beyond the values that the table has. Rows that
+// Advance is a template: it moves a sequence beyond the values of the table. Rows that
 // were copied without the position of the sequence would be in the way of new ones.
 func (c Identity) Advance() string {
 	return `

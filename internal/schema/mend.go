@@ -109,8 +109,7 @@ func parseColumn(shape string) column {
 	return column{typed: m[1], notNull: m[2] != "", identity: m[3], standard: m[4]}
 }
 
-// fillers are values for rows that have none. A row that has lost a column keeps what it
-// has.
+// fillers are values for rows without one: a row that has lost a column keeps the others.
 var fillers = map[string]string{
 	"text": "''", "integer": "0", "bigint": "0", "smallint": "0", "double precision": "0", "boolean": "false", "uuid": "gen_random_uuid()",
 	"timestamp with time zone": "clock_timestamp()", "date": "current_date", "jsonb": "'{}'", "bytea": "''", "xid8": "'0'", "text[]": "'{}'",

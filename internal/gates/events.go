@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -142,18 +143,23 @@ func (r *report) endPackage(e event, text string) {
 	}
 }
 
-// reasonOf returns the message with which a test was skipped.
+// logged matches a line that a test logged, with the place where it did.
+var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)
+
+// reasonOf returns the message with which a test was skipped. go test counts every line
+// as output of the test that printed last. So the lines that other code of the
+// process printed are left out.
 func reasonOf(text string) string {
 	var reason []string
+	inside := false
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") || line == "" {
-			continue
+		line = strings.TrimRight(line, "\n")
+		if found := logged.FindStringSubmatch(line); found != nil {
+			inside = true
+			reason = append(reason, found[1])
+		} else if inside = inside && strings.HasPrefix(line, "        "); inside {
+			reason = append(reason, strings.TrimSpace(line))
 		}
-		if place, rest, found := strings.Cut(line, ": "); found && strings.Contains(place, ".go:") {
-			line = rest
-		}
-		reason = append(reason, line)
 	}
 	return strings.Join(reason, " ")
 }

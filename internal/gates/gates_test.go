@@ -127,6 +127,7 @@ func TestSkippedTestFailsTheRun(t *testing.T) {
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: no such program\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"2026/11/29 INFO migrated the tables: by another test\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestA"}
 {"Action":"run","Package":"p","Test":"TestB"}

@@ -255,11 +255,12 @@ WHERE id = $1 AND status = 'dead'`
 
 	// The server may still keep the session of a dead node. If its lease is over, so
 	// is its trust, and once the row is gone no other node can know that: the session
-	// is terminated together with the row. A request may have been made at the moment
-	// of the death.
+	// is terminated together with the row. It may end after this statement, so the
+	// setting lets the statement close its terms, see {keep_leader}. A request may have
+	// been made at the moment of the death.
 	forgetNode = `
 WITH gone AS (
-    DELETE FROM {nodes} n WHERE id = $1 AND status = 'dead' AND ` + trustOver + ` RETURNING *
+    DELETE FROM {nodes} n WHERE id = $1 AND status = 'dead' AND ` + trustOver + ` RETURNING *, set_config('tenure.incarnation', incarnation::text, true)
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
 ), ended AS MATERIALIZED (

@@ -45,15 +45,18 @@ func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 			if err := b.Migrate(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			exec(t, b, script)
 			r := newLeaderWatch(t)
 			for _, name := range []string{"first", "second", "third"} {
 				r.candidate(backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema}), name, 10*time.Second)
 			}
 			r.next()
 			eventually(t, b, watched, 3)
+			// No node opens a session with a changed function, so the nodes meet it while they watch.
+			exec(t, b, script)
 			if name == "present" {
 				eventually(t, b, waitWithoutTables, 3)
+			} else {
+				eventually(t, b, waitWithTables, 3)
 			}
 
 			// Two attempts: the first one does not make the watches step aside yet.
@@ -94,6 +97,14 @@ WHERE waits.locktype = 'advisory' AND NOT waits.granted
     AND NOT EXISTS (
         SELECT FROM pg_locks tables
         WHERE tables.pid = waits.pid AND tables.relation = {nodes:regclass})`
+
+// waitWithTables is a condition: so many watches wait with a lock on the table of nodes.
+const waitWithTables = `
+SELECT count(*) = $1
+FROM pg_locks waits
+JOIN pg_locks tables ON tables.pid = waits.pid AND tables.relation = {nodes:regclass}
+WHERE waits.locktype = 'advisory' AND NOT waits.granted
+    AND waits.pid IN (SELECT pid FROM pg_stat_activity WHERE application_name LIKE '% watch')`
 
 // The nodes of one program are replaced one by one by those of the next, and
 // back, while each leader works as fast as it can. The schema stays that of the

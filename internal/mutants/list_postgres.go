@@ -422,6 +422,13 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestForgettingNotifiesAfterEndOfSession$")}, says: "Forget waits for the end of the session",
 	},
 	{
+		name: "postgres: a node that left its session behind cannot be forgotten",
+		file: "postgres/members.go", from: "RETURNING *, set_config('tenure.incarnation', incarnation::text, true)", to: "RETURNING *",
+		promise: "7 Someone leads: a node that is forgotten frees its roles",
+		tests:   []tests{in("postgres", "^TestForgettingNotifiesAfterEndOfSession$")}, says: "Forget waits for the end of the session",
+	},
+
+	{
 		name: "pgdial: an address stays a server for ever",
 		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "			delete(d.servers, network)\n",
 		promise: "a pooler is refused, also if it takes the place of a server",

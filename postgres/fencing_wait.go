@@ -45,11 +45,14 @@ func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles 
 		return found, err
 	}
 	ended := make(chan struct{})
-	go func() { // ends within waitTimeout, or with ctx
+	go func() { // ends when it is canceled, within waitTimeout, or with ctx
 		defer close(ended)
 		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles, last) // it fails if it waits too long, which blockers expects
 	}()
-	defer func() { <-ended }()
+	defer func() {
+		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", int32(waiter.PgConn().PID())) // if it fails, the wait ends within waitTimeout
+		<-ended
+	}()
 	tick := time.NewTicker(waitTick)
 	defer tick.Stop()
 	for {

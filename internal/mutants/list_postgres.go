@@ -427,7 +427,12 @@ var postgresMutants = []mutant{
 		promise: "7 Someone leads: a node that is forgotten frees its roles",
 		tests:   []tests{in("postgres", "^TestForgettingNotifiesAfterEndOfSession$")}, says: "Forget waits for the end of the session",
 	},
-
+	{
+		name: "postgres: the wait that finds a holder of a row lasts its whole limit",
+		file: "postgres/fencing_wait.go", from: "SELECT pg_cancel_backend($1)", to: "SELECT $1::int",
+		promise: "7 Someone leads: a transaction that holds the row of a role is ended after the fence timeout",
+		tests:   []tests{in("postgres", "^TestTransactionsThatHoldTheRowAreTerminated$/released")}, says: "Invariant 7: the term began",
+	},
 	{
 		name: "pgdial: an address stays a server for ever",
 		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "			delete(d.servers, network)\n",

@@ -48,6 +48,7 @@ type Election struct {
 	takeOver       takeOver
 	polledUntil    time.Duration // when a reservation that began at the last TryAcquire ends
 	counters       electionCounters
+	forgotten      bool
 
 	events eventQueue
 }
@@ -178,6 +179,8 @@ func (s *start) readyLocked() bool {
 	switch {
 	case e.node.closing:
 		s.refused = ErrClosed
+	case e.forgotten:
+		s.refused = fmt.Errorf("%w: it was forgotten", ErrStopped)
 	case s.by == modeCampaign && e.mustQueueLocked(s.run):
 		return false
 	case e.mode != modeNone && !e.stopping && e.State() != Stopped:
@@ -231,6 +234,33 @@ func (e *Election) Shutdown(ctx context.Context) error {
 	run := e.runNumber
 	e.node.mu.Unlock()
 	return e.awaitFinished(ctx, run)
+}
+
+// Forget removes the election from its node, which then keeps nothing of it. A node that
+// leads many roles, each for a short time, forgets their elections. The election must
+// have stopped, and the work of its last term must have returned: otherwise Forget changes
+// nothing and returns an error that matches ErrAlreadyStarted. It is idempotent and does
+// not wait.
+//
+// A forgotten election cannot be started: Start, Run, Campaign and TryAcquire return an
+// error that matches ErrStopped. [Node.Election] makes a new one for the role. The session remembers the names
+// of roles that the node has led until it ends, and the database keeps a row for each role,
+// with the number of its last term.
+func (e *Election) Forget() error {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case e.forgotten:
+		return nil
+	case e.State() != Stopped || e.term != nil || e.attempt.mayHoldLock():
+		return fmt.Errorf("%w: forget %s: shut the election down first", ErrAlreadyStarted, e.role)
+	}
+	e.forgotten = true
+	e.requestStopLocked(endreason.Shutdown, ErrStopping) // ends WaitForLeadership
+	delete(n.elections, e.role.Name())
+	n.leaveGroupLocked(e)
+	return nil
 }
 
 // Participate calls body between Start and Shutdown. It returns the error of

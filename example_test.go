@@ -113,6 +113,10 @@ func ExampleElection_Campaign() {
 		log.Fatal(err)
 	}
 	fmt.Println("leading:", election.IsLeader())
+	// The node campaigns for this role no more.
+	if err := election.Forget(); err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// leading: true
 	// leading: false

@@ -46,6 +46,18 @@ func (n *Node) joinGroupLocked(e *Election) error {
 	return nil
 }
 
+// leaveGroupLocked removes an election from its group. A group without elections has no
+// limit.
+func (n *Node) leaveGroupLocked(e *Election) {
+	if e.group == nil {
+		return
+	}
+	e.group.elections = slices.DeleteFunc(e.group.elections, func(other *Election) bool { return other == e })
+	if len(e.group.elections) == 0 {
+		delete(n.groups, e.group.name)
+	}
+}
+
 // keepsRoomLocked reports whether the election uses room in its group until
 // something ends: a term, its work and its lock, a reconnect grace, or the time for
 // which the node leaves the role to other candidates after its work returned.

@@ -21,6 +21,24 @@ var apiMutants = []mutant{
 		tests:   []tests{in(".", "^TestCampaignsOfOneNodeQueue$")}, says: "the next caller",
 	},
 	{
+		name: "engine: a node keeps an election that it forgets",
+		file: "election.go", from: "delete(n.elections, e.role.Name())\n", to: "_ = n.elections\n",
+		promise: "a node keeps nothing of a forgotten election",
+		tests:   []tests{in(".", "^TestForgottenElectionMakesRoom$")}, says: "elections of the node are left",
+	},
+	{
+		name: "engine: a forgotten election keeps its place in its group",
+		file: "election.go", from: "n.leaveGroupLocked(e)\n", to: "_ = e.group\n",
+		promise: "a node keeps nothing of a forgotten election",
+		tests:   []tests{in(".", "^TestForgottenElectionMakesRoom$")}, says: "the empty group keeps its limit",
+	},
+	{
+		name: "engine: an election is forgotten while its work runs",
+		file: "election.go", from: "e.State() != Stopped || e.term != nil || e.attempt.mayHoldLock():", to: "e.State() != Stopped || e.attempt.mayHoldLock():",
+		promise: "an election is forgotten only after its work has returned",
+		tests:   []tests{in(".", "^TestElectionWithWorkIsNotForgotten$")}, says: "Forget before Resign",
+	},
+	{
 		name: "engine: an observer ignores what the leader publishes",
 		file: "leader.go", from: "l.GRPCPort == other.GRPCPort && maps.Equal(l.Labels, other.Labels)", to: "l.GRPCPort == other.GRPCPort || maps.Equal(l.Labels, other.Labels)",
 		promise: "Observe reports changed labels of a leader",

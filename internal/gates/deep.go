@@ -30,8 +30,11 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "its test", packages: []string{"./examples"}, run: besideSidecar}},
 	},
 	{
-		name: "slow-server", proves: "nodes reach a server that answers each connection after 6, 20 and 50 s", needs: servers,
-		steps: []step{{title: "its test", packages: []string{"./postgres"}, run: slowServer, flags: []string{"-parallel=8"}}},
+		name: "slow-server", proves: "nodes reach a server that answers each connection after 6, 20 and 50 s; 200 come back after a restart", needs: servers,
+		steps: []step{
+			{title: "the restart", packages: []string{"./internal/acceptance"}, run: comeBack},
+			{title: "slow answers", packages: []string{"./postgres"}, run: slowServer, flags: []string{"-parallel=8"}},
+		},
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
@@ -47,7 +50,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "acceptance", proves: "clusters of real processes keep the invariants under faults", needs: slices.Concat(servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./internal/acceptance"}, flags: parallel}},
+		steps: []step{{title: "all tests", packages: []string{"./internal/acceptance"}, flags: parallel, skip: comeBack}},
 	},
 	{
 		name: "command", proves: "the commands do what their pages say", needs: servers,
@@ -184,6 +187,9 @@ const besideConsul = "Consul"
 
 // slowServer is a test that waits for minutes.
 const slowServer = "^TestNodeIsOpenOnSlowServer$"
+
+// comeBack is a test that uses both processors for a minute.
+const comeBack = "^TestManyMembersComeBackAfterRestart$"
 
 var (
 	patroni  = append([]string{"patroni", "etcd:etcd-server"}, network...)

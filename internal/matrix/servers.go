@@ -49,7 +49,7 @@ const program, dialects = "cmd/tenure", "internal/dialects"
 var sessions = mode{"sessions", []suite{
 	{column: "conformance", module: ".", folder: "postgres", run: "^TestSessionConformsToContract$"},
 	{column: "backend", module: ".", folder: "postgres", skip: "^TestSessionConformsToContract$|^TestNodeIsOpenOnSlowServer$|^TestEveryDamageHasAWayOut$"},
-	{column: "acceptance", module: ".", folder: "internal/acceptance", long: true},
+	{column: "acceptance", module: ".", folder: "internal/acceptance", skip: "^TestManyMembersComeBackAfterRestart$", long: true},
 	{column: "doctor", module: program, folder: "internal/cli", run: "^TestDoctor"},
 	{column: "managed", module: ".", folder: "internal/managed"},
 }}

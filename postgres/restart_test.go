@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The wait after a restart is the same for all candidates: if one freezes
+// The wait after a restart or a promotion is the same for all candidates: if one freezes
 // during the wait, the next one does not wait for the full time again. No term
 // begins before a leader that the server acknowledged in its earlier life has
 // stopped trusting its own.
@@ -16,18 +16,28 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 	t.Parallel()
 	const lease = 8 * time.Second
 	of := func(o *peerOptions) { o.timing.Lease, o.timing.RefreshInterval = lease, lease/3 }
-	for name, restart := range map[string]func(*testing.T, *pgtest.Server){
-		"fast":      func(t *testing.T, s *pgtest.Server) { s.Restart(t, "fast") },
-		"immediate": func(t *testing.T, s *pgtest.Server) { s.Restart(t, "immediate") },
+	restart := func(mode string) func(*testing.T, *pgtest.Server) func() *pgtest.Server {
+		return func(t *testing.T, s *pgtest.Server) func() *pgtest.Server {
+			return func() *pgtest.Server { s.Restart(t, mode); return s }
+		}
+	}
+	for name, prepare := range map[string]func(*testing.T, *pgtest.Server) (lose func() *pgtest.Server){
+		"fast":      restart("fast"),
+		"immediate": restart("immediate"),
+		"promotion": func(t *testing.T, s *pgtest.Server) func() *pgtest.Server {
+			standby := s.Replica(t, pgtest.ReplicaOptions{Synchronous: true})
+			return func() *pgtest.Server { s.Stop(t, "immediate"); standby.Promote(t); return standby }
+		},
 	} {
 		for role, led := range map[string]bool{"a role that was led": true, "a role that is new": false} {
 			t.Run(name+"/"+role, func(t *testing.T) {
-				if name == "immediate" {
+				if name != "fast" {
 					pgtest.Long(t)
 				}
 				t.Parallel()
 				server := pgtest.Start(t, pgtest.Options{})
 				b := backendOn(t, server.DSN(), Config{})
+				lose := prepare(t, server)
 				leader := open(t, b, of)
 				if led {
 					leader.take("scheduler")
@@ -36,8 +46,9 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 				exec(t, b, "UPDATE {server} SET created_at = created_at - interval '1 hour'")
 				leader.beat()
 				trusted := time.Now().Add(lease - leader.opening.Timing.Margin)
-				restart(t, server)
+				server = lose()
 				restarted := time.Now()
+				b = backendOn(t, server.DSN(), Config{})
 
 				frozen := open(t, b, of)
 				wait := frozen.try("scheduler")[0]

@@ -434,6 +434,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestTransactionsThatHoldTheRowAreTerminated$/released")}, says: "Invariant 7: the term began",
 	},
 	{
+		name: "postgres: after a promotion each candidate waits anew",
+		file: "postgres/reunion.go", from: "	if s.isCopy(row) {\n\t\treturn lockedAt", to: "	if s.isCopy(row) || row.lineage != s.server.lineage() {\n\t\treturn lockedAt",
+		promise: "7 Someone leads: one lease after the first node opened a session on a promoted replica",
+		tests:   []tests{in("postgres", "^TestWaitAfterRestartCountsOnce$/promotion")}, says: "want it after the lease of",
+	},
+	{
 		name: "pgdial: an address stays a server for ever",
 		file: "internal/pgdial/dialer.go", from: "			delete(d.servers, address)\n", to: "			delete(d.servers, network)\n",
 		promise: "a pooler is refused, also if it takes the place of a server",

@@ -126,9 +126,10 @@ test-observer: ## compare recorded vacancies, silences and outages with an outsi
 	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),2) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
 		$(BIN)/test-matrix -tests=internal/acceptance -- -run='^TestRecordsAgreeWithObserver$$' -parallel=20 -timeout=0 -v $(ARGS)
 
-sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1; in parts that resume with STATE=FILE
+sim: ## simulated schedules with random faults, N=2000 of nodes on a server and as many of hosts with an agent, from seed SEED=1; the first in parts that resume with STATE=FILE
 	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts
 	$(tied) $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
+	$(tied) $(GO) test ./agent/server -run '^TestSimulatedHosts$$' -count=1 -timeout=0 -v -schedules=$(or $(N),2000) -seed=$(or $(SEED),1)
 
 mutants: prerequisites ## break the code line by line and see that tests fail; run it weekly (ARGS='-j 2 postgres:')
 	$(GO) run ./internal/mutants $(ARGS)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,6 +16,11 @@ import (
 )
 
 const simRole = "r"
+
+var (
+	simSchedules = flag.Int("schedules", 0, "simulated schedules of hosts; 0: 500, and 50 in a short run")
+	simSeed      = flag.Uint64("seed", 0, "the first seed of the simulated schedules of hosts")
+)
 
 // simNow is the boot clock of a bubble.
 func simNow() wire.Moment { return wire.Moment(time.Now().UnixNano()) }
@@ -213,14 +219,19 @@ func (w *simWorld) end() {
 // leads, term numbers increase, and when the faults have ended a node leads.
 func TestSimulatedHosts(t *testing.T) {
 	t.Parallel()
-	seeds := 50
-	if !testing.Short() {
+	seeds := *simSchedules
+	switch {
+	case seeds > 0:
+	case testing.Short():
+		seeds = 50
+	default:
 		seeds = 500
 	}
 	terms := 0
-	for seed := range seeds {
+	for i := range seeds {
+		seed := *simSeed + uint64(i)
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, uint64(seed))
+			w := newWorld(t, seed)
 			for range 20 {
 				time.Sleep(w.between(0, w.timing.Lease/2))
 				w.fault()
@@ -230,7 +241,7 @@ func TestSimulatedHosts(t *testing.T) {
 			terms += w.begun
 		})
 		if t.Failed() {
-			t.Fatalf("the seed is %d", seed)
+			t.Fatalf("the seed is %d: go test ./agent/server -run '^TestSimulatedHosts$' -schedules=1 -seed=%d", seed, seed)
 		}
 	}
 	t.Logf("%d terms in %d schedules", terms, seeds)

@@ -141,10 +141,11 @@ var deep = slices.Concat([]part{
 		steps: fuzzTargets(true),
 	},
 	{
-		name: "simulator", proves: "20,000 simulated schedules and all tests of the simulator",
+		name: "simulator", proves: "20,000 simulated schedules of nodes, 5,000 of hosts with an agent, and all tests of the simulator",
 		steps: []step{
 			{title: "all tests", packages: []string{"./internal/sim/..."}},
 			{title: "20,000 schedules from a new seed", command: []string{"go", "run", "./internal/sim/parts", "-n=20000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
+			{title: "5,000 schedules of hosts with an agent, from a new seed", command: []string{"go", "test", "./agent/server", "-run=^TestSimulatedHosts$", "-count=1", "-v", "-schedules=5000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
 		},
 	},
 	{

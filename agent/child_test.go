@@ -27,6 +27,8 @@ const role = "scheduler"
 type order struct {
 	Name, DSN, Schema, Path string
 	Lease                   time.Duration
+	User                    int    // 0 for that of the test
+	Visit                   *visit // if set, the child only does that
 }
 
 func runChild(text string) int {
@@ -43,6 +45,13 @@ func runChild(text string) int {
 }
 
 func (o order) run() error {
+	if o.Visit != nil {
+		got, err := o.Visit.run()
+		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(got))
+	}
+	if err := become(o.User); err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("child", o.Name)
 	var backend tenure.Backend = agent.New(o.Path)
 	if o.DSN != "" {

@@ -69,6 +69,30 @@ var doorMutants = []mutant{
 		tests:   []tests{in("agent", "^TestAgentRefusesDirectoriesOfOthersAboveTheSocket$")}, says: ", socket in ",
 	},
 	{
+		name: "agent: processes of other users may use the socket",
+		file: "agent/internal/wire/host_linux.go", from: "uid != os.Geteuid() && uid != 0 {", to: "uid < 0 {",
+		promise: "each call at an agent is answered for each kind of caller as its row says",
+		tests:   []tests{in("agent", "^TestEveryCallAsEverybody$")}, says: "another user at a socket that is open to all",
+	},
+	{
+		name: "agent: a first call of another version is answered",
+		file: "agent/server/server.go", from: "	if call.Version != wire.Version {\n", to: "	if call.Version < wire.Version {\n",
+		promise: "each call at an agent is answered for each kind of caller as its row says",
+		tests:   []tests{in("agent", "^TestEveryCallAsEverybody$")}, says: "a node of another version",
+	},
+	{
+		name: "agent: a later call of another version is answered",
+		file: "agent/server/client.go", from: "	if call.Version != wire.Version {\n", to: "	if call.Version < wire.Version {\n",
+		promise: "each call at an agent is answered for each kind of caller as its row says",
+		tests:   []tests{in("agent", "^TestEveryCallAsEverybody$")}, says: "a node of another version",
+	},
+	{
+		name: "agent: a node of another user's agent opens a session",
+		file: "agent/backend.go", from: "	if err := wire.CheckPeer(conn); err != nil {\n", to: "	if err := wire.CheckPeer(conn); err != nil && false {\n",
+		promise: "a node uses no agent of another user",
+		tests:   []tests{in("agent", "^TestNodeRefusesAgentOfAnotherUser$")}, says: "at an agent of another user",
+	},
+	{
 		name: "sidecar: a guard ends when it is granted",
 		file: "cmd/tenure/internal/sidecar/guard.go", from: "time.AfterFunc(time.Until(until), guard.Done)", to: "time.AfterFunc(0, guard.Done)",
 		promise: "serve-http: a step-down waits for the guard of a client",

@@ -63,6 +63,18 @@ var doorMutants = []mutant{
 		tests:   []tests{in("cmd/tenure/internal/tcpproxy", "^TestOneAddressCannotTakeAllConnections$")}, says: "one address",
 	},
 	{
+		name: "proxy: the proxy answers OPTIONS * itself",
+		file: "cmd/tenure/internal/cli/proxy/proxy.go", from: "DisableGeneralOptionsHandler: true", to: "DisableGeneralOptionsHandler: false",
+		promise: "each request of each client of a proxy goes to the program of the leader",
+		tests:   []tests{inCommand("internal/cli", "^TestEveryRequestThroughProxyAsEverybody$")}, says: "is answered with",
+	},
+	{
+		name: "sidecar: OPTIONS * is answered without the checks of the handler",
+		file: "cmd/tenure/internal/sidecar/server.go", from: "DisableGeneralOptionsHandler: true", to: "DisableGeneralOptionsHandler: false",
+		promise: "each route answers each kind of caller as its row says",
+		tests:   []tests{inCommand("internal/sidecar", "^TestRequestOfNoRouteAsEverybody$")}, says: "is answered with",
+	},
+	{
 		name: "agent: the directories above the socket are not looked at",
 		file: "agent/server/socket_linux.go", from: "		for path != filepath.Dir(path) {\n", to: "		for path == \"\" {\n",
 		promise: "no other user can replace the socket of an agent",

@@ -1,6 +1,8 @@
 package sidecar
 
 import (
+	"bufio"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -221,4 +223,31 @@ func TestRevokedTokensReachEveryStream(t *testing.T) {
 			}
 		}
 	})
+}
+
+// "OPTIONS *" is a request of no route: the server answers it like all others, after it
+// has checked the name of the host.
+func TestRequestOfNoRouteAsEverybody(t *testing.T) {
+	t.Parallel()
+	_, network, _ := serveInMemory(t, newSite(t, true).h)
+	for host, want := range map[string]int{"localhost": http.StatusNotFound, "evil.example.com": http.StatusMisdirectedRequest} {
+		t.Run(host, func(t *testing.T) {
+			conn, err := network.dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != want || answer.Header.Get("Content-Security-Policy") == "" {
+				t.Errorf("OPTIONS * is answered with %s, headers %v; want %d and the headers of all answers", answer.Status, answer.Header, want)
+			}
+		})
+	}
 }

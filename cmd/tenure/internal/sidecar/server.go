@@ -36,6 +36,8 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what clients do wrong
+
+		DisableGeneralOptionsHandler: true, // it would answer without the checks of the handler
 	}
 	serve := server.Serve
 	if certificate != nil {

@@ -164,6 +164,7 @@ func (c *command) serveHTTP(ctx context.Context, listener net.Listener, backend 
 	defer proxy.Close()
 	server := &http.Server{
 		Handler: proxy, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		DisableGeneralOptionsHandler: true, // the leader answers "OPTIONS *", like all requests
 	}
 	ended := make(chan error, 1)
 	context.AfterFunc(ctx, func() {

@@ -63,6 +63,18 @@ var doorMutants = []mutant{
 		tests:   []tests{in("cmd/tenure/internal/tcpproxy", "^TestOneAddressCannotTakeAllConnections$")}, says: "one address",
 	},
 	{
+		name: "proxy: the programs of this machine share the limit of one address",
+		file: "cmd/tenure/internal/tcpproxy/limit.go", from: "	case !client.Addr().IsLoopback() && l.clients", to: "	case l.clients",
+		promise: "each connection of each client of a proxy is served or reset as its row says",
+		tests:   []tests{inCommand("internal/cli", "^TestEveryConnectionThroughProxyAsEverybody$")}, says: "this machine, with as many as one address may have",
+	},
+	{
+		name: "proxy: a connection ends like an answer when the term ends",
+		file: "cmd/tenure/internal/tcpproxy/server.go", from: "	end := func() { reset(client); reset(server) }\n", to: "	end := func() { _ = client.Close(); _ = server.Close() }\n",
+		promise: "the connections of a proxy are reset when the term ends",
+		tests:   []tests{inCommand("internal/cli", "^TestEveryConnectionThroughProxyAsEverybody$")}, says: "ended like an answer, want an error",
+	},
+	{
 		name: "proxy: the proxy answers OPTIONS * itself",
 		file: "cmd/tenure/internal/cli/proxy/proxy.go", from: "DisableGeneralOptionsHandler: true", to: "DisableGeneralOptionsHandler: false",
 		promise: "each request of each client of a proxy goes to the program of the leader",

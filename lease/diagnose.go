@@ -55,8 +55,9 @@ func (d *diagnosis) run(ctx context.Context) {
 		d.add("transactions", doctor.Failure, err.Error(), "")
 		return
 	}
-	d.tables(ctx)
-	d.writes(ctx)
+	if d.tables(ctx) {
+		d.writes(ctx)
+	}
 	d.clock(ctx)
 	d.durability(ctx)
 	d.writers(ctx)
@@ -80,7 +81,8 @@ func (d *diagnosis) writers(ctx context.Context) {
 	}
 }
 
-func (d *diagnosis) tables(ctx context.Context) {
+// tables reports whether statements can use the tables.
+func (d *diagnosis) tables(ctx context.Context) (usable bool) {
 	if d.backend.db.Dialect == sqldb.PostgreSQL {
 		if _, err := d.backend.checkMode(ctx); err != nil {
 			d.add("mode", doctor.Failure, err.Error(), "")
@@ -88,24 +90,28 @@ func (d *diagnosis) tables(ctx context.Context) {
 			d.add("mode", doctor.OK, installation.Leases, "")
 		}
 	}
-	switch version, err := d.backend.SchemaVersion(ctx); {
+	version, err := d.backend.SchemaVersion(ctx)
+	if err == nil && (version == 0 || version == schemaVersion) {
+		err = d.backend.damage(ctx, version > 0)
+	}
+	switch {
 	case err != nil:
 		d.add("tables", doctor.Failure, err.Error(), "")
+		return false
 	case version > schemaVersion:
 		d.add("tables", doctor.Failure, newerSchema(version).Error(), "")
+		return false
 	case version == 0:
 		d.add("tables", doctor.OK, "none yet: the first node or tenure migrate creates them", "")
 	default:
 		d.add("tables", doctor.OK, fmt.Sprintf("version %d", version), "")
 	}
+	return version > 0
 }
 
-// writes checks that a transaction may write to the tables, if there are any. It deletes
+// writes checks that a transaction may write to the tables. It deletes
 // no row: a server refuses such a statement too.
 func (d *diagnosis) writes(ctx context.Context) {
-	if version, err := d.backend.SchemaVersion(ctx); err != nil || version == 0 || version > schemaVersion {
-		return
-	}
 	engines, err := d.backend.readBadEngines(ctx)
 	for _, s := range engines {
 		d.add("tables", doctor.Failure, s.detail(), s.remedy)

@@ -3,6 +3,7 @@ package lease
 import (
 	"strings"
 
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -36,7 +37,8 @@ type queries struct {
 	lockKey, rekey                                      string
 	takeRequests, dropRequests, fence                   string
 	readAnswer, dropOffer, pruneAnswers                 string
-	lockSessions, liveNodes                             string
+	lockSessions, liveNodes, countLive                  string
+	repairTerms                                         []string // complete the terms of rows that lost columns
 }
 
 // The row of a session contains its lease, so a heartbeat updates one row however many
@@ -158,10 +160,14 @@ VALUES (1, ?, 0, 0, 0, {server}, 0)
 UPDATE {sessions}
 SET superseded_at = {now}
 WHERE node_id = ? AND superseded_at IS NULL`),
-		// An operator can have restored an older counter than the rows of sessions.
+		// An operator can have restored an older counter than the other rows.
 		nextIncarnation: sql(`
 UPDATE {news}
-SET incarnation = {greatest}(incarnation, (SELECT COALESCE(MAX(s.incarnation), 0) FROM {sessions} s)) + 1
+SET incarnation = {greatest}(
+    incarnation,
+    (SELECT COALESCE(MAX(s.incarnation), 0) FROM {sessions} s),
+    (SELECT COALESCE(MAX(t.holder), 0) FROM {seats} t)
+) + 1
 WHERE id = 1`),
 		incarnation: sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
 		insertSession: sql(`
@@ -368,6 +374,20 @@ FROM {sessions}
 WHERE ended_at IS NULL AND expires_at > {now}
 ORDER BY node_name`),
 	}
+	q.countLive = sql(`SELECT count(*) FROM {sessions} WHERE ended_at IS NULL AND expires_at > {now}`)
+	q.repairTerms = []string{sql(`
+UPDATE {seats}
+SET term = (SELECT max(h.term) FROM {history} h WHERE h.role = {seats}.role)
+WHERE term < (SELECT max(h.term) FROM {history} h WHERE h.role = {seats}.role)`), sql(`
+UPDATE {seats}
+SET
+    node_id = COALESCE(node_id, ''),
+    node_name = COALESCE(node_name, ''),
+    host = COALESCE(host, ''),
+    began_at = COALESCE(began_at, ended_at, 0),
+    end_reason = CASE WHEN ended_at IS NULL AND holder IS NOT NULL THEN NULL ELSE COALESCE(end_reason, '` + string(history.EndLeaseExpired) + `') END,
+    ended_at = CASE WHEN holder IS NULL THEN COALESCE(ended_at, {now}) ELSE ended_at END
+WHERE term > 0`)}
 	if dialect == sqldb.SQLite {
 		q.sameFile = sql(`
 SELECT count(*)

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -32,36 +33,44 @@ func (b *Backend) Migrate(ctx context.Context) error {
 	case version > schemaVersion:
 		return newerSchema(version)
 	case version == schemaVersion:
-		return nil
+		return b.damage(ctx, true)
+	case version == 0:
+		if err := b.damage(ctx, false); err != nil {
+			return err
+		}
 	}
-	return b.db.InTx(ctx, "create the tables", func(ctx context.Context, on sqldb.Querier) error {
-		if b.queries.versionLock != "" {
-			if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
-				return err
-			}
-		}
-		for _, table := range b.queries.tables {
-			if _, err := on.ExecContext(ctx, table); err != nil {
-				return err
-			}
-		}
-		if err := b.addColumns(ctx, on, version); err != nil {
+	err = b.db.InTx(ctx, "create the tables", func(ctx context.Context, on sqldb.Querier) error { return b.createTables(ctx, on, version) })
+	return cmp.Or(err, b.damage(ctx, true))
+}
+
+// createTables creates the missing tables, and changes those of an older version.
+func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version int) error {
+	if b.queries.versionLock != "" {
+		if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
 			return err
 		}
-		for _, columns := range b.queries.columns {
-			err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
-			if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
-				return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", dberr.ErrSchema, err)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := sqldb.Exec(ctx, on, b.queries.initialize, schemaVersion); err != nil {
+	}
+	for _, table := range b.queries.tables {
+		if _, err := on.ExecContext(ctx, table); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)
-	})
+	}
+	if err := b.addColumns(ctx, on, version); err != nil {
+		return err
+	}
+	for _, columns := range b.queries.columns {
+		err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
+		if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
+			return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", dberr.ErrSchema, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := sqldb.Exec(ctx, on, b.queries.initialize, schemaVersion); err != nil {
+		return err
+	}
+	return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)
 }
 
 // addedColumn is a column of a later version. The query present returns no rows and fails
@@ -203,7 +212,7 @@ func (b *Backend) ensureTables(ctx context.Context) error {
 		return fmt.Errorf("%w: the tables with prefix %q have version %d; version %d is needed: call Migrate, or allow migrations",
 			dberr.ErrSchema, b.config.Prefix, present, schemaVersion)
 	}
-	return nil
+	return b.damage(ctx, true)
 }
 
 var firstNumbers = regexp.MustCompile(`(\d+)\.(\d+)(\.\d+)*`)

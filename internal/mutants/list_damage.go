@@ -45,4 +45,40 @@ var damageMutants = []mutant{
 		promise: "2 Numbers grow: also after a repair",
 		tests:   []tests{in("postgres", "^TestRepairKeepsNumbersGrowing$")}, says: "Invariant 2: the number of the next term",
 	},
+	{
+		name: "lease: a node opens on damaged tables",
+		file: "lease/schema.go", from: "	case version == schemaVersion:\n		return b.damage(ctx, true)\n", to: "	case version == schemaVersion:\n		return nil\n",
+		promise: "a session of leases opens only on tables that look as Migrate makes them",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendSomeDamagesHaveAWayOut$/^SQLite$/^tenure_lease_seats.term_dropped$")}, says: "want a command that mends it",
+	},
+	{
+		name: "lease: a trigger on a table is allowed",
+		file: "lease/parts.go", from: "			t.others = append(t.others, \"the \"+r.kind+\" \"+r.name)\n", to: "			_ = t.others\n",
+		promise: "nothing changes what the statements of leases do",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendSomeDamagesHaveAWayOut$/^SQLite$/^tenure_lease_seats_with_a_trigger$")}, says: "want both content, or neither",
+	},
+	{
+		name: "lease: a new session has the number of one that held a role",
+		file: "lease/queries.go", from: "COALESCE(MAX(t.holder), 0)", to: "COALESCE(MIN(t.term), 0) * 0",
+		promise: "a node leads after the table of roles alone was restored",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendSomeDamagesHaveAWayOut$/^SQLite$/^only_tenure_lease_seats$")}, says: "want both content, or neither",
+	},
+	{
+		name: "lease: a repair under a leader",
+		file: "lease/repair.go", from: "b.queries.repairTerms...), b.refuseForRepair(ctx, on)", to: "b.queries.repairTerms...), nil",
+		promise: "a repair refuses live nodes",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRepairRefusesLiveNodes$/^SQLite$")}, says: "a repair under a leader",
+	},
+	{
+		name: "lease: a repair removes a table of another program",
+		file: "lease/parts.go", from: "	return 2*shared >= len(t.columns)\n", to: "	return 2*shared >= 0\n",
+		promise: "a table of another program stays unchanged",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRepairLeavesTablesOfOtherPrograms$/^SQLite$")}, says: "want ErrSchema that names the table",
+	},
+	{
+		name: "lease: repaired terms may repeat numbers",
+		file: "lease/queries.go", from: "WHERE term < (SELECT max(h.term)", to: "WHERE term > (SELECT max(h.term)",
+		promise: "2 Numbers grow: also after a repair",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRepairKeepsNumbersGrowing$/^SQLite$")}, says: "Invariant 2: the number of the next term",
+	},
 }

@@ -245,7 +245,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: upgraded tables keep their version",
-		file: "lease/schema.go", from: "		return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)\n", to: "		return nil\n",
+		file: "lease/schema.go", from: "	return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)\n", to: "	return nil\n",
 		promise: "tables of an older version are upgraded",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendUpgradesTablesOfVersion1$/^SQLite$")}, says: "the tables have version",
 	},

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"database/sql"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,4 +65,36 @@ func TestRepairRefusesLiveNodes(t *testing.T) {
 	}
 	node.signal(syscall.SIGTERM)
 	node.exit()
+}
+
+// TestRepairMendsLeases: on SQLite too, the doctor and a node name the command, and after it
+// a node leads.
+func TestRepairMendsLeases(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	lead := func() result { return invoke(t, "acquire", "--role", "billing", "--lease", "1s", "--dsn", dsn) }
+	lead().want(t, console.ExitDone)
+	db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// Set by hand: another program damages the tables.
+	if _, err := db.ExecContext(t.Context(), "ALTER TABLE tenure_lease_seats DROP COLUMN server"); err != nil {
+		t.Fatal(err)
+	}
+	const damage = "column tenure_lease_seats.server is missing: end all nodes and run tenure migrate repair"
+	if got := lead(); got.code != console.ExitUsage || !strings.Contains(got.stderr, damage) {
+		t.Errorf("a node: exit code %d, %s; want %q", got.code, got.stderr, damage)
+	}
+	if got := invoke(t, "doctor", "--dsn", dsn); !strings.Contains(got.stdout, damage) {
+		t.Errorf("the doctor: %s; want %q", got.stdout, damage)
+	}
+	if got := invoke(t, "migrate", "repair", "--yes", "--dsn", dsn).want(t, console.ExitDone); !strings.Contains(got.stdout, "INSERT OR IGNORE INTO") {
+		t.Errorf("--yes: %s; want the statements", got.stdout)
+	}
+	lead().want(t, console.ExitDone)
+	if got := invoke(t, "migrate", "repair", "--yes", "--dsn", dsn).want(t, console.ExitDone); !strings.Contains(got.stdout, "nothing is damaged") {
+		t.Errorf("again: %s; want that nothing is damaged", got.stdout)
+	}
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -53,14 +55,10 @@ func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
 		return err
 	}
 	defer backend.Close()
-	b, ok := backend.(*postgres.Backend)
-	if !ok {
-		return console.Usage("repair needs PostgreSQL without tenure_mode=lease; here are leases")
-	}
 	run := func(dryRun bool) ([]string, error) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), migrateTimeout)
 		defer cancel()
-		return b.MigrateRepair(ctx, dryRun)
+		return repairTables(ctx, backend, dryRun)
 	}
 	record := RepairRecord{Schema: c.database.Schema, Prefix: c.database.Prefix, DryRun: dryRun, Statements: []string{}}
 	if !dryRun && !yes {
@@ -81,6 +79,21 @@ func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
 	}
 	record.Statements = append(record.Statements, done...)
 	return c.out.Print(record, repairText(done, dryRun || yes))
+}
+
+// repairTables repairs, or with dryRun returns the statements.
+func repairTables(ctx context.Context, backend connect.Backend, dryRun bool) ([]string, error) {
+	switch b := backend.(type) {
+	case *postgres.Backend:
+		return b.MigrateRepair(ctx, dryRun)
+	case connect.Leases:
+		if b.Dialect() == lease.PostgreSQL {
+			return nil, console.Usage("repair needs SQLite, MySQL, MariaDB, or PostgreSQL without tenure_mode=lease; here are leases on PostgreSQL")
+		}
+		return b.MigrateRepair(ctx, dryRun)
+	default:
+		panic(fmt.Sprintf("a backend of type %T", b))
+	}
 }
 
 // repairText says what a repair did, with the statements if they were not shown before.

@@ -24,7 +24,7 @@ tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --
 gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-observer sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-damages test-observer sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -114,6 +114,9 @@ test-proxies: ## the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies
 	@.ci/prerequisites $(PROXIES)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	$(tied) $(BIN)/test-matrix -proxies $(ARGS)
+
+test-damages: ## every damage to the tables is named and mended by a command (PG=14)
+	$(tied) $(GO) test -vet=off -timeout=30m -parallel=8 -run='^TestEveryDamageHasAWayOut$$' ./postgres $(ARGS)
 
 test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
 	@.ci/prerequisites

@@ -25,6 +25,11 @@ var deep = slices.Concat([]part{
 		name: "damages", proves: "each way to damage the tables is named and mended by a command", needs: servers,
 		steps: []step{{title: "its test", packages: []string{"./postgres"}, run: damages, flags: []string{"-parallel=8"}}},
 	},
+	damagesOn("14"), damagesOn("18"),
+	{
+		name: "damages-leases", proves: "each way to damage the tables of leases is named and mended by a command", needs: servers,
+		steps: []step{{title: "its test", packages: []string{"./cmd/tenure/internal/dialects"}, run: damagesOfLeases}},
+	},
 	{
 		name: "sidecar", proves: "the example beside a sidecar never overlaps, whatever happens to the sidecar", needs: servers,
 		steps: []step{{title: "its test", packages: []string{"./examples"}, run: besideSidecar}},
@@ -58,7 +63,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "dialects", proves: "leases on SQLite, MariaDB and behind poolers", needs: servers,
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/dialects"}, flags: parallel}},
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/dialects"}, flags: parallel, skip: damagesOfLeases}},
 	},
 	{
 		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents", needs: browser,
@@ -176,6 +181,17 @@ var deep = slices.Concat([]part{
 
 // damages is a test with a database for each of some hundred damages.
 const damages = "^TestEveryDamageHasAWayOut$"
+
+// damagesOn is a slice that runs this test on another version of PostgreSQL.
+func damagesOn(version string) part {
+	return part{
+		name: "damages-" + version, proves: "the same on PostgreSQL " + version,
+		steps: []step{{title: "its test", command: []string{"make", "--no-print-directory", "test-damages", "PG=" + version}}},
+	}
+}
+
+// damagesOfLeases is a test with a database for each of some hundred damages.
+const damagesOfLeases = "^TestBackendEveryDamageHasAWayOut$"
 
 // besideSidecar is a test with 250 faults of a sidecar.
 const besideSidecar = "^TestSidecarExampleNeverOverlaps$"

@@ -59,7 +59,7 @@ func leases(kind string) mode {
 	only := "/^" + kind + "$"
 	return mode{"leases", []suite{
 		{column: "conformance", module: program, folder: dialects, run: "^Test(Backend|Store)Conformance$" + only, count: "/" + kind},
-		{column: "backend", module: program, folder: dialects, run: only, skip: "Conformance$|^TestBackendDiagnoseFindsNoFailure$", count: "/" + kind},
+		{column: "backend", module: program, folder: dialects, run: only, skip: "Conformance$|^TestBackendDiagnoseFindsNoFailure$|^TestBackendEveryDamageHasAWayOut$", count: "/" + kind},
 		{column: "doctor", module: program, folder: dialects, run: "^TestBackendDiagnoseFindsNoFailure$" + only, count: "/" + kind},
 	}}
 }

@@ -129,13 +129,14 @@ func (l *loop) save(ctx context.Context) error {
 }
 
 // skipInterval is how long progress over events that were not selected may stay
-// unsaved. In a busy log there is always such progress.
+// unsaved, for each processor of the group: the group saves as often whatever its size.
+// In a busy log there is always such progress.
 const skipInterval = time.Second
 
 // skipTo moves the cursor past events that were not selected.
 func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
 	l.recordProgress(scanned, 0)
-	if time.Since(l.since) < skipInterval {
+	if time.Since(l.since) < l.skipping {
 		return nil
 	}
 	return l.save(ctx)

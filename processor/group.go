@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,15 +110,17 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	var loops, listening sync.WaitGroup
 	listen, stop := context.WithCancel(ctx)
 	listening.Go(func() { wake.listen(listen, g.backend, g.node, logger) })
-	index := 0
-	for _, config := range g.processors {
+	configs := slices.Collect(maps.Values(g.processors))
+	timing := g.node.Timing()
+	tails := newTails(g.database, configs, wake.loops, timing.Lease-timing.Margin)
+	rows := &states{database: g.database, tables: g.tables, term: term, names: slices.Collect(maps.Keys(g.processors)), reading: make(chan struct{}, 1)}
+	for i, config := range configs {
 		l := &loop{
 			config: config, node: g.node, database: g.database, tables: g.tables, term: term,
-			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
-			log:    logger.With("processor", config.Name), wake: wake.loops[index],
-			lastServers: &g.lastServers,
+			reader: newReader(g.database, config.Log, config.Selection, config.columns()), tail: tails[i], states: rows,
+			log: logger.With("processor", config.Name), wake: wake.loops[i], inserts: &wake.inserts, changes: &wake.changes,
+			skipping: skipInterval * time.Duration(len(configs)), lastServers: &g.lastServers,
 		}
-		index++
 		loops.Go(func() { l.run(ctx) })
 	}
 	loops.Wait()

@@ -23,14 +23,23 @@ type loop struct {
 	tables   schema.Tables
 	term     *tenure.Term
 	reader   *reader
+	tail     *tail // of the log, for all processors of the group
+	states   *states
 	log      *slog.Logger
 	wake     signals
+	inserts  *lastSignal
+	changes  *lastSignal
+	skipping time.Duration // how long progress over events that were not selected may stay unsaved
 
 	state          state
 	begun          bool      // this term has claimed the processor
+	seen           since     // what the next read must see
 	outcomeUnknown bool      // the outcome of a commit is unknown
 	stateKnown     bool      // state matches the database except for unsaved progress
 	readAt         time.Time // when state was read
+	shared         bool      // the next read of the state may be one for all processors of the group
+	changed        time.Time // which must have begun after this time
+	wrote          time.Time // and after this one, the end of the last transaction
 	ahead          *ahead    // the read of the next batch, or nil
 	oneByOne       bool      // handle one event at a time to find the failing one
 	oneByOneUntil  Cursor    // end of the batch that failed
@@ -160,12 +169,16 @@ func (l *loop) finished(ctx context.Context) bool {
 // wait waits for d or for a signal on one of the channels. It returns true for
 // inserted.
 func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-chan struct{}) bool {
+	began := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		l.seen, l.changed, l.shared = since{committed: began}, began, true
 	case <-changed:
+		l.changed, l.shared = l.changes.time(), true
 	case <-inserted:
+		l.seen = since{l.inserts.time(), true}
 		return true
 	case <-l.term.Stopping():
 	case <-ctx.Done():
@@ -205,8 +218,14 @@ func (l *loop) refreshState(ctx context.Context) error {
 	if l.stateKnown && time.Since(l.readAt) <= l.config.MaxPollInterval {
 		return nil
 	}
-	if err := l.save(ctx); err != nil {
-		return err
+	if l.events > 0 || time.Since(l.since) >= l.skipping {
+		if err := l.save(ctx); err != nil {
+			return err
+		}
+	}
+	if shared := l.shared; shared {
+		l.shared = false
+		return l.readShared(ctx)
 	}
 	return l.readState(ctx)
 }
@@ -220,14 +239,15 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 	if l.oneByOne = l.oneByOne && l.currentCursor().Before(l.oneByOneUntil); l.oneByOne {
 		limit = 1
 	}
-	events, scanned, err := l.read(ctx, limit)
+	r, err := l.read(ctx, limit)
 	defer l.release()
+	events, scanned := r.events, r.scanned
 	if err != nil {
 		return stepResult{}, err
 	}
 	if len(events) == 0 {
 		l.release()
-		return l.handleEmptyRead(ctx, scanned)
+		return l.handleEmptyRead(ctx, r)
 	}
 	if len(events) == limit {
 		l.release()
@@ -235,7 +255,7 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 			return stepResult{}, err
 		}
 	}
-	if len(events) == limit && limit > 1 {
+	if len(events) == limit && limit > 1 && !l.tail.covers(scanned) {
 		l.ahead = readAhead(term, l.reader, scanned, limit, l.trustWindow())
 	}
 	if l.config.Handle != nil {
@@ -249,20 +269,31 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 }
 
 // read returns the next events and the cursor up to which the log was read.
-func (l *loop) read(ctx context.Context, limit int) ([]Event, Cursor, error) {
-	events, scanned, fits := l.ahead.take(l.currentCursor(), limit)
+func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
+	after := l.currentCursor()
+	events, scanned, fits := l.ahead.take(after, limit)
 	l.ahead = nil
 	if fits {
-		return events, scanned, nil
+		return tailRead{events: events, scanned: scanned}, nil
+	}
+	// Holding a connection here could take the one that the look of another processor needs.
+	if r, err = l.tail.next(ctx, after, limit, l.config, l.seen); err != nil || r.fits {
+		return r, err
 	}
 	if err := l.hold(ctx); err != nil {
-		return nil, scanned, err
+		return r, err
 	}
-	return l.reader.next(ctx, l.connection(), l.currentCursor(), limit)
+	began := time.Now()
+	r.events, r.scanned, err = l.reader.next(ctx, l.connection(), after, limit)
+	if err == nil && r.scanned == after {
+		l.tail.join(after, began)
+	}
+	return r, err
 }
 
 // handleEmptyRead continues after a read in which no event was selected.
-func (l *loop) handleEmptyRead(ctx context.Context, scanned Cursor) (stepResult, error) {
+func (l *loop) handleEmptyRead(ctx context.Context, r tailRead) (stepResult, error) {
+	scanned, more := r.scanned, r.more
 	if l.events > 0 {
 		if err := l.save(ctx); err != nil {
 			return stepResult{}, err
@@ -271,10 +302,13 @@ func (l *loop) handleEmptyRead(ctx context.Context, scanned Cursor) (stepResult,
 	if l.currentCursor().Before(scanned) {
 		return stepResult{}, l.skipTo(ctx, scanned)
 	}
-	more, err := l.reader.more(ctx, scanned)
+	if !r.fits {
+		var err error
+		if more, err = l.reader.more(ctx, scanned); err != nil {
+			return stepResult{}, err
+		}
+	}
 	switch {
-	case err != nil:
-		return stepResult{}, err
 	case more:
 		return stepResult{why: horizon}, l.measure(ctx)
 	default:

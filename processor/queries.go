@@ -73,6 +73,7 @@ WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 
 	readState = `
 SELECT
+    name,
     role = $2 AND term = $3,
     status,
     busy,
@@ -81,12 +82,12 @@ SELECT
     cursor_position,
     generation,
     rebuild,
-    EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = $1 AND d.replay),
+    EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = name AND d.replay),
     errors,
     CASE WHEN errors > 0 THEN blamed ELSE 0 END,
     coalesce(1000 * extract(epoch FROM next_attempt_at - clock_timestamp()), 0)::double precision
 FROM {processors}
-WHERE name = $1`
+WHERE name = ANY ($1)`
 
 	// Begins a transaction in one round trip. It holds a mark by which the next
 	// leader can find and end it. Its locks do not outlive a paused process by

@@ -27,6 +27,9 @@ func TestReaderReadsSelectedEvents(t *testing.T) {
 		"tags of two dimensions": testTagsOfTwoDimensions,
 		"horizon":                testHorizon,
 		"start at a time":        testStartTime,
+		"tail":                   testTail,
+		"tails of one log":       testTailsOfOneLog,
+		"tail fails":             testTailFails,
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := pgx.Identifier{"orders log of " + name}.Sanitize()
@@ -122,6 +125,11 @@ func testSelection(t *testing.T, pool *pgxpool.Pool, table string) {
 		for _, e := range written {
 			if s.selects(e) {
 				want = append(want, fmt.Sprintf("%q %q", e.Type, e.Tags))
+			}
+		}
+		for _, e := range written {
+			if s.matches(&e) != s.selects(e) {
+				t.Fatalf("in memory, the selection of %q %q is %v", e.Type, e.Tags, s.matches(&e))
 			}
 		}
 		r := newReader(pool, tableLog(table), s, contents)

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -78,6 +79,25 @@ func (s Selection) conditions(next int) (sql string, args []any) {
 		add("ARRAY("+keys+") && $%d::text[]", s.AnyTags)
 	}
 	return all.String(), args
+}
+
+// readsTags reports whether an event's tags decide.
+func (s Selection) readsTags() bool {
+	return len(s.RequiredTags)+len(s.AnyTags)+len(s.ExactTags) > 0
+}
+
+// matches reports whether the selection contains an event, as conditions does in SQL.
+func (s Selection) matches(e *Event) bool {
+	has := func(key string) bool {
+		return slices.ContainsFunc(e.Tags, func(tag string) bool {
+			before, _, _ := strings.Cut(tag, "=")
+			return before == key
+		})
+	}
+	lacks := func(key string) bool { return !has(key) }
+	lacksTag := func(tag string) bool { return !slices.Contains(e.Tags, tag) }
+	return (len(s.Types) == 0 || slices.Contains(s.Types, e.Type)) && !slices.ContainsFunc(s.ExactTags, lacksTag) &&
+		!slices.ContainsFunc(s.RequiredTags, lacks) && (len(s.AnyTags) == 0 || slices.ContainsFunc(s.AnyTags, has))
 }
 
 // invalid returns an error that matches tenure.ErrInvalidConfig.

@@ -33,7 +33,10 @@ func (l *loop) resolveOutcome(ctx context.Context) error {
 		if _, err = tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
-		s, err = l.scanState(tx.QueryRow(ctx, l.tables.SQL(readState), l.claimArgs()...).Scan)
+		rows, err := readStates(ctx, tx, l.tables, l.term, []string{l.config.Name})
+		if err == nil {
+			s, err = rowOf(rows, l.config.Name)
+		}
 		return err
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 		decided = err != nil // it will roll back
 		return err
 	})
+	l.wrote = time.Now()
 	if err != nil {
 		l.state = before
 		l.outcomeUnknown = l.outcomeUnknown || !decided
@@ -65,9 +66,27 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 }
 
 func (l *loop) readState(ctx context.Context) error {
-	s, err := l.scanState(func(into ...any) error { return l.one(ctx, readState, l.claimArgs(), into...) })
+	rows, err := readStates(ctx, l.database, l.tables, l.term, []string{l.config.Name})
 	if err != nil {
-		return fmt.Errorf("read the state of %s: %w", l.config.Name, err)
+		return err
+	}
+	s, err := rowOf(rows, l.config.Name)
+	if err != nil {
+		return err
+	}
+	return l.adopt(s)
+}
+
+// readShared is readState from a read for all processors of the group, which must have
+// begun after what the loop last waited for and wrote.
+func (l *loop) readShared(ctx context.Context) error {
+	since := l.changed
+	if since.Before(l.wrote) {
+		since = l.wrote
+	}
+	s, err := l.states.read(ctx, l.config.Name, since)
+	if err != nil {
+		return err
 	}
 	return l.adopt(s)
 }
@@ -77,7 +96,7 @@ func (l *loop) claimArgs() []any {
 	return []any{l.config.Name, l.term.Role().Name(), l.term.Number()}
 }
 
-func (l *loop) scanState(scan func(into ...any) error) (s state, err error) {
+func scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64
 	var pause float64
 	err = scan(&s.ownedByTerm, &s.status, &s.busy, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.countedAttempts, &pause)
@@ -92,6 +111,9 @@ func (l *loop) adopt(s state) error {
 	if !s.ownedByTerm {
 		l.begun = false
 		return errMoved
+	}
+	if l.events == 0 && (s.generation != l.state.generation || s.cursor != l.state.cursor) {
+		l.unsaved = unsaved{} // it follows another cursor
 	}
 	l.state, l.stateKnown, l.readAt = s, true, time.Now()
 	return nil

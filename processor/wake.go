@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -35,9 +36,26 @@ type signals struct {
 	inserted chan struct{} // events may have been inserted
 }
 
+// lastSignal is when the node was last notified.
+type lastSignal struct{ at atomic.Pointer[time.Time] }
+
+func (s *lastSignal) heard() {
+	now := time.Now()
+	s.at.Store(&now)
+}
+
+func (s *lastSignal) time() time.Time {
+	if at := s.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
 // wake wakes the loops of a group.
 type wake struct {
-	loops []signals
+	loops   []signals
+	inserts lastSignal
+	changes lastSignal // by operators
 }
 
 func newWake(loops int) *wake {
@@ -49,12 +67,14 @@ func newWake(loops int) *wake {
 }
 
 func (w *wake) changed() {
+	w.changes.heard()
 	for _, l := range w.loops {
 		wakeup.Send(l.changed)
 	}
 }
 
 func (w *wake) inserted() {
+	w.inserts.heard()
 	for _, l := range w.loops {
 		wakeup.Send(l.inserted)
 	}

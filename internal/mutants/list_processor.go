@@ -236,4 +236,34 @@ var processorMutants = []mutant{
 		promise: "an append without notifications sends none",
 		tests:   []tests{in("eventstore", "^TestQuietAppendSilencesOnlyItself$")}, says: "notifications of quiet appends; want none",
 	},
+	{
+		name: "processor: each processor reads the log for itself",
+		file: "processor/tail.go", from: "	case !t.known || after.Before(t.begin) || t.end.Before(after):\n", to: "	case true:\n",
+		promise: "processors of a group that select nothing cost no statement for an event",
+		tests:   []tests{in("processor", "^TestProcessorsShareOneReaderOfTheLog$")}, says: "want about the",
+	},
+	{
+		name: "processor: a look that found nothing counts for later inserts",
+		file: "processor/tail.go", from: "		if !t.settled || t.lookedAt.Before(committed) {\n", to: "		if !t.settled {\n",
+		promise: "a processor is given each event that it selects",
+		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$/^tail$")}, says: "was given",
+	},
+	{
+		name: "processor: processors share the data of an event",
+		file: "processor/tail.go", from: "	c.Tags, c.Data = slices.Clone(e.Tags), slices.Clone(e.Data)\n", to: "	c.Tags, c.Data = slices.Clone(e.Tags), e.Data\n",
+		promise: "a handler may change what it was given",
+		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$/^tail$")}, says: "which another processor changed",
+	},
+	{
+		name: "processor: rows that a tail removed count as read",
+		file: "processor/tail.go", from: "		t.begin = t.rows[excess-1].Cursor\n", to: "		_ = t.begin\n",
+		promise: "a processor is given each event that it selects",
+		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$/^tail$")}, says: "was given",
+	},
+	{
+		name: "processor: at rest each processor reads its row",
+		file: "processor/loop.go", from: "	if shared := l.shared; shared {\n", to: "	if shared := l.shared; shared && l.config.Name == \"\" {\n",
+		promise: "at rest a group of many processors sends as many statements as one of few",
+		tests:   []tests{in("processor", "^TestProcessorsShareTheirRest$")}, says: "want at most 0.4",
+	},
 }

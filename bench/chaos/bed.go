@@ -18,33 +18,39 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
+	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
 )
 
 // bed is a server with the nodes that use it, and what was recorded of them.
 type bed struct {
 	options
 
-	caretaker *sandbox.Caretaker
-	disk      string // where the small disk is mounted; empty if there is none
-	box       *pgserver.Sandbox
-	server    *pgserver.Server // nil if the server is not ours
-	clock     *fakeClock       // nil if the server has the clock of the machine
-	network   *netns.Network   // nil if there are no namespaces
-	freezers  *freezers        // nil if there are no control groups
-	admin     string           // the connection string of an administrator
-	backend   *postgres.Backend
-	receiver  *receiver
-	members   []*member
-	notes     []string // what cannot be done here
-	clears    bool     // what the run makes on a server that is not ours must be removed
+	caretaker  *sandbox.Caretaker
+	disk       string // where the small disk is mounted; empty if there is none
+	box        *pgserver.Sandbox
+	server     *pgserver.Server // nil if the server is not ours
+	clock      *fakeClock       // nil if the server has the clock of the machine
+	network    *netns.Network   // nil if there are no namespaces
+	freezers   *freezers        // nil if there are no control groups
+	admin      string           // the connection string of an administrator
+	backend    *postgres.Backend
+	pool       *pgxpool.Pool
+	receiver   *receiver
+	processors *processor.Admin
+	schedules  *cron.Admin
+	members    []*member
+	notes      []string // what cannot be done here
+	clears     bool     // what the run makes on a server that is not ours must be removed
 
 	mu      sync.Mutex
 	history record.History
@@ -114,6 +120,10 @@ func (b *bed) build(ctx context.Context) (err error) {
 	if b.backend, err = postgres.New(b.admin, postgres.Config{}); err != nil {
 		return err
 	}
+	if b.pool, err = pgxpool.New(ctx, b.admin); err != nil {
+		return err
+	}
+	b.processors, b.schedules = processor.NewAdmin(b.backend, b.pool), cron.NewAdmin(b.backend, b.pool)
 	if b.receiver, err = startReceiver(b); err != nil {
 		return err
 	}
@@ -208,6 +218,8 @@ func (b *bed) prepare(ctx context.Context) error {
 		CREATE TABLE chaos_ledger (role text, position bigint, term bigint, sequence bigint, PRIMARY KEY (role, position));
 		CREATE TABLE chaos_ticks (run bigint, attempt integer);
 		CREATE TABLE chaos_applied (id text);
+		CREATE TABLE chaos_letters (id text);
+		CREATE TABLE chaos_poison (everywhere boolean PRIMARY KEY);
 		CREATE TABLE chaos_total (amount bigint NOT NULL) WITH (fillfactor = 30);
 		CREATE TABLE chaos_load (x text);
 		INSERT INTO chaos_total VALUES (0)`)
@@ -280,6 +292,9 @@ func (b *bed) close() error {
 	if b.receiver != nil {
 		b.receiver.close()
 	}
+	if b.pool != nil {
+		b.pool.Close()
+	}
 	if b.backend != nil {
 		if b.clears {
 			failed = errors.Join(failed, b.clear())
@@ -313,7 +328,7 @@ func (b *bed) clear() error {
 		return err == nil
 	})
 	return errors.Join(err, b.execute(ctx,
-		"DROP TABLE IF EXISTS chaos_heads, chaos_ledger, chaos_ticks, chaos_applied, chaos_total, chaos_load"))
+		"DROP TABLE IF EXISTS chaos_heads, chaos_ledger, chaos_ticks, chaos_applied, chaos_letters, chaos_poison, chaos_total, chaos_load"))
 }
 
 func (b *bed) closeNetwork() {

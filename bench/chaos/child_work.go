@@ -75,7 +75,12 @@ var processing = processor.Config{
 // being applied twice.
 func (n *node) views() (*processor.Group, error) {
 	config, err := view.New(view.Config{
-		Name: "total", Log: n.store.Log(), Processing: processing,
+		Name: viewName, Log: n.store.Log(), Processing: processing,
+		Tables: []pgx.Identifier{{"chaos_applied"}},
+		Reset: func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "UPDATE chaos_total SET amount = 0")
+			return err
+		},
 		Project: func(ctx context.Context, tx pgx.Tx, event processor.Event) error {
 			var p payment
 			if err := json.Unmarshal(event.Data, &p); err != nil {
@@ -94,8 +99,33 @@ func (n *node) views() (*processor.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = group.Add(config)
-	return group, err
+	if err := group.Add(config); err != nil {
+		return nil, err
+	}
+	letters := processing
+	letters.Name, letters.Log, letters.Handle, letters.Poison = lettersName, n.store.Log(), handleLetters, processor.PoisonDeadLetter
+	return group, group.Add(letters)
+}
+
+// handleLetters fails for good while the poison is there.
+func handleLetters(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+	var poisoned bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM chaos_poison)").Scan(&poisoned); err != nil {
+		return err
+	}
+	if poisoned {
+		return fmt.Errorf("%w: the poison is there", processor.ErrPoison)
+	}
+	ids := make([]string, len(batch))
+	for i, event := range batch {
+		var p payment
+		if err := json.Unmarshal(event.Data, &p); err != nil {
+			return err
+		}
+		ids[i] = p.ID
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO chaos_letters (id) SELECT unnest($1::text[])", ids)
+	return err
 }
 
 // outbox sends all events to the receiver.

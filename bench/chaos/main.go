@@ -68,7 +68,7 @@ func parse() *command {
 	flag.IntVar(&c.roles, "roles", 20, "number of roles in addition to those of the schedules, the view and the outbox")
 	flag.DurationVar(&c.lease, "lease", 4*time.Second, "the nodes' lease")
 	flag.StringVar(&c.dsn, "dsn", "", "connection string of a superuser of an empty database to use instead of a private server")
-	flag.StringVar(&c.kinds, "kinds", "", "comma-separated kinds of fault; default all that this machine can make")
+	flag.StringVar(&c.kinds, "kinds", "", "comma-separated kinds of fault, or their layers; default all that this machine can make")
 	flag.StringVar(&c.script, "script", "", "file with the script to carry out instead of one from the seed")
 	flag.BoolVar(&c.printOnly, "print", false, "print the script and do not run it")
 	flag.DurationVar(&c.shrinkTime, "shrink-time", 10*time.Minute, "how long to look for a shorter script after a violation; 0: not at all")

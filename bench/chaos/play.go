@@ -27,6 +27,8 @@ var injections = map[string]injection{
 	"statement-timeout": setting("statement_timeout", "50ms"), "idle-timeout": setting("idle_session_timeout", "300ms"),
 	"step-down": stepDown, "drain": drain, "migrate-down": migrateDown, "delete-node": deleteNode,
 	"vacuum-full": vacuum, "open-transaction": holdRow, "receiver-down": receiverDown, "receiver-slow": receiverSlow,
+	"log-unreadable": hideColumn, "view-pause": pauseView, "view-rebuild": rebuildView, "poison": poison,
+	"schedule-pause": pauseSchedule, "schedule-trigger": triggerRun,
 }
 
 // injectTime bounds the making and the ending of a fault.

@@ -55,6 +55,7 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 	var background sync.WaitGroup
 	background.Go(func() { b.balance(balancing) })
 	background.Go(func() { b.probe(balancing) })
+	background.Go(func() { b.compareFigures(balancing) })
 	b.play(ctx, steps)
 	if !until(ctx, settleLimit, b.settled) && ctx.Err() == nil {
 		b.recordViolation("%v after the last fault: %s", settleLimit, b.describeMissing())
@@ -128,21 +129,25 @@ func (b *bed) finish(ctx context.Context) error {
 
 // behind describes the work that is not yet processed; empty if there is none.
 func (b *bed) behind(ctx context.Context, conn *pgx.Conn, cutoff time.Time) (string, error) {
-	var events, applied, runs int
+	if err := b.replayLetters(ctx); err != nil {
+		return "", err
+	}
+	var events, applied, letters, changes, runs int
 	err := conn.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM tenure_events), (SELECT count(*) FROM chaos_applied),
+		SELECT (SELECT count(*) FROM tenure_events), (SELECT count(*) FROM chaos_applied), (SELECT count(*) FROM chaos_letters),
+			(SELECT count(*) FROM tenure_processors WHERE rebuild OR status <> 'active'),
 			(SELECT count(*) FROM tenure_runs WHERE state IN ('waiting', 'running') AND scheduled_for <= $1)
-				+ (SELECT count(*) FROM tenure_schedules WHERE handled_until < date_trunc('second', $1))`, cutoff).Scan(&events, &applied, &runs)
+				+ (SELECT count(*) FROM tenure_schedules WHERE handled_until < date_trunc('second', $1))`, cutoff).Scan(&events, &applied, &letters, &changes, &runs)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delivered := map[string]bool{}
 	for _, d := range b.history.Deliveries {
 		delivered[d.ID] = true
 	}
-	if err != nil || applied >= events && len(delivered) >= events && runs == 0 {
+	if err != nil || applied >= events && letters >= events && changes == 0 && len(delivered) >= events && runs == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("of %d events the view has %d and the receiver %d, and %d runs of schedules have not begun or not ended", events, applied, len(delivered), runs), nil
+	return fmt.Sprintf("of %d events the view has %d, the processor with dead letters %d and the receiver %d, %d processors are not active, and %d runs of schedules have not begun or not ended", events, applied, letters, len(delivered), changes, runs), nil
 }
 
 // shutDown ends all nodes gracefully, together.
@@ -168,15 +173,16 @@ func (b *bed) collect(ctx context.Context, conn *pgx.Conn, cutoff time.Time) err
 		return err
 	}
 	events, err := query[record.Event](ctx, conn, `
-		SELECT data->>'ID' AS id, (data->'Amount')::bigint AS amount, count(a.id) AS applied
+		SELECT data->>'ID' AS id, (data->'Amount')::bigint AS amount, count(a.id) AS applied,
+			(SELECT count(*) FROM chaos_letters l WHERE l.id = data->>'ID') AS letters
 		FROM tenure_events LEFT JOIN chaos_applied a ON a.id = data->>'ID'
-		GROUP BY transaction_id, position ORDER BY transaction_id, position`)
+		GROUP BY transaction_id, position, data ORDER BY transaction_id, position`)
 	if err != nil {
 		return err
 	}
 	runs, err := query[record.Run](ctx, conn, `
 		SELECT schedule, id, (extract(epoch FROM scheduled_for) * 1000000000)::bigint AS "ScheduledFor", ticks, state,
-			(SELECT count(*) FROM chaos_ticks WHERE run = id) AS effects
+			(SELECT count(*) FROM chaos_ticks WHERE run = id) AS effects, manual
 		FROM tenure_runs WHERE scheduled_for <= $1`, cutoff)
 	if err != nil {
 		return err

@@ -53,6 +53,10 @@ func choose(available []script.Kind, names string) ([]script.Kind, error) {
 	}
 	var chosen []script.Kind
 	for name := range strings.SplitSeq(names, ",") {
+		if layer := slices.DeleteFunc(slices.Clone(available), func(k script.Kind) bool { return k.Layer != name }); len(layer) > 0 {
+			chosen = append(chosen, layer...)
+			continue
+		}
 		k, found := script.Find(name)
 		if !found {
 			return nil, fmt.Errorf("there is no kind of fault %q", name)

@@ -98,6 +98,12 @@ var bounds = map[string]bound{
 	"delete-node":        {limit: deleted},
 	"vacuum-full":        {blocks: true, limit: rejoin},
 	"open-transaction":   {limit: held},
+	"log-unreadable":     {limit: crash},
+	"view-pause":         {limit: crash},
+	"view-rebuild":       {limit: crash},
+	"poison":             {limit: crash},
+	"schedule-pause":     {limit: crash},
+	"schedule-trigger":   {limit: crash},
 	"receiver-down":      {limit: sendBound},
 	"receiver-slow":      {limit: sendBound},
 }

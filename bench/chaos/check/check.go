@@ -19,6 +19,7 @@ const (
 	Ticks           = "ticks"
 	Events          = "events"
 	Webhooks        = "webhooks"
+	Figures         = "figures"
 	Resources       = "resources"
 	Complaint       = "complaint" // found while the run lasted
 )
@@ -64,6 +65,7 @@ func Check(h *record.History) *Verdict {
 	checkTicks(h, v)
 	checkEvents(h, v)
 	checkDeliveries(h, v)
+	checkFigures(h, v)
 	checkResources(h, v)
 	return v
 }

@@ -44,8 +44,10 @@ func good() *record.History {
 		h.Ledger = append(h.Ledger, record.Entry{Role: w.Role, Position: w.Position, Term: w.Term, Sequence: w.Sequence})
 		id := fmt.Sprint("e", i)
 		h.Appended = append(h.Appended, record.Append{ID: id, At: w.From})
-		h.Events = append(h.Events, record.Event{ID: id, Amount: i, Applied: 1})
+		h.Events = append(h.Events, record.Event{ID: id, Amount: i, Applied: 1, Letters: 1})
 		h.ViewSum += i
+		h.Backlogs = append(h.Backlogs, record.Backlog{From: i * second, To: i*second + second/100, Behind: i})
+		h.Figures = append(h.Figures, record.Figure{From: (i + 2) * second, To: (i+2)*second + second/100, Behind: i, Age: 2 * second})
 		h.Deliveries = append(h.Deliveries, record.Delivery{ID: id, Term: w.Term, At: w.To})
 		h.Samples = append(h.Samples, record.Sample{Process: "n2.1", At: i * second, Heap: 5 << 20, Descriptors: 20, Goroutines: 100})
 		for j, schedule := range []string{"most", "least"} {
@@ -112,6 +114,20 @@ func TestGoodHistoriesPass(t *testing.T) {
 				}
 			}
 			h.Ticks = slices.DeleteFunc(h.Ticks, func(tick record.Tick) bool { return tick.Run/2 == 7 })
+		},
+		"ticks while a schedule may have been paused": func(h *record.History) {
+			h.Pauses = []record.Pause{{Schedule: "most", From: 4*second + second/2, To: 6*second + second/2}}
+			h.Runs = slices.DeleteFunc(h.Runs, func(r record.Run) bool {
+				return r.Schedule == "most" && (r.ScheduledFor == 5*second || r.ScheduledFor == 6*second)
+			})
+		},
+		"a requested run": func(h *record.History) {
+			h.Runs = append(h.Runs, record.Run{Schedule: "most", ID: 99, ScheduledFor: 5*second + 1, Ticks: 1, State: "succeeded", Effects: 1, Manual: true})
+			h.Ticks = append(h.Ticks, record.Tick{Schedule: "most", Run: 99, Attempt: 1})
+		},
+		"an old figure while the server did not answer": func(h *record.History) {
+			fault(h, "server-stop", 0, 5*second, 20*second)
+			h.Figures[20].Age = 17 * second
 		},
 		"a message that is repeated after others": func(h *record.History) {
 			h.Deliveries = append(h.Deliveries, h.Deliveries[20])
@@ -235,6 +251,20 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 		"a message that was rolled back":       {check.Webhooks, "message x was sent and is not in the log", func(h *record.History) { h.Deliveries = append(h.Deliveries, record.Delivery{ID: "x"}) }},
 		"messages out of order": {check.Webhooks, "message e3 came first after e4", func(h *record.History) {
 			h.Deliveries[3], h.Deliveries[4] = h.Deliveries[4], h.Deliveries[3]
+		}},
+		"ticks that a pause does not explain": {check.Ticks, "2 ticks before 1970-01-01 00:00:07 +0000 UTC were never claimed", func(h *record.History) {
+			h.Pauses = []record.Pause{{Schedule: "least", From: 4 * second, To: 7 * second}, {Schedule: "most", From: 14 * second, To: 17 * second}}
+			h.Runs = slices.DeleteFunc(h.Runs, func(r record.Run) bool {
+				return r.Schedule == "most" && (r.ScheduledFor == 5*second || r.ScheduledFor == 6*second)
+			})
+		}},
+		"a dead letter that is not replayed": {check.Events, "handled event e7 0 times", func(h *record.History) { h.Events[7].Letters = 0 }},
+		"a figure that is wrong": {check.Figures, "the backlog of the view is said to be 0 as of 2s ago; it was 6 to 8", func(h *record.History) {
+			h.Figures[7].Behind = 0
+		}},
+		"a figure that is old": {check.Figures, "the backlog of the view is 16s old", func(h *record.History) {
+			h.Faults = nil
+			h.Figures[25].Age = 16 * second
 		}},
 		"a heap that grows":         {check.Resources, "the heap grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Heap += uint64(i) << 21 }) }},
 		"descriptors that leak":     {check.Resources, "the descriptors grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Descriptors += 2 * i }) }},

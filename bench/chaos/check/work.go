@@ -35,21 +35,31 @@ func checkTicks(h *record.History, v *Verdict) {
 			continue
 		}
 		slices.SortFunc(runs, func(a, b record.Run) int { return int(a.ScheduledFor - b.ScheduledFor) })
-		checkEveryTick(v, schedule, runs)
+		ticked := slices.DeleteFunc(slices.Clone(runs), func(r record.Run) bool { return r.Manual })
+		checkEveryTick(v, schedule, ticked, slices.DeleteFunc(slices.Clone(h.Pauses), func(p record.Pause) bool { return p.Schedule != schedule }))
 		for _, run := range runs {
 			checkRun(v, policy, run, starts[run.ID])
 		}
 	}
 }
 
-func checkEveryTick(v *Verdict, schedule string, runs []record.Run) {
+func checkEveryTick(v *Verdict, schedule string, runs []record.Run, pauses []record.Pause) {
+	if len(runs) == 0 {
+		v.violation(Ticks, 0, "%s only ran when it was requested", schedule)
+		return
+	}
 	for i, run := range runs[1:] {
+		paused := int64(0)
+		for _, p := range pauses {
+			paused += max(0, min(p.To, run.ScheduledFor)-max(p.From, runs[i].ScheduledFor))
+		}
+		mayLack := int64(math.Ceil(float64(paused) / float64(TickInterval)))
 		// A row of several missed ticks stands at its last one.
 		ticks := int64(math.Round(float64(run.ScheduledFor-runs[i].ScheduledFor) / float64(TickInterval)))
 		switch want := max(run.Ticks, 1); {
 		case ticks < want:
 			v.violation(Ticks, 0, "%s: the tick at %v was claimed twice", schedule, time.Unix(0, run.ScheduledFor).UTC())
-		case ticks > want:
+		case ticks > want+mayLack:
 			v.violation(Ticks, 0, "%s: %d ticks before %v were never claimed", schedule, ticks-want, time.Unix(0, run.ScheduledFor).UTC())
 		}
 	}
@@ -93,6 +103,9 @@ func checkEvents(h *record.History, v *Verdict) {
 	for _, e := range h.Events {
 		there[e.ID] = true
 		sum += e.Amount
+		if e.Letters != 1 {
+			v.violation(Events, 0, "the processor with dead letters handled event %s %d times", e.ID, e.Letters)
+		}
 		if e.Applied != 1 {
 			v.violation(Events, 0, "the view applied event %s %d times", e.ID, e.Applied)
 		}

@@ -75,6 +75,27 @@ type Run struct {
 	Ticks        int64
 	State        string
 	Effects      int64 // how many transactions of its job committed
+	Manual       bool  // it was requested
+}
+
+// Pause is a time, by the server's clock, in which a schedule may have been paused.
+type Pause struct {
+	Schedule string
+	From, To int64 // nanoseconds since 1970
+}
+
+// Backlog is how many events the view had not applied at a time in between.
+type Backlog struct {
+	From, To int64
+	Behind   int64
+}
+
+// Figure is the backlog of the view that a person is shown.
+type Figure struct {
+	From, To int64
+	Behind   int64
+	Age      int64 // nanoseconds since it was measured
+	More     bool  // there are more
 }
 
 // Append is an event whose commit its writer saw acknowledged.
@@ -88,6 +109,7 @@ type Event struct {
 	ID      string
 	Amount  int64
 	Applied int64 // how often the view applied it
+	Letters int64 // how often the processor with dead letters handled it
 }
 
 // Delivery is a message that the receiver of webhooks acknowledged.
@@ -128,6 +150,9 @@ type History struct {
 	Events     []Event
 	ViewSum    int64
 	Deliveries []Delivery
+	Pauses     []Pause
+	Backlogs   []Backlog
+	Figures    []Figure
 	Samples    []Sample
 	Complaints []string // found while the run lasted
 }

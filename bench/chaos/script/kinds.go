@@ -64,6 +64,12 @@ var Kinds = []Kind{
 	{Name: "delete-node", Layer: "administrator", Does: "the row of a node is deleted", OnNode: true, Instant: true},
 	{Name: "vacuum-full", Layer: "administrator", Does: "VACUUM FULL of all tables of the installation", Instant: true},
 	{Name: "open-transaction", Layer: "administrator", Does: "a transaction that locks the row of a role stays open, and the role's leader is asked to step down", OnRole: true, Long: true},
+	{Name: "log-unreadable", Layer: "work", Does: "a column of the log has another name", Long: true},
+	{Name: "view-pause", Layer: "work", Does: "the view is paused, and resumed", Long: true},
+	{Name: "view-rebuild", Layer: "work", Does: "the view is rebuilt", Instant: true},
+	{Name: "poison", Layer: "work", Does: "events become dead letters, which are replayed", Long: true},
+	{Name: "schedule-pause", Layer: "work", Does: "a schedule is paused, and resumed", Long: true},
+	{Name: "schedule-trigger", Layer: "work", Does: "a run of a schedule is requested", Instant: true},
 	{Name: "receiver-down", Layer: "receiver", Does: "the receiver of webhooks answers 503", Long: true},
 	{Name: "receiver-slow", Layer: "receiver", Does: "the receiver of webhooks takes longer to answer than the publisher waits", Long: true},
 }

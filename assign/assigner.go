@@ -22,6 +22,7 @@ type Assigner struct {
 
 	mu       sync.Mutex
 	election *tenure.Election // created by the first Run
+	status   Status
 }
 
 // New returns an assigner for a member. database must be the database of the
@@ -88,8 +89,10 @@ func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
 			member: a.member, backend: a.backend, database: a.database, config: a.config, term: term,
 			log: a.member.Node().Logger().With("role", term.Role().Name(), "term", term.Number(), "table", a.config.Table.Sanitize()),
 		},
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), passed: a.passed,
 	}
+	a.leads(true)
+	defer a.leads(false)
 	l.run(ctx)
 	return nil
 }

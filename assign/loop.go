@@ -24,7 +24,8 @@ const listenPause = 5 * time.Second
 // loop runs an assigner in one term.
 type loop struct {
 	pass
-	wake chan struct{} // something may have changed
+	wake   chan struct{} // something may have changed
+	passed func(error)   // records the end of a pass
 }
 
 // run assigns rows until the term ends or is stopping.
@@ -39,6 +40,9 @@ func (l *loop) run(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, window(l.member.Node()))
 		more, err := l.assign(limited)
 		cancel()
+		if ctx.Err() == nil {
+			l.passed(err)
+		}
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:

@@ -266,4 +266,10 @@ var processorMutants = []mutant{
 		promise: "at rest a group of many processors sends as many statements as one of few",
 		tests:   []tests{in("processor", "^TestProcessorsShareTheirRest$")}, says: "want at most 0.4",
 	},
+	{
+		name: "assign: a failing pass is only logged",
+		file: "assign/status.go", from: "	a.status.Err = err\n", to: "	a.status.Err = nil\n",
+		promise: "an assigner whose table cannot be read says so, and since when",
+		tests:   []tests{in("assign", "^TestStatusNamesFailingPasses$")}, says: "the passes fail",
+	},
 }

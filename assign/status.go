@@ -2,7 +2,7 @@ package assign
 
 import "time"
 
-// Status says how the passes of an assigner over its table go on this node.
+// Status says whether the passes of an assigner over its table succeed on this node.
 type Status struct {
 	Leading  bool      // this node assigns rows
 	LastPass time.Time // when the last pass that succeeded ended; zero if there is none
@@ -10,7 +10,7 @@ type Status struct {
 	Since    time.Time // when the passes began to fail; zero if Err is nil
 }
 
-// Status returns how the passes go. A health check or a metric of yours can use it: rows
+// Status returns whether the passes succeed. A health check or a metric of yours can use it: rows
 // wait while Leading is true and Err is not nil.
 func (a *Assigner) Status() Status {
 	a.mu.Lock()

@@ -104,7 +104,8 @@ func (n *node) views() (*processor.Group, error) {
 	}
 	letters := processing
 	letters.Name, letters.Log, letters.Handle, letters.Poison = lettersName, n.store.Log(), handleLetters, processor.PoisonDeadLetter
-	return group, group.Add(letters)
+	err = group.Add(letters)
+	return group, err
 }
 
 // handleLetters fails for good while the poison is there.

@@ -10,9 +10,9 @@ const (
 	// longestAge is how old a figure may be while its processor is led: three times the time
 	// between two looks of docs/howto/process-events.md.
 	longestAge = 15 * time.Second
-	// clear is how long before a figure nothing may have happened to the server, so that
+	// undisturbed is how long before a figure nothing may have happened to the server, so that
 	// its age is judged.
-	clear = 20 * time.Second
+	undisturbed = 20 * time.Second
 	// blur is how far apart a figure and the truth were looked at.
 	blur = time.Second
 )
@@ -22,7 +22,7 @@ const (
 func checkFigures(h *record.History, v *Verdict) {
 	for _, f := range h.Figures {
 		age := time.Duration(f.Age)
-		if disturbed(h, f.From-int64(age)-int64(clear), f.To) {
+		if disturbed(h, f.From-int64(age)-int64(undisturbed), f.To) {
 			continue
 		}
 		if age > longestAge {

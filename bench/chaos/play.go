@@ -22,7 +22,7 @@ var injections = map[string]injection{
 	"kill": killNode, "terminate": terminateNode, "stop-short": stopNode, "stop-long": stopNode, "freeze": freezeNode,
 	"cut": cut, "cut-to-server": cutToServer, "cut-to-node": cutToNode, "delay": delay, "reset": reset,
 	"server-kill": killServer, "server-restart": restartServer, "server-stop": stopServer, "backend-kill": killBackend,
-	"checkpoint": loadServer, "disk-full": fillDisk, "clock-step": stepClock,
+	"checkpoint": loadServer, "disk-full": fillDisk, "clock-step": stepClock, "clock-jump": stepClock,
 	"terminate-sessions": terminateSessions, "lock-table": lockTables, "read-only": setting("default_transaction_read_only", "on"),
 	"statement-timeout": setting("statement_timeout", "50ms"), "idle-timeout": setting("idle_session_timeout", "300ms"),
 	"step-down": stepDown, "drain": drain, "migrate-down": migrateDown, "delete-node": deleteNode,

@@ -49,7 +49,7 @@ func (c *command) shrink(ctx context.Context, steps []script.Step, v *check.Verd
 // choose picks the kinds that are named, or all of them.
 func choose(available []script.Kind, names string) ([]script.Kind, error) {
 	if names == "" {
-		return available, nil
+		return slices.DeleteFunc(slices.Clone(available), func(k script.Kind) bool { return k.Named }), nil
 	}
 	var chosen []script.Kind
 	for name := range strings.SplitSeq(names, ",") {

@@ -87,6 +87,7 @@ var bounds = map[string]bound{
 	"checkpoint":         {limit: crash},
 	"disk-full":          {blocks: true, limit: func(s record.Settings) time.Duration { return restart(s) + thaw(s) }},
 	"clock-step":         {limit: silence},
+	"clock-jump":         {blocks: true, limit: thaw},
 	"terminate-sessions": {limit: rejoin},
 	"lock-table":         {blocks: true, limit: thaw},
 	"read-only":          {blocks: true, limit: thaw},

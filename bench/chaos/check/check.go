@@ -63,6 +63,7 @@ func Check(h *record.History) *Verdict {
 	checkVacancies(h, v)
 	checkLedger(h, v)
 	checkTicks(h, v)
+	checkPace(h, v)
 	checkEvents(h, v)
 	checkDeliveries(h, v)
 	checkFigures(h, v)

@@ -258,6 +258,12 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 				return r.Schedule == "most" && (r.ScheduledFor == 5*second || r.ScheduledFor == 6*second)
 			})
 		}},
+		"a schedule that rests": {check.Ticks, "most started no run for 45s from 31s, although nothing kept it", func(h *record.History) {
+			h.End = 80 * second
+			h.Leads[1].To = h.End
+			h.Ticks = slices.DeleteFunc(h.Ticks, func(tick record.Tick) bool { return tick.Schedule == "most" && tick.At > 29*second })
+			h.Ticks = append(h.Ticks, record.Tick{Schedule: "most", Run: 58, Attempt: 1, At: 31 * second})
+		}},
 		"a dead letter that is not replayed": {check.Events, "handled event e7 0 times", func(h *record.History) { h.Events[7].Letters = 0 }},
 		"a figure that is wrong": {check.Figures, "the backlog of the view is said to be 0 as of 2s ago; it was 6 to 8", func(h *record.History) {
 			h.Figures[7].Behind = 0

@@ -46,8 +46,9 @@ func checkOverlaps(h *record.History, v *Verdict) {
 func excused(h *record.History, old record.Lead, from int64, took time.Duration) bool {
 	window := h.Settings.Lease - h.Settings.Margin
 	for _, f := range h.Faults {
-		// A server that shuts down ends the sessions one after the other.
-		ends := f.Kind == "terminate-sessions" || f.Kind == "server-restart" || f.Kind == "reset" && f.Node == number(old.Node)
+		// A server that shuts down ends the sessions one after the other. Sessions seem silent
+		// when the server's clock steps by more than the margin.
+		ends := f.Kind == "terminate-sessions" || f.Kind == "clock-jump" || f.Kind == "server-restart" || f.Kind == "reset" && f.Node == number(old.Node)
 		if !ends || f.From > from || from > f.To+int64(window) || old.From > f.To {
 			continue
 		}

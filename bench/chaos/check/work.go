@@ -95,6 +95,36 @@ func checkRun(v *Verdict, policy string, run record.Run, starts int) {
 	}
 }
 
+// longestRest is how long a schedule that ticks each second may start no run although the
+// server was not disturbed: a vacancy of its role, and a look at the schedules.
+const longestRest = 45 * time.Second
+
+// checkPace checks that schedules tick, by the clock of this machine.
+func checkPace(h *record.History, v *Verdict) {
+	starts := map[string][]int64{}
+	for _, tick := range h.Ticks {
+		starts[tick.Schedule] = append(starts[tick.Schedule], tick.At)
+	}
+	for schedule := range h.Schedules {
+		all := append([]int64{h.Start}, starts[schedule]...)
+		all = append(all, h.End)
+		slices.Sort(all)
+		for i, at := range all[1:] {
+			for from := all[i]; from+int64(longestRest) < at; from += int64(time.Second) {
+				if !disturbed(h, from, from+int64(longestRest)) && !mayPause(h, from, from+int64(longestRest)) {
+					v.violation(Ticks, from, "%s started no run for %v from %v, although nothing kept it", schedule, longestRest, since(h, from))
+					break
+				}
+			}
+		}
+	}
+}
+
+// mayPause reports whether an operator may have paused a schedule.
+func mayPause(h *record.History, from, to int64) bool {
+	return slices.ContainsFunc(h.Faults, func(f record.Fault) bool { return f.Kind == "schedule-pause" && f.From < to && f.To > from })
+}
+
 // checkEvents checks that every acknowledged event is in the log, and that the view
 // applied each event of the log exactly once.
 func checkEvents(h *record.History, v *Verdict) {

@@ -30,6 +30,8 @@ type Kind struct {
 	// Long: the fault lasts for longer than a lease. Otherwise it lasts for at most
 	// half a lease, or for no time if Instant.
 	Long, Instant bool
+	// Named: only a run whose command names the kind or its layer has it.
+	Named bool
 	// By is the range of sizes.
 	By [2]time.Duration
 }
@@ -53,6 +55,7 @@ var Kinds = []Kind{
 	{Name: "checkpoint", Layer: "server", Does: "checkpoints and large writes, again and again"},
 	{Name: "disk-full", Layer: "disk", Does: "the server's disk is full", Needs: Server | SmallDisk, Alone: true},
 	{Name: "clock-step", Layer: "clock", Does: "the server's clock is set, by at most the margin", Needs: Server | FakeClock, By: [2]time.Duration{-380 * time.Millisecond, 380 * time.Millisecond}},
+	{Name: "clock-jump", Layer: "clock", Does: "the server's clock is ahead or behind by minutes, and comes back", Needs: Server | FakeClock, Alone: true, Long: true, Named: true, By: [2]time.Duration{-10 * time.Minute, 10 * time.Minute}},
 	{Name: "terminate-sessions", Layer: "administrator", Does: "pg_terminate_backend of every session", Instant: true, Alone: true},
 	{Name: "lock-table", Layer: "administrator", Does: "LOCK TABLE of the tables of terms and nodes", Alone: true},
 	{Name: "read-only", Layer: "administrator", Does: "ALTER SYSTEM SET default_transaction_read_only = on", Alone: true},

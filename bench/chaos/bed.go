@@ -38,11 +38,11 @@ type bed struct {
 	caretaker  *sandbox.Caretaker
 	disk       string // where the small disk is mounted; empty if there is none
 	box        *pgserver.Sandbox
-	server     *pgserver.Server // nil if the server is not ours
-	clock      *fakeClock       // nil if the server has the clock of the machine
-	network    *netns.Network   // nil if there are no namespaces
-	freezers   *freezers        // nil if there are no control groups
-	admin      string           // the connection string of an administrator
+	server     *pgserver.Server    // nil if the server is not ours
+	clock      *pgserver.FakeClock // nil if the server has the clock of the machine
+	network    *netns.Network      // nil if there are no namespaces
+	freezers   *freezers           // nil if there are no control groups
+	admin      string              // the connection string of an administrator
 	backend    *postgres.Backend
 	pool       *pgxpool.Pool
 	receiver   *receiver
@@ -183,13 +183,13 @@ func (b *bed) startServer(ctx context.Context) (err error) {
 		o.Settings["listen_addresses"] = sandbox.Host + "," + b.network.Host(0)
 		o.HBA = []string{"host all all " + b.network.CIDR() + " trust"}
 	}
-	if b.clock, err = findFakeClock(b.disk); err != nil {
+	if b.clock, err = pgserver.FindFakeClock(b.disk); err != nil {
 		return err
 	}
 	if b.clock == nil {
 		b.notes = append(b.notes, "no libfaketime: the server's clock is left alone")
 	} else {
-		o.Environment = b.clock.environment()
+		o.Environment = b.clock.Environment()
 	}
 	if b.server, err = b.box.Start(ctx, o); err != nil {
 		return err
@@ -305,7 +305,7 @@ func (b *bed) close() error {
 	if b.box != nil {
 		failed = errors.Join(failed, b.box.Close())
 	}
-	failed = errors.Join(failed, b.clock.close())
+	failed = errors.Join(failed, b.clock.Close())
 	b.closeNetwork()
 	if b.caretaker != nil {
 		failed = errors.Join(failed, b.caretaker.Close())

@@ -85,7 +85,7 @@ func startFakeClock(t *testing.T) *bed {
 	if testing.Short() {
 		t.Skip("long: make deep runs it")
 	}
-	clock, err := findFakeClock("") // where the account of the server can read it
+	clock, err := pgserver.FindFakeClock("") // where the account of the server can read it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func startFakeClock(t *testing.T) *bed {
 		t.Skip("there is no libfaketime")
 	}
 	t.Cleanup(func() {
-		if err := clock.close(); err != nil {
+		if err := clock.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -106,7 +106,7 @@ func startFakeClock(t *testing.T) *bed {
 			t.Error(err)
 		}
 	})
-	server, err := box.Start(t.Context(), pgserver.Options{Environment: clock.environment()})
+	server, err := box.Start(t.Context(), pgserver.Options{Environment: clock.Environment()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func fill(path string) error {
 // stepClock sets the server's clock, and compares it with the machine's.
 func stepClock(ctx context.Context, b *bed, _ *member, s script.Step) (func(context.Context) error, string, error) {
 	set := func(ctx context.Context, offset time.Duration) error {
-		return errors.Join(b.clock.set(offset), pause(ctx, clockDelay))
+		return errors.Join(b.clock.Set(offset), pause(ctx, pgserver.FakeClockDelay))
 	}
 	heal := func(ctx context.Context) error { return set(ctx, 0) }
 	if err := set(ctx, s.By); err != nil {

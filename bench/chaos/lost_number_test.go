@@ -22,7 +22,7 @@ import (
 func TestNumberGrowsAfterPromotionWithSlowerClock(t *testing.T) {
 	const behind, margin = 5 * time.Second, 6 * time.Second
 	b := startFakeClock(t)
-	if err := b.clock.set(behind); err != nil {
+	if err := b.clock.Set(behind); err != nil {
 		t.Fatal(err)
 	}
 	primary := b.server

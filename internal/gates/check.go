@@ -8,7 +8,7 @@ import "slices"
 var (
 	compiler = []string{"gcc:build-essential"} // for the race detector
 	proxies  = []string{"pgbouncer", "pgpool:pgpool2", "haproxy"}
-	servers  = append([]string{"git", "mariadbd:mariadb-server-core", "mariadb:mariadb-client-core", "curl", "python3", "psql:postgresql-client"}, proxies...)
+	servers  = append([]string{"git", "faketime", "mariadbd:mariadb-server-core", "mariadb:mariadb-client-core", "curl", "python3", "psql:postgresql-client"}, proxies...)
 	network  = []string{"ip:iproute2", "setpriv:util-linux"}
 	browser  = append([]string{"chromium", "npm"}, servers...)
 )

@@ -89,7 +89,7 @@ var deep = slices.Concat([]part{
 		},
 	},
 	{
-		name: "deployments", proves: "examples, adapters, manifests and the tools of the laboratory", needs: slices.Concat(servers, patroni, faketime, []string{"systemd-analyze:systemd", "prometheus-alertmanager"}),
+		name: "deployments", proves: "examples, adapters, manifests and the tools of the laboratory", needs: slices.Concat(servers, patroni, []string{"systemd-analyze:systemd", "prometheus-alertmanager"}),
 		steps: []step{
 			{title: "examples and adapters", packages: []string{
 				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./adapters/recipes/...",
@@ -208,10 +208,7 @@ const slowServer = "^TestNodeIsOpenOnSlowServer$"
 // comeBack is a test that uses both processors for a minute.
 const comeBack = "^TestManyMembersComeBackAfterRestart$"
 
-var (
-	patroni  = append([]string{"patroni", "etcd:etcd-server"}, network...)
-	faketime = []string{"faketime"}
-)
+var patroni = append([]string{"patroni", "etcd:etcd-server"}, network...)
 
 // benchmark is a step that runs benchmarks once. Those of ./cluster and of
 // ./internal/acceptance run only if the packages name them: some take minutes.

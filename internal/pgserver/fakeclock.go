@@ -1,6 +1,4 @@
-//go:build linux
-
-package main
+package pgserver
 
 import (
 	"errors"
@@ -10,41 +8,41 @@ import (
 	"time"
 )
 
-// fakeClock sets the clock of a server while it runs, with libfaketime: only the
+// FakeClock sets the clock of a server while it runs, with libfaketime: only the
 // wall clock, since durations must stay true.
-type fakeClock struct{ library, file string }
+type FakeClock struct{ library, file string }
 
-// findFakeClock returns nil where libfaketime is not installed. The clock is a file
+// FindFakeClock returns nil where libfaketime is not installed. The clock is a file
 // in a directory, or among temporary files if that is empty.
-func findFakeClock(directory string) (*fakeClock, error) {
+func FindFakeClock(directory string) (*FakeClock, error) {
 	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // the pattern is well-formed
 	if len(found) == 0 {
 		return nil, nil
 	}
-	file, err := os.CreateTemp(directory, "tenure-chaos-clock-")
+	file, err := os.CreateTemp(directory, "tenure-clock-")
 	if err != nil {
 		return nil, err
 	}
-	c := &fakeClock{found[0], file.Name()}
-	return c, errors.Join(file.Close(), os.Chmod(c.file, 0o644), c.set(0)) //nolint:gosec // the server reads it
+	c := &FakeClock{found[0], file.Name()}
+	return c, errors.Join(file.Close(), os.Chmod(c.file, 0o644), c.Set(0)) //nolint:gosec // the server reads it
 }
 
-// clockDelay is how long a process of the server may use what it has read from the file:
+// FakeClockDelay is how long a process of the server may use what it has read from the file:
 // seconds are compared.
-const clockDelay = 2 * time.Second
+const FakeClockDelay = 2 * time.Second
 
-// environment makes a server read its clock from the file. No process reads the file at
+// Environment makes a server read its clock from the file. No process reads the file at
 // each look at the clock: the server also looks in signal handlers, and opening a file
 // there while the process allocates memory destroys that memory. The times of files stay
 // true: to fake them, all processes share a lock, which a killed process keeps forever.
-func (c *fakeClock) environment() []string {
+func (c *FakeClock) Environment() []string {
 	return []string{
 		"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
 	}
 }
 
-// set makes the clock differ from the machine's, clockDelay later.
-func (c *fakeClock) set(offset time.Duration) error {
+// Set makes the clock differ from the machine's, FakeClockDelay later.
+func (c *FakeClock) Set(offset time.Duration) error {
 	text := fmt.Sprintf("%+.3fs\n", offset.Seconds())
 	next := c.file + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil { //nolint:gosec // the server reads it
@@ -53,7 +51,8 @@ func (c *fakeClock) set(offset time.Duration) error {
 	return os.Rename(next, c.file) // the server reads it at any time
 }
 
-func (c *fakeClock) close() error {
+// Close removes the file. The server must have ended.
+func (c *FakeClock) Close() error {
 	if c == nil {
 		return nil
 	}

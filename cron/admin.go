@@ -43,8 +43,11 @@ type Status struct {
 	Paused bool
 	// HandledUntil is the time up to which all ticks have been handled.
 	HandledUntil time.Time
-	// Next is the next tick, without jitter, in the schedule's zone; zero if
-	// the schedule is paused.
+	// Ahead is how far HandledUntil is ahead of the database's clock, if by more than a
+	// minute: no tick starts until then. The clock was set back, or is wrong.
+	Ahead time.Duration
+	// Next is the next tick that is not handled, without jitter, in the schedule's
+	// zone; zero if the schedule is paused.
 	Next     time.Time
 	Last     *Record // the last run that started or was abandoned; nil if there is none
 	Waiting  int64   // runs that wait
@@ -58,7 +61,13 @@ type Status struct {
 	// Problem says why the next tick is not known, for example because this
 	// machine does not know the time zone.
 	Problem error
+
+	ran []time.Time // ticks that ran although they are still to come
 }
+
+// maxAhead is how far ahead of the database's clock ticks may be handled normally: a
+// failover can set the clock back.
+const maxAhead = time.Minute
 
 // UnknownError is returned if there is no schedule with this name. It matches
 // tenure.ErrInvalidConfig.
@@ -130,9 +139,14 @@ func (s Status) ticks(now time.Time, n int) ([]time.Time, error) {
 	if err != nil || s.Paused {
 		return nil, err
 	}
+	if s.HandledUntil.After(now) {
+		now = s.HandledUntil
+	}
 	var all []time.Time
 	for tick := expression.Next(now); len(all) < n && !tick.IsZero(); tick = expression.Next(tick) {
-		all = append(all, tick)
+		if _, ran := slices.BinarySearchFunc(s.ran, tick, time.Time.Compare); !ran {
+			all = append(all, tick)
+		}
 	}
 	return all, nil
 }
@@ -232,12 +246,15 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 		var override *string
 		var last nullableRecord
 		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &override, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
-			&s.Failures, &s.Panics, &s.FailedInRow, &s.Waiting, &s.Running, &s.Missed, &now}, last.targets()...)...)
+			&s.Failures, &s.Panics, &s.FailedInRow, &s.Waiting, &s.Running, &s.Missed, &s.ran, &now}, last.targets()...)...)
 		if err == nil {
 			err = s.decodeSettings(settings)
 		}
 		if err == nil && override != nil {
 			s.Override, err = decodeOverride(*override)
+		}
+		if ahead := s.HandledUntil.Sub(now); ahead > maxAhead {
+			s.Ahead = ahead
 		}
 		s.Last = last.record()
 		return s, err

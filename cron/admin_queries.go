@@ -8,6 +8,8 @@ const recordColumns = `
 
 // The statements of operators, who read and change schedules.
 const (
+	// Ticks after now that have rows ran while the clock was ahead. The last run is the
+	// last one of the true time, unless a failover set the clock back by less than a minute.
 	readStatuses = `
 SELECT
     s.name,
@@ -26,12 +28,21 @@ SELECT
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'waiting'),
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'running'),
     (SELECT coalesce(sum(w.ticks), 0)::bigint FROM {runs} w WHERE w.schedule = s.name AND w.state = 'missed'),
+    ARRAY(
+        SELECT w.scheduled_for
+        FROM {runs} w
+        WHERE w.schedule = s.name AND w.scheduled_for > greatest(s.handled_until, statement_timestamp()) AND NOT w.manual
+        ORDER BY w.scheduled_for
+        LIMIT 10000
+    ),
     clock_timestamp(),` + recordColumns + `
 FROM {schedules} s
 LEFT JOIN LATERAL (
     SELECT *
     FROM {runs} l
-    WHERE l.schedule = s.name AND l.state NOT IN ('waiting', 'missed', 'skipped')
+    WHERE l.schedule = s.name
+        AND l.state NOT IN ('waiting', 'missed', 'skipped')
+        AND l.scheduled_for <= statement_timestamp() + interval '1 minute'
     ORDER BY l.scheduled_for DESC
     LIMIT 1
 ) r ON true
@@ -40,7 +51,9 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT e.state, row_number() OVER (ORDER BY e.scheduled_for DESC) AS place
         FROM {runs} e
-        WHERE e.schedule = s.name AND e.state IN ('succeeded', 'failed', 'timed_out', 'panicked')
+        WHERE e.schedule = s.name
+            AND e.state IN ('succeeded', 'failed', 'timed_out', 'panicked')
+            AND e.scheduled_for <= statement_timestamp() + interval '1 minute'
         ORDER BY e.scheduled_for DESC
         LIMIT 100
     ) ended
@@ -113,15 +126,22 @@ SELECT c.runs, pg_notify($7, '')::text
 FROM schedule
 CROSS JOIN counted c`
 
-	// A resumed schedule ticks from now on.
+	// A resumed schedule ticks from now on. Ticks after that were missed by a clock that
+	// was ahead: they can come.
 	setPaused = `
 WITH changed AS (
     UPDATE {schedules}
     SET paused = $2,
         handled_until = CASE WHEN $2 THEN handled_until ELSE clock_timestamp() END,
+        before_gap = CASE WHEN $2 THEN before_gap END,
+        gap_expires = CASE WHEN $2 THEN gap_expires END,
         updated_at = clock_timestamp()
     WHERE name = $1 AND paused <> $2
     RETURNING name
+), ahead AS (
+    DELETE FROM {runs} r
+    USING changed
+    WHERE NOT $2 AND r.schedule = changed.name AND r.scheduled_for > statement_timestamp() AND r.state IN ('missed', 'skipped')
 ), change AS (
     INSERT INTO {changes} (changed_by, kind, name, action)
     SELECT $3, 'schedule', name, $4
@@ -164,6 +184,8 @@ WITH changed AS (
         settings = $4::jsonb,
         override = $5::jsonb,
         handled_until = CASE WHEN expression = $2 AND timezone = $3 THEN handled_until ELSE clock_timestamp() END,
+        before_gap = CASE WHEN expression = $2 AND timezone = $3 THEN before_gap END,
+        gap_expires = CASE WHEN expression = $2 AND timezone = $3 THEN gap_expires END,
         updated_at = clock_timestamp()
     WHERE name = $1 AND override IS NOT DISTINCT FROM $7::jsonb AND expression = $8 AND timezone = $9
     RETURNING name

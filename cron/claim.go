@@ -108,17 +108,18 @@ func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
 	var names, schedules, states []string
 	var handled, until, due, times []time.Time
 	var counts []int64
+	var late []bool
 	for _, name := range b.names {
 		p := b.plans[name]
 		names, handled = append(names, name), append(handled, l.byName[name].handledUntil)
-		until, due = append(until, p.until), append(due, p.due)
+		until, due, late = append(until, p.until), append(due, p.due), append(late, p.late)
 		for _, e := range p.entries {
 			schedules, times = append(schedules, name), append(times, e.at)
 			states, counts = append(states, string(e.state)), append(counts, e.ticks)
 		}
 	}
 	pipeline.Queue(l.tables.SQL(claimTicks), l.term.Role().Name(), l.term.Number(), l.node.ID(),
-		names, handled, until, due, l.node.Name(), schedules, times, states, counts).
+		names, handled, until, due, l.node.Name(), schedules, times, states, counts, late).
 		Query(func(rows pgx.Rows) (err error) {
 			*found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claimed, err error) {
 				return c, row.Scan(&c.name, &c.id, &c.scheduledFor, &c.state)

@@ -30,6 +30,7 @@ type plan struct {
 	entries []entry
 	until   time.Time
 	due     time.Time // when the last of them was due, including jitter
+	late    bool      // the first of them was missed
 }
 
 // due returns when a tick should run: its time plus its jitter.
@@ -71,8 +72,8 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 			fresh = append(fresh, tick)
 		}
 	}
-	late := missed.count > 0
-	if late && t.CatchUp != CatchUpNone {
+	p.late = missed.count > 0
+	if p.late && t.CatchUp != CatchUpNone {
 		for _, tick := range fresh {
 			missed.add(tick)
 		}
@@ -89,7 +90,7 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 		case t.Overlap == OverlapAllow, !busy && waiting == 0:
 			e.state = Running
 			busy = true
-		case late && t.CatchUp == CatchUpAll, t.Overlap == OverlapQueue && waiting < t.CatchUpLimit:
+		case p.late && t.CatchUp == CatchUpAll, t.Overlap == OverlapQueue && waiting < t.CatchUpLimit:
 			e.state = Waiting
 			waiting++
 		default:

@@ -50,6 +50,8 @@ SET role = excluded.role,
         WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.handled_until
         ELSE clock_timestamp()
     END,
+    before_gap = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.before_gap END,
+    gap_expires = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.gap_expires END,
     updated_at = clock_timestamp()
 WHERE s.role = excluded.role
     OR NOT EXISTS (SELECT FROM {leaders} l WHERE l.role = s.role AND l.lease_until > clock_timestamp())
@@ -85,17 +87,21 @@ SELECT
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'running' AND r.term = $2),
     (
-        SELECT coalesce(r.retry_at, r.claimed_at)
+        SELECT coalesce(r.retry_at, to_timestamp(0))
         FROM {runs} r
         WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
         ORDER BY r.scheduled_for
         LIMIT 1
     ),
     (
-        SELECT min(coalesce(r.retry_at, r.claimed_at))
+        SELECT min(coalesce(r.retry_at, to_timestamp(0)))
         FROM {runs} r
         WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
     ),
+    coalesce(s.before_gap < s.handled_until AND s.handled_until > clock_timestamp() + $4 * interval '1 microsecond', false)
+        OR EXISTS (
+            SELECT FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND r.retry_at > clock_timestamp() + r.retry_delay
+        ),
     clock_timestamp()
 FROM {schedules} s
 WHERE (s.role = $1 AND s.term = $2)
@@ -117,6 +123,7 @@ WITH ended AS (
         error = e.error,
         output = e.output,
         retry_at = CASE WHEN e.state = 'waiting' THEN clock_timestamp() + e.delay * interval '1 microsecond' END,
+        retry_delay = CASE WHEN e.state = 'waiting' THEN e.delay * interval '1 microsecond' END,
         ended_at = CASE WHEN e.state <> 'waiting' THEN clock_timestamp() END
     FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::bigint[], $7::text[])
         AS e(id, attempt, state, error, delay, output)
@@ -138,8 +145,17 @@ WHERE s.name = c.schedule`
 	claimTicks = `
 WITH moved AS (
     UPDATE {schedules} s
-    SET handled_until = d.until
-    FROM unnest($4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[]) AS d(name, handled_until, until, due)
+    SET handled_until = d.until,
+        before_gap = CASE
+            WHEN d.late THEN coalesce(s.before_gap, s.handled_until)
+            WHEN d.until <= s.gap_expires THEN s.before_gap
+        END,
+        gap_expires = CASE
+            WHEN d.late THEN coalesce(s.gap_expires + (d.until - s.handled_until), d.until + interval '7 days')
+            WHEN d.until <= s.gap_expires THEN s.gap_expires
+        END
+    FROM unnest($4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $13::boolean[])
+        AS d(name, handled_until, until, due, late)
     WHERE s.name = d.name
         AND s.role = $1
         AND s.term = $2

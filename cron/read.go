@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,7 @@ type storedSchedule struct {
 	handledUntil     time.Time
 	waiting, running int
 	oldest, soonest  *time.Time // when the oldest and the first of the waiting runs may start
+	ahead            bool       // a clock that was ahead has left times in its rows
 	now              time.Time  // by the database's clock
 }
 
@@ -30,6 +32,9 @@ func (l *loop) read(ctx context.Context) error {
 	}
 	if len(rows) > 0 {
 		l.clock.set(rows[0].now)
+	}
+	if slices.ContainsFunc(rows, func(row storedSchedule) bool { return row.loaded && row.ahead }) {
+		return l.turnBack(ctx) // and read again
 	}
 	found, overrides := map[string]bool{}, map[string]string{}
 	unknown := false // a run was claimed that this process does not know of
@@ -79,11 +84,11 @@ func (s *schedule) update(row storedSchedule) {
 func (l *loop) readRows(ctx context.Context) ([]storedSchedule, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := l.tables.Query(ctx, readSchedules, l.term.Role().Name(), l.term.Number(), l.declared)
+	rows, err := l.tables.Query(ctx, readSchedules, l.term.Role().Name(), l.term.Number(), l.declared, l.config.Grace.Microseconds())
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedSchedule, err error) {
-		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.oldest, &s.soonest, &s.now)
+		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.oldest, &s.soonest, &s.ahead, &s.now)
 	})
 }

@@ -8,6 +8,8 @@ CREATE TABLE {schedules} (
     override jsonb,
     paused boolean NOT NULL DEFAULT false,
     handled_until timestamptz NOT NULL DEFAULT clock_timestamp(),
+    before_gap timestamptz,
+    gap_expires timestamptz,
     term bigint NOT NULL DEFAULT 0,
     failures bigint NOT NULL DEFAULT 0,
     panics bigint NOT NULL DEFAULT 0,
@@ -15,6 +17,8 @@ CREATE TABLE {schedules} (
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 COMMENT ON COLUMN {schedules}.override IS 'What operators have set of it, in place of what its program declares; with a job, they have added it.';
+COMMENT ON COLUMN {schedules}.before_gap IS 'Up to when ticks were handled before some were missed: the clock may have been ahead.';
+COMMENT ON COLUMN {schedules}.gap_expires IS 'If ticks are handled up to then, the clock was not ahead.';
 COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';
 
 -- One row for each tick, and for each requested run.
@@ -35,12 +39,14 @@ CREATE TABLE {runs} (
     started_at timestamptz,
     ended_at timestamptz,
     retry_at timestamptz,
+    retry_delay interval,
     error text NOT NULL DEFAULT '',
     output text NOT NULL DEFAULT '',
     UNIQUE (schedule, scheduled_for)
 );
 
 COMMENT ON COLUMN {runs}.retry_at IS 'When a run whose last attempt failed may start again.';
+COMMENT ON COLUMN {runs}.retry_delay IS 'The longest time until retry_at.';
 COMMENT ON COLUMN {runs}.output IS 'The end of what its job wrote in the last recorded attempt.';
 COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 

@@ -89,8 +89,35 @@ func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) 
 	for i, n := range c.notify {
 		if !n.endedAt.IsZero() || n.alert.FiredAt.Equal(now) {
 			c.notify[i].alert = related(n.alert, !n.endedAt.IsZero())
+			c.notify[i].endedAt = endOf(n, cmp.Or(n.alert.Labels["role"], roleOf[n.alert.Rule]), changes.Terms)
 		}
 	}
+}
+
+// longestRound is how long before a vacancy is recorded its alert can begin, and how long
+// after the vacancy the alert can end.
+const longestRound = time.Minute
+
+// endOf returns when an alert ended. If it began with a vacancy, that is when the next
+// leader's term began: the round that saw it is as of another time.
+func endOf(n notification, role string, terms []history.Term) time.Time {
+	if n.endedAt.IsZero() || n.alert.VacantSince.IsZero() || n.alert.VacantSince.Sub(n.alert.ActiveAt) > longestRound {
+		return n.endedAt
+	}
+	end, ended := n.endedAt, n.alert.VacantSince
+	for _, t := range slices.SortedFunc(slices.Values(terms), func(a, b history.Term) int { return cmp.Compare(a.Term, b.Term) }) {
+		if t.Role != role || !t.Began.After(n.alert.VacantSince) {
+			continue
+		}
+		if t.Began.Sub(ended) > time.Second || end.Equal(n.endedAt) { // not by a hand-over
+			end = t.Began
+		}
+		ended = t.Ended
+	}
+	if end.Before(n.alert.FiredAt) || n.endedAt.Sub(end).Abs() > longestRound {
+		return n.endedAt
+	}
+	return end
 }
 
 // vacancies returns since when each role without a leader has none.

@@ -57,10 +57,14 @@ func TestMessageTellsIncidentAndVacancy(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
+	began := value[time.Time](w, `SELECT acquired_at FROM {terms} WHERE role = 'scheduler'`)
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}
 	over := w.receiver.heard()[1]
+	if end := over.Alerts[0].EndedAt; !end.Equal(began) {
+		t.Errorf("the alert ended at %v; want the beginning of the next term, %v", end, began)
+	}
 	if !strings.HasPrefix(over.Title, "OVER billing: no leader for scheduler after ") || strings.Contains(over.Incident, "no leader") {
 		t.Errorf("the message is %+v", over)
 	}
@@ -135,5 +139,43 @@ func TestAlertsGetTheirIncident(t *testing.T) {
 	relateTo(changes, now, rules, &c)
 	if got := c.notify[0].alert.Incident; !strings.HasPrefix(got, "api-1 crashed") {
 		t.Errorf("the end of an alert that a crash caused has the incident %q; want that of the crash", got)
+	}
+}
+
+// TestAlertOfVacancyEndsWithTheNextTerm: the message of the end counts to the beginning of
+// the term that ended the vacancy, unless the alert is about something else.
+func TestAlertOfVacancyEndsWithTheNextTerm(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 3, 12, 48, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	term := func(number int64, began, ended time.Duration) history.Term {
+		one := history.Term{Role: "scheduler", Term: number, Began: ago(began)}
+		if ended > 0 {
+			one.Ended = ago(ended)
+		}
+		return one
+	}
+	first := term(1, time.Hour, 80*time.Second)
+	for name, test := range map[string]struct {
+		alert alert
+		terms []history.Term
+		want  time.Duration // ago
+	}{
+		"a round after the vacancy":                 {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{term(2, 8*time.Second, 0), first}, 8 * time.Second},
+		"a round that saw it before its time":       {alert{ActiveAt: ago(81 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, 8*time.Second, 0)}, 8 * time.Second},
+		"a round that saw the term before its time": {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, -time.Millisecond, 0)}, -time.Millisecond},
+		"a hand-over after it":                      {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, 8*time.Second, 5*time.Second), term(3, 4990*time.Millisecond, 0)}, 8 * time.Second},
+		"a second vacancy":                          {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, 30*time.Second, 28*time.Second), term(3, 4*time.Second, 0)}, 4 * time.Second},
+		"an alert that lasts longer":                {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, 70*time.Second, 0)}, 0},
+		"an alert without a vacancy":                {alert{ActiveAt: ago(75 * time.Second)}, []history.Term{first, term(2, 8*time.Second, 0)}, 0},
+		"an alert from before the vacancy":          {alert{ActiveAt: ago(time.Hour), VacantSince: ago(80 * time.Second)}, []history.Term{first, term(2, 8*time.Second, 0)}, 0},
+		"terms that are not known":                  {alert{ActiveAt: ago(75 * time.Second), VacantSince: ago(80 * time.Second)}, nil, 0},
+	} {
+		test.alert.State, test.alert.FiredAt, test.alert.Labels = Firing, ago(60*time.Second), map[string]string{"role": "scheduler"}
+		c := change{notify: []notification{{alert: test.alert, endedAt: now}}}
+		relateTo(incident.Changes{Terms: test.terms}, now, nil, &c)
+		if got := now.Sub(c.notify[0].endedAt); got != test.want {
+			t.Errorf("%s: the alert ended %v ago; want %v", name, got, test.want)
+		}
 	}
 }

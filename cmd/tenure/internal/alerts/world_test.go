@@ -165,6 +165,7 @@ type heard struct {
 	Alerts                        []struct {
 		Name, Status string
 		Since        time.Time
+		EndedAt      time.Time `json:"ended_at"`
 		Annotations  map[string]string
 		Links        []notifiers.Link
 	}

@@ -61,6 +61,13 @@ type Status struct {
 	// Problem says why the next tick is not known, for example because this
 	// machine does not know the time zone.
 	Problem error
+	// Overdue is how long a tick has waited to be handled, if for more than a minute.
+	Overdue time.Duration
+	// Errors is how often in a row the leader could not work with the schedule; 0 if it
+	// works. LastError is the last reason, and FailingSince when the first one occurred.
+	Errors       int64
+	LastError    string
+	FailingSince time.Time
 
 	ran []time.Time // ticks that ran although they are still to come
 }
@@ -68,6 +75,22 @@ type Status struct {
 // maxAhead is how far ahead of the database's clock ticks may be handled normally: a
 // failover can set the clock back.
 const maxAhead = time.Minute
+
+// maxLate is how late a tick may be handled before its schedule is overdue.
+const maxLate = time.Minute
+
+// overdue returns how long a tick has waited to be handled, if for too long.
+func (s Status) overdue(now time.Time) time.Duration {
+	expression, err := parseIn(s.Expression, s.Zone)
+	if err != nil || s.Paused {
+		return 0
+	}
+	tick := expression.Next(s.HandledUntil)
+	if late := now.Sub(tick) - s.Jitter; !tick.IsZero() && late > maxLate {
+		return late
+	}
+	return 0
+}
 
 // UnknownError is returned if there is no schedule with this name. It matches
 // tenure.ErrInvalidConfig.
@@ -245,8 +268,9 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 		var settings string
 		var override *string
 		var last nullableRecord
+		var failing *time.Time
 		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &override, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
-			&s.Failures, &s.Panics, &s.FailedInRow, &s.Waiting, &s.Running, &s.Missed, &s.ran, &now}, last.targets()...)...)
+			&s.Failures, &s.Panics, &s.FailedInRow, &s.Waiting, &s.Running, &s.Missed, &s.ran, &s.Errors, &s.LastError, &failing, &now}, last.targets()...)...)
 		if err == nil {
 			err = s.decodeSettings(settings)
 		}
@@ -256,6 +280,10 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 		if ahead := s.HandledUntil.Sub(now); ahead > maxAhead {
 			s.Ahead = ahead
 		}
+		if failing != nil {
+			s.FailingSince = *failing
+		}
+		s.Overdue = s.overdue(now)
 		s.Last = last.record()
 		return s, err
 	})

@@ -35,6 +35,9 @@ SELECT
         ORDER BY w.scheduled_for
         LIMIT 10000
     ),
+    s.errors,
+    s.last_error,
+    s.failing_since,
     clock_timestamp(),` + recordColumns + `
 FROM {schedules} s
 LEFT JOIN LATERAL (
@@ -75,8 +78,9 @@ SELECT` + recordColumns + `, r.output
 FROM {runs} r
 WHERE r.id = $1`
 
-	// Returns a NULL if another run has this instant, and no row if the
-	// schedule does not exist.
+	// Returns a NULL if another run has this instant, and no row if the schedule does not
+	// exist. It adds no run if a leader has not had the schedule for 30 s: that is then
+	// the role.
 	addManualRun = `
 WITH schedule AS (
     SELECT name FROM {schedules} WHERE name = $1

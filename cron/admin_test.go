@@ -198,25 +198,30 @@ func TestNewSchedulerRejectsOtherBackends(t *testing.T) {
 	}
 }
 
-// A scheduler's pool needs only the privileges of WorkGrants.
-func TestWorkGrantsSuffice(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	owner, user := w.pool, w.Schema+"_worker"
-	w.exec(`CREATE ROLE ` + pgx.Identifier{user}.Sanitize() + ` LOGIN`)
-	t.Cleanup(func() {
-		ctx := context.Background()
-		name := pgx.Identifier{user}.Sanitize()
-		if _, err := owner.Exec(ctx, `DROP OWNED BY `+name+`; DROP ROLE `+name); err != nil {
-			t.Error(err)
+// worker returns a database user that has the privileges of WorkGrants.
+func (w *world) worker() (user string) {
+	w.Helper()
+	user = w.Schema + "_worker"
+	name := pgx.Identifier{user}.Sanitize()
+	w.exec(`CREATE ROLE ` + name + ` LOGIN`)
+	w.Cleanup(func() {
+		if _, err := w.Pool.Exec(context.Background(), `DROP OWNED BY `+name+`; DROP ROLE `+name); err != nil {
+			w.Error(err)
 		}
 	})
 	grants, err := w.backend.WorkGrants(user, "schedules")
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	w.exec(grants)
-	w.pool = pgtest.Pool(t, w.Server.DSNFor(user, "postgres"))
+	return user
+}
+
+// A scheduler's pool needs only the privileges of WorkGrants.
+func TestWorkGrantsSuffice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool = pgtest.Pool(t, w.Server.DSNFor(w.worker(), "postgres"))
 	w.management = cron.NewAdmin(w.backend, w.pool)
 	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: "@every 1s", Policy: cron.AtLeastOnce, Job: func(ctx context.Context, run cron.Run) error {
@@ -245,7 +250,7 @@ func TestStatusCountsFailuresInRow(t *testing.T) {
 		t.Helper()
 		w.exec("DELETE FROM {runs}")
 		for i, state := range states {
-			w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state) VALUES ('report', now() + $1 * interval '1 hour', $2)`, i, string(state))
+			w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state) VALUES ('report', now() + ($1 - 100) * interval '1 hour', $2)`, i, string(state))
 		}
 		if s := w.show("report"); s.FailedInRow != want {
 			t.Errorf("after %v: %d failures in a row; want %d", states, s.FailedInRow, want)

@@ -47,6 +47,7 @@ func (l *loop) effective() []timetable {
 	var all []timetable
 	byName := map[string]timetable{}
 	l.declared = []string{}
+	l.failures.invalid = map[string]string{}
 	for _, t := range l.source() {
 		l.declared = append(l.declared, t.Name)
 		byName[t.Name] = t
@@ -58,6 +59,7 @@ func (l *loop) effective() []timetable {
 		t, ok, err := overridden(name, l.overrides[name], byName)
 		if err != nil {
 			l.log.Error("a schedule does not run here: an operator's override is invalid", "schedule", name, "error", err)
+			l.failures.invalid[name] = "an operator's override is invalid: " + err.Error()
 		}
 		if ok && err == nil {
 			all = append(all, t)

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A database's clock can be ahead for a while and come back. Meanwhile ticks that have
-// not come yet were missed, and some of them ran. A row cannot show which of two times
+// A database's clock can be ahead for a while and come back. In the false time ticks are
+// missed that have not come, and some of them run. A row cannot show which of two times
 // was true, but it shows where ticks were missed: before_gap is up to when ticks were
 // handled before that. If the clock later shows a time before handled_until, the gap was
 // no outage, and turnBack forgets it:

@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Change is a change that an operator made to a schedule.
+// Change is a change that an operator made to a schedule, or that its leader made after
+// the database's clock was ahead.
 type Change struct {
 	At       time.Time // by the database's clock
 	By       string    // who
 	Schedule string
-	Action   string // trigger, backfill, pause, resume, add, change, reset or remove
+	Action   string // trigger, backfill, pause, resume, add, change, reset or remove; or clock
 	Detail   string // for example the id of the requested run; often empty
 }
 

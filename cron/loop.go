@@ -54,6 +54,7 @@ type loop struct {
 	overrides map[string]string // what operators have set, by schedule, as stored
 
 	begun          bool // runs of earlier terms have been taken over
+	failures       failures
 	schedulesKnown bool // the schedules match their rows
 	readAt         time.Time
 	clock          databaseClock
@@ -75,6 +76,7 @@ func (l *loop) run(ctx context.Context) {
 		if err := l.step(ctx, stopping); err != nil {
 			if ctx.Err() == nil {
 				l.log.Warn("running schedules failed; retrying", "error", err)
+				l.recordFailure(ctx, err)
 			}
 			l.schedulesKnown = false
 			wakeup.Sleep(ctx, retryPause)
@@ -110,10 +112,12 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 		}
 	}
 	b := l.prepare()
-	if b.empty() {
-		return nil
+	if !b.empty() {
+		if err := l.writeBatch(ctx, b); err != nil {
+			return err
+		}
 	}
-	return l.writeBatch(ctx, b)
+	return l.recordWorking(ctx)
 }
 
 // wait waits until there may be something to do.

@@ -102,6 +102,7 @@ SELECT
         OR EXISTS (
             SELECT FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND r.retry_at > clock_timestamp() + r.retry_delay
         ),
+    s.failing_since IS NOT NULL,
     clock_timestamp()
 FROM {schedules} s
 WHERE (s.role = $1 AND s.term = $2)

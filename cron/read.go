@@ -20,6 +20,7 @@ type storedSchedule struct {
 	waiting, running int
 	oldest, soonest  *time.Time // when the oldest and the first of the waiting runs may start
 	ahead            bool       // a clock that was ahead has left times in its rows
+	failing          bool       // a failure of its leader is recorded
 	now              time.Time  // by the database's clock
 }
 
@@ -46,6 +47,7 @@ func (l *loop) read(ctx context.Context) error {
 			continue
 		}
 		found[row.name] = true
+		l.failures.recorded = l.failures.recorded || row.failing
 		if s := l.byName[row.name]; s != nil {
 			s.update(row)
 			unknown = unknown || row.running > s.running
@@ -89,6 +91,6 @@ func (l *loop) readRows(ctx context.Context) ([]storedSchedule, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedSchedule, err error) {
-		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.oldest, &s.soonest, &s.ahead, &s.now)
+		return s, row.Scan(&s.name, &s.loaded, &s.override, &s.paused, &s.handledUntil, &s.waiting, &s.running, &s.oldest, &s.soonest, &s.ahead, &s.failing, &s.now)
 	})
 }

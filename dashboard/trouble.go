@@ -53,6 +53,12 @@ func (s scheduleRecord) trouble() trouble {
 		return trouble{level: good}
 	case s.Problem != "":
 		return trouble{critical, withError(quoted(s.Name)+" cannot run", s.Problem)}
+	case s.LeaderError != "":
+		return trouble{critical, withError(quoted(s.Name)+" has a leader that cannot work", s.LeaderError)}
+	case s.Ahead > 0:
+		return trouble{warning, quoted(s.Name) + " waits for the clock of the database."}
+	case s.Overdue > 0 && s.FailedInRow < seriousFailures:
+		return trouble{warning, quoted(s.Name) + " is overdue."}
 	case s.FailedInRow == 0:
 		return trouble{level: good}
 	case s.FailedInRow < seriousFailures:

@@ -47,7 +47,10 @@ type scheduleRecord struct {
 	Problem     string     `json:"problem"`
 	LastError   string     `json:"last_error"` // of the runs that failed in a row, if known
 	Last        *runRecord `json:"last"`
-	Level       string     `json:"level"` // good, warning or critical
+	LeaderError string     `json:"leader_error"`    // why its leader cannot work
+	Ahead       float64    `json:"ahead_seconds"`   // how long it waits for the clock; 0 if it does not
+	Overdue     float64    `json:"overdue_seconds"` // 0 if no tick waits for too long
+	Level       string     `json:"level"`           // good, warning or critical
 }
 
 // runRecord is the last run of a schedule.
@@ -160,9 +163,13 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		r := scheduleRecord{
 			Name: s.Name, Expression: s.Expression, Zone: s.Zone, Role: s.Role, Loaded: s.Loaded, Paused: s.Paused, Next: when(s.Next),
 			Waiting: s.Waiting, Running: s.Running, Failures: s.Failures, FailedInRow: s.FailedInRow,
+			Ahead: s.Ahead.Seconds(), Overdue: s.Overdue.Seconds(),
 		}
 		if s.Problem != nil {
 			r.Problem = s.Problem.Error()
+		}
+		if !s.FailingSince.IsZero() {
+			r.LeaderError = s.LastError
 		}
 		if l := s.Last; l != nil {
 			r.Last = &runRecord{

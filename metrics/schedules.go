@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure/cron"
@@ -13,6 +15,7 @@ type scheduleFamilies struct {
 
 	loaded, paused, runs, failures, panics family
 	missed, next, lastBegan, lastSucceeded family
+	overdue, ahead, errors                 family
 }
 
 func newScheduleFamilies(config Config) scheduleFamilies {
@@ -28,6 +31,9 @@ func newScheduleFamilies(config Config) scheduleFamilies {
 		missed:        f.gauge("missed_ticks", "Ticks of the schedule that were missed for lack of a leader, among the stored runs.", "schedule"),
 		next:          f.gauge("next_run_timestamp_seconds", "When the schedule ticks next, 0 if it does not.", "schedule"),
 		lastBegan:     f.gauge("last_run_timestamp_seconds", "The tick of the last run that started, 0 if there is none.", "schedule"),
+		overdue:       f.gauge("overdue_seconds", "How long a tick of the schedule has waited to be handled, if for more than a minute, 0 otherwise.", "schedule"),
+		ahead:         f.gauge("ahead_seconds", "How long the schedule waits for the database's clock, which was set back, if for more than a minute, 0 otherwise.", "schedule"),
+		errors:        f.gauge("errors", "How often in a row the leader of the schedule could not work.", "schedule"),
 		lastSucceeded: f.gauge("last_run_succeeded", "1 if the last run that started succeeded, 0 otherwise.", "schedule"),
 	}
 	c.families = f
@@ -47,6 +53,9 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 		c.panics.send(to, float64(s.Panics), s.Name)
 		c.missed.send(to, float64(s.Missed), s.Name)
 		c.next.send(to, seconds(s.Next), s.Name)
+		c.overdue.send(to, s.Overdue.Seconds(), s.Name)
+		c.ahead.send(to, s.Ahead.Seconds(), s.Name)
+		c.errors.send(to, float64(s.Errors), s.Name)
 		began, succeeded := 0.0, false
 		if s.Last != nil {
 			began, succeeded = seconds(s.Last.ScheduledFor), s.Last.State == cron.Succeeded
@@ -56,15 +65,17 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 	}
 }
 
-// collectSum sends the values that can be summed.
+// collectSum sends the values that can be summed, and the worst of some others.
 func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []cron.Status) {
 	var loaded, paused float64
-	var waiting, running, failures, panics, missed int64
+	var waiting, running, failures, panics, missed, errors int64
+	var overdue, ahead time.Duration
 	for _, s := range schedules {
 		loaded += boolValue(s.Loaded)
 		paused += boolValue(s.Paused)
 		waiting, running = waiting+s.Waiting, running+s.Running
 		failures, panics, missed = failures+s.Failures, panics+s.Panics, missed+s.Missed
+		overdue, ahead, errors = max(overdue, s.Overdue), max(ahead, s.Ahead), max(errors, s.Errors)
 	}
 	c.loaded.send(to, loaded, "")
 	c.paused.send(to, paused, "")
@@ -72,6 +83,9 @@ func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []c
 	c.failures.send(to, float64(failures), "")
 	c.panics.send(to, float64(panics), "")
 	c.missed.send(to, float64(missed), "")
+	c.overdue.send(to, overdue.Seconds(), "")
+	c.ahead.send(to, ahead.Seconds(), "")
+	c.errors.send(to, float64(errors), "")
 }
 
 func (c *scheduleFamilies) sendRuns(to chan<- prometheus.Metric, name string, waiting, running int64) {

@@ -117,6 +117,18 @@ var alerts = []rule{
 		advice:     "No leader knows it: its ticks are missed. See which role it belongs to, and who leads that: tenure cron list, tenure status.",
 	},
 	{
+		alert: "TenureScheduleStuck", lasting: "1m", severity: warning,
+		expression: `max by (schedule) (@cron_errors) > 0 or max by (schedule) (@cron_overdue_seconds) > 60 and max by (schedule) (@cron_loaded) == 1`,
+		summary:    "The schedule {{ $labels.schedule }} does not run",
+		advice:     "Its leader cannot work, or handles no ticks. See the reason: tenure cron list -o json, and the log of the leader.",
+	},
+	{
+		alert: "TenureScheduleAhead", lasting: "1m", severity: warning,
+		expression: `max by (schedule) (@cron_ahead_seconds) > 60`,
+		summary:    "The schedule {{ $labels.schedule }} waits {{ $value | printf \"%.0f\" }} s for the database's clock",
+		advice:     "The clock was set back: ticks until a later time are handled. If the clock is right, have the schedule continue from now: tenure cron pause, tenure cron resume.",
+	},
+	{
 		alert: "TenureFiguresOld", lasting: "1m", severity: warning,
 		expression: `time() - max(@work_read_timestamp_seconds) > 120`,
 		summary:    "The figures of processors and schedules are old",

@@ -39,6 +39,11 @@ type Schedule struct {
 	Failures       int64          `json:"failures"`
 	Panics         int64          `json:"panics"`
 	HandledUntil   Time           `json:"handled_until"`
+	AheadSeconds   float64        `json:"ahead_seconds"`   // of handled_until; 0 if it is not ahead of the clock
+	OverdueSeconds float64        `json:"overdue_seconds"` // of the next tick; 0 if it is not overdue
+	Errors         int64          `json:"errors"`          // how often in a row the leader could not work
+	LastError      string         `json:"last_error,omitempty"`
+	FailingSince   Time           `json:"failing_since"`
 	Problem        string         `json:"problem,omitempty"`
 }
 
@@ -59,7 +64,8 @@ func NewSchedule(s cron.Status) Schedule {
 		JitterSeconds: s.Jitter.Seconds(), TimeoutSeconds: s.Timeout.Seconds(), Retries: s.Retries, Override: s.Override,
 		Role: s.Role, Term: s.Term, Loaded: s.Loaded, Paused: s.Paused, Next: Time(s.Next),
 		Waiting: s.Waiting, Running: s.Running, Missed: s.Missed, Failures: s.Failures, Panics: s.Panics,
-		HandledUntil: Time(s.HandledUntil),
+		HandledUntil: Time(s.HandledUntil), AheadSeconds: s.Ahead.Seconds(), OverdueSeconds: s.Overdue.Seconds(),
+		Errors: s.Errors, LastError: s.LastError, FailingSince: Time(s.FailingSince),
 	}
 	if s.Last != nil {
 		last := NewRun(*s.Last)
@@ -76,8 +82,14 @@ func ScheduleStatus(s cron.Status) string {
 	switch {
 	case s.Paused:
 		return "paused"
+	case !s.FailingSince.IsZero():
+		return "failing"
 	case !s.Loaded:
 		return "unled"
+	case s.Ahead > 0:
+		return "ahead"
+	case s.Overdue > 0:
+		return "overdue"
 	}
 	return "active"
 }

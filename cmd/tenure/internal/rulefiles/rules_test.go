@@ -97,7 +97,10 @@ const well = `
 	@cron_loaded{schedule="s",instance="a"} 1x100
 	@cron_paused{schedule="s",instance="a"} 0x100
 	@cron_missed_ticks{schedule="s",instance="a"} 4x100
-	@cron_failures_total{schedule="s",instance="a"} 2x100`
+	@cron_failures_total{schedule="s",instance="a"} 2x100
+	@cron_errors{schedule="s",instance="a"} 0x100
+	@cron_overdue_seconds{schedule="s",instance="a"} 0x100
+	@cron_ahead_seconds{schedule="s",instance="a"} 0x100`
 
 // but replaces series of a healthy cluster, each given by its whole line.
 func but(lines ...string) string {
@@ -129,21 +132,24 @@ var situations = map[string]situation{
 	"a standby cannot renew": {
 		but(`@leader_trust_remaining_seconds{instance="a"} 2x100`, `@leader_roles_led{instance="a"} 0x100`), nil,
 	},
-	"a node has no session": {but(`@leader_connected{instance="a"} 0x100`), []string{"TenureDisconnected"}},
-	"a node died":           {but(`@cluster_nodes{status="dead",instance="a"} 4x20 5x80`), []string{"TenureNodeDied"}},
-	"a node was forgotten":  {but(`@cluster_nodes{status="dead",instance="a"} 4x20 3x80`), nil},
-	"one node is left":      {but(`@cluster_nodes{status="active",instance="a"} 1x100`), []string{"TenureNoStandby"}},
-	"an outage ended":       {but(`@cluster_outages_total{instance="a"} 2x20 3x80`), []string{"TenureDatabaseOutage"}},
-	"a callback hangs":      {but(`@leader_callback_oldest_seconds{instance="a"} 0+15x100`), []string{"TenureCallbackHangs"}},
-	"a processor lags":      {but(`@processor_lag_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorLags"}},
-	"the horizon stalls":    {but(`@processor_held_events{processor="p",instance="a"} 7x100`), []string{"TenureHorizonStalled"}},
-	"a processor failed":    {but(`@processor_status{processor="p",status="failed",instance="a"} 1x100`), []string{"TenureProcessorFails"}},
-	"a processor stands":    {but(`@processor_led{processor="p",instance="a"} 0x100`), []string{"TenureProcessorNotLed"}},
-	"runs fail":             {but(`@cron_failures_total{schedule="s",instance="a"} 2x20 3x80`), []string{"TenureScheduleFails"}},
-	"ticks are missed":      {but(`@cron_missed_ticks{schedule="s",instance="a"} 4x20 5x80`), []string{"TenureScheduleMissed"}},
-	"a schedule stands":     {but(`@cron_loaded{schedule="s",instance="a"} 0x100`), []string{"TenureScheduleNotLed"}},
-	"a schedule is paused":  {but(`@cron_loaded{schedule="s",instance="a"} 0x100`, `@cron_paused{schedule="s",instance="a"} 1x100`), nil},
-	"figures are old":       {but(`@work_read_timestamp_seconds{instance="a"} 15x100`), []string{"TenureFiguresOld"}},
+	"a node has no session":  {but(`@leader_connected{instance="a"} 0x100`), []string{"TenureDisconnected"}},
+	"a node died":            {but(`@cluster_nodes{status="dead",instance="a"} 4x20 5x80`), []string{"TenureNodeDied"}},
+	"a node was forgotten":   {but(`@cluster_nodes{status="dead",instance="a"} 4x20 3x80`), nil},
+	"one node is left":       {but(`@cluster_nodes{status="active",instance="a"} 1x100`), []string{"TenureNoStandby"}},
+	"an outage ended":        {but(`@cluster_outages_total{instance="a"} 2x20 3x80`), []string{"TenureDatabaseOutage"}},
+	"a callback hangs":       {but(`@leader_callback_oldest_seconds{instance="a"} 0+15x100`), []string{"TenureCallbackHangs"}},
+	"a processor lags":       {but(`@processor_lag_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorLags"}},
+	"the horizon stalls":     {but(`@processor_held_events{processor="p",instance="a"} 7x100`), []string{"TenureHorizonStalled"}},
+	"a processor failed":     {but(`@processor_status{processor="p",status="failed",instance="a"} 1x100`), []string{"TenureProcessorFails"}},
+	"a processor stands":     {but(`@processor_led{processor="p",instance="a"} 0x100`), []string{"TenureProcessorNotLed"}},
+	"runs fail":              {but(`@cron_failures_total{schedule="s",instance="a"} 2x20 3x80`), []string{"TenureScheduleFails"}},
+	"ticks are missed":       {but(`@cron_missed_ticks{schedule="s",instance="a"} 4x20 5x80`), []string{"TenureScheduleMissed"}},
+	"a schedule stands":      {but(`@cron_loaded{schedule="s",instance="a"} 0x100`), []string{"TenureScheduleNotLed"}},
+	"a schedule is paused":   {but(`@cron_loaded{schedule="s",instance="a"} 0x100`, `@cron_paused{schedule="s",instance="a"} 1x100`), nil},
+	"a leader is stuck":      {but(`@cron_errors{schedule="s",instance="a"} 7x100`), []string{"TenureScheduleStuck"}},
+	"a tick waits":           {but(`@cron_overdue_seconds{schedule="s",instance="a"} 70+15x100`), []string{"TenureScheduleStuck"}},
+	"the clock was set back": {but(`@cron_ahead_seconds{schedule="s",instance="a"} 3600x100`), []string{"TenureScheduleAhead"}},
+	"figures are old":        {but(`@work_read_timestamp_seconds{instance="a"} 15x100`), []string{"TenureFiguresOld"}},
 }
 
 // In every situation the alerts that should fire do, and no others, by

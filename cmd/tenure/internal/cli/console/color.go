@@ -63,7 +63,7 @@ var stateColumns = []string{"STATE", "STATUS"}
 var stateColors = map[string]color{
 	"leads": green, "led": green, "active": green, "alive": green, "succeeded": green,
 	"waits": yellow, "foreign": yellow, "joining": yellow, "draining": yellow, "drained": yellow, "suspended": yellow,
-	"paused": yellow, "pending": yellow, "missed": yellow, "skipped": yellow,
+	"paused": yellow, "ahead": yellow, "overdue": yellow, "pending": yellow, "missed": yellow, "skipped": yellow,
 	"vacant": red, "dead": red, "failing": red, "failed": red, "firing": red, "unled": red,
 	"timed_out": red, "panicked": red, "abandoned": red,
 }

@@ -12,8 +12,9 @@ import (
 
 const cronListLong = `List the schedules in the database.
 
-STATUS is "active", "paused", or "unled" if no leader runs the schedule now: its
-role has no leader, or the leader does not have the schedule. NEXT is the next tick,
+STATUS is "active", "paused", "unled" (no leader runs the schedule), "failing" (its
+leader cannot work: last_error in JSON says why), "ahead" (it waits until NEXT for a
+clock that was set back) or "overdue" (a tick waits for over a minute). NEXT is the next tick,
 without jitter, in the schedule's time zone. LAST is the last run that started, with
 its state. MISSED counts the ticks that were missed for lack of a leader.`
 

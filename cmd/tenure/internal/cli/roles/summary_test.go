@@ -97,11 +97,10 @@ func TestSummaryNamesWhatIsNotWell(t *testing.T) {
 func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	every := func(name string, handled time.Duration) cron.Status {
-		return cron.Status{Schedule: cron.Schedule{Name: name, Expression: "@every 1h", Zone: "UTC"}, HandledUntil: now.Add(-handled)}
-	}
-	failing, paused, broken, jitter := every("report", 0), every("paused", 9*time.Hour), every("broken", 0), every("jitter", 2*time.Hour)
-	failing.FailedInRow, paused.FailedInRow, paused.Paused, broken.Problem, jitter.Jitter = 31, 5, true, errors.New("no zone"), time.Hour
+	every := func(name string) cron.Status { return cron.Status{Schedule: cron.Schedule{Name: name}} }
+	failing, paused, broken, late, stuck, ahead := every("report"), every("paused"), every("broken"), every("late"), every("stuck"), every("ahead")
+	failing.FailedInRow, paused.FailedInRow, paused.Paused, broken.Problem = 31, 5, true, errors.New("no zone")
+	late.Overdue, stuck.FailingSince, stuck.Overdue, ahead.Ahead = 3*time.Hour, now, time.Hour, 2*time.Hour
 	fires := func(name, severity, silencedBy string) alerts.Status {
 		return alerts.Status{
 			Rule: alerts.Rule{Name: name, Severity: severity}, State: alerts.Firing,
@@ -110,7 +109,7 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	}
 	s := summary{now: now, unread: []notRead{{"alerts", errors.New("no privilege\x1b[2J")}}}
 	s.takeRoles(led("a", "b"), false)
-	s.takeSchedules([]cron.Status{failing, paused, broken, jitter, every("well", 30*time.Minute), every("late", 4*time.Hour)}, now)
+	s.takeSchedules([]cron.Status{failing, paused, broken, every("well"), late, stuck, ahead})
 	s.takeProcessors([]processor.Status{
 		{Name: "well", Status: "active", Led: true, Behind: 7},
 		{Name: "idle", Status: "active"},
@@ -120,7 +119,8 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 		{Name: "paused", Status: "paused", Errors: 4, Behind: 4},
 	})
 	s.takeAlerts([]alerts.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerts.Rule{Name: "calm"}}})
-	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; 1 schedule cannot run: broken; ` +
+	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; ` +
+		`1 schedule has a leader that cannot work: stuck; 1 schedule waits for the database's clock: ahead for 2 h 0 min; 1 schedule cannot run: broken; ` +
 		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (the last time); 1 processor has events and no leader: unled (3 events); ` +
 		`1 processor has dead letters: stopped (2); 2 alerts fire: down (critical), slow (warning); alerts cannot be read.`
 	if got := s.sentence(); got != want {
@@ -130,7 +130,7 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	for _, p := range s.problems() {
 		kinds = append(kinds, fmt.Sprintf("%s %d", p.Kind, p.Count))
 	}
-	if got, want := strings.Join(kinds, ", "), "failing_schedule 1, overdue_schedule 1, invalid_schedule 1, failed_processor 1, failing_processor 1, "+
+	if got, want := strings.Join(kinds, ", "), "failing_schedule 1, overdue_schedule 1, stuck_schedule 1, ahead_schedule 1, invalid_schedule 1, failed_processor 1, failing_processor 1, "+
 		"waiting_processor 1, dead_letters 1, firing_alert 2, unreadable 1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -52,15 +52,8 @@ func (w *workReader) read(ctx context.Context, s *summary) {
 
 func (w *workReader) readSchedules(ctx context.Context, s *summary) error {
 	all, err := cron.NewAdmin(w.backend, w.pool).List(ctx)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	var now time.Time
-	if err := w.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
-		return err
-	}
-	s.takeSchedules(all, now)
-	return nil
+	s.takeSchedules(all)
+	return err
 }
 
 func (w *workReader) readProcessors(ctx context.Context, s *summary) error {
@@ -75,37 +68,19 @@ func (w *workReader) readAlerts(ctx context.Context, s *summary) error {
 	return err
 }
 
-// overdueAfter is how long after a tick a schedule that has not handled it is overdue.
-const overdueAfter = time.Minute
-
-// overdue returns for how long a tick of a schedule has waited to be handled, or false if
-// none has waited for too long.
-func overdue(s cron.Status, now time.Time) (time.Duration, bool) {
-	if s.Paused || s.HandledUntil.IsZero() {
-		return 0, false
-	}
-	zone, err := time.LoadLocation(s.Zone)
-	if err != nil {
-		return 0, false // a problem of the schedule
-	}
-	expression, err := cron.Parse(s.Expression, zone)
-	if err != nil {
-		return 0, false
-	}
-	tick := expression.Next(s.HandledUntil)
-	late := now.Sub(tick) - s.Jitter
-	return late, !tick.IsZero() && late > overdueAfter
-}
-
-func (s *summary) takeSchedules(all []cron.Status, now time.Time) {
-	var failing, late, broken []lack
+func (s *summary) takeSchedules(all []cron.Status) {
+	var failing, late, broken, stuck, ahead []lack
 	for _, one := range all {
-		switch after, isLate := overdue(one, now); {
+		switch {
 		case one.Paused:
 		case one.Problem != nil:
 			broken = append(broken, lack{one.Name, -1})
-		case isLate:
-			late = append(late, lack{one.Name, after})
+		case !one.FailingSince.IsZero():
+			stuck = append(stuck, lack{one.Name, -1})
+		case one.Overdue > 0:
+			late = append(late, lack{one.Name, one.Overdue})
+		case one.Ahead > 0:
+			ahead = append(ahead, lack{one.Name, one.Ahead})
 		}
 		if !one.Paused && one.FailedInRow > 0 {
 			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, inRow(one.FailedInRow)), -1})
@@ -114,6 +89,8 @@ func (s *summary) takeSchedules(all []cron.Status, now time.Time) {
 	slices.SortStableFunc(late, longest)
 	s.add("failing_schedule", "schedule fails", "schedules fail", failing)
 	s.add("overdue_schedule", "schedule is overdue", "schedules are overdue", late)
+	s.add("stuck_schedule", "schedule has a leader that cannot work", "schedules have a leader that cannot work", stuck)
+	s.add("ahead_schedule", "schedule waits for the database's clock", "schedules wait for the database's clock", ahead)
 	s.add("invalid_schedule", "schedule cannot run", "schedules cannot run", broken)
 }
 

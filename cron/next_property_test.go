@@ -27,7 +27,7 @@ func drawField(t *rapid.T, name string, low, high int) field {
 		f.text = "*"
 		add(low, high, 1)
 	case 1:
-		step := rapid.IntRange(2, high).Draw(t, name+" step")
+		step := rapid.IntRange(2, high-low).Draw(t, name+" step") // as the parser demands
 		f.text = fmt.Sprintf("*/%d", step)
 		add(low, high, step)
 	case 2:

@@ -60,7 +60,9 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 	var p plan
 	var fresh []time.Time
 	missed := ticks{keep: t.CatchUpLimit + maxMissed + 1}
-	for tick := t.expression.Next(handledUntil); !tick.IsZero(); tick = t.expression.Next(tick) {
+	begin, passed := t.expression.passOver(handledUntil, now.Add(-grace-t.Jitter), missed.keep)
+	missed.count = passed
+	for tick := t.expression.Next(begin); !tick.IsZero(); tick = t.expression.Next(tick) {
 		due := t.due(tick)
 		if due.After(now) {
 			break

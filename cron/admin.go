@@ -195,7 +195,8 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 // Trigger requests a run of a schedule now, and returns the run's id. The
 // leader that runs the schedule starts it immediately, even if the schedule is
 // paused. If an earlier run has not ended, the new run waits for it unless
-// overlaps are allowed. by is the requester to record.
+// overlaps are allowed. If the leader does not have the schedule, the error is a
+// [ConflictError]. by is the requester to record.
 func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -204,12 +205,15 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	}
 	for {
 		var id *int64
-		err := m.one(ctx, addManualRun, []any{name, by, m.tables.Channel("")}, &id, nil)
+		var foreign *string
+		err := m.one(ctx, addManualRun, []any{name, by, m.tables.Channel("")}, &id, &foreign, nil)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return 0, m.unknown(ctx, name)
 		case err != nil:
 			return 0, fmt.Errorf("trigger %s: %w", name, err)
+		case foreign != nil:
+			return 0, conflict("the leader of the role %s does not run the schedule %s: give it the same program or file, or remove the schedule", *foreign, name)
 		case id != nil:
 			return *id, nil
 		}

@@ -83,11 +83,23 @@ WHERE r.id = $1`
 	// the role.
 	addManualRun = `
 WITH schedule AS (
-    SELECT name FROM {schedules} WHERE name = $1
+    SELECT
+        s.name,
+        (
+            SELECT l.role
+            FROM {leaders} l
+            WHERE l.role = s.role
+                AND l.term <> s.term
+                AND l.lease_until > clock_timestamp()
+                AND l.acquired_at < clock_timestamp() - interval '30 s'
+        ) AS foreign
+    FROM {schedules} s
+    WHERE s.name = $1
 ), run AS (
     INSERT INTO {runs} (schedule, scheduled_for, state, manual, requested_by)
     SELECT name, clock_timestamp(), 'waiting', true, $2
     FROM schedule
+    WHERE schedule.foreign IS NULL
     ON CONFLICT (schedule, scheduled_for) DO NOTHING
     RETURNING id
 ), change AS (
@@ -95,7 +107,7 @@ WITH schedule AS (
     SELECT $2, 'schedule', $1, 'trigger', 'run ' || id
     FROM run
 )
-SELECT r.id, pg_notify($3, '')::text
+SELECT r.id, schedule.foreign, pg_notify($3, '')::text
 FROM schedule
 LEFT JOIN run r ON true`
 

@@ -53,7 +53,10 @@ type loop struct {
 	declared  []string          // the names of the program's schedules; never nil, which would be NULL in SQL
 	overrides map[string]string // what operators have set, by schedule, as stored
 
-	begun          bool // runs of earlier terms have been taken over
+	begun          bool      // runs of earlier terms have been taken over
+	orphansAt      time.Time // when to look again for runs without a leader
+	orphanWait     time.Duration
+	began          time.Time
 	failures       failures
 	schedulesKnown bool // the schedules match their rows
 	readAt         time.Time
@@ -108,6 +111,9 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 			return err
 		}
 		if err := l.read(ctx); err != nil {
+			return err
+		}
+		if err := l.endOrphans(ctx); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,8 @@ type Scheduler struct {
 	database postgres.Database
 	config   Config
 
+	orphanWait time.Duration
+
 	replaced chan struct{} // the schedules were replaced
 
 	mu        sync.Mutex
@@ -71,7 +73,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 		return nil, err
 	}
 	return &Scheduler{
-		node: node, election: election, tables: tablesOf(backend, database), database: database, config: config, replaced: make(chan struct{}, 1),
+		node: node, election: election, tables: tablesOf(backend, database), database: database, config: config, orphanWait: orphanWait, replaced: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -155,14 +157,16 @@ func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
 	wakeups, stop := s.node.Subscribe()
 	defer stop()
 	l := &loop{
-		work:     work{node: s.node, tables: s.tables, database: s.database, term: term},
-		config:   s.config,
-		log:      s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
-		wakeups:  wakeups,
-		replaced: s.replaced,
-		source:   s.timetables,
-		active:   map[int64]*schedule{},
-		finished: make(chan struct{}, 1),
+		work:       work{node: s.node, tables: s.tables, database: s.database, term: term},
+		config:     s.config,
+		orphanWait: s.orphanWait,
+		log:        s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
+		wakeups:    wakeups,
+		replaced:   s.replaced,
+		source:     s.timetables,
+		active:     map[int64]*schedule{},
+		finished:   make(chan struct{}, 1),
+		began:      time.Now(),
 	}
 	l.adopt()
 	l.run(ctx)

@@ -92,10 +92,14 @@ func TestSchedulesContinueAfterClockWasAhead(t *testing.T) {
 				clock.Set(t, by)
 				w.await("a tick of the false time", func() bool { return ran.between(start.Add(by/2), time.Now().Add(by)) > 0 })
 				clock.Set(t, 0)
+				before := ran.between(start.Add(by/2), start.Add(2*by))
 				release()
 				back := time.Now()
 				w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
 
+				if n := ran.between(start.Add(by/2), start.Add(2*by)); n != before {
+					t.Errorf("%d ticks of the false time ran after it; want none", n-before)
+				}
 				w.await("that no run waits", func() bool { return w.states("job")[cron.Waiting] == 0 })
 				if n := one[int](w, `SELECT count(*)::integer FROM {runs} WHERE state IN ('missed', 'skipped') AND scheduled_for > $1`, time.Now().Add(30*time.Second)); n != 0 {
 					t.Errorf("got %d rows of ticks that were missed in the future; want none", n)
@@ -232,3 +236,22 @@ func TestRunsStartThatWaitSinceTheClockWasAhead(t *testing.T) {
 type constant time.Duration
 
 func (c constant) NextDelay(retry.Failure) (time.Duration, bool) { return time.Duration(c), true }
+
+// A leader of a later term turns back what one saw while the clock was ahead.
+func TestNextLeaderContinuesAfterClockWasAhead(t *testing.T) {
+	w, clock := newClockWorld(t)
+	var ran tally
+	config := cron.Config{PollInterval: 100 * time.Millisecond}
+	schedule := cron.Schedule{Name: "job", Expression: "* * * * * *", CatchUp: cron.CatchUpLatest, Job: ran.job}
+	stop := w.run(w.node("a", tenure.Config{}), config, schedule)
+	start := time.Now()
+	w.await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+	clock.Set(t, time.Hour)
+	w.await("a tick of the false time", func() bool { return ran.between(start.Add(30*time.Minute), time.Now().Add(time.Hour)) > 0 })
+	stop()
+	clock.Set(t, 0)
+	w.run(w.node("b", tenure.Config{}), config, schedule)
+	back := time.Now()
+	w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 2 })
+	ran.wantOnce(t)
+}

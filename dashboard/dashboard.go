@@ -111,13 +111,15 @@ type Dashboard struct {
 	guard      *guard
 	handler    http.Handler
 	streams    *httpguard.Slots
+	audience   *audience
 	wake       chan struct{} // to read the database again
 
 	stop func()
 	done chan struct{}
 }
 
-// New creates a dashboard, which reads the database until Close. The error matches
+// New creates a dashboard, which reads the database until Close while it has viewers: open
+// streams, or requests of the last 30 s. The error matches
 // tenure.ErrInvalidConfig. A database that does not answer is no error: the page says
 // so, and shows its data as soon as the database answers.
 func New(config Config) (*Dashboard, error) {
@@ -135,6 +137,7 @@ func New(config Config) (*Dashboard, error) {
 		config: config, log: config.Logger, snapshot: newSnapshot(), feed: newFeed(),
 		streams: httpguard.NewSlots(maxStreams, eachStreams), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	d.audience = newAudience(d.streams.Open)
 	d.timelines = newTimelines(config.Backend)
 	d.audit = newAuditLog(config)
 	d.shared, d.lags = newSharedReads(sharedAge, sharedTimeout), newLagSeries()

@@ -31,7 +31,7 @@ func (d *Dashboard) table() []route {
 	all := assetRoutes()
 	free := func(pattern string, answer http.HandlerFunc) { all = append(all, route{pattern, answer}) }
 	read := func(pattern string, answer http.HandlerFunc) {
-		all = append(all, route{"GET " + pattern, d.guard.reading(answer)})
+		all = append(all, route{"GET " + pattern, d.guard.reading(d.attending(answer))})
 	}
 	// readKnown waits for the first read of the database, before which no name is known.
 	readKnown := func(pattern string, answer http.HandlerFunc) {
@@ -66,7 +66,7 @@ func (d *Dashboard) table() []route {
 	readKnown("/api/graphs", d.getGraphs)
 	read("/api/audit", d.getAudit)
 	read("/api/stream", d.stream)
-	all = append(all, route{"POST /api/actions", d.guard.acting(d.act)})
+	all = append(all, route{"POST /api/actions", d.guard.acting(d.attending(d.act))})
 	free("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") })
 	return all
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -250,14 +251,28 @@ func (p *snapshot) failed(err error) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.problem != nil {
+		first = errors.Is(p.problem.err, errRested)
 		p.problem.err = err
-		return false
+		return first
 	}
 	p.problem = &problem{err, time.Now()}
 	if p.seen {
 		p.problem.since = p.readAt // what is shown is as of then
 	}
 	return true
+}
+
+// errRested is the problem until the first read after a time without viewers.
+var errRested = errors.New("the database was not read while there was no viewer")
+
+// resume notes that a read begins after a time without viewers. What is shown is older: it
+// is not shown as the present state if the read does not succeed.
+func (p *snapshot) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen {
+		p.problem = &problem{errRested, time.Now()}
+	}
 }
 
 func (p *snapshot) clockNow() time.Time {

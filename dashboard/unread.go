@@ -52,7 +52,7 @@ func (*snapshot) unreadPart(n nowRecord) (health, bool) {
 	if since == nil {
 		return health{}, false
 	}
-	return health{Level: warning, Sentence: what + " cannot be read since " + moment(*since) + ": they may have changed." + alertsText(n), Since: since}, true
+	return health{Level: warning, Sentence: what + " cannot be read, and were read last at " + moment(*since) + ": they may have changed." + alertsText(n), Since: since}, true
 }
 
 // asOf states the age of what a sentence says, after a space, or nothing.

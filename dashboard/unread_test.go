@@ -47,11 +47,11 @@ func TestUnreadPartsHaveAge(t *testing.T) {
 	}
 	shows(good, "All roles have a leader")
 	broken.Store(true)
-	shows(warning, "The alerts cannot be read since", "alerts_unread_since")
+	shows(warning, "The alerts cannot be read", "alerts_unread_since")
 	broken.Store(false)
 	shows(good, "All roles have a leader")
 	w.exec(`ALTER TABLE {processors} RENAME TO elsewhere`)
-	shows(warning, "Processors and schedules cannot be read since", "work_unread_since")
+	shows(warning, "Processors and schedules cannot be read", "work_unread_since")
 	if work := w.board.snapshot.workNow(); len(work.Processors) != 1 {
 		t.Errorf("what was known is not shown: %+v", work)
 	}
@@ -85,7 +85,7 @@ func TestAlertsThatDoNotReturnStopNoReads(t *testing.T) {
 			w.await("it misbehaves", func() bool { return calls.Load() > 1 })
 			w.node("api-1", "scheduler")
 			w.led("scheduler", "api-1")
-			if now := w.board.snapshot.now(); now.AlertsUnreadSince == nil || !strings.Contains(now.Health.Sentence, "The alerts cannot be read since") {
+			if now := w.board.snapshot.now(); now.AlertsUnreadSince == nil || !strings.Contains(now.Health.Sentence, "The alerts cannot be read") {
 				t.Errorf("the alerts are shown as known: %+v", now)
 			}
 		})

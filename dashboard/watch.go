@@ -37,8 +37,12 @@ func (d *Dashboard) watch(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for looked := len(recheckDelays); ; {
+		if d.audience.rest(ctx) {
+			d.snapshot.resume()
+		}
 		began := time.Now()
 		w.poll(ctx, looked < len(recheckDelays))
+		d.audience.read()
 		took := time.Since(began)
 		timer.Reset(pauseAfter(looked, d.snapshot.pace(), took))
 		looked = min(looked+1, len(recheckDelays))
@@ -126,7 +130,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	all := news || time.Since(w.allAt) >= allInterval
 	reading, err := w.read(limited, all)
 	if err == nil && w.workDue(news) {
-		w.readWork(limited)
+		w.readWork(ctx)
 	}
 	if ctx.Err() != nil {
 		return

@@ -98,7 +98,7 @@ func (p *snapshot) hasWork() bool {
 // database's user may have fewer privileges than the backend's.
 func (w *watcher) readWork(ctx context.Context) {
 	w.workAt = time.Now()
-	work, err := w.readManagement(ctx)
+	work, err := limited(ctx, w.readManagement)
 	w.workTook = time.Since(w.workAt)
 	if err != nil {
 		if !w.failed {
@@ -109,7 +109,7 @@ func (w *watcher) readWork(ctx context.Context) {
 	if w.failed = err != nil; !w.failed {
 		work.keepErrors(w.snapshot.workNow())
 	}
-	alerts, failure := w.readAlerts(ctx)
+	alerts, failure := limited(ctx, w.readAlerts)
 	if failure != nil {
 		w.log.Warn("the dashboard cannot read the alerts", "error", failure)
 		alerts = w.snapshot.alertsNow()
@@ -126,6 +126,14 @@ func (w *watcher) readWork(ctx context.Context) {
 	w.snapshot.noteUnread(w.workAt, err, failure)
 	w.publishIfChanged(kindWork, &w.work, work)
 	w.publishIfChanged(kindAlerts, &w.alerts, alerts)
+}
+
+// limited bounds a read. Each read has its own limit: otherwise a slow one would make the
+// next one fail too.
+func limited[R any](ctx context.Context, read func(context.Context) (R, error)) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return read(ctx)
 }
 
 // publishIfChanged publishes a state that differs from the last published one.

@@ -166,6 +166,7 @@ func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(
 // role reads a role; there may be none yet.
 func (w *world) role(name string) roleRecord {
 	w.Helper()
+	w.board.audience.attend(w.Context()) // as a request does
 	record, _ := w.board.snapshot.role(name)
 	return record
 }

@@ -42,18 +42,28 @@ type outages struct {
 	known bool // they could be read
 	count int  // that ended since the first read
 	last  history.Outage
+	found time.Time // when the last one was read first
 }
 
 // outageOverlap is how long after its end an outage is read again: the roles that stood
 // still are recorded one after another.
 const outageOverlap = 5 * time.Minute
 
+// since is from when on outages are read. Without new ones, a read that contains the last one
+// reads all terms since its begin, so it is not read any longer than it changes.
+func (o outages) since(now time.Time) time.Time {
+	if now.Sub(o.found) > outageOverlap {
+		return o.last.Ended.Add(time.Microsecond)
+	}
+	return o.last.Ended.Add(-outageOverlap)
+}
+
 // readOutages reads what is new since the reading of previous. A user that may not read
 // the history has no metrics of outages.
 func (c *Work) readOutages(ctx context.Context, previous outages) (outages, error) {
 	query := history.Query{Limit: 1}
 	if previous.known && !previous.last.Ended.IsZero() {
-		query = history.Query{Since: previous.last.Ended.Add(-outageOverlap)}
+		query = history.Query{Since: previous.since(time.Now())}
 	}
 	read, err := c.backend.Outages(ctx, query)
 	switch {
@@ -73,6 +83,12 @@ func (o outages) with(read []history.Outage) outages {
 		}
 	}
 	if len(read) > 0 && !read[0].Ended.Before(o.last.Ended) {
+		switch {
+		case !o.known:
+			o.found = read[0].Ended // by a process that has ended
+		case read[0].Ended.After(o.last.Ended):
+			o.found = time.Now()
+		}
 		o.last = read[0]
 	}
 	o.known = true

@@ -37,3 +37,19 @@ func TestOutagesAreCountedOnce(t *testing.T) {
 		}
 	}
 }
+
+// An outage is read again for five minutes after it was found, and not later: each read of
+// it reads all terms since its begin.
+func TestSettledOutageIsNotReadAgain(t *testing.T) {
+	ended := time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)
+	if o := (outages{}).with([]history.Outage{{Began: ended, Ended: ended}}); !o.since(ended.Add(time.Hour)).After(ended) {
+		t.Error("an outage of an hour ago is read again; want only those after")
+	}
+	o := outages{known: true}.with([]history.Outage{{Began: ended.Add(-time.Minute), Ended: ended}})
+	if from := o.since(o.found.Add(5 * time.Minute)); from.After(ended) {
+		t.Errorf("after five minutes outages are read from %v on; want the one that ended at %v", from, ended)
+	}
+	if from := o.since(o.found.Add(5*time.Minute + time.Second)); !from.After(ended) {
+		t.Errorf("after more than five minutes outages are read from %v on; want only those after %v", from, ended)
+	}
+}

@@ -32,12 +32,18 @@ SELECT
     p.last_error,
     p.last_error_at,
     p.next_attempt_at,
-    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.dismissed_at IS NULL),
-    (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL AND d.dismissed_at IS NULL AND d.skipped_by <> ''),
+    coalesce(d.open, 0),
+    coalesce(d.skipped, 0),
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_role ELSE '' END,
     CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_node ELSE '' END,
     p.updated_at
 FROM {processors} p
+LEFT JOIN (
+    SELECT processor, count(*) AS open, count(*) FILTER (WHERE skipped_by <> '') AS skipped
+    FROM {dead_letters}
+    WHERE replayed_at IS NULL AND dismissed_at IS NULL AND (cardinality($1::text[]) = 0 OR processor = ANY ($1))
+    GROUP BY processor
+) d ON d.processor = p.name
 WHERE cardinality($1::text[]) = 0 OR p.name = ANY ($1)
 ORDER BY p.name COLLATE "C"`
 

@@ -220,7 +220,7 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "dashboard: viewers act",
-		file: "dashboard/routes.go", from: "d.guard.acting(d.act)", to: "d.guard.reading(d.act)",
+		file: "dashboard/routes.go", from: "d.guard.acting(d.attending(d.act))", to: "d.guard.reading(d.attending(d.act))",
 		promise: "every route answers each kind of caller as its row says",
 		tests:   []tests{in("dashboard", "^TestEveryRouteAsEverybody$")}, says: "the row says",
 	},

@@ -111,6 +111,9 @@ func (s *Server) PID() int { return s.server.PID() }
 // Log returns the end of the server's log.
 func (s *Server) Log() string { return s.server.Log() }
 
+// LogPath returns the file that the server logs to.
+func (s *Server) LogPath() string { return s.server.LogPath() }
+
 // Major returns the server's major version.
 func (s *Server) Major() int { return s.server.Installation.Major }
 

@@ -262,6 +262,9 @@ CREATE TABLE {node_history} (
 
 CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
 
+-- Outages are found by it among all changes.
+CREATE INDEX "{prefix}node_history_outages" ON {node_history} (outage_since) WHERE outage_since IS NOT NULL;
+
 COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
 COMMENT ON COLUMN {node_history}.changed_by IS 'The requester of the change; empty if there is none.';
 

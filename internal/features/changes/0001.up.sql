@@ -8,3 +8,5 @@ CREATE TABLE {changes} (
     action text NOT NULL,
     detail text NOT NULL DEFAULT ''
 );
+
+CREATE INDEX "{prefix}changes_at" ON {changes} (at);

@@ -74,6 +74,12 @@ CREATE TABLE {dead_letters} (
 
 CREATE INDEX "{prefix}dead_letters_replay" ON {dead_letters} (processor) WHERE replay;
 
+-- Open dead letters are counted by it, and retention finds by the other one those that
+-- were replayed or dismissed long ago.
+CREATE INDEX "{prefix}dead_letters_open" ON {dead_letters} (processor, skipped_by) WHERE replayed_at IS NULL AND dismissed_at IS NULL;
+CREATE INDEX "{prefix}dead_letters_settled" ON {dead_letters} (COALESCE(replayed_at, dismissed_at))
+    WHERE COALESCE(replayed_at, dismissed_at) IS NOT NULL;
+
 COMMENT ON COLUMN {dead_letters}.skipped_by IS 'Who skipped the event; empty if the processor gave it up.';
 COMMENT ON COLUMN {dead_letters}.dismissed_by IS 'Who marked the event as handled outside of the processor; empty if no operator did.';
 COMMENT ON COLUMN {dead_letters}.replay IS 'Whether the leader is to hand the event to the handler again.';

@@ -55,3 +55,10 @@ COMMENT ON COLUMN {runs}.output IS 'The end of what its job wrote in the last re
 COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 
 CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, scheduled_for) WHERE state IN ('waiting', 'running');
+
+-- Retention finds the runs by it that ended long ago. A run gets an end once.
+CREATE INDEX "{prefix}runs_ended" ON {runs} (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The last runs of a schedule are found by it, however many ticks did not run.
+CREATE INDEX "{prefix}runs_ran" ON {runs} (schedule, scheduled_for, state) WHERE state NOT IN ('waiting', 'missed', 'skipped');
+CREATE INDEX "{prefix}runs_missed" ON {runs} (schedule, ticks) WHERE state = 'missed';

@@ -107,7 +107,7 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	c.hsts.AllowZero = true
 	flags.Var(&c.hsts, "hsts", "how long browsers may use only TLS for this host name, on all of its ports, also behind a --trusted-proxy with TLS; 0s makes them forget; default 720h with --tls-cert, else not sent")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
-	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are rolled up into daily totals; default 2160h")
+	flags.Var(&c.keep, "retention", "how long terms, changes of nodes, ended runs, changes by operators and settled dead letters are kept; the daily totals of the first three stay; default 2160h")
 }
 
 // check rejects settings that would be detected only after the node has joined,
@@ -201,17 +201,14 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if observer := string(cluster.Observer); !slices.Contains(c.Member.Roles, observer) {
 		c.Member.Roles = append(c.Member.Roles, observer) // no other node waits for this one
 	}
-	target, err := c.Node.Database.Target()
-	if err != nil {
-		return err
-	}
-	pool, err := target.Pool(ctx, "serve")
+	pool, alertsPool, err := c.pools(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
+	defer alertsPool.Close()
 	rules, err := openLiveAlerts(file, alerts.Config{
-		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value, Cluster: c.clusterName(), URL: c.external,
+		Database: alertsPool, Prefix: c.Listen.Prefix, Interval: c.interval.Value, Cluster: c.clusterName(), URL: c.external,
 		Links: file.File.AlertLinks(c.Member.Name),
 	})
 	if err != nil {
@@ -242,7 +239,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 				return page.close, nil
 			}
 			return page.close, page.open(dashboard.Config{
-				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Links: file.File.Links(), Alerts: rules.shown(p, pool), HandleAlert: rules.handle(p, pool), Title: c.Member.Name,
+				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Links: file.File.Links(), Alerts: rules.shown(p, alertsPool), HandleAlert: rules.handle(p, alertsPool), Title: c.Member.Name,
 				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: nodeConfig.Logger, MetricsPrefix: c.Listen.Prefix,
 			})
 		},
@@ -250,6 +247,23 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 			return c.look(ctx, p, pool, rules.engine, server)
 		},
 	})
+}
+
+// pools returns connections for everything, and others for the alerts alone: nothing else
+// can use those up.
+func (c *serveCommand) pools(ctx context.Context) (all, ofAlerts *pgxpool.Pool, err error) {
+	target, err := c.Node.Database.Target()
+	if err != nil {
+		return nil, nil, err
+	}
+	if all, err = target.Pool(ctx, "serve"); err != nil {
+		return nil, nil, err
+	}
+	if ofAlerts, err = target.Pool(ctx, "serve alerts"); err != nil {
+		all.Close()
+		return nil, nil, err
+	}
+	return all, ofAlerts, nil
 }
 
 // beside handles what the API does not. It is not an http.ServeMux, which

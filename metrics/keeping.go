@@ -18,6 +18,9 @@ const (
 	keepUnrolled = 2 * keepLasting
 )
 
+// SamplesKept is how long samples are kept before they are rolled up.
+const SamplesKept = keepLasting
+
 // stepSize is the size of samples up to which the normal steps apply. Larger
 // samples are kept in longer steps, so that a day of a node takes about the
 // same space.

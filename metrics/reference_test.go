@@ -17,7 +17,7 @@ var referenceTables = []struct {
 	{"Elections", []string{"leader"}},
 	{"PostgreSQL", []string{"postgres"}},
 	{"Cluster", []string{"cluster", "node"}},
-	{"Processors and schedules", []string{"work", "processor", "cron"}},
+	{"Processors, schedules and retention", []string{"work", "processor", "cron", "retention"}},
 }
 
 // The page lists every metric with its type, its labels and its help text.

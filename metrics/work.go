@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/sweeps"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
@@ -30,14 +31,16 @@ const (
 )
 
 // Work collects the state of the processors and schedules of an installation,
-// under PREFIX_processor_ and PREFIX_cron_, and the recorded outages of its database and
-// times without a working leader, under PREFIX_cluster_. It serves the values of the last
+// under PREFIX_processor_ and PREFIX_cron_, the state of the retention, under
+// PREFIX_retention_, and the recorded outages of its database and times without a working
+// leader, under PREFIX_cluster_. It serves the values of the last
 // read by Run, so scrapes never query the database.
 //
 // Every process that collects Work reports the same values, apart from delays:
 // aggregate them with max, not sum, and collect Work in few processes.
 type Work struct {
 	backend    *postgres.Backend
+	database   postgres.Database
 	processors *processor.Admin
 	schedules  *cron.Admin
 	interval   time.Duration
@@ -48,8 +51,9 @@ type Work struct {
 	readAt   family
 	processorFamilies
 	scheduleFamilies
-	outageFamilies  outageFamilies
-	silenceFamilies silenceFamilies
+	outageFamilies    outageFamilies
+	silenceFamilies   silenceFamilies
+	retentionFamilies retentionFamilies
 }
 
 // reading is the result of a read.
@@ -61,6 +65,7 @@ type reading struct {
 	schedules  []cron.Status
 	outages    outages
 	silences   *silences
+	retention  []sweeps.Status
 }
 
 var _ prometheus.Collector = (*Work)(nil)
@@ -75,6 +80,7 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 	f := newFamilies(config, "work")
 	c := &Work{
 		backend:    backend,
+		database:   database,
 		processors: processor.NewAdmin(backend, database),
 		schedules:  cron.NewAdmin(backend, database),
 		interval:   max(cmp.Or(work.Interval, defaultReadInterval), leastReadInterval),
@@ -85,6 +91,7 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 		scheduleFamilies:  newScheduleFamilies(config),
 		outageFamilies:    newOutageFamilies(config),
 		silenceFamilies:   newSilenceFamilies(config),
+		retentionFamilies: newRetentionFamilies(config),
 	}
 	c.families = f
 	return c
@@ -137,6 +144,9 @@ func (c *Work) read(ctx context.Context) error {
 	if next.silences, err = c.readSilences(ctx, previous.silences); err != nil {
 		return err
 	}
+	if next.retention, err = c.readRetention(ctx); err != nil {
+		return err
+	}
 	next.at = time.Now()
 	c.last.Store(next)
 	return nil
@@ -162,7 +172,7 @@ func (c *Work) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (c *Work) all() []families {
-	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families, c.outageFamilies.families, c.silenceFamilies.families}
+	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families, c.outageFamilies.families, c.silenceFamilies.families, c.retentionFamilies.families}
 }
 
 func (c *Work) definitions() []Definition {
@@ -187,6 +197,7 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 		c.outageFamilies.collect(to, last.outages)
 	}
 	c.silenceFamilies.collect(to, last.silences)
+	c.retentionFamilies.collect(to, last.retention)
 }
 
 // seconds returns a time as Unix seconds, 0 for the zero time.

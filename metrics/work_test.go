@@ -20,9 +20,11 @@ import (
 // fill adds processors and schedules as their leaders would.
 func (w *world) fill() {
 	w.Helper()
-	if err := w.backend.Migrate(w.Context(), "processors", "schedules"); err != nil {
+	if err := w.backend.Migrate(w.Context(), "processors", "schedules", "rollups"); err != nil {
 		w.Fatal(err)
 	}
+	// Set by hand: package retention imports this one.
+	w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors) VALUES ('runs', 1000, 1000, 3)`)
 	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, waiting_since, errors)
 		VALUES ('mail', 'processor', 'mails', 'active', 7, 3, clock_timestamp() - interval '1 minute', 0),
 			('index', 'view', 'views', 'failed', 9, 0, NULL, 4)`)
@@ -187,6 +189,7 @@ func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 	got.want(t, 4, "tenure_processor_consecutive_errors", "processor", "index")
 	got.want(t, 2, "tenure_processor_dead_letters", "processor", "index")
 
+	got.want(t, 3, "tenure_retention_consecutive_errors", "rows", "runs")
 	got.want(t, 0, "tenure_cron_loaded", "schedule", "invoice")
 	got.want(t, 0, "tenure_cron_paused", "schedule", "invoice")
 	got.want(t, 1, "tenure_cron_paused", "schedule", "report")

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/sweeps"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
@@ -65,22 +69,25 @@ type Compactor struct {
 	config   Config
 }
 
-// rollUp rolls up the rows of one table.
+// rollUp rolls up the rows of one kind. run handles one batch of rows of before a time,
+// from the end of the last batch on, and returns their number and its end.
 type rollUp struct {
 	what string
 	of   *schema.Feature // the owner of the table; nil for the core
-	run  func(ctx context.Context, tx pgx.Tx) (count int, err error)
-	full int // a count from which on more rows can be left
+	run  func(ctx context.Context, tx pgx.Tx, before, from time.Time) (count int, end time.Time, err error)
 }
 
 // rollUps returns all roll-ups in their order.
 func (c *Compactor) rollUps() []rollUp {
-	all := []rollUp{{"samples", features.Samples, func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
+	all := []rollUp{{sweeps.Samples, features.Samples, func(ctx context.Context, tx pgx.Tx, _, _ time.Time) (count int, end time.Time, err error) {
+		count, err = metrics.RollUpSamples(ctx, tx, c.backend)
+		return count, end, err
+	}}}
 	for _, s := range statements {
-		all = append(all, rollUp{s.what, s.of, func(ctx context.Context, tx pgx.Tx) (count int, err error) {
-			err = tx.QueryRow(ctx, c.schema.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&count)
-			return count, err
-		}, c.config.BatchSize})
+		all = append(all, rollUp{s.what, s.of, func(ctx context.Context, tx pgx.Tx, before, from time.Time) (count int, end time.Time, err error) {
+			err = tx.QueryRow(ctx, c.schema.SQL(s.sql), before, c.config.BatchSize, from).Scan(&count, &end)
+			return count, end, err
+		}})
 	}
 	return all
 }
@@ -120,44 +127,104 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	logger := c.node.Logger().With("role", term.Role().Name(), "term", term.Number())
 	for !termOver(ctx, term) {
 		pause := c.config.Interval
-		for _, r := range c.rollUps() {
-			count, err := c.runBatch(ctx, term, r)
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				logger.Warn("cannot roll up old rows", "rows", r.what, "error", err)
-				pause = min(pause, retryPause)
-				continue
-			case count >= r.full:
-				pause = min(pause, c.config.Pause)
-			}
-			if count > 0 {
-				logger.Debug("rolled up old rows", "rows", r.what, "count", count)
-			}
+		if !c.sweep(ctx, term, logger) {
+			pause = min(pause, retryPause)
 		}
 		wakeup.Await(ctx, pause, term.Stopping())
 	}
 	return nil
 }
 
-// runBatch rolls up one batch of rows. The trust window bounds its statements, and the
-// server ends the transaction after that time if the process is paused.
-func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp) (int, error) {
-	if exist, err := c.exist(ctx, r.of); err != nil || !exist {
-		return 0, err
+// sweep rolls up all rows that are old when it begins, one batch of each kind in turn, and
+// reports whether none of them is left. The fixed age ends it while rows become old.
+func (c *Compactor) sweep(ctx context.Context, term *tenure.Term, logger *slog.Logger) bool {
+	var before time.Time
+	err := c.inTx(ctx, term, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, readAge, c.config.Keep.Milliseconds()).Scan(&before)
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			logger.Warn("cannot roll up old rows", "error", err)
+		}
+		return false
 	}
+	left, from, complete := c.rollUps(), map[string]time.Time{}, true
+	for len(left) > 0 && !termOver(ctx, term) {
+		left = slices.DeleteFunc(left, func(r rollUp) bool {
+			count, end, err := c.runBatch(ctx, term, r, before, from[r.what])
+			switch {
+			case ctx.Err() != nil:
+				return true
+			case err != nil:
+				logger.Warn("cannot roll up old rows", "rows", r.what, "error", err)
+				complete = false
+			case count > 0:
+				logger.Debug("rolled up old rows", "rows", r.what, "count", count)
+				from[r.what] = end
+				return false
+			}
+			c.record(ctx, term, logger, r, err)
+			return true
+		})
+		if len(left) > 0 {
+			wakeup.Await(ctx, c.config.Pause, term.Stopping())
+		}
+	}
+	return complete
+}
+
+// record records how a sweep of a kind ended, for [List].
+func (c *Compactor) record(ctx context.Context, term *tenure.Term, logger *slog.Logger, r rollUp, failure error) {
+	if exist, err := c.exist(ctx, r.of); failure == nil && (err != nil || !exist) {
+		return // there is nothing to roll up
+	}
+	text := ""
+	if failure != nil {
+		text = recordable(failure)
+	}
+	keep := c.config.Keep
+	if r.what == sweeps.Samples {
+		keep = metrics.SamplesKept
+	}
+	err := c.inTx(ctx, term, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, c.schema.SQL(recordSweep), r.what, keep.Milliseconds(), c.config.Interval.Milliseconds(), text)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		logger.Warn("cannot record the state of the retention", "rows", r.what, "error", err)
+	}
+}
+
+// maxError is the maximum length of a recorded error in bytes.
+const maxError = 1000
+
+// recordable returns the text of an error as the database stores it.
+func recordable(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\x00", "")
+	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
+}
+
+// runBatch rolls up one batch of rows.
+func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp, before, from time.Time) (count int, end time.Time, err error) {
+	if exist, err := c.exist(ctx, r.of); err != nil || !exist {
+		return 0, end, err
+	}
+	err = c.inTx(ctx, term, func(ctx context.Context, tx pgx.Tx) error {
+		count, end, err = r.run(ctx, tx, before, from)
+		return err
+	})
+	return count, end, err
+}
+
+// inTx runs a fenced transaction. The trust window bounds its statements, and the server
+// ends the transaction after that time if the process is paused.
+func (c *Compactor) inTx(ctx context.Context, term *tenure.Term, run func(context.Context, pgx.Tx) error) error {
 	timing := c.node.Timing()
 	window := timing.Lease - timing.Margin
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
-	count := 0
 	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginBounded, max(1, window.Milliseconds()))}
-	err := postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) (err error) {
-		count, err = r.run(ctx, tx)
-		return err
-	})
-	return count, err
+	return postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) error { return run(ctx, tx) })
 }
 
 // exist creates the tables of totals and reports whether the tables of a feature exist.

@@ -30,26 +30,10 @@ SELECT 'nightly', at, 'succeeded', 1, at, at, at FROM (SELECT now() - interval '
 INSERT INTO {changes} (at, changed_by, kind, name, action)
 VALUES (now() - interval '2 hours', 'ann', 'schedule', 'nightly', 'pause')`)
 
-	user := server.Schema(t)
-	s.exec("CREATE ROLE " + user + " LOGIN")
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, err := pgtest.Conn(t, server.DSN()).Exec(ctx, "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			t.Error(err)
-		}
-	})
 	if err := s.backend.Migrate(t.Context(), "rollups"); err != nil { // the user may not
 		t.Fatal(err)
 	}
-	grants, err := s.backend.CompactionGrants(user, "rollups", "schedules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.pool.Exec(t.Context(), grants, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	user := s.compactionUser("rollups", "schedules")
 	compactor, err := retention.New(s.node, pgtest.Pool(t, server.DSNFor(user, "postgres")), retention.Config{
 		Keep: time.Hour, Role: tenure.NamedRole("compactor"), // the default role has one lock in this database
 	})
@@ -79,4 +63,28 @@ SELECT (SELECT count(*) FROM {history})
 			t.Errorf("nothing was added to %s", days)
 		}
 	}
+}
+
+// compactionUser creates a database user with the privileges of CompactionGrants.
+func (s world) compactionUser(features ...string) string {
+	s.Helper()
+	server := pgtest.Shared(s)
+	user := server.Schema(s)
+	s.exec("CREATE ROLE " + user + " LOGIN")
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := pgtest.Conn(s, server.DSN()).Exec(ctx, "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			s.Error(err)
+		}
+	})
+	grants, err := s.backend.CompactionGrants(user, features...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := s.pool.Exec(s.Context(), grants, pgx.QueryExecModeSimpleProtocol); err != nil {
+		s.Fatal(err)
+	}
+	return user
 }

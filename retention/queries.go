@@ -3,6 +3,7 @@ package retention
 import (
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/sweeps"
 )
 
 // beginBounded begins a transaction that the server ends if the process is paused, so that
@@ -13,21 +14,26 @@ SET LOCAL statement_timeout = %[1]d;
 SET LOCAL lock_timeout = %[1]d;
 SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 
-// Each statement deletes rows older than $1 milliseconds, the oldest first and at most $2
-// of them, adds them to the daily totals, and returns their number. It skips rows that
-// another transaction has locked.
+// readAge returns the time before which rows are old.
+const readAge = `SELECT clock_timestamp() - $1 * interval '1 millisecond'`
+
+// Each statement deletes rows of before $1 and from $3 on, the oldest first and at most $2
+// of them, adds them to the daily totals, and returns their number and the time of the
+// newest. It skips rows that another transaction has locked. An index has the time, so
+// that a batch reads only rows that it deletes. $3 is the end of the last batch: otherwise
+// each batch would read the index entries of all earlier ones, until a vacuum.
 var statements = []struct {
 	what string
 	of   *schema.Feature // the owner of the table; nil for the core
 	sql  string
 }{
-	{"terms", nil, `
+	{sweeps.Terms, nil, `
 WITH old AS (
     DELETE FROM {history} h
     USING (
         SELECT role, term
         FROM {history}
-        WHERE ended_at < clock_timestamp() - $1 * interval '1 millisecond'
+        WHERE ended_at < $1 AND ended_at >= $3
         ORDER BY ended_at
         LIMIT $2
         FOR UPDATE SKIP LOCKED
@@ -54,13 +60,13 @@ WITH old AS (
         vacant_ms = d.vacant_ms + excluded.vacant_ms,
         longest_vacant_ms = greatest(d.longest_vacant_ms, excluded.longest_vacant_ms)
 )
-SELECT count(*) FROM old`},
+SELECT count(*), coalesce(max(ended_at), $3) FROM old`},
 
-	{"changes of nodes", nil, `
+	{sweeps.NodeChanges, nil, `
 WITH old AS (
     DELETE FROM {node_history} h
-    USING (SELECT id, at FROM {node_history} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) oldest
-    WHERE h.id = oldest.id AND oldest.at < clock_timestamp() - $1 * interval '1 millisecond'
+    USING (SELECT id FROM {node_history} WHERE at < $1 AND at >= $3 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) oldest
+    WHERE h.id = oldest.id
     RETURNING h.at, h.status, h.previous
 ), summed AS (
     INSERT INTO {node_days} AS d (day, came, went, died)
@@ -77,22 +83,23 @@ WITH old AS (
         went = d.went + excluded.went,
         died = d.died + excluded.died
 )
-SELECT count(*) FROM old`},
+SELECT count(*), coalesce(max(at), $3) FROM old`},
 
-	// An unfinished run is kept, however old it is.
-	{"runs", features.Schedules, `
+	// An unfinished run is kept, however old it is. A run of an old tick counts by its end:
+	// an operator can request it at any time.
+	{sweeps.Runs, features.Schedules, `
 WITH old AS (
     DELETE FROM {runs} r
     USING (
-        SELECT id, claimed_at
+        SELECT id
         FROM {runs}
-        WHERE state NOT IN ('waiting', 'running')
-        ORDER BY id
+        WHERE ended_at < $1 AND ended_at >= $3 AND state NOT IN ('waiting', 'running')
+        ORDER BY ended_at
         LIMIT $2
         FOR UPDATE SKIP LOCKED
     ) oldest
-    WHERE r.id = oldest.id AND oldest.claimed_at < clock_timestamp() - $1 * interval '1 millisecond'
-    RETURNING r.schedule, r.scheduled_for, r.state, r.ticks,
+    WHERE r.id = oldest.id
+    RETURNING r.schedule, r.scheduled_for, r.state, r.ticks, r.ended_at,
         coalesce(1000 * extract(epoch FROM r.ended_at - r.started_at), 0) AS ran_ms
 ), summed AS (
     INSERT INTO {run_days} AS d (day, schedule, succeeded, failed, missed, ran_ms, longest_ms)
@@ -114,15 +121,46 @@ WITH old AS (
         ran_ms = d.ran_ms + excluded.ran_ms,
         longest_ms = greatest(d.longest_ms, excluded.longest_ms)
 )
-SELECT count(*) FROM old`},
+SELECT count(*), coalesce(max(ended_at), $3) FROM old`},
 
 	// Manual changes have no daily totals.
-	{"changes by hand", features.Changes, `
+	{sweeps.Changes, features.Changes, `
 WITH old AS (
     DELETE FROM {changes} c
-    USING (SELECT id, at FROM {changes} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) oldest
-    WHERE c.id = oldest.id AND oldest.at < clock_timestamp() - $1 * interval '1 millisecond'
-    RETURNING c.id
+    USING (SELECT id FROM {changes} WHERE at < $1 AND at >= $3 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) oldest
+    WHERE c.id = oldest.id
+    RETURNING c.at
 )
-SELECT count(*) FROM old`},
+SELECT count(*), coalesce(max(at), $3) FROM old`},
+
+	// An open dead letter is kept, however old it is. Settled ones have no daily totals.
+	{sweeps.DeadLetters, features.Processors, `
+WITH old AS (
+    DELETE FROM {dead_letters} d
+    USING (
+        SELECT id
+        FROM {dead_letters}
+        WHERE coalesce(replayed_at, dismissed_at) < $1 AND coalesce(replayed_at, dismissed_at) >= $3
+        ORDER BY coalesce(replayed_at, dismissed_at)
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED
+    ) oldest
+    WHERE d.id = oldest.id
+    RETURNING coalesce(d.replayed_at, d.dismissed_at) AS settled_at
+)
+SELECT count(*), coalesce(max(settled_at), $3) FROM old`},
 }
+
+// recordSweep records how a search for rows of the kind $1 ended: with the error $4, or
+// with no old rows left if that is empty.
+const recordSweep = `
+INSERT INTO {rollup_states} AS s (kind, keep_ms, interval_ms, swept_at, errors, failing_since, last_error)
+SELECT $1, $2, $3, CASE WHEN e.text = '' THEN now.at END, (e.text <> '')::integer, CASE WHEN e.text <> '' THEN now.at END, e.text
+FROM (SELECT $4::text AS text) e, (SELECT clock_timestamp() AS at) now
+ON CONFLICT (kind) DO UPDATE
+SET keep_ms = excluded.keep_ms,
+    interval_ms = excluded.interval_ms,
+    swept_at = coalesce(excluded.swept_at, s.swept_at),
+    errors = CASE WHEN excluded.errors = 0 THEN 0 ELSE s.errors + 1 END,
+    failing_since = CASE WHEN excluded.errors > 0 THEN coalesce(s.failing_since, excluded.failing_since) END,
+    last_error = excluded.last_error`

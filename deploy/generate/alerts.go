@@ -129,6 +129,18 @@ var alerts = []rule{
 		advice:     "The clock was set back: ticks until a later time are handled. If the clock is right, have the schedule continue from now: tenure cron pause, tenure cron resume.",
 	},
 	{
+		alert: "TenureRetentionFails", lasting: "5m", severity: warning,
+		expression: `max by (rows) (@retention_consecutive_errors) > 0`,
+		summary:    "Old rows cannot be removed: {{ $labels.rows }}",
+		advice:     "Their table grows. See the last error, and what to do: tenure doctor.",
+	},
+	{
+		alert: "TenureRetentionLate", lasting: "5m", severity: warning,
+		expression: `max by (rows) (@retention_late_seconds) > 0`,
+		summary:    "Rows are kept for too long: {{ $labels.rows }}",
+		advice:     "The oldest should have been removed {{ $value | printf \"%.0f\" }} s ago. See whether the role log-compactor has a leader: tenure status.",
+	},
+	{
 		alert: "TenureFiguresOld", lasting: "1m", severity: warning,
 		expression: `time() - max(@work_read_timestamp_seconds) > 120`,
 		summary:    "The figures of processors and schedules are old",

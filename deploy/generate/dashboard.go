@@ -120,6 +120,7 @@ var about = []struct{ word, title string }{
 	{"node", "Nodes"},
 	{"processor", "Processors"},
 	{"cron", "Schedules"},
+	{"retention", "Retention"},
 	{"work", "Figures of processors and schedules"},
 }
 

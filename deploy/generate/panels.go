@@ -94,7 +94,7 @@ func (g *grid) panelOf(d metrics.Definition) panel {
 // isOfAll reports whether every process reports the same value of a metric.
 func isOfAll(d metrics.Definition) bool {
 	word, _, _ := strings.Cut(d.Name, "_")
-	return slices.Contains([]string{"cluster", "processor", "cron", "work"}, word)
+	return slices.Contains([]string{"cluster", "processor", "cron", "retention", "work"}, word)
 }
 
 // selection keeps to the roles that people chose.

@@ -42,6 +42,10 @@ var Processors = schema.Register(schema.Feature{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{processors}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{dead_letters}"),
 	},
+	Compaction: []schema.Privilege{
+		schema.OnTable("SELECT, DELETE", "{dead_letters}"),
+		schema.OnTable("UPDATE (id)", "{dead_letters}"),
+	},
 })
 
 // Schedules are those of package cron, with their runs.
@@ -85,10 +89,12 @@ var Rollups = schema.Register(schema.Feature{
 		schema.OnTable("SELECT", "{term_days}"),
 		schema.OnTable("SELECT", "{node_days}"),
 		schema.OnTable("SELECT", "{run_days}"),
+		schema.OnTable("SELECT", "{rollup_states}"),
 	},
 	Compaction: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE", "{term_days}"),
 		schema.OnTable("SELECT, INSERT, UPDATE", "{node_days}"),
 		schema.OnTable("SELECT, INSERT, UPDATE", "{run_days}"),
+		schema.OnTable("SELECT, INSERT, UPDATE", "{rollup_states}"),
 	},
 })

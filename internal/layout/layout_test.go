@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"internal/schema"},
 	{"internal/features", "internal/leaderwatch", "internal/incident"},
 	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest", "internal/audit"},
-	{"cluster", "cron", "processor", "leaderhttp", "slots"},
+	{"cluster", "cron", "processor", "leaderhttp", "slots", "internal/sweeps"},
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "internal/sim"},

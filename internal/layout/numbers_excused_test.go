@@ -33,7 +33,6 @@ var excused = []excuse{
 	{"docs/howto/managed-servers.md", "as Azure does when 95 % of the storage is used", ofOthers},
 	{"docs/howto/operate.md", "`--lease` to less, at least 2 s in ordinary networks", ofReader},
 	{"docs/howto/operate.md", "`--lease` to more, up to 30 s in ordinary use", ofReader},
-	{"docs/howto/operate.md", "Measure a takeover of 1,000 roles", measured + "make bench-failover"},
 	{"docs/howto/operate.md", "`tenure history --incidents --since 12h`", ofExample},
 	{"docs/howto/process-events.md", "is greater than 0, events wait", noLimit},
 	{"docs/howto/process-events.md", "57, 58 and XX, and 25006", noLimit},

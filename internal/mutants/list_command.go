@@ -147,6 +147,72 @@ var commandMutants = []mutant{
 		tests:   []tests{in("retention", "^TestRowsAreKeptFor90Days$")}, says: "rows are kept for 90 days",
 	},
 
+	{
+		name: "retention: a search ends with its first batch",
+		file: "retention/compactor.go", from: "from[r.what] = end\n\t\t\t\treturn false", to: "from[r.what] = end\n\t\t\t\treturn true",
+		promise: "retention continues while anything was removed",
+		tests:   []tests{in("retention", "^TestYoungRowsHoldNothingBack$")}, says: "an hour before the next search, no old row is left",
+	},
+	{
+		name: "retention: runs are searched by their ids",
+		file: "retention/queries.go", from: "ORDER BY ended_at\n        LIMIT $2\n        FOR UPDATE SKIP LOCKED\n    ) oldest\n    WHERE r.id = oldest.id", to: "ORDER BY id DESC\n        LIMIT $2\n        FOR UPDATE SKIP LOCKED\n    ) oldest\n    WHERE r.id = oldest.id",
+		promise: "retention continues while anything was removed",
+		tests:   []tests{in("retention", "^TestYoungRowsHoldNothingBack$")}, says: "an hour before the next search, no old row is left",
+	},
+	{
+		name: "retention: a run of an old tick is old",
+		file: "retention/queries.go", from: "WHERE ended_at < $1 AND ended_at >= $3 AND state", to: "WHERE scheduled_for < $1 AND ended_at >= $3 AND state",
+		promise: "database: ended runs are kept for 90 days",
+		tests:   []tests{in("retention", "^TestYoungRowsHoldNothingBack$")}, says: "backfilled run",
+	},
+	{
+		name: "retention: a failed search is not recorded",
+		file: "retention/compactor.go", from: "text = recordable(failure)", to: "text = \"\"",
+		promise: "operate: old rows that cannot be removed are reported",
+		tests:   []tests{in("retention", "^TestRevokedPrivilegeIsRecorded$")}, says: "two searches have failed",
+	},
+	{
+		name: "doctor: retention that fails is well",
+		file: "cmd/tenure/internal/cli/database/doctor_retention.go", from: "if s.Errors > 0 {\n\t\tparts", to: "if s.Errors > 9 {\n\t\tparts",
+		promise: "operate: old rows that cannot be removed are reported",
+		tests:   []tests{inCommand("internal/cli", "^TestRetentionThatCannotWorkIsReported$")}, says: "reports the retention",
+	},
+	{
+		name: "metrics: retention is never late",
+		file: "metrics/retention.go", from: "c.late.send(to, s.Late.Seconds(), s.Rows)", to: "c.late.send(to, 0, s.Rows)",
+		promise: "operate: rows that are kept for too long are reported",
+		tests:   []tests{inCommand("internal/cli", "^TestRetentionThatCannotWorkIsReported$")}, says: "reports the retention",
+	},
+	{
+		name: "dashboard: it reads without viewers",
+		file: "dashboard/audience.go", from: "time.Since(a.last) < attention", to: "!a.last.IsZero()",
+		promise: "a dashboard without viewers reads nothing",
+		tests:   []tests{in("dashboard", "^TestDashboardWithoutViewersReadsNothing$")}, says: "the watch rests",
+	},
+	{
+		name: "dashboard: a request gets what the last viewer saw",
+		file: "dashboard/audience.go", from: "if fresh == nil {", to: "if fresh != nil {",
+		promise: "the first request after a time without viewers gets the present state",
+		tests:   []tests{in("dashboard", "^TestDashboardWithoutViewersReadsNothing$")}, says: "want the role that api-2 acquired",
+	},
+	{
+		name: "dashboard: alerts have the time of processors",
+		file: "dashboard/work.go", from: "alerts, failure := limited(ctx, w.readAlerts)", to: "alerts, failure := func() ([]Alert, error) { ctx, done := context.WithDeadline(ctx, w.workAt.Add(lookTimeout)); defer done(); return w.readAlerts(ctx) }()",
+		promise: "alerts are read while processors cannot be",
+		tests:   []tests{in("dashboard", "^TestBlockedProcessorsDoNotHideAlerts$")}, says: "only processors cannot be read",
+	},
+	{
+		name: "serve: alerts share the connections of everything",
+		file: "cmd/tenure/internal/cli/serve/serve.go", from: "Database: alertsPool,", to: "Database: pool,",
+		promise: "nothing else uses up the connections of the alerts",
+		tests:   []tests{inCommand("internal/cli", "^TestAlertsHaveTheirConnections$")}, says: "the alerts are evaluated on a connection of theirs",
+	},
+	{
+		name: "metrics: the last outage is read again for an hour",
+		file: "metrics/outages.go", from: "outageOverlap = 5 * time.Minute", to: "outageOverlap = 60 * time.Minute",
+		promise: "no read of serve grows with what is kept",
+		tests:   []tests{in("metrics", "^TestSettledOutageIsNotReadAgain$")}, says: "want only those after",
+	},
 	// Alerts.
 	{
 		name: "alerts: notifications are kept for an hour",

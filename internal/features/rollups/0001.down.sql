@@ -1,3 +1,4 @@
+DROP TABLE {rollup_states};
 DROP TABLE {run_days};
 DROP TABLE {node_days};
 DROP TABLE {term_days};

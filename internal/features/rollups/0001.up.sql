@@ -33,3 +33,18 @@ CREATE TABLE {run_days} (
 
 COMMENT ON COLUMN {run_days}.failed IS 'Also those that timed out, panicked, or were abandoned.';
 COMMENT ON COLUMN {run_days}.missed IS 'Ticks that were missed or skipped.';
+
+-- One row for each kind of rows that retention removes.
+CREATE TABLE {rollup_states} (
+    kind text PRIMARY KEY,
+    keep_ms bigint NOT NULL,
+    interval_ms bigint NOT NULL,
+    swept_at timestamptz,
+    errors bigint NOT NULL DEFAULT 0,
+    failing_since timestamptz,
+    last_error text NOT NULL DEFAULT ''
+);
+
+COMMENT ON COLUMN {rollup_states}.interval_ms IS 'The time between two searches for old rows.';
+COMMENT ON COLUMN {rollup_states}.swept_at IS 'When a search last ended with no old rows left.';
+COMMENT ON COLUMN {rollup_states}.errors IS 'How many searches in a row have failed, since failing_since.';

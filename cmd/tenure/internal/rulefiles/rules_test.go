@@ -100,7 +100,9 @@ const well = `
 	@cron_failures_total{schedule="s",instance="a"} 2x100
 	@cron_errors{schedule="s",instance="a"} 0x100
 	@cron_overdue_seconds{schedule="s",instance="a"} 0x100
-	@cron_ahead_seconds{schedule="s",instance="a"} 0x100`
+	@cron_ahead_seconds{schedule="s",instance="a"} 0x100
+	@retention_consecutive_errors{rows="runs",instance="a"} 0x100
+	@retention_late_seconds{rows="runs",instance="a"} 0x100`
 
 // but replaces series of a healthy cluster, each given by its whole line.
 func but(lines ...string) string {
@@ -149,6 +151,8 @@ var situations = map[string]situation{
 	"a leader is stuck":      {but(`@cron_errors{schedule="s",instance="a"} 7x100`), []string{"TenureScheduleStuck"}},
 	"a tick waits":           {but(`@cron_overdue_seconds{schedule="s",instance="a"} 70+15x100`), []string{"TenureScheduleStuck"}},
 	"the clock was set back": {but(`@cron_ahead_seconds{schedule="s",instance="a"} 3600x100`), []string{"TenureScheduleAhead"}},
+	"retention fails":        {but(`@retention_consecutive_errors{rows="runs",instance="a"} 1x100`), []string{"TenureRetentionFails"}},
+	"retention is late":      {but(`@retention_late_seconds{rows="runs",instance="a"} 1x100`), []string{"TenureRetentionLate"}},
 	"figures are old":        {but(`@work_read_timestamp_seconds{instance="a"} 15x100`), []string{"TenureFiguresOld"}},
 }
 

@@ -118,6 +118,7 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]d
 	}
 	if ok {
 		found = append(found, c.examineSchedules(cmd.Context(), sessions)...)
+		found = append(found, c.examineRetention(cmd.Context(), sessions)...)
 	}
 	if c.declared && ok {
 		found = append(found, sessions.CheckSynchronousFailover(cmd.Context()))

@@ -15,9 +15,11 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retention"
 )
 
-// workReader reads the schedules, the processors and the alerts of an installation.
+// workReader reads the schedules, the processors, the alerts and the retention of an
+// installation.
 type workReader struct {
 	backend *postgres.Backend
 	pool    *pgxpool.Pool
@@ -36,7 +38,7 @@ func (w *workReader) read(ctx context.Context, s *summary) {
 	for _, part := range []struct {
 		feature string
 		read    func(context.Context, *summary) error
-	}{{"schedules", w.readSchedules}, {"processors", w.readProcessors}, {"alerts", w.readAlerts}} {
+	}{{"schedules", w.readSchedules}, {"processors", w.readProcessors}, {"alerts", w.readAlerts}, {"rollups", w.readRetention}} {
 		if err == nil && versions[part.feature].Present == 0 {
 			continue
 		}
@@ -65,6 +67,12 @@ func (w *workReader) readProcessors(ctx context.Context, s *summary) error {
 func (w *workReader) readAlerts(ctx context.Context, s *summary) error {
 	all, err := alerts.List(ctx, w.backend, w.pool)
 	s.takeAlerts(all)
+	return err
+}
+
+func (w *workReader) readRetention(ctx context.Context, s *summary) error {
+	all, err := retention.List(ctx, w.backend, w.pool)
+	s.takeRetention(all)
 	return err
 }
 
@@ -130,6 +138,23 @@ func (s *summary) takeAlerts(all []alerts.Status) {
 		}
 	}
 	s.add("firing_alert", "alert fires", "alerts fire", firing)
+}
+
+// takeRetention takes the kinds of rows that cannot be removed, and those that are kept
+// for too long.
+func (s *summary) takeRetention(all []retention.Status) {
+	var failing, late []lack
+	for _, one := range all {
+		if one.Errors > 0 {
+			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Rows, inRow(one.Errors)), -1})
+		}
+		if one.Late > 0 {
+			late = append(late, lack{one.Rows, one.Late})
+		}
+	}
+	slices.SortStableFunc(late, longest)
+	s.add("failing_retention", "kind of old rows cannot be removed", "kinds of old rows cannot be removed", failing)
+	s.add("late_retention", "kind of rows is kept for too long", "kinds of rows are kept for too long", late)
 }
 
 func inRow(n int64) string {

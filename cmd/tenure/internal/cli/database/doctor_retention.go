@@ -1,0 +1,73 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retention"
+)
+
+// RetentionFinding is the name of the findings about the retention.
+const RetentionFinding = "retention"
+
+// examineRetention returns a finding for each kind of rows that is kept for too long or
+// cannot be removed, or one if there is none. It returns none if nothing was removed yet.
+func (c *doctorCommand) examineRetention(ctx context.Context, backend *postgres.Backend) []doctor.Finding {
+	target, err := c.database.Target()
+	if err != nil {
+		return nil // another finding has the reason
+	}
+	pool, err := target.Pool(ctx, "doctor")
+	if err != nil {
+		return nil
+	}
+	defer pool.Close()
+	all, err := retention.List(ctx, backend, pool)
+	if err != nil {
+		return []doctor.Finding{{Name: RetentionFinding, Severity: doctor.Warning, Detail: err.Error()}}
+	}
+	return retentionFindings(all)
+}
+
+func retentionFindings(all []retention.Status) []doctor.Finding {
+	var found []doctor.Finding
+	for _, s := range all {
+		if text := retentionProblem(s); text != "" {
+			advice := retentionStands
+			if s.Errors > 0 {
+				advice = retentionFails
+			}
+			found = append(found, doctor.Finding{Name: RetentionFinding, Severity: doctor.Warning, Detail: text, Advice: advice})
+		}
+	}
+	if len(found) == 0 && len(all) > 0 {
+		return []doctor.Finding{{Name: RetentionFinding, Detail: "no row is kept for too long"}}
+	}
+	return found
+}
+
+// What to do about the two problems.
+const (
+	retentionFails  = "grant the privileges of tenure migrate grants --compaction, or repair the tables: tenure migrate repair"
+	retentionStands = "start tenure serve, whose leader of log-compactor removes old rows"
+)
+
+// retentionProblem says what is wrong with the retention of a kind of rows, or returns "".
+func retentionProblem(s retention.Status) string {
+	var parts []string
+	if s.Errors > 0 {
+		parts = append(parts, fmt.Sprintf("old rows cannot be removed since %s: %s", console.DayTime(s.FailingSince), s.LastError))
+	}
+	if s.Late > 0 {
+		parts = append(parts, fmt.Sprintf("the oldest row is of %s and should have been removed %v ago", console.DayTime(s.Oldest), s.Late.Round(time.Second)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return s.Rows + ": " + strings.Join(parts, "; ")
+}

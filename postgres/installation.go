@@ -182,6 +182,9 @@ func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string)
 	if len(living) > 0 {
 		return b.inUse(ctx, conn, doing, living)
 	}
+	if err := b.correct(ctx, conn); err != nil {
+		return err
+	}
 	trusting, err := b.trustingNodes(ctx, conn)
 	if err != nil || len(trusting) == 0 {
 		return err

@@ -109,13 +109,14 @@ SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, 
 FROM closing c
 WHERE t.role = c.role`
 
-	// Removes nodes that died long ago with their requests, and requests that earlier
+	// Corrects false times. Removes nodes that died long ago with their requests, and requests that earlier
 	// sessions of this node did not handle; those for the node itself only if its process
 	// is another one. It waits for no other transaction: a session
 	// could not open, and end that transaction, before that. A node that left a term open
 	// stays while the row of its role is locked.
 	sweepNodes = `
-WITH old AS MATERIALIZED (
+WITH corrected AS (` + correctTimes + `
+), old AS MATERIALIZED (
     SELECT id
     FROM {nodes}
     WHERE status = 'dead'

@@ -231,7 +231,8 @@ const (
 	// A node must not be marked dead before its lease is over: until then it may
 	// trust its terms.
 	markDead = `
-WITH dead AS (
+WITH corrected AS (` + correctTimes + `
+), dead AS (
     UPDATE {nodes} n
     SET status = 'dead', died_at = clock_timestamp()
     WHERE status <> 'dead'
@@ -259,7 +260,8 @@ WHERE id = $1 AND status = 'dead'`
 	// setting lets the statement close its terms, see {keep_leader}. A request may have
 	// been made at the moment of the death.
 	forgetNode = `
-WITH gone AS (
+WITH corrected AS (` + correctTimes + `
+), gone AS (
     DELETE FROM {nodes} n WHERE id = $1 AND status = 'dead' AND ` + trustOver + ` RETURNING *, set_config('tenure.incarnation', incarnation::text, true)
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
@@ -278,7 +280,8 @@ SELECT gone.incarnation, e.count > 0 FROM gone, (SELECT count(*) FROM ended) e`
 
 	// A node whose session the server still keeps stays until that session has ended.
 	forgetNodes = `
-WITH gone AS (
+WITH corrected AS (` + correctTimes + `
+), gone AS (
     DELETE FROM {nodes}
     WHERE status = 'dead'
         AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'

@@ -34,7 +34,7 @@ const (
 	insertOffer = `
 WITH pruned AS (
     DELETE FROM {requests}
-    WHERE node_id = '00000000-0000-0000-0000-000000000000' AND requested_at < clock_timestamp() - interval '1 minute'
+    WHERE node_id = '00000000-0000-0000-0000-000000000000' AND requested_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute'
 ), offer AS (
     INSERT INTO {requests} (kind, role, term, node_id, target, requested_by)
     SELECT 'offer', l.role, l.term, $2, $2, $3

@@ -37,6 +37,7 @@ const (
 	stmtLeave       statement = "leave"
 	stmtMoved       statement = "moved"
 	stmtReap        statement = "reap"
+	stmtCorrect     statement = "correct_times"
 	stmtDescribe    statement = "describe"
 	stmtMembers     statement = "members"
 	stmtMembersOf   statement = "members_of"
@@ -140,7 +141,10 @@ SELECT
     coalesce(p.server_epoch, ''),
     coalesce(closed.end_reason, p.end_reason, ''),
     p.reserved_for,
-    coalesce(1000 * extract(epoch FROM p.reserved_until - clock_timestamp()), 0)::double precision,
+    CASE WHEN clock_timestamp() BETWEEN p.ended_at - (p.reserved_until - p.ended_at) AND p.reserved_until
+        THEN 1000 * extract(epoch FROM p.reserved_until - clock_timestamp())
+        ELSE 0
+    END::double precision,
     EXISTS (SELECT FROM {nodes} n WHERE n.id = p.node_id)
 FROM previous p
 LEFT JOIN closed ON closed.role = p.role`,
@@ -222,8 +226,8 @@ SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS N
 	// The caller checks that the incarnation equals the setting, which is empty after
 	// DISCARD ALL. Keys are derived from the installation's id: with another id they
 	// protect nothing. The last column but one is whether one of the three nodes before
-	// this one in the ring is silent: their watches, and this node's, can be silent as
-	// well. The last one is a role of $13 whose term another program has ended: the
+	// this one in the ring is silent, or has a false heartbeat (see correctTimes): their
+	// watches, and this node's, can be silent as well. The last one is a role of $13 whose term another program has ended: the
 	// trigger that refuses that can be disabled.
 	stmtHeartbeat: `
 UPDATE {nodes} n
@@ -256,7 +260,8 @@ RETURNING
             (SELECT last_heartbeat, lease_ms FROM {nodes} WHERE status <> 'dead' AND incarnation > $2 ORDER BY incarnation DESC LIMIT 3)
             LIMIT 3
         ) p
-        WHERE p.last_heartbeat + (p.lease_ms + $12::int) * interval '1 millisecond' < clock_timestamp()
+        WHERE clock_timestamp() NOT BETWEEN p.last_heartbeat - p.lease_ms * interval '1 millisecond'
+            AND p.last_heartbeat + (p.lease_ms + $12::int) * interval '1 millisecond'
     ),
     (SELECT min(t.role) FROM {terms} t WHERE t.role = ANY ($13::text[]) AND (t.ended_at IS NOT NULL OR t.incarnation IS DISTINCT FROM $2))`,
 
@@ -302,6 +307,8 @@ DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 	// move also sees the row.
 	stmtMoved: `
 SELECT nextval({membership:regclass}), pg_notify($1, $2)`,
+
+	stmtCorrect: correctTimes,
 
 	// Terminates the sessions of nodes that have been silent for longer than their
 	// lease although the server did not end them. What counts is the node lock that is
@@ -363,7 +370,8 @@ FROM {terms} t
 LEFT JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation AND n.status <> 'dead'
 WHERE t.role = ANY ($1::text[])
     AND CASE WHEN t.ended_at IS NULL THEN n.id IS NOT NULL
-        ELSE t.reserved_for IS NOT NULL AND t.reserved_until > clock_timestamp() END
+        ELSE t.reserved_for IS NOT NULL
+            AND clock_timestamp() BETWEEN t.ended_at - (t.reserved_until - t.ended_at) AND t.reserved_until END
 ORDER BY t.role COLLATE "C"`,
 }
 
@@ -431,13 +439,14 @@ const (
 	readInstallation = `SELECT id FROM {installation}`
 
 	// An empty table means that locks were lost. Two sessions may insert at the same
-	// time; both read the row that was inserted first.
+	// time; both read the row that was inserted first. A life that began later than now
+	// began under a clock that was ahead: its time counts from now.
 	renewServer = `INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), false) ON CONFLICT DO NOTHING`
 	readServer  = `
 SELECT
     id,
-    (1000 * extract(epoch FROM clock_timestamp() - created_at))::double precision,
-    (1000 * extract(epoch FROM clock_timestamp() - greatest(created_at, pg_postmaster_start_time())))::double precision,
+    greatest(0, 1000 * extract(epoch FROM clock_timestamp() - created_at))::double precision,
+    greatest(0, 1000 * extract(epoch FROM clock_timestamp() - greatest(created_at, pg_postmaster_start_time())))::double precision,
     by_migration,
     (SELECT coalesce(max(lease_ms), 0) FROM {nodes})
 FROM {server}`
@@ -453,7 +462,7 @@ SELECT (SELECT max(nextval({incarnations:regclass})) FROM generate_series(1, $1:
 	readStaleSession = `
 SELECT incarnation,
     (1000 * extract(epoch FROM
-        last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
+        least(last_heartbeat, clock_timestamp()) + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
 FROM {nodes}
 WHERE id = $1 AND (status <> 'dead' OR NOT pg_try_advisory_xact_lock_shared($3::int, incarnation))`
 )

@@ -85,6 +85,9 @@ func (s *session) reapIfSilent() error {
 
 // reap terminates silent sessions, and an earlier one of this node when it is due.
 func (s *session) reap() error {
+	if err := s.query(stmtCorrect, nil); err != nil {
+		return lostOnly(err)
+	}
 	ended := 0
 	own := s.staleSession.dueNow()
 	scan := scanReaped(s.log)

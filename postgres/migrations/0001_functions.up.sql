@@ -1,6 +1,7 @@
 -- Acquires the locks of roles whose terms may begin, and begins their terms: a row
 -- for each role that is locked, and for each that is left to other nodes. A reserved
--- role is tried by its target alone. A node that gave up a role leaves it to other
+-- role is tried by its target alone, but not longer than twice the time of the
+-- reservation: the clock may have been ahead when it was made. A node that gave up a role leaves it to other
 -- nodes for a time, until another term has begun. A term begins unless a fenced
 -- transaction holds the role's row at that moment. The rows are locked in a fixed
 -- order, so that there are no deadlocks. If the rows were not examined, a term also
@@ -82,8 +83,8 @@ BEGIN
         FOR wanted IN
             SELECT w.*, (
                 SELECT CASE
-                    WHEN t.reserved_until > moment AND t.reserved_for = own THEN 0
-                    WHEN t.reserved_until > moment THEN 1000 * date_part('epoch', t.reserved_until - moment)
+                    WHEN moment BETWEEN t.ended_at - (t.reserved_until - t.ended_at) AND t.reserved_until AND t.reserved_for = own THEN 0
+                    WHEN moment BETWEEN t.ended_at - (t.reserved_until - t.ended_at) AND t.reserved_until THEN 1000 * date_part('epoch', t.reserved_until - moment)
                     WHEN t.term = w.yield_term THEN w.yield_ms
                 END
                 FROM {terms} t
@@ -160,7 +161,8 @@ BEGIN
             FROM {terms} t
             WHERE t.role = h.role AND t.lock_key = h.lock_key
                 AND (examined
-                    OR (t.reserved_for IS NULL OR t.reserved_for = own OR t.reserved_until <= moment)
+                    OR (t.reserved_for IS NULL OR t.reserved_for = own
+                        OR moment NOT BETWEEN t.ended_at - (t.reserved_until - t.ended_at) AND t.reserved_until)
                     AND (t.term = 0 AND is_new
                         OR t.server_lineage = lineage AND t.server_epoch = epoch
                         AND (NOT settling OR t.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))

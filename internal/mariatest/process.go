@@ -49,7 +49,7 @@ func (s *Server) start(ctx context.Context) error {
 // launch starts the process and waits until it accepts connections. If it does
 // not, no process is left. s.mu is held.
 func (s *Server) launch(ctx context.Context) error {
-	process, err := s.box.Launch(s.logPath(), s.installed.server, s.arguments()...)
+	process, err := s.box.LaunchWith(s.environment, s.logPath(), s.installed.server, s.arguments()...)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// Settings are system variables by name, as in "innodb_lock_wait_timeout";
 	// the server's port and directories are not among them.
 	Settings map[string]string
+	// Environment is added to the server's, as NAME=value.
+	Environment []string
 }
 
 // Server is a MariaDB server for tests, and its data directory while it is
@@ -33,10 +35,11 @@ type Server struct {
 	Port   int    // kept over restarts
 	Socket string // the path of the Unix socket
 
-	box       *sandbox.Sandbox
-	directory string
-	installed installation
-	settings  map[string]string
+	box         *sandbox.Sandbox
+	directory   string
+	installed   installation
+	settings    map[string]string
+	environment []string
 
 	mu      sync.Mutex // serializes starting, stopping and pausing
 	process *sandbox.Process
@@ -99,7 +102,7 @@ func newServer(options Options) (*Server, error) {
 	}
 	server := &Server{
 		Host: sandbox.Host, Socket: filepath.Join(directory, "socket"),
-		box: box, directory: directory, installed: installed, settings: defaults(options),
+		box: box, directory: directory, installed: installed, settings: defaults(options), environment: options.Environment,
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -127,16 +127,21 @@ func (s *session) inLists(ctx context.Context, on sqldb.Querier, statement strin
 
 // detectServerChange reads which server this is and records a change. After a change
 // no term begins for one lease, because this server may lack heartbeats and terms
-// that the last one acknowledged.
+// that the last one acknowledged. A change that is to come was recorded under a clock that
+// was ahead, and counts from now.
 func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (serverState, error) {
 	at, present, err := s.readServer(ctx, on)
-	if err != nil || at.name == present {
+	if err != nil || at.name == present && at.since <= at.now {
 		return at, err
 	}
-	if s.pinned {
+	if s.pinned && at.name != present {
 		return at, errSessionEnded()
 	}
-	s.log.Warn("the database server has changed: no term begins for the longest lease", "server", present, "before", at.name)
+	if at.name == present {
+		s.log.Warn("the database's clock was ahead when the server changed: no term begins for the longest lease from now")
+	} else {
+		s.log.Warn("the database server has changed: no term begins for the longest lease", "server", present, "before", at.name)
+	}
 	if err := sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
 		return at, err
 	}
@@ -152,17 +157,25 @@ func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverSt
 	return at, present, err
 }
 
-// readyAt returns when the term of a role may begin, by the database's clock.
+// longestWait is how long the term of a role may have to wait, as far as this session
+// knows.
+func (s *session) longestWait() time.Duration {
+	timing := s.options.Timing
+	return max(timing.Lease, timing.FailoverWait, timing.Settle)
+}
+
+// readyAt returns when the term of a role may begin, by the database's clock. A time beyond
+// the longest wait was written under a clock that was ahead.
 func (s *session) readyAt(t *roleRow, at serverState) int64 {
 	timing := s.options.Timing
-	ready := t.readyAt.Int64
+	ready := min(t.readyAt.Int64, at.now+max(s.longestWait().Microseconds(), at.longestLease))
 	if t.endedUncleanly() && timing.Settle > 0 {
 		ready = max(ready, at.now+timing.Settle.Microseconds())
 	}
 	if at.since > 0 {
 		// The old leader can have a longer lease than this node, and its heartbeats and
 		// its term may be missing here, and with the term how it ended.
-		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), timing.Settle.Microseconds(), at.longestLease))
+		ready = max(ready, at.since+max(s.longestWait().Microseconds(), at.longestLease))
 	}
 	return ready
 }

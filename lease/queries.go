@@ -25,6 +25,7 @@ type queries struct {
 	oldSessions, pruneSessions                          string
 	heartbeat, countRequests, poll                      string
 	endExpired, endAllExpired, readEnded, deleteSession string
+	falseLeases, correctLeases                          string
 	addRoles, readRoles, readServer                     string
 	setServer, lockRoles, closeTerms                    string
 	closeSkipped, archiveTerms, begin                   string
@@ -183,6 +184,16 @@ FROM (
     WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     {for update}
 ) AS live`),
+		// A lease that ends later than in two of its lengths was written under a clock that
+		// was ahead. The heartbeat was at the latest now, so one length from now it is over.
+		falseLeases: sql(`
+SELECT incarnation
+FROM {sessions}
+WHERE ended_at IS NULL AND expires_at > {now} + 2 * lease_us`),
+		correctLeases: sql(`
+UPDATE {sessions}
+SET last_heartbeat = {now}, expires_at = {now} + lease_us
+WHERE ended_at IS NULL AND expires_at > {now} + 2 * lease_us AND incarnation IN %s`),
 		// The row of a session has the end of its terms until another node records it.
 		oldSessions: sql(`
 SELECT s.incarnation
@@ -245,6 +256,7 @@ SELECT
     s.node_id,
     s.last_heartbeat,
     s.expires_at,
+    s.lease_us,
     s.ended_at,
     {now}
 FROM {seats} t
@@ -278,8 +290,8 @@ WHERE term > 0 AND role IN %s
 UPDATE {seats}
 SET
     term = {greatest}(term + 1, {clock number}),
-    vacant_us = CASE WHEN ended_at = 0 THEN -1 ELSE {now} - ended_at END,
-    silent_us = CASE WHEN ended_at = 0 OR last_seen < 0 THEN -1 ELSE {now} - COALESCE(last_seen, ended_at) END,
+    vacant_us = CASE WHEN ended_at = 0 THEN -1 ELSE {greatest}({now} - ended_at, 0) END,
+    silent_us = CASE WHEN ended_at = 0 OR last_seen < 0 THEN -1 ELSE {greatest}({now} - COALESCE(last_seen, ended_at), 0) END,
     last_seen = NULL,
     holder = ?,
     node_id = ?,
@@ -351,7 +363,7 @@ ORDER BY incarnation`),
 		readAnswer: sql(`SELECT kind FROM {requests} WHERE holder = 0 AND role = ? AND term = ?`),
 		dropOffer:  sql(`DELETE FROM {requests} WHERE role = ? AND term = ?`),
 		// A requester that gave up leaves the answer behind.
-		pruneAnswers: sql(`DELETE FROM {requests} WHERE holder = 0 AND requested_at < {now} - 60000000`),
+		pruneAnswers: sql(`DELETE FROM {requests} WHERE holder = 0 AND requested_at NOT BETWEEN {now} - 60000000 AND {now} + 60000000`),
 		namesakes: sql(`
 SELECT node_id, node_name, host, expires_at - {now}
 FROM {sessions}

@@ -34,6 +34,7 @@ type roleRow struct {
 	node           sql.NullString
 	lastHeartbeat  sql.NullInt64
 	expiresAt      sql.NullInt64
+	leaseLength    sql.NullInt64
 	sessionEndedAt sql.NullInt64
 
 	now int64 // the database's clock when the row was read
@@ -44,8 +45,18 @@ func (r *roleRow) sessionLive() bool {
 	return r.holder.Valid && r.node.Valid && !r.sessionEndedAt.Valid
 }
 
-// isReserved reports whether the role is reserved.
-func (r *roleRow) isReserved() bool { return r.reservedFor.Valid && r.reservedUntil.Int64 > r.now }
+// isReserved reports whether the role is reserved. A reservation with more than twice its
+// time left was made under a clock that was ahead.
+func (r *roleRow) isReserved() bool {
+	left, length := r.reservedUntil.Int64-r.now, r.reservedUntil.Int64-r.endedAt.Int64
+	return r.reservedFor.Valid && left > 0 && left <= 2*length
+}
+
+// hasFalseLease reports whether the holder's lease was written under a clock that was
+// ahead: see falseLeases.
+func (r *roleRow) hasFalseLease() bool {
+	return r.sessionLive() && r.expiresAt.Int64 > r.now+2*r.leaseLength.Int64
+}
 
 // leftOpen reports whether the term has not ended although its session has.
 func (r *roleRow) leftOpen() bool { return r.holder.Valid && !r.endedAt.Valid && !r.sessionLive() }
@@ -89,6 +100,9 @@ func (s *session) tryAcquire(ctx context.Context, requests []tenure.AcquireReque
 	}
 	byRole, err := s.readRoles(ctx, roles)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.correctLeases(ctx, byRole); err != nil {
 		return nil, err
 	}
 	if err := s.endExpiredSessions(ctx, byRole); err != nil {
@@ -148,7 +162,7 @@ func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (r
 		return grantedResult(row.term, before, row.beganAt.Int64, row.vacant), false
 	case row.holder.Valid && row.holder.Int64 == s.incarnation:
 		left := microseconds(row.readyAt.Int64 - row.now)
-		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, left <= 0
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, left <= 0 || left > s.longestWait()
 	case row.sessionLive():
 		result := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 		if request.Recovering {
@@ -231,7 +245,7 @@ func (s *session) readRoles(ctx context.Context, roles []string) (map[string]*ro
 			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				r := &roleRow{}
 				err := rows.Scan(&r.role, &r.key, &r.term, &r.holder, &r.endedAt, &r.readyAt, &r.reservedFor, &r.reservedUntil,
-					&r.beganAt, &r.vacant, &r.node, &r.lastHeartbeat, &r.expiresAt, &r.sessionEndedAt, &r.now)
+					&r.beganAt, &r.vacant, &r.node, &r.lastHeartbeat, &r.expiresAt, &r.leaseLength, &r.sessionEndedAt, &r.now)
 				byRole[r.role] = r
 				return err
 			}, args...)

@@ -73,6 +73,9 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
 		}
+		if err := b.correctLeases(ctx, on); err != nil {
+			return err
+		}
 		if err := b.pruneSessions(ctx, on); err != nil {
 			return err
 		}

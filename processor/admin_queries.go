@@ -34,8 +34,8 @@ SELECT
     p.next_attempt_at,
     coalesce(d.open, 0),
     coalesce(d.skipped, 0),
-    CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_role ELSE '' END,
-    CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_node ELSE '' END,
+    CASE WHEN p.refused_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute' THEN p.refused_role ELSE '' END,
+    CASE WHEN p.refused_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute' THEN p.refused_node ELSE '' END,
     p.updated_at
 FROM {processors} p
 LEFT JOIN (

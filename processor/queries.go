@@ -27,7 +27,8 @@ UPDATE {processors}
 SET refused_role = $2, refused_node = $3, refused_at = clock_timestamp()
 WHERE name = $1
     AND role <> $2
-    AND (refused_role <> $2 OR refused_node <> $3 OR refused_at < clock_timestamp() - interval '20 seconds')`
+    AND (refused_role <> $2 OR refused_node <> $3
+        OR refused_at NOT BETWEEN clock_timestamp() - interval '20 seconds' AND clock_timestamp() + interval '20 seconds')`
 
 	claimProcessor = `
 UPDATE {processors} p
@@ -71,6 +72,7 @@ SET busy = p.status = 'active',
 FROM pg_control_system() control
 WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 
+	// A pause with more than twice its time left began under a clock that was ahead.
 	readState = `
 SELECT
     name,
@@ -85,7 +87,10 @@ SELECT
     EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = name AND d.replay),
     errors,
     CASE WHEN errors > 0 THEN blamed ELSE 0 END,
-    coalesce(1000 * extract(epoch FROM next_attempt_at - clock_timestamp()), 0)::double precision
+    CASE WHEN clock_timestamp() BETWEEN last_error_at - (next_attempt_at - last_error_at) AND next_attempt_at
+        THEN 1000 * extract(epoch FROM next_attempt_at - clock_timestamp())
+        ELSE 0
+    END::double precision
 FROM {processors}
 WHERE name = ANY ($1)`
 

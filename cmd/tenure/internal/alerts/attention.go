@@ -51,6 +51,12 @@ type ack struct {
 	until time.Time
 }
 
+// isOver reports whether an acknowledgment is over. One that lasts for longer than any can
+// was made under a clock that was ahead.
+func (a ack) isOver(now time.Time) bool {
+	return !a.until.After(now) || a.until.Sub(now) > MaxAttention
+}
+
 // attention is what operators have said of alerts.
 type attention struct {
 	silences []Silence

@@ -20,6 +20,9 @@ const (
 	giveUpAfter = 24 * time.Hour
 	// claimFor is longer than any attempt takes.
 	claimFor = 20 * time.Second
+	// longestPause is longer than any pause between attempts: one with more time left began
+	// under a clock that was ahead.
+	longestPause = 15 * time.Minute
 	// keepSettled is for how long what was sent or given up is kept.
 	keepSettled = 7 * 24 * time.Hour
 	// keepHistory is for how long alerts and silences that are over are kept.
@@ -70,7 +73,7 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 		incident string
 		attempts int
 	)
-	rows, _ := t.database.Query(ctx, t.SQL(readDue), notifier, dueLimit, Severities)
+	rows, _ := t.database.Query(ctx, t.SQL(readDue), notifier, dueLimit, Severities, longestPause.Milliseconds())
 	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.Since, &a.StartedAt, &ended, &address, &attempts, &group, &incident}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if ended != nil {
@@ -96,7 +99,7 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 // readNextDue returns how long it takes until something is due; ok is false if
 // nothing is pending.
 func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Duration, ok bool, err error) {
-	rows, _ := t.database.Query(ctx, t.SQL(readNextDue), notifier)
+	rows, _ := t.database.Query(ctx, t.SQL(readNextDue), notifier, longestPause.Milliseconds())
 	ms, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*float64])
 	if err != nil {
 		return 0, false, fmt.Errorf("read when something is to be sent: %w", err)

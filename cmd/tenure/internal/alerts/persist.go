@@ -201,7 +201,7 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 		if err := t.execJSON(ctx, tx, writeHistory, states); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, t.SQL(endAcks), unacked[0], unacked[1]); err != nil {
+		if _, err := tx.Exec(ctx, t.SQL(endAcks), unacked[0], unacked[1], MaxAttention.Milliseconds()); err != nil {
 			return err
 		}
 		return t.execJSON(ctx, tx, writeNotifications, notified, term.Number())

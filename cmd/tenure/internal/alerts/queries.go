@@ -109,7 +109,7 @@ WITH expired AS (
     UPDATE {alert_states} s
     SET acked_by = '', acked_until = NULL
     FROM unnest($1::text[], $2::text[]) AS a (rule, fingerprint)
-    WHERE s.rule = a.rule AND s.fingerprint = a.fingerprint AND s.acked_until <= clock_timestamp()
+    WHERE s.rule = a.rule AND s.fingerprint = a.fingerprint AND s.acked_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $3::bigint * interval '1 millisecond'
     RETURNING s.rule, s.fingerprint
 )
 DELETE FROM {alert_notifications} n
@@ -118,10 +118,11 @@ WHERE n.rule = expired.rule AND n.fingerprint = expired.fingerprint AND n.ended_
 
 	readAcks = `SELECT rule, fingerprint, acked_by, acked_until FROM {alert_states} WHERE acked_until IS NOT NULL`
 
+	// A silence with more than twice its time left was made under a clock that was ahead.
 	readActiveSilences = `
 SELECT id, rule, matchers, created_by, until
 FROM {alert_silences}
-WHERE ended_at IS NULL AND until > clock_timestamp()
+WHERE ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until
 ORDER BY id`
 
 	writeRuleError = `UPDATE {alert_rules} SET last_error = $2 WHERE name = $1 AND last_error <> $2`
@@ -139,7 +140,7 @@ FROM (
     WHERE notifier = $1 AND status = 'pending'
     ORDER BY rule, fingerprint, address, number
 ) first
-WHERE next_attempt_at <= clock_timestamp()
+WHERE next_attempt_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + $4::bigint * interval '1 millisecond'
 ORDER BY array_position($3::text[], severity) DESC NULLS LAST, number
 LIMIT $2`
 
@@ -147,7 +148,9 @@ LIMIT $2`
 	readNextDue = `
 SELECT (1000 * extract(epoch FROM min(next_attempt_at) - clock_timestamp()))::double precision
 FROM (
-    SELECT DISTINCT ON (rule, fingerprint, address) next_attempt_at
+    SELECT DISTINCT ON (rule, fingerprint, address)
+        CASE WHEN next_attempt_at <= clock_timestamp() + $2::bigint * interval '1 millisecond' THEN next_attempt_at ELSE clock_timestamp() END
+            AS next_attempt_at
     FROM {alert_notifications}
     WHERE notifier = $1 AND status = 'pending'
     ORDER BY rule, fingerprint, address, number

@@ -64,7 +64,7 @@ const (
 	listSilences = `
 SELECT id, rule, matchers, comment, created_by, created_at, until, ended_by, ended_at
 FROM {alert_silences}
-WHERE $1 OR (ended_at IS NULL AND until > clock_timestamp())
+WHERE $1 OR (ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until)
 ORDER BY id DESC
 LIMIT 1000`
 
@@ -88,7 +88,7 @@ FROM silence`
 WITH ended AS (
     UPDATE {alert_silences}
     SET ended_by = $2, ended_at = clock_timestamp()
-    WHERE id = $1 AND ended_at IS NULL AND until > clock_timestamp()
+    WHERE id = $1 AND ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until
     RETURNING id, rule, ended_by
 )
 INSERT INTO {changes} (changed_by, kind, name, action, detail)

@@ -176,7 +176,7 @@ func (c *change) notifyAgain(now time.Time, a alert, addresses []string, by atte
 	if silencing(by.silences, a.Rule, a.Labels) != nil {
 		return
 	}
-	if ack, ok := by.acks[a.key()]; ok && !ack.until.After(now) {
+	if ack, ok := by.acks[a.key()]; ok && ack.isOver(now) {
 		c.unacked = append(c.unacked, a.key())
 		c.addNotifications(a, a.Notified, time.Time{})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
@@ -34,7 +35,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	i := postgrestest.New(t, "alerts", "samples")
+	return newWorldOn(t, pgtest.Shared(t))
+}
+
+func newWorldOn(t *testing.T, server *pgtest.Server) *world {
+	t.Helper()
+	i := postgrestest.On(t, server, server.Schema(t))
+	i.Migrate("alerts", "samples")
 	w := &world{Installation: i, pool: i.Pool, backend: i.Backend, receiver: newReceiver(t)}
 	w.tables = tablesOf(w.backend, w.pool)
 	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: w.receiver.URL})

@@ -19,14 +19,15 @@ VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond
 
 	// What is visible now and was not at the last position. Numbers alone are
 	// not sufficient: a lower one may commit after a higher one. There is
-	// always a row, for the position.
+	// always a row, for the position. A sample that is to come was written under a clock that
+	// was ahead.
 	readSamples = `
 SELECT present.snapshot::text, s.node_id, s.node_name, s.at, s.format, s.body
 FROM (SELECT pg_current_snapshot() AS snapshot) present
 LEFT JOIN {samples} s
     ON s.transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)
     AND NOT pg_visible_in_snapshot(s.transaction_id, $1::text::pg_snapshot)
-    AND s.at >= clock_timestamp() - $2::bigint * interval '1 millisecond'
+    AND s.at BETWEEN clock_timestamp() - $2::bigint * interval '1 millisecond' AND clock_timestamp() + interval '30 seconds'
 ORDER BY s.at`
 
 	// All samples since $1 milliseconds ago, and older ones, up to $2
@@ -40,7 +41,8 @@ LEFT JOIN (
         at >= clock_timestamp() - $1::bigint * interval '1 millisecond' AS recent,
         sum(octet_length(body)) OVER (ORDER BY at DESC) AS bytes
     FROM {samples}
-    WHERE at >= clock_timestamp() - $2::bigint * interval '1 millisecond' AND keep_until > clock_timestamp()
+    WHERE at BETWEEN clock_timestamp() - $2::bigint * interval '1 millisecond' AND clock_timestamp() + interval '30 seconds'
+        AND keep_until > clock_timestamp()
 ) s ON s.recent OR s.bytes <= $3
 ORDER BY s.at`
 )

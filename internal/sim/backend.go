@@ -36,6 +36,8 @@ type backend struct {
 	stale       *backend      // of the same node, before this one, until its end was reported
 	fencedSince map[string]time.Duration
 
+	bornAt    time.Duration // when the life of the server began, as was known when the session opened
+	upAt      time.Duration // the same, or when the server started
 	beatAt    time.Duration // when it began, or did its last heartbeat
 	idleUntil time.Duration // when the idle timeout ends the session; 0 for never
 	idling    bool          // its timer runs

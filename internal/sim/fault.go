@@ -395,6 +395,9 @@ func (s *storm) calm(loss float64) {
 	s.over = true
 	w.network.Loss = loss
 	w.server.startIfDown()
+	if w.server.stepped != 0 {
+		w.server.step(0)
+	}
 	for _, m := range w.machines {
 		for _, p := range m.paths() {
 			p.heal()

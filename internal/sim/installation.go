@@ -38,7 +38,7 @@ func (s *server) enter() bool {
 		return false
 	}
 	s.dropped, s.installed = false, s.newInstallation()
-	s.life.born, s.life.byMigration = s.world.now(), true
+	s.life.born, s.life.byMigration = s.clock(), true
 	s.world.log("server", "the schema is made anew")
 	return true
 }
@@ -73,7 +73,7 @@ func (st *statement) stranded() error {
 // name would be among them, and no row is left that says how long to wait.
 func (s *storm) dropSchema(m *Machine) {
 	server := s.world.server
-	if s.over || !server.up || server.dropped || server.life.up() > 0 && s.world.now() < server.life.up()+5*s.lease {
+	if s.over || !server.up || server.dropped || server.life.up() > 0 && server.clock() < server.life.up()+5*s.lease {
 		return
 	}
 	for _, b := range server.backends {

@@ -42,7 +42,7 @@ func (s *server) longestLease() time.Duration {
 // server that may have lost the old leader's lock, one lease after the server came
 // back.
 func (b *backend) earliest(row *roleRow, locked time.Duration) time.Duration {
-	return b.earliestFrom(row, locked, b.server.life.born, b.server.life.up())
+	return b.earliestFrom(row, locked, b.bornAt, b.upAt)
 }
 
 // earliestFrom is earliest for a row of the server that was inserted at born, on a
@@ -79,7 +79,7 @@ func (b *backend) decides(row *roleRow, locked time.Duration) time.Duration {
 	case s.defects.LastHolder && row.term > 0 && row.node == b.node.ID:
 		return locked
 	case s.defects.WaitEarly:
-		return b.earliestFrom(row, locked, s.life.born, s.life.born)
+		return b.earliestFrom(row, locked, b.bornAt, b.bornAt)
 	}
 	latest := b.earliest(row, locked)
 	if row.term == 0 || row.server == s.started || !b.isRegistryComplete(row) {
@@ -117,10 +117,10 @@ func (s *server) reunitedAt() time.Duration {
 	for _, row := range s.nodes {
 		switch {
 		case row.life == s.started:
-			at = max(at, row.opened, row.trustUntil)
+			at = max(at, row.opened, s.away(row.trustUntil))
 		case s.defects.NoReunion, s.defects.DeadReunion && row.dead:
 		default:
-			at = max(at, row.trustedUntil())
+			at = max(at, s.away(row.trustedUntil()))
 		}
 	}
 	return at

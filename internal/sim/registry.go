@@ -14,7 +14,8 @@ import (
 // register makes the session of b the node's.
 func (s *server) register(b *backend) {
 	s.flush()
-	now := s.world.now()
+	s.correctTimes()
+	now := s.clock()
 	started, trustUntil := now, time.Duration(0)
 	if last := s.nodes[b.node.ID]; last != nil {
 		started, trustUntil = last.started, last.trustUntil
@@ -29,7 +30,7 @@ func (s *server) register(b *backend) {
 	s.nodes[b.node.ID] = &nodeRow{
 		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
 		started: started, lastHeartbeat: now, session: b,
-		opened: now, life: s.started, trustUntil: trustUntil,
+		opened: s.world.now(), life: s.started, trustUntil: trustUntil,
 	}
 }
 
@@ -79,6 +80,7 @@ func (s *server) declareDead(row *nodeRow) {
 // markDead marks the nodes dead that were silent for longer than a threshold
 // and their lease, and returns their ids.
 func (s *server) markDead(threshold time.Duration) []uuid.UUID {
+	s.correctTimes()
 	return s.change(func(row *nodeRow) bool {
 		if row.dead || row.silentFor(s) <= max(threshold, row.lease) {
 			return false
@@ -90,8 +92,9 @@ func (s *server) markDead(threshold time.Duration) []uuid.UUID {
 
 // forget removes the dead nodes that are chosen, and returns their ids.
 func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
+	s.correctTimes()
 	return s.change(func(row *nodeRow) bool {
-		if !row.dead || !chosen(row) || row.trustedUntil() > s.world.now() && !s.defects.ForgetEarly {
+		if !row.dead || !chosen(row) || row.trustedUntil() > s.clock() && !s.defects.ForgetEarly {
 			return false
 		}
 		delete(s.nodes, row.info.ID)
@@ -115,7 +118,7 @@ func (s *server) change(f func(*nodeRow) bool) []uuid.UUID {
 	return changed
 }
 
-func (r *nodeRow) silentFor(s *server) time.Duration { return s.world.now() - r.lastHeartbeat }
+func (r *nodeRow) silentFor(s *server) time.Duration { return s.clock() - r.lastHeartbeat }
 
 // inOrder returns the rows by incarnation.
 func (s *server) inOrder() []*nodeRow {
@@ -151,7 +154,7 @@ func (s *server) holders(names []string) []tenure.RoleHolder {
 		row := s.roles[name]
 		switch {
 		case row == nil || row.term == 0:
-		case row.ended && row.reservedUntil > s.world.now():
+		case row.ended && s.isReserved(row):
 			holders = append(holders, tenure.RoleHolder{Role: name, Term: row.term, Node: row.reservedFor, Reserved: true})
 		case !row.ended && row.holder.row() != nil:
 			holders = append(holders, tenure.RoleHolder{Role: name, Term: row.term, Node: row.node})

@@ -28,6 +28,13 @@ type roleRow struct {
 	reservedUntil time.Duration
 }
 
+// isReserved reports whether a role is reserved, by the clock of the server, which may have
+// been ahead when the reservation was made.
+func (s *server) isReserved(r *roleRow) bool {
+	now, length := s.clock(), r.reservedUntil-r.endedAt
+	return r.reservedUntil > now && (now >= r.endedAt-length || s.defects.FalseReservations)
+}
+
 // clean reports whether the holder of the term ended it itself.
 func (r *roleRow) clean() bool {
 	switch r.reason {
@@ -47,7 +54,7 @@ func (b *backend) tryRoles(candidates []tenure.AcquireRequest) []tenure.AcquireR
 }
 
 func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
-	s, now := b.server, b.server.world.now()
+	s, now := b.server, b.server.clock()
 	key := c.Role.LockKey(b.installed)
 	row := s.roles[c.Role.Name()]
 	if row == nil {
@@ -58,10 +65,10 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeFailed,
 			Err: fmt.Errorf("%w: %s is recorded, not %s", tenure.ErrKeyMismatch, row.key, key)}
 	}
-	if row.reservedUntil > now && row.reservedFor != b.node.ID {
+	if s.isReserved(row) && row.reservedFor != b.node.ID {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservedUntil - now}
 	}
-	if c.YieldFor > 0 && c.YieldTerm == row.term && row.reservedUntil <= now {
+	if c.YieldFor > 0 && c.YieldTerm == row.term && !s.isReserved(row) {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: c.YieldFor}
 	}
 	if s.tryLock(b, b.roleLock(c.Role)) {
@@ -102,7 +109,8 @@ func (b *backend) reapIfSilent() {
 	}
 	due := b.stale != nil && !b.stale.ended && b.stale.beatAt+b.stale.timing.Lease+b.timing.Margin < now
 	for i, row := range s.predecessors(b) {
-		due = due || i < nearest && row.lease+b.timing.Margin < row.silentFor(s)
+		silent := row.silentFor(s)
+		due = due || i < nearest && (row.lease+b.timing.Margin < silent || silent < -row.lease)
 	}
 	if due && b.reapSilent() {
 		s.notify()
@@ -113,6 +121,7 @@ func (b *backend) reapIfSilent() {
 // reapSilent ends the sessions of silent nodes, and an earlier one of this node, and
 // reports whether there were any.
 func (b *backend) reapSilent() (reaped bool) {
+	b.server.correctTimes()
 	for _, other := range slices.Clone(b.server.backends) {
 		if other.node.ID != b.node.ID {
 			b.server.reap(other, b.timing.Margin)
@@ -135,7 +144,8 @@ func (s *server) reap(holder *backend, margin time.Duration) {
 	if s.defects.NoReaper || holder.ended || row == nil || row.incarnation != holder.incarnation {
 		return
 	}
-	if row.lastHeartbeat+holder.timing.Lease+margin < s.world.now() {
+	if row.silentFor(s) > holder.timing.Lease+margin {
+		holder.killed = holder.killed || s.world.now()-holder.beatAt <= holder.timing.Lease+margin // the clock has stepped
 		holder.terminate("reaped: its lease has expired")
 	}
 }
@@ -149,7 +159,7 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 			continue
 		}
 		b.server.changing(role.Name())
-		row.ended, row.endedAt = true, b.server.world.now()
+		row.ended, row.endedAt = true, b.server.clock()
 		switch {
 		case row.server != b.server.started:
 			row.reason = history.EndServerChanged
@@ -164,7 +174,7 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 // silent reports whether the holder of a role has sent no heartbeat for a lease.
 func (s *server) silent(row *roleRow) bool {
 	node := s.nodes[row.node]
-	return node == nil || node.lastHeartbeat+row.lease <= s.world.now()
+	return node == nil || node.silentFor(s) >= row.lease
 }
 
 // beginTerms begins terms of roles that b has locked since the given times.
@@ -186,19 +196,20 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: min(wait, reunionCheck)}
 	}
 
-	previous, term, vacant := row.term, row.term+1, now-row.endedAt
+	clock := s.clock()
+	previous, term, vacant := row.term, row.term+1, max(0, clock-row.endedAt)
 	if row.term == 0 {
 		vacant = -1
 	}
 	if !s.defects.CountTerms {
-		term = max(term, s.wall(now).Add(s.ahead).UnixMilli())
+		term = max(term, s.wall(clock).Add(s.ahead).UnixMilli())
 	}
 	if s.defects.RepeatTerms && row.term > 0 {
 		term = row.term
 	}
 	s.changing(name)
 	*row = roleRow{
-		key: row.key, term: term, node: b.node.ID, holder: b, acquired: now,
+		key: row.key, term: term, node: b.node.ID, holder: b, acquired: clock,
 		server: s.started, lease: b.timing.Lease,
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
@@ -207,7 +218,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		s.crashAtBegin = nil
 		crash(b.client.process.machine)
 	}
-	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true, Term: term, Previous: previous, AcquiredAt: s.wall(now), PrecedingVacancy: vacant}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true, Term: term, Previous: previous, AcquiredAt: s.wall(clock), PrecedingVacancy: vacant}
 }
 
 // isFenced reports whether fenced transactions hold off a new term, and ends
@@ -234,7 +245,7 @@ func (b *backend) isFenced(role string) bool {
 
 // endTerms records the end of terms: the first statement of a release.
 func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
-	now := b.server.world.now()
+	now := b.server.clock()
 	for _, r := range releases {
 		row := b.server.roles[r.Role.Name()]
 		if row == nil || r.Term == 0 || row.term != r.Term || row.holder != b || row.ended {
@@ -255,8 +266,8 @@ func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return false, tenure.ErrSuperseded
 	}
 	b.server.flush()
-	row.lastHeartbeat, row.load = b.server.world.now(), load
-	b.beatAt = row.lastHeartbeat
+	row.lastHeartbeat, row.load = b.server.clock(), load
+	b.beatAt = b.server.world.now()
 	b.reapIfSilent()
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {

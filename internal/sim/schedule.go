@@ -20,6 +20,8 @@ type Schedule struct {
 	Wrap    func(cluster.Store, *Clock) cluster.Store
 	// Cluster makes the nodes members of a cluster.
 	Cluster bool
+	// ServerClock makes the clock of the server step; otherwise it does in some schedules.
+	ServerClock bool
 	// Full keeps the whole transcript instead of its end.
 	Full bool
 }
@@ -196,6 +198,11 @@ func (s Schedule) Run(result *Result) {
 		m := w.NewMachine()
 		time.Sleep(rnd.between(0, 10*time.Millisecond))
 		m.Start(p.memberOn(i))
+	}
+	if rnd := newStream(s.Seed, "server's clock"); rnd.chance(0.3) || s.ServerClock {
+		w.mu.Lock()
+		storm.stepClock(rnd)
+		w.mu.Unlock()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	if p.member.Spread == nil { // where roles are shared, it matters who leads: invariant 11

@@ -36,6 +36,9 @@ type server struct {
 	former    *primary // that a replica has replaced
 	tail      logTail
 
+	stepped   time.Duration // by how much the clock is ahead of the true time
+	steppedAt time.Duration // when that was last changed; 0 if never
+
 	// Term numbers come from the server's clock. Those of the servers differ by less than
 	// clocksDiffer.
 	clocks       *stream
@@ -75,6 +78,9 @@ type Defects struct {
 
 	StalledWatch        bool // no node notices that a watch connection is blocked
 	HeartbeatsDoNotLook bool // no heartbeat checks for silent nodes
+	FalseTimes          bool // heartbeats of a clock that was ahead are never corrected
+	FalseReservations   bool // neither are reservations
+	FalseStart          bool // a server that started under a clock that was ahead keeps that time
 	DeadHidden          bool // the reaper does not look at nodes that were marked dead
 	UnnoticedDeaths     bool // no node detects that a node has died
 	SilentChanges       bool // no node is notified that a node changed its description
@@ -108,8 +114,8 @@ func newServer(w *World) *server {
 	return s
 }
 
-// wall is the server's wall clock.
-func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at) }
+// wall is a time of the server's clock.
+func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at - clockBase) }
 
 // connect starts a backend for a new session: a new incarnation, the node lock, the
 // node's row, the notification. Backends that the same node left behind are its stale
@@ -123,7 +129,8 @@ func (s *server) connect(c *session) *backend {
 	}
 	b.down = c.down
 	b.longest = s.longestLease()
-	s.life.meet(s.world.now())
+	s.life.meet(s.clock())
+	b.bornAt, b.upAt = s.since(s.life.born), s.since(s.life.up())
 	if row := s.nodes[b.node.ID]; row != nil && !row.dead {
 		b.stale = row.session
 	}
@@ -179,7 +186,7 @@ func (s *server) crash(silent bool) {
 func (s *server) start() {
 	s.up = true
 	s.started.boot++
-	s.life.started = s.world.now()
+	s.life.started = s.clock()
 	s.world.log("server", "starts as %d.%d", s.started.timeline, s.started.boot)
 }
 
@@ -266,7 +273,7 @@ func (s *server) restart() {
 // recreate replaces the tables by empty ones.
 func (s *server) recreate() {
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, installed: s.installed})
-	s.life.born, s.life.byMigration = s.world.now(), true
+	s.life.born, s.life.byMigration = s.clock(), true
 	s.world.log("server", "the tables are made anew")
 }
 
@@ -275,7 +282,7 @@ func (s *server) leaders(names []string) []tenure.Leader {
 	if len(names) == 0 {
 		names = slices.Collect(maps.Keys(s.roles))
 	}
-	now := s.world.now()
+	now := s.clock()
 	var leaders []tenure.Leader
 	for _, name := range names {
 		row := s.roles[name]
@@ -330,7 +337,7 @@ func (s *server) checkTarget(node uuid.UUID) error {
 // enqueue records a request.
 func (s *server) enqueue(r tenure.Request) {
 	s.flush()
-	r.At = s.wall(s.world.now())
+	r.At = s.wall(s.clock())
 	s.requests = append(s.requests, r)
 	s.notify()
 }

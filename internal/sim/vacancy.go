@@ -279,8 +279,8 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	row := s.roles[role]
 	l := s.locks[s.roleLock(tenure.NamedRole(role))]
 	switch {
-	case l == nil && row != nil && row.reservedUntil > now:
-		return row.reservedUntil, "a reservation", true
+	case l == nil && row != nil && s.isReserved(row):
+		return s.away(row.reservedUntil), "a reservation", true
 	case l == nil:
 		return 0, "", false
 	}
@@ -326,6 +326,9 @@ func (v *vacancies) silence(b *backend) time.Duration {
 	}
 	if doubtful {
 		reaped = min(reaped+v.longestCheck(), v.guarded(b))
+	}
+	if at := v.world.server.steppedAt; at > 0 && b.beatAt <= at { // another heartbeat corrects the time
+		reaped = max(reaped, at+2*(lease+b.timing.Margin)+v.longestCheck())
 	}
 	if b.idleUntil > 0 {
 		return min(b.idleUntil, reaped)

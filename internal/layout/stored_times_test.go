@@ -48,7 +48,7 @@ var storedTimes = []storedTime{
 	{"lease", "ended_at", removedLater, ""},
 	{"lease", "last_seen", shownOnly, ""},
 	{"lease", "requested_at", "an answer that no requester took is removed a minute before its time or after it", ""},
-	{"lease/store", "lease_expires_at", "it is waited for", ""},
+	{"lease/store", "lease_expires_at", "a lease that ends later than in two of its lengths ends one length from now", "TestStoreLeaseOfFalseClockExpires"},
 	{"lease/store", "expires_at", "a candidate of the false span is listed until then, and keeps no other from leading", ""},
 
 	{"processor", "next_attempt_at", twice, "TestRetryOfFalseClockIsDue"},

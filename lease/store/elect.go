@@ -83,7 +83,7 @@ func (s *Store) elect(
 		maps.Copy(found, rows)
 		undecided = slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool {
 			row := found[namespace]
-			return row.held() && row.ownTerm
+			return row.held() && row.ownTerm && !row.isFalse()
 		})
 	}
 	if len(undecided) == 0 {
@@ -101,8 +101,11 @@ func (s *Store) acquire(
 	if err != nil {
 		return err
 	}
-	var vacant, withoutTerm []string
+	var vacant, withoutTerm, ahead []string
 	for _, namespace := range namespaces {
+		if locked[namespace].isFalse() {
+			ahead = append(ahead, namespace)
+		}
 		switch row := locked[namespace]; {
 		case !row.held(), row.leader == candidate && !row.ownTerm:
 			vacant = append(vacant, namespace)
@@ -123,7 +126,12 @@ func (s *Store) acquire(
 			return err
 		}
 	}
-	if len(vacant)+len(withoutTerm) > 0 {
+	if len(ahead) > 0 {
+		if err := s.execute(ctx, on, s.queries.correct, len(ahead), arguments(ahead)...); err != nil {
+			return err
+		}
+	}
+	if len(vacant)+len(withoutTerm)+len(ahead) > 0 {
 		if locked, err = s.readRows(ctx, on, s.queries.leadersLocked, namespaces); err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ type leaderRow struct {
 	ownTerm   bool
 	expiresAt int64         // microseconds since 1970
 	remaining time.Duration // by the database's clock
+	length    time.Duration // from the last renewal to the expiry
 	validFor  time.Duration // remaining, less the resolution of that clock
 	readAt    time.Time
 }
@@ -57,6 +58,10 @@ type leaderRow struct {
 // sqliteTick is the resolution of SQLite's clock: a lease can end that much earlier
 // than the clock says.
 const sqliteTick = time.Millisecond
+
+// isFalse reports whether a lease has more than twice its length left: the clock was ahead
+// when it was renewed. The renewal was at the latest now, so one length from now it is over.
+func (r leaderRow) isFalse() bool { return r.length > 0 && r.remaining > 2*r.length }
 
 // held reports whether a candidate's lease has not expired.
 func (r leaderRow) held() bool { return r.leader != uuid.Nil && r.remaining > 0 }
@@ -82,12 +87,16 @@ func (s *Store) readRows(ctx context.Context, on sqldb.Querier, query string, na
 	err := s.forEach(ctx, on, query, len(namespaces), func(rows *sql.Rows) error {
 		r := leaderRow{readAt: readAt}
 		var leader sql.NullString
-		var remaining int64
-		if err := rows.Scan(&r.namespace, &leader, &r.term, &r.ownTerm, &r.expiresAt, &remaining); err != nil {
+		var remaining, length int64
+		if err := rows.Scan(&r.namespace, &leader, &r.term, &r.ownTerm, &r.expiresAt, &remaining, &length); err != nil {
 			return err
 		}
-		r.remaining = time.Duration(remaining) * time.Microsecond
+		r.remaining, r.length = time.Duration(remaining)*time.Microsecond, time.Duration(length)*time.Microsecond
 		r.validFor = r.remaining
+		if r.isFalse() { // whoever reads it must not trust it for longer
+			r.validFor = r.length
+			r.expiresAt -= remaining - length
+		}
 		if s.db.Dialect == sqldb.SQLite {
 			r.validFor -= sqliteTick
 		}

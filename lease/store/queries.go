@@ -25,6 +25,7 @@ type queries struct {
 	renew      string // candidate, candidate, namespaces
 	acquire    string // candidate, four times; namespaces
 	assignTerm string // namespaces
+	correct    string // namespaces
 	add        string // namespaces
 	release    string // namespace, candidate
 	lockFile   string // namespace
@@ -52,6 +53,8 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 			"{clock}", "clock_timestamp()",
 			"{expiry}", fmt.Sprintf("clock_timestamp() + interval '%d.%06d seconds'", microseconds/1e6, microseconds%1e6),
 			"{expires}", "CAST(extract(epoch FROM lease_expires_at) * 1000000 AS bigint)",
+			"{updated}", "CAST(extract(epoch FROM updated_at) * 1000000 AS bigint)",
+			"{again}", "clock_timestamp() + (lease_expires_at - updated_at)",
 			"{shared}", "FOR SHARE", // also changes of columns outside the key must wait
 			"{namespace type}", "varchar(255)",
 			"{id type}", "varchar(36)",
@@ -65,9 +68,10 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 		replacements = append(replacements,
 			"{clock}", "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'",
 			"{expiry}", fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '+%d.%03d seconds') || '000'", milliseconds/1e3, milliseconds%1e3),
-			// Other programs write microseconds, which a date function would round up.
-			"{expires}", `CAST(strftime('%s', substr(lease_expires_at, 1, 19)) AS INTEGER) * 1000000
-        + CAST(substr(lease_expires_at || '.000000', 21, 6) AS INTEGER)`,
+			"{expires}", sqliteMicroseconds("lease_expires_at"),
+			"{updated}", sqliteMicroseconds("updated_at"),
+			"{again}", fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', (((%s) - (%s)) / 1000000.0) || ' seconds') || '000'",
+				sqliteMicroseconds("lease_expires_at"), sqliteMicroseconds("updated_at")),
 			"{shared}", "",
 			"{namespace type}", "varchar(255)",
 			"{id type}", "varchar(36)",
@@ -81,6 +85,8 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 			"{clock}", "UTC_TIMESTAMP(6)",
 			"{expiry}", fmt.Sprintf("UTC_TIMESTAMP(6) + INTERVAL %d MICROSECOND", microseconds),
 			"{expires}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_expires_at)",
+			"{updated}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', updated_at)",
+			"{again}", "UTC_TIMESTAMP(6) + INTERVAL TIMESTAMPDIFF(MICROSECOND, updated_at, lease_expires_at) MICROSECOND",
 			"{shared}", "LOCK IN SHARE MODE",
 			// Bytes for 255 characters, because every collation that all versions
 			// have treats some different names as equal.
@@ -96,6 +102,13 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 		)
 	}
 	return strings.NewReplacer(replacements...)
+}
+
+// sqliteMicroseconds is a time in microseconds since 1970. Other programs write
+// microseconds, which a date function would round up.
+func sqliteMicroseconds(column string) string {
+	return fmt.Sprintf(`CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000000
+        + CAST(substr(%[1]s || '.000000', 21, 6) AS INTEGER)`, column)
 }
 
 const updateOnConflict = `ON CONFLICT (ns, candidate_id) DO UPDATE SET
@@ -160,6 +173,14 @@ WHERE leader_id IS NOT NULL
     AND (term_leader_id IS NULL OR term_leader_id <> leader_id)
     AND ns IN {ns}`),
 
+		// One length from now: see leaderRow.isFalse.
+		correct: words.Replace(`
+UPDATE {leaders} SET
+    lease_expires_at = {again},
+    updated_at = {clock}
+WHERE ({expires}) - {now} > 2 * (({expires}) - ({updated}))
+    AND ns IN {ns}`),
+
 		add: words.Replace(`
 INSERT INTO {leaders} (ns, updated_at)
 VALUES {rows of (?, {clock})}
@@ -194,7 +215,8 @@ SELECT
     term,
     CASE WHEN term_leader_id = leader_id THEN 1 ELSE 0 END,
     COALESCE({expires}, 0),
-    COALESCE({expires}, 0) - {now}
+    COALESCE({expires}, 0) - {now},
+    COALESCE(({expires}) - ({updated}), 0)
 FROM {leaders}
 WHERE ns IN {ns}`
 

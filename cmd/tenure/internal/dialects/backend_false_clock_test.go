@@ -3,6 +3,9 @@ package dialects
 import (
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,6 +53,24 @@ func init() {
 	clock.MustRegisterScalarFunction("julianday", 1, func(*modernc.FunctionContext, []driver.Value) (driver.Value, error) {
 		now := time.Now().Add(time.Duration(sqliteOffset.Load()))
 		return 2440587.5 + float64(now.UnixMilli())/86400000, nil
+	})
+	clock.MustRegisterScalarFunction("strftime", -1, func(_ *modernc.FunctionContext, args []driver.Value) (driver.Value, error) {
+		if args[1] == nil {
+			return nil, nil
+		}
+		if args[1] != "now" { // '%s' of a time
+			at, err := time.Parse(time.DateTime, fmt.Sprint(args[1]))
+			return strconv.FormatInt(at.Unix(), 10), err
+		}
+		now := time.Now().Add(time.Duration(sqliteOffset.Load())).UTC()
+		for _, modifier := range args[2:] {
+			seconds, err := time.ParseDuration(strings.TrimSuffix(fmt.Sprint(modifier), " seconds") + "s")
+			if err != nil {
+				return nil, err
+			}
+			now = now.Add(seconds)
+		}
+		return now.Format("2006-01-02 15:04:05.000"), nil
 	})
 	sql.Register("sqlite clock", clock)
 }
@@ -133,6 +154,41 @@ func TestServerChangeOfFalseClockAwaitsOneLease(t *testing.T) {
 				t.Errorf("with a clock that is %s: %+v; want it to wait for at most %v", clock, attempt, timing.Lease)
 			}
 			set(0)
+		}
+	})
+}
+
+// The same for the functions that take the caller's transaction. A leader that reads its
+// lease after the clock was set right trusts it for no longer than its length.
+func TestStoreLeaseOfFalseClockExpires(t *testing.T) {
+	const window = 3 * time.Second
+	onClocked(t, func(t *testing.T, c *cluster, set func(time.Duration)) {
+		s := newStore(t, c.kind, c.kind.connect(t, c.source), window)
+		if err := s.Migrate(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		first, second := uuid.New(), uuid.New()
+		if won, err := s.Elect(soon(t), "role", first); err != nil || !won.HeldBy(first) {
+			t.Fatalf("%+v, %v", won, err)
+		}
+		set(0)
+		read, err := s.Leader(soon(t), "role")
+		if err != nil || !read.HeldBy(first) || read.ValidFor > window || time.Until(read.ExpiresAt) > window+slack {
+			t.Errorf("the lease of a false clock: %+v, %v; want at most %v", read, err, window)
+		}
+		begun := time.Now()
+		eventually(t, "the next leader", func() bool {
+			won, err := s.Elect(soon(t), "role", second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if won.HeldBy(second) && read.HeldBy(first) {
+				t.Error("two candidates trust the lease")
+			}
+			return won.HeldBy(second)
+		})
+		if took := time.Since(begun); took < window-100*time.Millisecond || took > window+slack {
+			t.Errorf("led again after %v, want the window of %v", took, window)
 		}
 	})
 }

@@ -164,6 +164,10 @@ func (s *session) longestWait() time.Duration {
 	return max(timing.Lease, timing.FailoverWait, timing.Settle)
 }
 
+// waitIsOver reports whether the wait before a term of this session is over, or was
+// computed under a clock that was ahead: see readyAt.
+func (s *session) waitIsOver(left time.Duration) bool { return left <= 0 || left > s.longestWait() }
+
 // readyAt returns when the term of a role may begin, by the database's clock. A time beyond
 // the longest wait was written under a clock that was ahead.
 func (s *session) readyAt(t *roleRow, at serverState) int64 {

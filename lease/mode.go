@@ -193,9 +193,6 @@ func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 			return err
 		}
 	}
-	if err := b.correctLeases(ctx, on); err != nil {
-		return err
-	}
 	living, err := b.liveNodes(ctx, on)
 	if err != nil || len(living) == 0 {
 		return err

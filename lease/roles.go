@@ -102,7 +102,7 @@ func (s *session) tryAcquire(ctx context.Context, requests []tenure.AcquireReque
 	if err != nil {
 		return nil, err
 	}
-	if err := s.correctLeases(ctx, byRole); err != nil {
+	if err := s.correctHolders(ctx, byRole); err != nil {
 		return nil, err
 	}
 	if err := s.endExpiredSessions(ctx, byRole); err != nil {
@@ -162,7 +162,7 @@ func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (r
 		return grantedResult(row.term, before, row.beganAt.Int64, row.vacant), false
 	case row.holder.Valid && row.holder.Int64 == s.incarnation:
 		left := microseconds(row.readyAt.Int64 - row.now)
-		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, left <= 0 || left > s.longestWait()
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, s.waitIsOver(left)
 	case row.sessionLive():
 		result := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 		if request.Recovering {

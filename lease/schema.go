@@ -244,6 +244,9 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if err != nil {
 		return err
 	}
+	if present > 0 {
+		_ = b.correctLeases(ctx) // the refusal below reports what is wrong
+	}
 	return b.db.InTx(ctx, "remove the tables", func(ctx context.Context, on sqldb.Querier) error {
 		if present > 0 {
 			err := b.refuseLiveNodes(ctx, on)

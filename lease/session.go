@@ -66,14 +66,14 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(options.Timing.RefreshInterval, minTimeout))
 	defer cancel()
+	if err := b.correctLeases(ctx); err != nil {
+		return nil, err
+	}
 	err = b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
 		if err := b.lockMode(ctx, on); err != nil {
 			return err
 		}
 		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
-			return err
-		}
-		if err := b.correctLeases(ctx, on); err != nil {
 			return err
 		}
 		if err := b.pruneSessions(ctx, on); err != nil {

@@ -88,6 +88,11 @@ func (b *Backend) SetMode(ctx context.Context, mode string) error {
 		return err
 	}
 	defer discard(conn)
+	if mode == installation.Leases { // outside the attempt, which a refusal rolls back
+		if err := b.correct(ctx, conn); err != nil {
+			return err
+		}
+	}
 	doing := "change the mode to " + mode
 	for deadline := time.Now().Add(installationWait); ; {
 		changed, err := b.trySetMode(ctx, conn, mode, doing)

@@ -93,7 +93,7 @@ func (s *Store) readRows(ctx context.Context, on sqldb.Querier, query string, na
 		}
 		r.remaining, r.length = time.Duration(remaining)*time.Microsecond, time.Duration(length)*time.Microsecond
 		r.validFor = r.remaining
-		if r.isFalse() { // whoever reads it must not trust it for longer
+		if r.isFalse() { // no reader must trust it for longer
 			r.validFor = r.length
 			r.expiresAt -= remaining - length
 		}

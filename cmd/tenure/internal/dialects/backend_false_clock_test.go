@@ -102,12 +102,34 @@ func TestLeaseOfFalseClockExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		beat := time.Now()
+		next := c.join("next").campaign(backendRole)
 		killed.Abort() // it says nothing
 		set(0)
-		leads(t, c.join("next").campaign(backendRole))
+		leads(t, next)
 		if took := time.Since(beat); took < c.config.Lease-100*time.Millisecond || took > 2*c.config.Lease+slack {
 			t.Errorf("led again %v after the last heartbeat; want a lease of %v to pass, and no more than two", took, c.config.Lease)
 		}
+	})
+}
+
+// The name of a node that was killed under a clock that was ahead is free a lease after the
+// next node has tried to join with it.
+func TestNameOfFalseClockIsFree(t *testing.T) {
+	onClocked(t, func(t *testing.T, c *cluster, set func(time.Duration)) {
+		timing := tenure.Timing{Lease: 2 * time.Second, RefreshInterval: time.Second}
+		opensWith(t, newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{}), "node", timing).Abort()
+		set(0)
+		backend := newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{})
+		eventually(t, "that the name is free", func() bool {
+			node, err := tenure.Open(soon(t), backend, tenure.Config{Name: "node", UniqueName: true, Logger: c.config.Logger})
+			if err != nil {
+				return false
+			}
+			if err := node.Close(soon(t)); err != nil {
+				t.Error(err)
+			}
+			return true
+		})
 	})
 }
 

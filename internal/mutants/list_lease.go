@@ -47,7 +47,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: a server change is not detected",
-		file: "lease/acquire.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
+		file: "lease/acquire.go", from: "	if err != nil || at.name == present && at.since <= at.now {\n", to: "	if err != nil || at.name != \"\" {\n",
 		promise: "1 One leader: a server change is detected",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendServerChangeAwaitsOneLease$")}, says: "want one lease of",
 	},

@@ -54,9 +54,22 @@ func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody
 	if body != nil {
 		req.Body = body.begin(&a.sent)
 	}
-	p.reverse.ServeHTTP(w, req)
+	p.reverse.ServeHTTP(withoutContinue{w}, req)
 	return a.unsent
 }
+
+// withoutContinue does not pass on 100 (Continue) of the leader. The transport waits for it
+// before it reads the body, and the server sends 100 to the client at the first read: once.
+type withoutContinue struct{ http.ResponseWriter }
+
+func (w withoutContinue) WriteHeader(status int) {
+	if status != http.StatusContinue {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (w withoutContinue) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // dialTimeout bounds a connection attempt, because the host of a leader may be gone.
 const dialTimeout = 2 * time.Second
@@ -64,7 +77,8 @@ const dialTimeout = 2 * time.Second
 // newReverse returns what forwards the requests of p. Each request has a new connection,
 // so that the transport cannot send it again, as it does on reused connections.
 func newReverse(p *Proxy) *httputil.ReverseProxy {
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial}
+	// A leader that does not know 100 (Continue) gets the body after the timeout.
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial, ExpectContinueTimeout: p.config.Wait}
 	scheme := "http"
 	if p.config.TLS != nil {
 		scheme = "https"

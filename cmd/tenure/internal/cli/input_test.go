@@ -134,7 +134,6 @@ func TestBadInputIsReportedInOneLine(t *testing.T) {
 		{"demo", []string{"demo", "--kill-every", "0"}, "more than zero"},
 
 		{"no schema to show", on("status"), "schema"},
-		{"no schema to observe", on("observe"), "schema"},
 		{"no schema to step down in", on("step-down", "--role", "a"), "schema"},
 		{"manual migrations", on("run", "--role", "a", "--manual-migrations"), "schema"},
 		{"manual migrations, once", on("acquire", "--role", "a", "--manual-migrations"), "schema"},

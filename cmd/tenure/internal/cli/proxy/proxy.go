@@ -36,8 +36,8 @@ With --http each request is forwarded separately, and clients keep their connect
 when the leader changes. A request is never sent twice: if the connection to the
 leader breaks before the answer, the client gets 502.
 
-The command only reads the database. After a signal it accepts no more connections,
-and the open ones have --grace to end.`
+The command only reads the database, and waits until the first node has created the
+tables. After a signal it accepts no more connections; the open ones have --grace to end.`
 
 // command forwards connections.
 type command struct {
@@ -117,7 +117,11 @@ func (c *command) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer backend.Close()
-	if _, err := backend.Leaders(ctx, roles[0].Name()); err != nil {
+	err = connect.AwaitTables(ctx, backend, logger, func(ctx context.Context) error {
+		_, err := backend.Leaders(ctx, roles[0].Name())
+		return err
+	})
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	listener, err := sidecar.Bind(ctx, c.listen)

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 const observeLong = `Print the leaders, and then every change, until a signal.
 
-The command only reads. It learns of a vacancy immediately through a notification,
+The command only reads, and waits until there are tables. It learns of a vacancy immediately through a notification,
 and then looks up the next leader. In case a notification is lost, it also polls the
 database every --check-interval. Without --role, --key or --key1 and --key2 it
 watches all roles. With -o json each change is one object per line: time, role,
@@ -71,7 +72,11 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 	defer backend.Close()
 
 	ctx := cmd.Context()
-	if _, err := backend.Leaders(ctx, names...); err != nil {
+	err = connect.AwaitTables(ctx, backend, logger, func(ctx context.Context) error {
+		_, err := backend.Leaders(ctx, names...)
+		return err
+	})
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	for change := range tenure.Observe(ctx, backend, tenure.Config{CheckInterval: c.check.Value, Logger: logger}, roles...) {

@@ -2,8 +2,9 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,26 +31,27 @@ func TestZeroConfigGetsDocumentedTimes(t *testing.T) {
 	}
 }
 
-// spreading is a member that shares 200 roles, and when it began to lead each of them.
+// spreading is a member that shares roles, and when it began to lead each of them.
 type spreading struct {
 	member *Member
+	spread *Spread
 	stop   func()
 
 	lock  sync.Mutex
 	began map[time.Time]int // roles by the time
 }
 
-func newSpreading(t *testing.T, db *tenuretest.Database, name string) *spreading {
+func newSpreading(t *testing.T, db Store, name string, roles []SpreadRole) *spreading {
 	t.Helper()
 	member, err := Join(t.Context(), db, tenure.Config{Name: name, Logger: slog.New(slog.DiscardHandler)}, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := member.Spread("orders", SpreadConfig{Roles: Partitions("orders", 200)})
+	s, err := member.Spread("orders", SpreadConfig{Roles: roles})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &spreading{member: member, began: map[time.Time]int{}}
+	m := &spreading{member: member, spread: s, began: map[time.Time]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { // ends with ctx; stop waits for it
@@ -79,9 +81,9 @@ func joinLater(t *testing.T, check func(began map[time.Duration]int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
-		first := newSpreading(t, db, "first")
+		first := newSpreading(t, db, "first", Partitions("orders", 1100))
 		time.Sleep(time.Minute)
-		second := newSpreading(t, db, "second")
+		second := newSpreading(t, db, "second", Partitions("orders", 1100))
 		joined := time.Now()
 		time.Sleep(time.Minute)
 		began, sum := map[time.Duration]int{}, 0
@@ -90,8 +92,8 @@ func joinLater(t *testing.T, check func(began map[time.Duration]int)) {
 			began[at.Sub(joined)], sum = n, sum+n
 		}
 		second.lock.Unlock()
-		if sum != 100 {
-			t.Errorf("the second member began to lead %d roles, want 100", sum)
+		if sum != 550 {
+			t.Errorf("the second member began to lead %d roles, want 550", sum)
 		}
 		check(began)
 		second.stop()
@@ -112,15 +114,15 @@ func TestRolesMoveOneSecondAfterAChange(t *testing.T) {
 	})
 }
 
-func TestRolesMoveInBatchesOf32(t *testing.T) {
+func TestRolesMoveInBatchesOf512(t *testing.T) {
 	t.Parallel()
 	joinLater(t, func(began map[time.Duration]int) {
-		most := 0
-		for _, n := range began {
-			most = max(most, n)
+		var sizes []int
+		for _, at := range slices.Sorted(maps.Keys(began)) {
+			sizes = append(sizes, began[at])
 		}
-		if most != 32 {
-			t.Errorf("up to %d roles move at the same time, want 32: %v", most, fmt.Sprint(began))
+		if want := []int{512, 38}; !slices.Equal(sizes, want) {
+			t.Errorf("%v roles move at the same time, want %v", sizes, want)
 		}
 	})
 }

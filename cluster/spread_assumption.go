@@ -34,6 +34,8 @@ type assumption struct {
 	vacant          map[string]time.Duration // by role of another node: since when it has had no leader
 	adopted         map[string]time.Duration // by role of another node: until when this member leads it
 	standsIn        map[string]bool          // adopted roles that their own nodes did not lead
+	givenBack       map[string]bool          // such roles that their own nodes took back, and were not yet seen to lead
+	mostLed         map[uuid.UUID]int        // the most roles that each node led since a node last joined or left
 }
 
 // participants returns the live nodes that share the roles, ordered by id.
@@ -64,7 +66,7 @@ func (a *assumption) updateMembers(nodes []placement.Node, now time.Duration) bo
 	// Members that learn of several changes in a different order make different
 	// plans in between, so they verify soon.
 	again := now-a.changedAt < time.Second
-	a.nodes, a.changedAt, a.confirmed = nodes, now, false
+	a.nodes, a.changedAt, a.confirmed, a.mostLed = nodes, now, false, map[uuid.UUID]int{}
 	window := a.checkWindow()
 	a.nextRead = now + window
 	if again {
@@ -143,6 +145,20 @@ func (a *assumption) assume(plan placement.Plan) {
 	a.previousLeaders, a.leaders = a.leaders, holders
 }
 
+// countLed returns the nodes that lead more roles than ever since a node last joined or left.
+func (a *assumption) countLed(holders map[string]uuid.UUID) map[uuid.UUID]bool {
+	led, more := map[uuid.UUID]int{}, map[uuid.UUID]bool{}
+	for _, node := range holders {
+		led[node]++
+	}
+	for node, n := range led {
+		if n > a.mostLed[node] {
+			a.mostLed[node], more[node] = n, true
+		}
+	}
+	return more
+}
+
 // adoptVacant finds roles of other members that this member takes over because
 // their own member does not. After one interval without a leader, it takes
 // those that a plan without the idle members places here. After two intervals,
@@ -172,18 +188,25 @@ func (a *assumption) adoptVacant(places []placement.Role, plan placement.Plan, n
 			continue
 		}
 		if without.Placed[role.Name] == a.self || now-since >= 2*interval && placement.Eligible(self, role) {
-			a.adopt(role.Name, now+longAdoption*interval)
+			intervals := time.Duration(retryAdoption)
+			if a.givenBack[role.Name] { // its own node took it back and does not lead it
+				intervals = longAdoption
+			}
+			a.adopt(role.Name, now+intervals*interval)
 			a.standsIn[role.Name] = true
 		}
 	}
 }
 
 // How many check intervals a member keeps a role that it has adopted: long if an operator
-// chose this member or the role was vacant; short if a planned move crossed another one,
-// so that a plan made from the new leaders decides soon.
+// chose this member, or if the role's own node declined it or did not lead it again; short
+// if a planned move crossed another one, so that a plan made from the new leaders decides
+// soon. A member offers a role that was vacant, or whose offer has failed, to its own node
+// in the next interval.
 const (
 	longAdoption  = 10
 	shortAdoption = 2
+	retryAdoption = 1
 )
 
 // adopt makes this member lead a role until a time, or longer if it has adopted the role

@@ -64,7 +64,7 @@ func TestMemberKeepsRolesOfOperatorsLonger(t *testing.T) {
 	s := &spreadRun{Spread: &Spread{}, assumption: assumption{self: self, adopted: map[string]time.Duration{}}}
 	s.assumption.updateMembers([]placement.Node{{ID: self}, {ID: other}}, interval)
 	s.plan.Placed = map[string]uuid.UUID{"offered": other, "crossing": other, "given up": other}
-	s.offered = map[string]bool{"offered": true, "given up": true}
+	s.offered = map[string]time.Duration{"offered": longAdoption, "given up": longAdoption}
 	s.givenUp = map[string]bool{}
 	s.adoptOffered(interval, interval)
 	s.adoptReserved([]tenure.RoleHolder{{Role: "offered", Node: self, Reserved: true}, {Role: "crossing", Node: self, Reserved: true}}, interval, interval)

@@ -30,20 +30,20 @@ type spreadRun struct {
 
 	// Guarded by Spread.mu.
 	cooldowns        map[string]cooldown
-	offered          map[string]bool // roles that other members are about to hand over to this one, or do not take back
-	givenUp          map[string]bool // roles that this member was asked to give up
-	unplannedMove    bool            // a role moved to another node without a plan
-	transferring     bool            // a handover of roles is in progress
-	campaignsWaiting bool            // campaigns wait until earlier roles have been taken over
-	planVersion      int             // counts the plans
-	nextApply        time.Duration   // when to apply the plan again without a change
+	offered          map[string]time.Duration // roles that are about to be handed over to this member, or are not taken back: the check intervals to keep them
+	givenUp          map[string]bool          // roles that this member was asked to give up
+	unplannedMove    bool                     // a role moved to another node without a plan
+	transferring     bool                     // a handover of roles is in progress
+	campaignsWaiting bool                     // campaigns wait until earlier roles have been taken over
+	planVersion      int                      // counts the plans
+	nextApply        time.Duration            // when to apply the plan again without a change
 }
 
 func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
-	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]bool{}, givenUp: map[string]bool{}}
+	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]time.Duration{}, givenUp: map[string]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.assumption = assumption{
-		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{}, standsIn: map[string]bool{},
+		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{}, standsIn: map[string]bool{}, givenBack: map[string]bool{},
 	}
 	return r
 }
@@ -278,15 +278,19 @@ func (s *spreadRun) compareWithPlan(holders map[string]uuid.UUID, now time.Durat
 }
 
 // updateVacant records which roles of other members have no leader, and since
-// when.
+// when. A member that leads more roles than before is not idle: it takes over many.
 func (s *spreadRun) updateVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
 	a := &s.assumption
+	proceeds := a.countLed(holders)
 	vacant := map[string]time.Duration{}
 	for name, node := range plan.Placed {
-		if _, held := holders[name]; held || node == a.self {
+		if holder, held := holders[name]; held || node == a.self {
+			if holder == node {
+				delete(a.givenBack, name)
+			}
 			continue
 		}
-		if since, known := before[name]; known {
+		if since, known := before[name]; known && !proceeds[node] {
 			vacant[name] = since
 		} else {
 			vacant[name] = now

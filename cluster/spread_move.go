@@ -16,9 +16,10 @@ import (
 
 // Roles are handed over in batches. The next batch begins when the last has
 // been taken over, so that roles do not stay vacant in a long queue. After
-// movePause it begins even if work or a target is slow.
+// movePause it begins even if work or a target is slow. On a busy machine, a batch of
+// hundreds of roles takes as long as one of ten.
 const (
-	moveBatch = 32
+	moveBatch = 512
 	movePause = 250 * time.Millisecond
 	// moveAhead is the maximum number of roles of one leader that a member
 	// campaigns for at a time, in the order of the handover.
@@ -199,7 +200,7 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 		s.group.Go(func() {
 			err := t.candidacy.handOver(s.ctx, t.target)
 			if err != nil && t.candidacy.asksTarget {
-				s.keep(t.candidacy)
+				s.keep(t.candidacy, err)
 			}
 			if err != nil && s.ctx.Err() == nil && !errors.Is(err, tenure.ErrNotActive) {
 				s.member.node.Logger().Warn("handing a role over failed", "role", t.candidacy.name, "to", t.target, "error", err)
@@ -218,12 +219,15 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 }
 
 // keep makes this member lead a role for longer, because its own node does not take it
-// back.
-func (s *spreadRun) keep(c *candidacy) {
+// back. Unless that node has declined, it is asked again soon.
+func (s *spreadRun) keep(c *candidacy, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.handingOver = false
-	s.offered[c.name] = true
+	s.offered[c.name] = retryAdoption
+	if errors.Is(err, tenure.ErrNotActive) && !errors.Is(err, context.DeadlineExceeded) {
+		s.offered[c.name] = longAdoption
+	}
 	s.dirty = true
 	s.wakeLoop()
 }
@@ -237,7 +241,7 @@ func (s *spreadRun) awaitNewLeaders(ctx context.Context, batch []transfer) {
 			names = append(names, t.candidacy.name)
 		}
 	}
-	for pause := 4 * time.Millisecond; ; pause *= 2 {
+	for pause := 4 * time.Millisecond; ; pause = min(2*pause, movePause/8) {
 		wakeup.AwaitOn(ctx, node.Clock(), pause, nil)
 		holders, err := node.Holders(ctx, names)
 		if err != nil {

@@ -21,7 +21,7 @@ func (s *spreadRun) acceptsOffer(role string) bool {
 		return false
 	}
 	delete(s.cooldowns, role) // the leader gives the role to this member: others need not come first
-	s.offered[role] = true
+	s.offered[role] = longAdoption
 	s.dirty = true
 	s.wakeLoop()
 	return true
@@ -35,12 +35,16 @@ func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	clear(s.offered)
 	clear(s.givenUp)
 	s.mu.Unlock()
+	a := &s.assumption
 	for role := range givenUp {
-		delete(s.assumption.adopted, role)
-		delete(s.assumption.standsIn, role)
+		if a.standsIn[role] {
+			a.givenBack[role] = true
+		}
+		delete(a.adopted, role)
+		delete(a.standsIn, role)
 	}
-	for role := range offered {
-		s.assumption.adopt(role, now+longAdoption*interval)
+	for role, intervals := range offered {
+		a.adopt(role, now+intervals*interval)
 	}
 }
 

@@ -54,7 +54,8 @@ func (b *Backend) offer(ctx context.Context, request tenure.Request) error {
 	case limited.Err() == nil || ctx.Err() != nil:
 		return err
 	}
-	return fmt.Errorf("%w: %s did not answer within %v whether it campaigns for %q", tenure.ErrNotActive, request.Target, offerTimeout, o.role)
+	return fmt.Errorf("%w: %s did not answer within %v whether it campaigns for %q: %w",
+		tenure.ErrNotActive, request.Target, offerTimeout, o.role, context.DeadlineExceeded)
 }
 
 // makeOffer records the offer and wakes the target.

@@ -29,6 +29,7 @@ type Backend struct {
 	failedOpenings failedOpenings
 	lineages       lineages
 	taken          takenRequests
+	offers         offerQueue
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup

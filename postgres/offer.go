@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,23 +30,35 @@ const (
 
 const (
 	// A requester that gave up leaves the answer behind: the next offer removes it.
-	insertOffer = `
+	// All offers whose targets are live and active and whose roles have leaders. Each role is
+	// in it once.
+	insertOffers = `
 WITH pruned AS (
     DELETE FROM {requests}
     WHERE node_id = '00000000-0000-0000-0000-000000000000' AND requested_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute'
+), wanted AS MATERIALIZED (
+    SELECT w.role, w.target, w.requester, (` + statusOfTarget + `) AS status, (
+            SELECT l.term FROM {leaders} l WHERE l.role = w.role AND l.lease_until > clock_timestamp()
+        ) AS term
+    FROM unnest($1::text[], $2::text[]::uuid[], $3::text[]) AS w(role, target, requester)
 ), offer AS (
     INSERT INTO {requests} (kind, role, term, node_id, target, requested_by)
-    SELECT 'offer', l.role, l.term, $2, $2, $3
-    FROM {leaders} l
-    WHERE l.role = $1 AND l.lease_until > clock_timestamp()
-    RETURNING id
+    SELECT 'offer', w.role, w.term, w.target, w.target, w.requester
+    FROM wanted w
+    WHERE w.status = 'active' AND w.term IS NOT NULL
+    RETURNING id, role
+), notified AS MATERIALIZED (
+    SELECT pg_notify($4, '` + rolesOnly + `') WHERE EXISTS (SELECT FROM offer)
 )
-SELECT id, pg_notify($4, '` + rolesOnly + `') FROM offer`
+SELECT w.role, coalesce(w.status, ''), coalesce(o.id, 0)
+FROM wanted w
+LEFT JOIN offer o ON o.role = w.role
+LEFT JOIN notified ON true`
 
-	takeAnswer = `
+	takeAnswers = `
 DELETE FROM {requests}
-WHERE node_id = '00000000-0000-0000-0000-000000000000' AND kind IN ('accept', 'decline') AND role = $1 AND term = $2
-RETURNING kind`
+WHERE node_id = '00000000-0000-0000-0000-000000000000' AND kind IN ('accept', 'decline') AND term = ANY ($1)
+RETURNING term, kind`
 
 	withdrawOffer = `DELETE FROM {requests} WHERE id = $1`
 )
@@ -57,60 +68,26 @@ RETURNING kind`
 func (b *Backend) offer(ctx context.Context, request tenure.Request) error {
 	limited, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
-	var id int64
-	err := b.reader.ask(limited, "request", func(ctx context.Context, conn *pgx.Conn) error {
-		if err := b.checkActive(ctx, conn, request.Target); err != nil {
-			return err
-		}
-		err := conn.QueryRow(ctx, b.names.sql(insertOffer), request.Role, request.Target, request.By, b.names.channel()).Scan(&id, nil)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return tenure.ErrNoLeader
-		}
-		return err
-	})
-	if err != nil {
-		return err
+	p := &pendingOffer{request: request, ended: limited.Done(), done: make(chan struct{})}
+	b.offers.add(b, p)
+	select {
+	case <-p.done:
+		return p.err
+	case <-limited.Done():
 	}
-	kind, err := b.awaitAnswer(limited, request.Role, id)
-	switch {
-	case err == nil && kind == answerAccept:
-		return nil
-	case err == nil:
-		return fmt.Errorf("%w: %s does not campaign for %q", tenure.ErrNotActive, request.Target, request.Role)
-	case limited.Err() == nil:
-		return err
-	}
-	b.withdraw(ctx, id)
+	b.withdraw(ctx, p.id.Load())
 	if ctx.Err() != nil {
-		return err
+		return fmt.Errorf("request: %w: %w", tenure.ErrConnection, context.Cause(ctx))
 	}
-	return fmt.Errorf("%w: %s did not answer within %v whether it campaigns for %q", tenure.ErrNotActive, request.Target, offerTimeout, request.Role)
-}
-
-// awaitAnswer polls for the answer to an offer. It holds the connection of the reader
-// for one poll at a time, because other callers need it.
-func (b *Backend) awaitAnswer(ctx context.Context, role string, id int64) (kind string, err error) {
-	for pause := minOfferPoll; ; pause = min(2*pause, maxOfferPoll) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return "", fmt.Errorf("request: %w: %w", tenure.ErrConnection, context.Cause(ctx))
-		}
-		err := b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
-			err := conn.QueryRow(ctx, b.names.sql(takeAnswer), role, id).Scan(&kind)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			return err
-		})
-		if err != nil || kind != "" {
-			return kind, err
-		}
-	}
+	return fmt.Errorf("%w: %s did not answer within %v whether it campaigns for %q: %w",
+		tenure.ErrNotActive, request.Target, offerTimeout, request.Role, context.DeadlineExceeded)
 }
 
 // withdraw removes an offer without an answer, so that the target need not answer.
 func (b *Backend) withdraw(ctx context.Context, id int64) {
+	if id == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error { // the next session of the target removes it otherwise

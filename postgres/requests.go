@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -23,14 +22,15 @@ SELECT EXISTS (
         AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 )`
 
-	// The status that a node has, or is asked to have, in the registry; no row if it is not live.
-	findStatus = `
+	// The status that the node w.target has, or is asked to have, in the registry; no row if
+	// it is not live.
+	statusOfTarget = `
 SELECT CASE
     WHEN EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id AND r.kind = 'drain') THEN 'draining'
     ELSE n.status
 END
 FROM {nodes} n
-WHERE n.id = $1
+WHERE n.id = w.target
     AND n.status <> 'dead'
     AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp()`
 
@@ -96,20 +96,6 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		}
 		return err
 	})
-}
-
-// checkActive returns an error if a node is not live or does not campaign: a role
-// that is handed over to it would stay vacant.
-func (b *Backend) checkActive(ctx context.Context, conn *pgx.Conn, node uuid.UUID) error {
-	var status tenure.NodeStatus
-	err := conn.QueryRow(ctx, b.names.sql(findStatus), node).Scan(&status)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return tenure.ErrUnknownNode
-	case err == nil && status != tenure.StatusActive:
-		return fmt.Errorf("%w: %s is %s", tenure.ErrNotActive, node, status)
-	}
-	return err
 }
 
 // requestOfNode records a request for a node.

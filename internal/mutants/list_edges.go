@@ -4,6 +4,54 @@ package main
 // call, session, server, term or operator.
 var edgeMutants = []mutant{
 	{
+		name: "leaderhttp: the client continues before the leader has agreed",
+		file: "leaderhttp/attempt.go", from: ", ExpectContinueTimeout: p.config.Wait}", to: "}",
+		promise: "a client is invited to send its body if the leader reads it",
+		tests:   []tests{in("leaderhttp", "^TestClientContinuesAsLeaderSays$/^refused$")}, says: "as the leader says, and once",
+	},
+	{
+		name: "leaderhttp: the client gets 100 (Continue) of the leader too",
+		file: "leaderhttp/attempt.go", from: "if status != http.StatusContinue {", to: "if status > 0 {",
+		promise: "a client is invited to send its body once",
+		tests:   []tests{in("leaderhttp", "^TestClientContinuesAsLeaderSays$/^read$")}, says: "as the leader says, and once",
+	},
+	{
+		name: "program: a proxy that starts before the first node ends",
+		file: "cmd/tenure/internal/cli/connect/await.go", from: "if !errors.Is(err, dberr.ErrSchema) {", to: "if err == nil || errors.Is(err, dberr.ErrSchema) {",
+		promise: "commands that follow the leaders wait for the tables",
+		tests:   []tests{inCommand("internal/cli", "^TestFollowersAwaitTheTables$/^leases$")}, says: "waiting for the tables",
+	},
+	{
+		name: "cluster: members stand in for one that still acquires its roles",
+		file: "cluster/spread_loop.go", from: "known && !proceeds[node] {", to: "known && (!proceeds[node] || known) {",
+		promise: "the shares of a spread are equal soon",
+		tests:   []tests{in("cluster", "^TestSlowMemberIsNotIdle$")}, says: "it stood in for a member that made progress",
+	},
+	{
+		name: "cluster: an offer that failed keeps a role for ten intervals",
+		file: "cluster/spread_move.go", from: "s.offered[c.name] = retryAdoption", to: "s.offered[c.name] = longAdoption",
+		promise: "the shares of a spread are equal soon",
+		tests:   []tests{in("cluster", "^TestStandInHandsBackSoon$")}, says: "after the member can lead again, want at most",
+	},
+	{
+		name: "cluster: a member that does not lead gets its roles again and again",
+		file: "cluster/spread_assumption.go", from: "if a.givenBack[role.Name] {", to: "if a.givenBack[role.Name] && false {",
+		promise: "7 Someone leads: a role stays where it is led",
+		tests:   []tests{in("cluster", "^TestStandInKeepsRolesThatWereNotLed$")}, says: "in 18 check intervals, want at most",
+	},
+	{
+		name: "cluster: roles move in small batches",
+		file: "cluster/spread_move.go", from: "moveBatch = 512", to: "moveBatch = 32",
+		promise: "the shares of a spread are equal soon",
+		tests:   []tests{in("cluster", "^TestManyRolesMoveSoonOnBusyMachine$")}, says: "after a member has joined, want at most",
+	},
+	{
+		name: "postgres: each offer is sent alone",
+		file: "postgres/offer_queue.go", from: "case roles[role]:", to: "case roles[role] || len(sent) > 0:",
+		promise: "hand-overs are sent in batches",
+		tests:   []tests{in("postgres", "^TestConcurrentOffersAreSentTogether$")}, says: "offers, want at most",
+	},
+	{
 		name: "engine: a new session does not try vacant roles",
 		file: "session.go", from: "	s.attemptAllNowLocked() // the server may", to: "	// s.attemptAllNowLocked() // the server may",
 		promise: "7 Someone leads: a node campaigns when its next session opens",

@@ -123,9 +123,9 @@ var clusterConstants = []Constant{
 		Tests: by("cluster", "^TestRolesMoveOneSecondAfterAChange$"), Says: "roles move",
 	},
 	{
-		In:   on(formCluster, "in batches of 32"),
-		File: "cluster/spread_move.go", From: "moveBatch = 32",
-		Tests: by("cluster", "^TestRolesMoveInBatchesOf32$"), Says: "roles move at the same time",
+		In:   on(formCluster, "in batches of 512"),
+		File: "cluster/spread_move.go", From: "moveBatch = 512",
+		Tests: by("cluster", "^TestRolesMoveInBatchesOf512$"), Says: "roles move at the same time",
 	},
 	{
 		In:   on(formCluster, "at least ten check intervals"),

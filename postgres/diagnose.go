@@ -166,7 +166,11 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.fail("settings", err)
 		return false
 	}
-	d.add("schema", doctor.OK, fmt.Sprintf("version %d", version), "")
+	detail := fmt.Sprintf("version %d", version)
+	if versions[schema.Core].Another(b.core) {
+		detail += ", of another build of Tenure"
+	}
+	d.add("schema", doctor.OK, detail, "")
 	if !d.parts(ctx, conn, versions) {
 		return false
 	}

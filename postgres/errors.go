@@ -17,6 +17,7 @@ const (
 	codeInsufficientPrivilege = "42501"
 	codeUndefinedTable        = "42P01"
 	codeUndefinedColumn       = "42703"
+	codeUndefinedFunction     = "42883"
 	codeInvalidSchema         = "3F000"
 	codeOutOfMemory           = "53200" // here: of the shared lock table
 	codeLockNotAvailable      = "55P03"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
@@ -74,19 +75,29 @@ func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Featu
 	if err != nil {
 		return err
 	}
-	var older []*schema.Feature
-	for _, f := range withRequired(features) {
-		if err := versions[f.Name].Usable(f); err != nil {
+	var older, foreign []*schema.Feature
+	for _, f := range append([]*schema.Feature{b.core}, withRequired(features)...) {
+		version := versions[f.Name]
+		if err := version.Usable(f); err != nil {
 			return err
 		}
-		if versions[f.Name].Present < f.Newest() {
+		switch {
+		case version.Present < f.Newest():
 			older = append(older, f)
+		case version.Another(f):
+			foreign = append(foreign, f)
 		}
 	}
-	if len(older) == 0 {
-		return nil
+	if len(older) > 0 {
+		err = b.inMigration(ctx, conn, func(tx pgx.Tx) error { return b.schema.Up(ctx, tx, older...) })
 	}
-	return b.inMigration(ctx, conn, func(tx pgx.Tx) error { return b.schema.Up(ctx, tx, older...) })
+	if err != nil || len(foreign) == 0 {
+		return err
+	}
+	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+		return err
+	}
+	return b.schema.CheckParts(ctx, conn, versions, foreign...)
 }
 
 // withRequired returns features, each after those that it requires.
@@ -193,6 +204,9 @@ type FeatureVersion struct {
 	Feature string
 	Version int // in the database; 0 if it has no tables
 	Newest  int // of this program; 0 if it does not know the feature
+	// OtherBuild is whether another build of the program made the tables, from other
+	// migrations with the same numbers.
+	OtherBuild bool
 }
 
 // SchemaVersions reads the versions of all features: the core, then the features
@@ -207,14 +221,19 @@ func (b *Backend) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) 
 	if err != nil {
 		return nil, err
 	}
-	all := []FeatureVersion{{schema.Core, versions[schema.Core].Present, b.core.Newest()}}
+	all := []FeatureVersion{versionOf(versions, b.core)}
 	for _, f := range schema.Registered() {
-		all = append(all, FeatureVersion{f.Name, versions[f.Name].Present, f.Newest()})
+		all = append(all, versionOf(versions, f))
 	}
 	for _, name := range versions.Unknown() {
-		all = append(all, FeatureVersion{name, versions[name].Present, 0})
+		all = append(all, FeatureVersion{Feature: name, Version: versions[name].Present})
 	}
 	return all, nil
+}
+
+func versionOf(versions schema.Versions, f *schema.Feature) FeatureVersion {
+	version := versions[f.Name]
+	return FeatureVersion{f.Name, version.Present, f.Newest(), version.Another(f)}
 }
 
 // SchemaVersion reads the version of the tables of elections and of the cluster;

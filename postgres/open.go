@@ -230,6 +230,12 @@ func nodeSpace(installation uuid.UUID) int32 {
 // readSpace is nodeSpace in SQL.
 const readSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::int FROM {installation})`
 
+// lacksObject reports whether a statement failed because the schema has no such table,
+// column or function.
+func lacksObject(err error) bool {
+	return hasCode(err, codeUndefinedTable) || hasCode(err, codeUndefinedColumn) || hasCode(err, codeUndefinedFunction)
+}
+
 // explain adds a category to an error of opening that has none: the error may be
 // temporary.
 func (b *Backend) explain(err error) error {
@@ -238,6 +244,8 @@ func (b *Backend) explain(err error) error {
 		return fmt.Errorf("open a session: %w", err)
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: open a session: %w", dberr.ErrPrivilege, err)
+	case lacksObject(err): // no retry creates it
+		return fmt.Errorf("%w: open a session: another build of Tenure made the tables, or they are damaged: run tenure doctor: %w", dberr.ErrSchema, err)
 	case hasCode(err, codeUntranslatable): // of the node's name, host or description
 		return fmt.Errorf("%w: %w: the database cannot keep the node's name or labels: %w", tenure.ErrRefused, tenure.ErrInvalidConfig, err)
 	default:

@@ -170,7 +170,7 @@ func (b *Backend) answer(doing string, err error) error {
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
 		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
 			dberr.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
-	case hasCode(err, codeUndefinedColumn):
+	case hasCode(err, codeUndefinedColumn), hasCode(err, codeUndefinedFunction):
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
 			dberr.ErrSchema, doing, err)
 	case hasCode(err, codeInsufficientPrivilege):

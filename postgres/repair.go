@@ -241,12 +241,23 @@ func firstLine(sql string) string {
 
 // recordVersion records the version of a feature whose tables remain.
 func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
-	if versions[f.Name].Present > 0 {
+	present := versions[f.Name].Present
+	if present > f.Newest() {
 		return nil
 	}
+	if err := r.exec(ctx, false, r.b.names.sql(schema.AddDigest)); err != nil {
+		return err
+	}
 	for i, step := range f.Steps {
-		sql := fmt.Sprintf("INSERT INTO %s (feature, version, usable_from) VALUES (%s, %d, nullif(%d, 0));",
-			r.b.names.sql("{migrations}"), schema.Literal(f.Name), i+1, step.UsableFrom)
+		table, feature, digest := r.b.names.sql("{migrations}"), schema.Literal(f.Name), schema.Literal(step.Digest())
+		sql := fmt.Sprintf("INSERT INTO %s (feature, version, usable_from, digest) VALUES (%s, %d, nullif(%d, 0), %s);", table, feature, i+1, step.UsableFrom, digest)
+		if present > 0 { // another build may have made what this one has mended
+			sql = fmt.Sprintf("UPDATE %s SET digest = %[4]s WHERE feature = %[2]s AND version = %[3]d AND digest IS DISTINCT FROM %[4]s;", table, feature, i+1, digest)
+			if err := r.exec(ctx, false, sql); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.exec(ctx, true, sql); err != nil {
 			return err
 		}

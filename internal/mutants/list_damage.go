@@ -29,7 +29,7 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "postgres: a repair records no version",
-		file: "postgres/repair.go", from: "	if versions[f.Name].Present > 0 {\n", to: "	if versions[f.Name].Present >= 0 {\n",
+		file: "postgres/repair.go", from: "if present > 0 {", to: "if present >= 0 {",
 		promise: "after a repair a node leads",
 		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^all_rows_gone$")}, says: "still damaged after",
 	},

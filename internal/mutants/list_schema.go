@@ -5,6 +5,24 @@ package main
 var schemaMutants = []mutant{
 	// Whether the tables are there.
 	{
+		name: "schema: a program does not compare digests of migrations",
+		file: "internal/schema/version.go", from: `recorded != "" && recorded != step.Digest()`, to: `recorded != "" && recorded == "other"`,
+		promise: "a build says so when another one made the version that it wants",
+		tests:   []tests{in("postgres", "^TestTablesOfAnotherBuildAreRefused$")}, says: "want that another build made",
+	},
+	{
+		name: "schema: tables without digests are those of another build",
+		file: "internal/schema/damage.go", from: "if !exists[p] && p.Object != digestColumn {", to: "if !exists[p] {",
+		promise: "tables that were made before digests stay usable",
+		tests:   []tests{in("postgres", "^TestTablesWithoutDigestsStayUsable$")}, says: "tables without digests",
+	},
+	{
+		name: "postgres: a missing function is a lost connection",
+		file: "postgres/open.go", from: "case lacksObject(err):", to: "case lacksObject(err) && false:",
+		promise: "no node retries what no retry can mend",
+		tests:   []tests{in("postgres", "^TestMissingObjectsAreNoConnectionFault$")}, says: "want ErrSchema and not ErrConnection",
+	},
+	{
 		name: "schema: tables are remembered until a restart",
 		file: "internal/schema/schema.go", from: "	return found && s.now().Before(until.(time.Time))\n", to: "	return found && !until.(time.Time).IsZero()\n",
 		promise: "a process without a session notices that the tables of a feature were removed",
@@ -32,19 +50,19 @@ var schemaMutants = []mutant{
 	// Versions.
 	{
 		name: "schema: newer tables are used",
-		file: "internal/schema/version.go", from: " || v.usableFrom <= f.Newest() {", to: " || v.usableFrom > 0 {",
+		file: "internal/schema/version.go", from: "case v.usableFrom <= f.Newest():", to: "case v.usableFrom > 0:",
 		promise: "a program leaves alone tables that it does not know",
 		tests:   []tests{in("postgres", "^TestFeaturesHaveSeparateVersions$")}, says: "want ErrSchema and the version",
 	},
 	{
 		name: "schema: additive migrations lock older programs out",
-		file: "internal/schema/version.go", from: " || v.usableFrom <= f.Newest() {", to: " || v.usableFrom < 0 {",
+		file: "internal/schema/version.go", from: "case v.usableFrom <= f.Newest():", to: "case v.usableFrom < 0:",
 		promise: "the programs of two versions work side by side where the migration says so",
 		tests:   []tests{in("postgres", "^TestFeaturesHaveSeparateVersions$")}, says: "creating the tables of version",
 	},
 	{
 		name: "schema: a version is that of the first step",
-		file: "internal/schema/version.go", from: "SELECT feature, max(version)::integer,", to: "SELECT feature, min(version)::integer,",
+		file: "internal/schema/version.go", from: "ORDER BY m.feature, m.version`", to: "ORDER BY m.feature, m.version DESC`",
 		promise: "a migration is applied once",
 		tests:   []tests{in("postgres", "^TestFeaturesHaveSeparateVersions$")}, says: "want ErrSchema and the version",
 	},

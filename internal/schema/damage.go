@@ -15,6 +15,7 @@ type Damage struct {
 	Part           // how it must look; of an unwanted part, how it looks
 	Found   string // how it looks; empty if it is missing
 	Extra   bool   // it must not exist
+	Origin  string // says that another build made the feature; empty if this one did
 }
 
 // Damages lists what is wrong with the parts of a feature that were found in a database. Parts
@@ -35,7 +36,7 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 	}
 	for _, p := range wanted {
 		known[[2]string{p.Kind, p.Object}] = true
-		if !exists[p] {
+		if !exists[p] && p.Object != digestColumn {
 			all = append(all, Damage{Feature: f, Part: p, Found: looks[[2]string{p.Kind, p.Object}]})
 		}
 	}
@@ -48,6 +49,9 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 	slices.SortStableFunc(all, func(a, b Damage) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	return withoutConsequences(all)
 }
+
+// digestColumn is missing where builds before digests created the table.
+const digestColumn = "migrations.digest"
 
 // isRequired reports whether a statement that does not know a column cannot insert a row.
 func isRequired(shape string) bool {
@@ -102,7 +106,7 @@ func (n Names) describe(d Damage) string {
 const RepairCommand = "tenure migrate repair"
 
 // DamageError says what differs from what the migrations made. It matches
-// dberr.ErrDamaged.
+// dberr.ErrDamaged, or only dberr.ErrSchema if another build's migrations made it.
 type DamageError struct {
 	Damages []Damage
 	names   Names
@@ -120,6 +124,10 @@ func (e *DamageError) Error() string {
 		}
 		named = append(named, e.names.describe(d))
 	}
+	if origin := e.Damages[0].Origin; origin != "" {
+		return fmt.Sprintf("%v: schema %q: %s, and it is not that of this program: %s: run a build of that kind, or end all nodes and run %s of this one",
+			dberr.ErrSchema, e.names.schema, origin, strings.Join(named, "; "), RepairCommand)
+	}
 	text := fmt.Sprintf("%v: schema %q: %s: end all nodes and run %s", dberr.ErrDamaged, e.names.schema, strings.Join(named, "; "), RepairCommand)
 	if statements := e.names.Mend(e.Damages[0]); len(e.Damages) == 1 && len(statements) == 1 && !strings.Contains(statements[0], "\n") {
 		text += ", or " + statements[0]
@@ -127,7 +135,12 @@ func (e *DamageError) Error() string {
 	return text
 }
 
-func (e *DamageError) Unwrap() error { return dberr.ErrDamaged }
+func (e *DamageError) Unwrap() error {
+	if e.Damages[0].Origin != "" {
+		return dberr.ErrSchema
+	}
+	return dberr.ErrDamaged
+}
 
 // CheckParts compares the parts of features with what the migrations made. It sends one
 // statement if all of them are as they must be. Of a feature whose version is newer than
@@ -189,6 +202,9 @@ func (n Names) ReadDamages(ctx context.Context, database Querier, versions Versi
 		damages := n.Damages(f, found[f.Name])
 		if versions[f.Name].Present > f.Newest() {
 			damages = slices.DeleteFunc(damages, func(d Damage) bool { return !d.isLasting() })
+		}
+		for i := range damages {
+			damages[i].Origin = versions[f.Name].origin(f)
 		}
 		all = append(all, damages...)
 	}

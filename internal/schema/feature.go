@@ -4,7 +4,9 @@
 package schema
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -24,6 +26,12 @@ type Step struct {
 	// UsableFrom is the oldest version whose programs work with this step too; 0
 	// if a program must know the step.
 	UsableFrom int
+}
+
+// Digest identifies the statements of the migration. Comments before them do not matter.
+func (s Step) Digest() string {
+	sum := sha256.Sum256([]byte(strings.Join(statements(s.Up), "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 // Privilege is something that a database user must be allowed to do.

@@ -22,13 +22,23 @@ func (n Names) Up(ctx context.Context, tx pgx.Tx, features ...*Feature) error {
 			return err
 		}
 	}
+	if versions != nil && versions.lackDigests() {
+		if _, err := tx.Exec(ctx, n.SQL(AddDigest)); err != nil {
+			return err
+		}
+	}
 	for _, f := range features {
 		present := versions[f.Name].Present
+		if present < f.Newest() {
+			if err := versions[f.Name].refuseAnother(f); err != nil {
+				return err
+			}
+		}
 		for i := present; i < f.Newest(); i++ {
 			if _, err := tx.Exec(ctx, n.SQL(f.Steps[i].Up)); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, n.SQL(RecordVersion), f.Name, i+1, f.Steps[i].UsableFrom); err != nil {
+			if _, err := tx.Exec(ctx, n.SQL(RecordVersion), f.Name, i+1, f.Steps[i].UsableFrom, f.Steps[i].Digest()); err != nil {
 				return err
 			}
 		}
@@ -98,11 +108,11 @@ func (f *Feature) Script(onlyIfMissing bool) string {
 		if step.UsableFrom > 0 {
 			usable = fmt.Sprint(step.UsableFrom)
 		}
-		fmt.Fprintf(&script, "\n\nINSERT INTO {migrations} (feature, version, usable_from) VALUES ('%s', %d, %s);\n", f.Name, i+1, usable)
+		fmt.Fprintf(&script, "\n\nINSERT INTO {migrations} (feature, version, usable_from, digest) VALUES ('%s', %d, %s, '%s');\n", f.Name, i+1, usable, step.Digest())
 	}
 	if !onlyIfMissing {
 		return script.String()
 	}
-	return fmt.Sprintf("DO %[1]s\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%[2]s') THEN\n\n%[3]s\nEND IF;\nEND\n%[1]s;\n",
+	return fmt.Sprintf(AddDigest+";\n\nDO %[1]s\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%[2]s') THEN\n\n%[3]s\nEND IF;\nEND\n%[1]s;\n",
 		FeatureQuote, f.Name, script.String())
 }

@@ -20,17 +20,20 @@ CREATE TABLE IF NOT EXISTS {migrations} (
     version integer NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     usable_from integer,
+    digest text,
     PRIMARY KEY (feature, version)
 )`
-	RecordVersion = `INSERT INTO {migrations} (feature, version, usable_from) VALUES ($1, $2, nullif($3, 0))`
+	// Builds before digests created the table without the column.
+	AddDigest     = `ALTER TABLE {migrations} ADD COLUMN IF NOT EXISTS digest text`
+	RecordVersion = `INSERT INTO {migrations} (feature, version, usable_from, digest) VALUES ($1, $2, nullif($3, 0), $4)`
 	ForgetVersion = `DELETE FROM {migrations} WHERE feature = $1 AND version = $2`
 	DropVersions  = `DROP TABLE {migrations}`
 
 	versionsExist = `SELECT pg_catalog.to_regclass($1) IS NOT NULL, ` + RowSecurity
 	readVersions  = `
-SELECT feature, max(version)::integer, max(coalesce(usable_from, version))::integer
-FROM {migrations}
-GROUP BY feature`
+SELECT m.feature, m.version, coalesce(m.usable_from, m.version), coalesce(to_jsonb(m) ->> 'digest', '')
+FROM {migrations} m
+ORDER BY m.feature, m.version`
 )
 
 // Querier is a connection, a transaction or a pool.
@@ -42,6 +45,49 @@ type Querier interface {
 type Version struct {
 	Present    int // 0 if the feature has no tables
 	usableFrom int // the oldest program's that may use them
+
+	digests map[int]string // of the steps that were taken, as the builds that took them recorded
+}
+
+// Another reports whether another build of the program took a step that this program knows,
+// from another text.
+func (v Version) Another(f *Feature) bool {
+	for i, step := range f.Steps[:min(v.Present, f.Newest())] {
+		if recorded := v.digests[i+1]; recorded != "" && recorded != step.Digest() {
+			return true
+		}
+	}
+	return false
+}
+
+// lackDigests reports whether the table of versions may have no column for digests.
+func (v Versions) lackDigests() bool {
+	for _, version := range v {
+		if version.digests[version.Present] == "" {
+			return true
+		}
+	}
+	return len(v) == 0
+}
+
+// origin says who took the steps of a feature, if it was not this build.
+func (v Version) origin(f *Feature) string {
+	switch {
+	case v.Another(f):
+		return fmt.Sprintf("another build of Tenure made its version %d of %s", v.Present, f.Name)
+	case v.digests[v.Present] == "":
+		return fmt.Sprintf("a build of Tenure that recorded no digest made its version %d of %s", v.Present, f.Name)
+	}
+	return ""
+}
+
+// refuseAnother returns an error that matches dberr.ErrSchema if another build took a step,
+// where the parts cannot show whether this program may use the tables.
+func (v Version) refuseAnother(f *Feature) error {
+	if !v.Another(f) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, which is not that of this program: run a build of that kind", dberr.ErrSchema, v.origin(f))
 }
 
 // Versions are those of all features in a database, by name. It is nil if the
@@ -58,11 +104,16 @@ func (n Names) Versions(ctx context.Context, database Querier) (Versions, error)
 	rows, _ := database.Query(ctx, n.SQL(readVersions)) // its error is that of the rows
 	versions := Versions{}
 	var (
-		feature string
-		version Version
+		feature, digest     string
+		version, usableFrom int
 	)
-	_, err = pgx.ForEachRow(rows, []any{&feature, &version.Present, &version.usableFrom}, func() error {
-		versions[feature] = version
+	_, err = pgx.ForEachRow(rows, []any{&feature, &version, &usableFrom, &digest}, func() error {
+		v := versions[feature]
+		if v.digests == nil {
+			v.digests = map[int]string{}
+		}
+		v.Present, v.usableFrom, v.digests[version] = version, max(v.usableFrom, usableFrom), digest
+		versions[feature] = v
 		return nil
 	})
 	if err != nil {
@@ -105,10 +156,13 @@ func explain(err error, privilege string) error {
 
 // Usable returns an error that matches dberr.ErrSchema if the tables of a feature
 // are newer than this program, unless their migrations say that the program may
-// use them.
+// use them and began as this program's do.
 func (v Version) Usable(f *Feature) error {
-	if v.Present <= f.Newest() || v.usableFrom <= f.Newest() {
+	switch {
+	case v.Present <= f.Newest():
 		return nil
+	case v.usableFrom <= f.Newest():
+		return v.refuseAnother(f)
 	}
 	return v.TooNew(f)
 }

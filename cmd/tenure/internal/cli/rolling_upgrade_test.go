@@ -33,17 +33,24 @@ func init() {
 // buildLaterProgram builds the program from the present source and laterVersion.
 func buildLaterProgram(t *testing.T) string {
 	t.Helper()
-	added, err := filepath.Abs("../../../../postgres/later_version.go")
+	return buildWith(t, laterVersion)
+}
+
+// buildWith builds the program from the present source and one more file of package
+// postgres.
+func buildWith(t *testing.T, file string) string {
+	t.Helper()
+	added, err := filepath.Abs("../../../../postgres/another_build.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	source, overlay := filepath.Join(folder, "later_version.go"), filepath.Join(folder, "overlay.json")
+	source, overlay := filepath.Join(folder, "another_build.go"), filepath.Join(folder, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{added: source}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{source: []byte(laterVersion), overlay: text} {
+	for name, content := range map[string][]byte{source: []byte(file), overlay: text} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

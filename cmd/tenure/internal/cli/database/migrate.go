@@ -157,6 +157,8 @@ type FeatureRecord struct {
 	Feature string `json:"feature"`
 	Version int    `json:"version"`          // 0 if it has no tables
 	Newest  int    `json:"newest,omitempty"` // that this program creates
+	// OtherBuild is whether another build made the tables, from other migrations.
+	OtherBuild bool `json:"other_build,omitempty"`
 }
 
 // change changes the schema and prints its new version.

@@ -14,7 +14,8 @@ import (
 )
 
 const migrateStatusLong = `Print the features, each with the version of its tables in the database and the
-newest version that this program creates. A feature without tables was never used.`
+newest version that this program creates. A feature without tables was never used.
+"another build" made a version from other migrations than those of this program.`
 
 // StatusRecord is the state of all features as printed.
 type StatusRecord struct {
@@ -42,7 +43,11 @@ func (c *migrateCommand) status(ctx context.Context) error {
 	}
 	rows := [][]string{{"FEATURE", "VERSION", "NEWEST"}}
 	for _, v := range versions {
-		rows = append(rows, []string{v.Feature, orDash(v.Version), orDash(v.Newest)})
+		version := orDash(v.Version)
+		if v.OtherBuild {
+			version += " (another build)"
+		}
+		rows = append(rows, []string{v.Feature, version, orDash(v.Newest)})
 	}
 	return c.out.PrintTable(StatusRecord{versions}, rows)
 }

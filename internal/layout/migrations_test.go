@@ -100,7 +100,7 @@ func TestMigrationsAreThoseOfTheirDigests(t *testing.T) {
 	t.Parallel()
 	root, file := filepath.Join("..", ".."), "migrations.sha256"
 	var digests strings.Builder
-	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".up.sql") {
 			return err
 		}

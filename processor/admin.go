@@ -16,12 +16,16 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// statementTimeout limits each query and each change.
-const statementTimeout = 30 * time.Second
+// statementTimeout limits each query and each change, and lettersTimeout a change of dead
+// letters, of which there can be millions.
+const (
+	statementTimeout = 30 * time.Second
+	lettersTimeout   = 10 * time.Minute
+)
 
 // Admin manages the processors of an installation, from any process, whether it
 // leads or not. Every change is recorded with its requester. Each query and
-// each change is limited to 30 s, or less by its context. It is safe for
+// each change is limited to 30 s, a change of dead letters to 10 min, or less by its context. It is safe for
 // concurrent use if its database is.
 type Admin struct {
 	tables   schema.Tables
@@ -142,10 +146,17 @@ func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (te
 // change changes a processor and, in the same transaction, records the change
 // and notifies the leader. fn returns the details to record.
 func (m *Admin) change(ctx context.Context, name, by, action string, fn func(context.Context, pgx.Tx) (detail string, err error)) error {
+	return m.changeWithin(ctx, statementTimeout, name, by, action, fn)
+}
+
+// changeWithin is change with a time limit.
+func (m *Admin) changeWithin(
+	ctx context.Context, limit time.Duration, name, by, action string, fn func(context.Context, pgx.Tx) (detail string, err error),
+) error {
 	if strings.TrimSpace(by) == "" {
 		return invalid("a change must name its requester")
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if exist, err := m.tables.Exist(ctx); err != nil || !exist {
 		return cmp.Or(err, m.unknown(ctx, name))

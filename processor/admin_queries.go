@@ -156,12 +156,25 @@ WHERE processor = $1 AND replayed_at IS NULL
 ORDER BY dismissed_at IS NOT NULL, transaction_id, position
 LIMIT $2`
 
+	// A replay that is already requested stays unchanged: its row can be locked by the leader.
 	replayDeadLetters = `
-UPDATE {dead_letters}
-SET replay = true, dismissed_by = '', dismissed_at = NULL
-WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL AND dismissed_at IS NULL OR id = ANY ($2))
-RETURNING id`
+WITH requested AS (
+    UPDATE {dead_letters}
+    SET replay = true, dismissed_by = '', dismissed_at = NULL
+    WHERE processor = $1
+        AND replayed_at IS NULL
+        AND NOT replay
+        AND ($2::bigint[] IS NULL AND dismissed_at IS NULL OR id = ANY ($2))
+    RETURNING id
+)
+SELECT id
+FROM requested
+UNION ALL
+SELECT id
+FROM {dead_letters}
+WHERE processor = $1 AND replayed_at IS NULL AND replay AND ($2::bigint[] IS NULL OR id = ANY ($2))`
 
+	// Leaders and operators lock dead letters in the order of their ids.
 	// Dead letters that are already dismissed are found and stay unchanged. A requested
 	// replay is canceled: the leader commits no replay that is not requested.
 	dismissDeadLetters = `
@@ -169,6 +182,7 @@ WITH found AS (
     SELECT id, dismissed_at IS NULL AS waits
     FROM {dead_letters}
     WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL AND dismissed_at IS NULL OR id = ANY ($2))
+    ORDER BY id
     FOR UPDATE
 ), dismissed AS (
     UPDATE {dead_letters} d

@@ -48,12 +48,13 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 }
 
 // Replay requests that the leader handles dead letters again: those with the
-// ids, or all that are not dismissed if ids is nil. It returns how many there are. If the role has no
-// leader, the next leader replays them. They are handled one at a time, in log
-// order, after later events and between new batches, but not while the
-// processor is paused or has failed. What Handle does and the end of the dead
-// letter happen exactly once, in one transaction; Publish may publish an event
-// again. An event that fails stays a dead letter with the new error.
+// ids, or all that are not dismissed if ids is nil. It returns how many there are. If the role
+// has no leader, the next leader replays them, but not while the processor is paused or has
+// failed. They are handled after later events, in batches in log order. These take turns with
+// batches of new events, which keep their order and wait for at most two batches. What Handle
+// does and the end of the dead letters happen exactly once, in one transaction; Publish may
+// publish events again. The events of a batch that fails are handled one at a time, and an
+// event that fails alone stays a dead letter with the new error.
 //
 // If an id is not that of a dead letter of the processor, the error matches
 // tenure.ErrInvalidConfig and nothing is replayed.
@@ -97,7 +98,7 @@ func (m *Admin) changeLetters(
 ) (int, error) {
 	var found []int64
 	missing := ""
-	err := m.change(ctx, name, by, action, func(ctx context.Context, tx pgx.Tx) (detail string, err error) {
+	err := m.changeWithin(ctx, lettersTimeout, name, by, action, func(ctx context.Context, tx pgx.Tx) (detail string, err error) {
 		var changed int
 		if found, changed, err = fn(ctx, tx); err != nil {
 			return "", err

@@ -185,7 +185,11 @@ func TestReplayIsRetriedAfterDatabaseErrors(t *testing.T) {
 			_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 			w.must(err)
 			w.await("the first attempt", func() bool { return calls.Load() > 0 })
-			w.append(2) // is appended after the replay has succeeded or ended
+			w.await("the end of the replay", func() bool {
+				letters := w.letters("counts")
+				return len(letters) == 0 || !letters[0].Replay
+			})
+			w.append(2)
 			w.await("the other event", func() bool { return slices.Contains(w.numbers(), 2) })
 			if c.done {
 				if got := w.numbers(); !slices.Equal(got, []int{1, 2}) || w.show("counts").DeadLetters != 0 {

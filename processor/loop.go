@@ -46,10 +46,10 @@ type loop struct {
 	gauge          gauge
 	unsaved
 
-	lastServers  *sync.Map // of the group: the server on which each processor last ran in this process
-	refusal      string    // last logged reason why the processor cannot begin
-	searched     Cursor    // up to where the log was searched for the time of a new processor's start
-	replayFaults int       // consecutive database errors while replaying a dead letter
+	lastServers *sync.Map // of the group: the server on which each processor last ran in this process
+	refusal     string    // last logged reason why the processor cannot begin
+	searched    Cursor    // up to where the log was searched for the time of a new processor's start
+	replays
 }
 
 // unsaved is progress that is not in the database yet.
@@ -193,21 +193,27 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	if err := l.refreshState(ctx); err != nil {
 		return stepResult{}, err
 	}
+	replaying := l.state.replay && time.Now().After(l.replays.pausedUntil)
 	switch {
 	case l.state.rebuild && l.state.pause <= 0:
 		return stepResult{}, l.rebuild(term, ctx)
 	case l.state.status != Active:
 		return stepResult{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
-	case l.state.pause > 0 && !l.state.replay:
+	case l.state.pause > 0 && !replaying:
 		return stepResult{delayed, l.state.pause}, l.measure(ctx)
 	}
 	if err := l.setBusy(ctx, true); err != nil {
 		return stepResult{}, err
 	}
-	if l.state.replay {
+	// Live events and replays take turns, so that neither waits for more than a batch.
+	if l.replays.turn = replaying && (!l.replays.turn || l.state.pause > 0); l.replays.turn {
 		return stepResult{}, l.replay(term, ctx)
 	}
-	return l.stepBatch(term, ctx)
+	next, err := l.stepBatch(term, ctx)
+	if replaying {
+		next.why = none
+	}
+	return next, err
 }
 
 // refreshState rereads the processor's row if it is not known or too old.

@@ -84,7 +84,7 @@ SELECT
     cursor_position,
     generation,
     rebuild,
-    EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = name AND d.replay),
+    $4 OR EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = name AND d.replay),
     errors,
     CASE WHEN errors > 0 THEN blamed ELSE 0 END,
     CASE WHEN clock_timestamp() BETWEEN last_error_at - (next_attempt_at - last_error_at) AND next_attempt_at
@@ -178,24 +178,38 @@ WHERE name = $1 AND term = $2 AND role = $4`
 
 	countPanic = `UPDATE {processors} SET panics = panics + 1 WHERE name = $1`
 
-	nextReplay = `
+	// The index of requested replays has this order. A pass continues after the last dead
+	// letter, because entries of earlier ones stay in the index until VACUUM.
+	nextReplays = `
 SELECT id, transaction_id, position
 FROM {dead_letters}
-WHERE processor = $1 AND replay
+WHERE processor = $1 AND replay AND (transaction_id, position) > ($2::text::xid8, $3::bigint)
 ORDER BY transaction_id, position
-LIMIT 1`
+LIMIT $4`
 
+	// A condition on replay where the ids are found would let the server read all requested
+	// replays: its statistics are older than the request.
 	markReplayed = `
-UPDATE {dead_letters} SET replay = false, replayed_at = clock_timestamp() WHERE id = $1 AND replay`
+WITH found AS MATERIALIZED (
+    SELECT id, replay FROM {dead_letters} WHERE id = ANY ($1) ORDER BY id FOR UPDATE
+)
+UPDATE {dead_letters} d
+SET replay = false, replayed_at = clock_timestamp()
+FROM found
+WHERE d.id = found.id AND found.replay`
 
 	replayFailed = `
-UPDATE {dead_letters}
+WITH found AS MATERIALIZED (
+    SELECT id, replay FROM {dead_letters} WHERE id = ANY ($1) ORDER BY id FOR UPDATE
+)
+UPDATE {dead_letters} d
 SET replay = false,
     error = $2,
     attempts = attempts + 1,
     term = $3,
     failed_at = clock_timestamp()
-WHERE id = $1 AND replay`
+FROM found
+WHERE d.id = found.id AND found.replay`
 
 	// While events wait, the time of each measurement is written; otherwise only changes.
 	recordLag = `

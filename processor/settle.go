@@ -33,7 +33,7 @@ func (l *loop) resolveOutcome(ctx context.Context) error {
 		if _, err = tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
-		rows, err := readStates(ctx, tx, l.tables, l.term, []string{l.config.Name})
+		rows, err := readStates(ctx, tx, l.tables, l.term, []string{l.config.Name}, l.replaysAreLeft())
 		if err == nil {
 			s, err = rowOf(rows, l.config.Name)
 		}

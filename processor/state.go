@@ -66,7 +66,7 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 }
 
 func (l *loop) readState(ctx context.Context) error {
-	rows, err := readStates(ctx, l.database, l.tables, l.term, []string{l.config.Name})
+	rows, err := readStates(ctx, l.database, l.tables, l.term, []string{l.config.Name}, l.replaysAreLeft())
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,9 @@ func (l *loop) readShared(ctx context.Context) error {
 func (l *loop) claimArgs() []any {
 	return []any{l.config.Name, l.term.Role().Name(), l.term.Number()}
 }
+
+// replaysAreLeft reports whether a pass over dead letters knows that there are more.
+func (l *loop) replaysAreLeft() bool { return l.replays.after != Cursor{} }
 
 func scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64

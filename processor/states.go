@@ -34,7 +34,7 @@ func (s *states) read(ctx context.Context, name string, since time.Time) (state,
 	}
 	if s.rows == nil || s.readAt.Before(since) {
 		began := time.Now()
-		rows, err := readStates(ctx, s.database, s.tables, s.term, s.names)
+		rows, err := readStates(ctx, s.database, s.tables, s.term, s.names, false)
 		if err != nil {
 			return state{}, err
 		}
@@ -48,9 +48,10 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readStates reads the rows of processors.
-func readStates(ctx context.Context, from querier, tables schema.Tables, term *tenure.Term, names []string) (map[string]state, error) {
-	rows, err := from.Query(ctx, tables.SQL(readState), names, term.Role().Name(), term.Number())
+// readStates reads the rows of processors. With replaysAreLeft it does not look whether
+// replays are requested.
+func readStates(ctx context.Context, from querier, tables schema.Tables, term *tenure.Term, names []string, replaysAreLeft bool) (map[string]state, error) {
+	rows, err := from.Query(ctx, tables.SQL(readState), names, term.Role().Name(), term.Number(), replaysAreLeft)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of processors: %w", err)
 	}

@@ -72,7 +72,7 @@ CREATE TABLE {dead_letters} (
     UNIQUE (processor, transaction_id, position)
 );
 
-CREATE INDEX "{prefix}dead_letters_replay" ON {dead_letters} (processor) WHERE replay;
+CREATE INDEX "{prefix}dead_letters_replay" ON {dead_letters} (processor, transaction_id, position) WHERE replay;
 
 -- Open dead letters are counted by it, and retention finds by the other one those that
 -- were replayed or dismissed long ago.

@@ -1,0 +1,8 @@
+package processor
+
+// Statements for tests of their plans.
+const (
+	NextReplays  = nextReplays
+	MarkReplayed = markReplayed
+	ReplayFailed = replayFailed
+)

@@ -37,7 +37,8 @@ func TestNodePageHasRolesAndHistory(t *testing.T) {
 
 // fillWork fills a processor with dead letters and a schedule with runs.
 func fillWork(w *world) {
-	w.exec(`INSERT INTO {processors} (name, kind, role, behind) VALUES ('webhooks', 'outbox', 'views', 42)`)
+	w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('webhooks', 'outbox', 'views')`)
+	w.exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, measured_at) VALUES ('webhooks', 42, false, 0, clock_timestamp())`)
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		SELECT 'webhooks', '7'::xid8, n, 'the receiver answered 400', 5, 1 FROM generate_series(1, 3) n`)
 	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone) VALUES ('nightly', 'views', '30 2 * * *', 'UTC')`)

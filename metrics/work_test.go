@@ -25,10 +25,11 @@ func (w *world) fill() {
 	}
 	// Set by hand: package retention imports this one.
 	w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors) VALUES ('runs', 1000, 1000, 3)`)
-	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, waiting_since, errors)
-		VALUES ('mail', 'processor', 'mails', 'active', 7, 3, clock_timestamp() - interval '1 minute', 0),
-			('index', 'view', 'views', 'failed', 9, 0, NULL, 4)`)
-	w.exec(`UPDATE {processors} SET held = 2, panics = 5 WHERE name = 'mail'`)
+	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, errors)
+		VALUES ('mail', 'processor', 'mails', 'active', 7, 0), ('index', 'view', 'views', 'failed', 9, 4)`)
+	w.exec(`UPDATE {processors} SET panics = 5 WHERE name = 'mail'`)
+	w.exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, waiting_since, measured_at)
+		VALUES ('mail', 3, false, 2, clock_timestamp() - interval '1 minute', clock_timestamp() - interval '10 seconds')`)
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		VALUES ('index', '1', 1, '', 1, 1), ('index', '1', 2, '', 1, 1)`)
 	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, failures, panics)

@@ -23,8 +23,8 @@ SELECT
     p.busy,
     p.rebuild,
     p.processed,
-    p.behind,
-    p.waiting_since,
+    coalesce(g.behind, 0),
+    g.waiting_since,
     p.errors,
     p.panics,
     CASE WHEN p.errors > 0 THEN p.failing_transaction END,
@@ -44,6 +44,7 @@ LEFT JOIN (
     WHERE replayed_at IS NULL AND dismissed_at IS NULL AND (cardinality($1::text[]) = 0 OR processor = ANY ($1))
     GROUP BY processor
 ) d ON d.processor = p.name
+LEFT JOIN {processor_lags} g ON g.processor = p.name
 WHERE cardinality($1::text[]) = 0 OR p.name = ANY ($1)
 ORDER BY p.name COLLATE "C"`
 
@@ -200,15 +201,16 @@ FROM found`
 SELECT
     p.name,
     led.led,
-    p.behind,
-    p.behind_more,
-    p.held,
+    coalesce(g.behind, 0),
+    coalesce(g.behind_more, false),
+    coalesce(g.held, 0),
     coalesce(1000 * extract(epoch FROM
-        CASE WHEN led.led AND p.updated_at > p.measured_at THEN p.measured_at ELSE clock_timestamp() END - p.waiting_since
+        CASE WHEN led.led AND p.updated_at > g.measured_at THEN g.measured_at ELSE clock_timestamp() END - g.waiting_since
     ), 0)::double precision,
-    CASE WHEN led.led AND p.behind = 0 THEN clock_timestamp() ELSE coalesce(p.measured_at, p.updated_at) END,
+    g.measured_at,
     clock_timestamp()
 FROM {processors} p
+LEFT JOIN {processor_lags} g ON g.processor = p.name
 CROSS JOIN LATERAL (
     SELECT EXISTS (
         SELECT

@@ -72,7 +72,7 @@ func (l *loop) watch(running context.Context, cause error) {
 		limited, cancel := context.WithTimeout(running, l.trustWindow())
 		text := fmt.Sprintf("the handler has ignored the end of its context (%v) for %v", cause, since)
 		_, err := l.database.Exec(limited, l.tables.SQL(reportError), l.config.Name, l.term.Number(), text, l.term.Role().Name())
-		if err := errors.Join(err, l.measure(limited)); err != nil && running.Err() == nil {
+		if err != nil && running.Err() == nil {
 			l.log.Warn("recording that failed", "error", err)
 		}
 		cancel()

@@ -114,6 +114,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	timing := g.node.Timing()
 	tails := newTails(g.database, configs, wake.loops, timing.Lease-timing.Margin)
 	rows := &states{database: g.database, tables: g.tables, term: term, names: slices.Collect(maps.Keys(g.processors)), reading: make(chan struct{}, 1)}
+	measuring := &recorder{database: g.database, tables: g.tables, term: term, log: logger}
 	for i, config := range configs {
 		l := &loop{
 			config: config, node: g.node, database: g.database, tables: g.tables, term: term,
@@ -121,8 +122,10 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 			log: logger.With("processor", config.Name), wake: wake.loops[i], inserts: &wake.inserts, changes: &wake.changes,
 			skipping: skipInterval * time.Duration(len(configs)), lastServers: &g.lastServers,
 		}
+		measuring.loops = append(measuring.loops, l)
 		loops.Go(func() { l.run(ctx) })
 	}
+	listening.Go(func() { measuring.run(listen) }) // exits when listen ends
 	loops.Wait()
 	stop()
 	listening.Wait()

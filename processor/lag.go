@@ -10,8 +10,8 @@ import (
 )
 
 // Lag is how far a processor is behind its log. Its leader measures this every
-// 5 s, between batches, and while a handler still runs after its context has
-// ended. While the role has no leader, the values are those of the last leader.
+// 5 s while there is work, also beside a running batch, and at rest every 15 s.
+// While the role has no leader, the values are those of the last leader.
 type Lag struct {
 	Name string
 	Led  bool // its role has a leader now
@@ -27,8 +27,7 @@ type Lag struct {
 	// or 0.
 	OldestWait time.Duration
 	// AsOf is when the leader measured the lag, by the database's clock, and Age how
-	// long before the read that was. A leader measures every 5 s while events wait,
-	// and otherwise reads them as they come.
+	// long before the read that was. If no leader has measured it, AsOf is zero.
 	AsOf time.Time
 	Age  time.Duration
 }
@@ -51,16 +50,16 @@ func (m *Admin) Lag(ctx context.Context, names ...string) ([]Lag, error) {
 func scanLag(row pgx.CollectableRow) (l Lag, err error) {
 	var (
 		waiting float64
+		at      *time.Time
 		now     time.Time
 	)
-	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.Truncated, &l.BlockedByHorizon, &waiting, &l.AsOf, &now)
-	l.Age = max(0, now.Sub(l.AsOf))
+	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.Truncated, &l.BlockedByHorizon, &waiting, &at, &now)
+	if at != nil {
+		l.AsOf, l.Age = *at, max(0, now.Sub(*at))
+	}
 	l.OldestWait = max(0, time.Duration(waiting*float64(time.Millisecond)))
 	return l, err
 }
-
-// measureInterval is how often a leader measures the lag.
-const measureInterval = 5 * time.Second
 
 // countLag counts waiting events after a cursor, among the next rows of the
 // log.
@@ -78,49 +77,11 @@ FROM (
     LIMIT $%[4]d
 ) log`
 
-// gauge records the lag in the processor's row.
-type gauge struct {
-	measured time.Time
-	clear    bool // the row says that no event waits
-}
-
 // backlog is a measurement of the waiting events.
 type backlog struct {
 	behind, held int64
 	since        *time.Time
 	more         bool
-}
-
-// measure records how many events wait, unless it did so recently.
-func (l *loop) measure(ctx context.Context) error {
-	if time.Since(l.gauge.measured) < measureInterval {
-		return nil
-	}
-	l.gauge = gauge{measured: time.Now()}
-	waiting, err := l.reader.count(ctx, l.currentCursor())
-	if err != nil {
-		return err
-	}
-	return l.writeLag(ctx, waiting)
-}
-
-// recordCaughtUp records that no event waits.
-func (l *loop) recordCaughtUp(ctx context.Context) error {
-	if l.gauge.clear {
-		return nil
-	}
-	err := l.writeLag(ctx, backlog{})
-	l.gauge.clear = err == nil
-	return err
-}
-
-func (l *loop) writeLag(ctx context.Context, waiting backlog) error {
-	_, err := l.database.Exec(ctx, l.tables.SQL(recordLag), l.config.Name, l.term.Number(),
-		waiting.behind, waiting.more, waiting.held, waiting.since, l.term.Role().Name())
-	if err != nil {
-		return fmt.Errorf("record the lag: %w", err)
-	}
-	return nil
 }
 
 // count counts the events that wait after a cursor.

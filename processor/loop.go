@@ -115,7 +115,9 @@ func (l *loop) run(ctx context.Context) {
 		case nothingNew:
 			// Inserted events are handled without rereading the row: handling
 			// them detects a change by an operator.
+			l.gauge.rest(true)
 			l.stateKnown = l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
+			l.gauge.rest(false)
 		case horizon:
 			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
 		case suspended:
@@ -198,9 +200,9 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	case l.state.rebuild && l.state.pause <= 0:
 		return stepResult{}, l.rebuild(term, ctx)
 	case l.state.status != Active:
-		return stepResult{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
+		return stepResult{why: suspended}, l.setBusy(ctx, false)
 	case l.state.pause > 0 && !replaying:
-		return stepResult{delayed, l.state.pause}, l.measure(ctx)
+		return stepResult{delayed, l.state.pause}, nil
 	}
 	if err := l.setBusy(ctx, true); err != nil {
 		return stepResult{}, err
@@ -254,12 +256,6 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 	if len(events) == 0 {
 		l.release()
 		return l.handleEmptyRead(ctx, r)
-	}
-	if len(events) == limit {
-		l.release()
-		if err := l.measure(ctx); err != nil {
-			return stepResult{}, err
-		}
 	}
 	if len(events) == limit && limit > 1 && !l.tail.covers(scanned) {
 		l.ahead = readAhead(term, l.reader, scanned, limit, l.trustWindow())
@@ -316,9 +312,10 @@ func (l *loop) handleEmptyRead(ctx context.Context, r tailRead) (stepResult, err
 	}
 	switch {
 	case more:
-		return stepResult{why: horizon}, l.measure(ctx)
+		return stepResult{why: horizon}, nil
 	default:
-		return stepResult{why: nothingNew}, l.recordCaughtUp(ctx)
+		l.gauge.sawNothing()
+		return stepResult{why: nothingNew}, nil
 	}
 }
 

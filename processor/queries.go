@@ -211,19 +211,25 @@ SET replay = false,
 FROM found
 WHERE d.id = found.id AND found.replay`
 
-	// While events wait, the time of each measurement is written; otherwise only changes.
-	recordLag = `
-UPDATE {processors}
-SET behind = $3,
-    behind_more = $4,
-    held = $5,
-    waiting_since = $6,
-    measured_at = clock_timestamp()
-WHERE name = $1
-    AND term = $2
-    AND role = $7
-    AND ($3 > 0
-        OR (behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz))`
+	readCursors = `
+SELECT name, cursor_transaction, cursor_position
+FROM {processors}
+WHERE name = ANY ($1::text[]) AND role = $2 AND term = $3`
+
+	// Records measurements, which took place before by their ages in milliseconds.
+	recordLags = `
+INSERT INTO {processor_lags} AS g (processor, behind, behind_more, held, waiting_since, measured_at)
+SELECT m.name, m.behind, m.more, m.held, m.since, clock_timestamp() - m.age * interval '1 millisecond'
+FROM unnest($1::text[], $2::bigint[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::double precision[])
+    AS m (name, behind, more, held, since, age)
+JOIN {processors} p ON p.name = m.name AND p.role = $7 AND p.term = $8
+ORDER BY m.name
+ON CONFLICT (processor) DO UPDATE
+SET behind = excluded.behind,
+    behind_more = excluded.behind_more,
+    held = excluded.held,
+    waiting_since = excluded.waiting_since,
+    measured_at = excluded.measured_at`
 
 	// Records whether a batch may be in flight. None may if an operator has paused the
 	// processor.

@@ -40,6 +40,7 @@ var Processors = schema.Register(schema.Feature{
 	Parts:    schema.Parts(files, "processors"),
 	Work: []schema.Privilege{
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{processors}"),
+		schema.OnTable("SELECT, INSERT, UPDATE", "{processor_lags}"),
 		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{dead_letters}"),
 	},
 	Compaction: []schema.Privilege{

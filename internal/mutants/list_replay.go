@@ -1,7 +1,13 @@
 package main
 
-// replayMutants break the replay of dead letters.
+// replayMutants break replays and the lag.
 var replayMutants = []mutant{
+	{
+		name: "processor: nothing is counted beside a batch",
+		file: "processor/recorder.go", from: "	g.counted = now\n	return time.Time{}, true\n", to: "	g.counted = now\n	return time.Time{}, false\n",
+		promise: "the lag is measured whatever the loop does",
+		tests:   []tests{in("processor", "^TestMeasurementsAreDue$")}, says: "a look is due",
+	},
 	{
 		name: "processor: live events wait for all replays",
 		file: "processor/loop.go", from: "l.replays.turn = replaying && (!l.replays.turn || l.state.pause > 0);", to: "l.replays.turn = replaying;",

@@ -1,2 +1,3 @@
 DROP TABLE {dead_letters};
+DROP TABLE {processor_lags};
 DROP TABLE {processors};

@@ -18,11 +18,6 @@ CREATE TABLE {processors} (
     node_name text NOT NULL DEFAULT '',
     busy boolean NOT NULL DEFAULT false,
     processed bigint NOT NULL DEFAULT 0,
-    behind bigint NOT NULL DEFAULT 0,
-    behind_more boolean NOT NULL DEFAULT false,
-    held bigint NOT NULL DEFAULT 0,
-    waiting_since timestamptz,
-    measured_at timestamptz,
     errors integer NOT NULL DEFAULT 0,
     blamed integer NOT NULL DEFAULT 0,
     panics bigint NOT NULL DEFAULT 0,
@@ -42,10 +37,6 @@ CREATE TABLE {processors} (
 COMMENT ON COLUMN {processors}.generation IS 'Increases whenever an operator moves the cursor: a batch that began before does not count.';
 COMMENT ON COLUMN {processors}.log_table IS 'Schema and name of the table behind the log, if it is known.';
 COMMENT ON COLUMN {processors}.log_columns IS 'Its columns with the transaction id and the position.';
-COMMENT ON COLUMN {processors}.behind IS 'How many events wait, counted up to a limit, when the leader looked last.';
-COMMENT ON COLUMN {processors}.behind_more IS 'Whether the limit was reached.';
-COMMENT ON COLUMN {processors}.held IS 'How many of them wait for the end of older transactions.';
-COMMENT ON COLUMN {processors}.waiting_since IS 'When the first of them occurred.';
 COMMENT ON COLUMN {processors}.blamed IS 'How many of the errors in a row count as attempts at an event; without meaning where there are none.';
 COMMENT ON COLUMN {processors}.failing_transaction IS 'With the position, the one event that the errors are of, if that is known.';
 COMMENT ON COLUMN {processors}.busy IS 'Whether the leader may have a batch in flight.';
@@ -53,6 +44,23 @@ COMMENT ON COLUMN {processors}.refused_role IS 'The other role that last tried t
 COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
 COMMENT ON COLUMN {processors}.epoch IS 'Grows whenever transaction ids may be lower than before: with the lineage, and with a repair. Positions are compared by the epoch first.';
 COMMENT ON COLUMN {processors}.lineage IS 'The server on which the processor ran last: its system, timeline and life.';
+
+-- How far processors are behind. The leader writes these rows beside running batches, so they
+-- are not columns of the rows that batches lock: above READ COMMITTED, batches would fail.
+CREATE TABLE {processor_lags} (
+    processor text PRIMARY KEY,
+    behind bigint NOT NULL,
+    behind_more boolean NOT NULL,
+    held bigint NOT NULL,
+    waiting_since timestamptz,
+    measured_at timestamptz NOT NULL
+) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+COMMENT ON COLUMN {processor_lags}.behind IS 'How many events waited, counted up to a limit, when the leader measured last.';
+COMMENT ON COLUMN {processor_lags}.behind_more IS 'Whether the limit was reached.';
+COMMENT ON COLUMN {processor_lags}.held IS 'How many of them waited for the end of older transactions.';
+COMMENT ON COLUMN {processor_lags}.waiting_since IS 'When the first of them occurred.';
+COMMENT ON COLUMN {processor_lags}.measured_at IS 'When the leader measured that.';
 
 -- Dead letters: events that could not be handled. An operator can replay them.
 CREATE TABLE {dead_letters} (

@@ -120,10 +120,12 @@ func seed(w *world) {
 	w.samples(first, second)
 	w.exec(`UPDATE {nodes} SET version = '1.8.2', labels = '{"zone": "b"}'`)
 	for i, name := range []string{"invoices", "search-index", "webhooks"} {
-		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, node_name, errors, last_error)
-			VALUES ($1, 'view', 'key:1', $2, $3, $4, 'api-1', $5, $6)`,
-			name, []string{"active", "paused", "failed"}[i], 184_220+i*911, i*420, i*4, []string{"", "", "the receiver answered 500"}[i])
+		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, node_name, errors, last_error)
+			VALUES ($1, 'view', 'key:1', $2, $3, 'api-1', $4, $5)`,
+			name, []string{"active", "paused", "failed"}[i], 184_220+i*911, i*4, []string{"", "", "the receiver answered 500"}[i])
 	}
+	w.exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, measured_at)
+		SELECT name, errors * 105, false, 0, now() FROM {processors}`)
 	w.exec(`UPDATE {processors} p SET role = t.role, term = t.term, node_id = t.node_id FROM {terms} t WHERE t.role = 'scheduler'`)
 	for i, name := range []string{"nightly-report", "rotate-keys"} {
 		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ($1, 'scheduler', $2, 'Europe/Berlin', $3)`,

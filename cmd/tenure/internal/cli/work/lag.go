@@ -15,13 +15,15 @@ import (
 const processorLagLong = `Show how far processors are behind their logs, and which transaction holds the
 horizon.
 
-BEHIND is the number of events that wait. The leader counts them every 5 s, among the
-next 10,000 rows of the log; a + means that more follow. HELD is how many of these
+BEHIND is the number of events that wait. The leader counts them every 5 s, also beside a
+running batch, among the next 10,000 rows of the log; a + means that more follow. At rest
+it records every 15 s that none waits. HELD is how many of these
 events wait for older transactions to end, anywhere in the database cluster: the
 processor works correctly, and no event is lost. The transaction that holds the
 horizon is named with its PID, for pg_terminate_backend, or with its name, for
 ROLLBACK PREPARED. WAITING is how long the oldest event has waited. AS OF is when the
-leader measured that; a processor without a leader shows the last measurement.`
+leader measured that, and "never" if no leader has. If it is old, the leader cannot read
+the log, or there is no leader.`
 
 func newProcessorLag(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
@@ -68,6 +70,9 @@ func fillLag(page *console.Page, lags []processor.Lag, horizon processor.Horizon
 
 // asOf returns when the lag was measured, and its age.
 func asOf(l processor.Lag) string {
+	if l.AsOf.IsZero() {
+		return "never"
+	}
 	at := l.AsOf.Local().Format(time.DateTime)
 	if l.Age < time.Second {
 		return at

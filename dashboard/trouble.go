@@ -21,6 +21,8 @@ func (p processorRecord) trouble() trouble {
 	switch {
 	case p.Status == "failed":
 		text += " failed and needs an operator"
+	case p.Stuck != "" && p.Status != "paused":
+		return trouble{level, withError(text+" cannot work", p.Stuck)}
 	case p.Errors == 0 || p.Status == "paused":
 		return p.letters()
 	default:

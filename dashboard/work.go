@@ -23,10 +23,13 @@ type processorRecord struct {
 	NodeName    string     `json:"node_name"`
 	Processed   int64      `json:"processed"`
 	Behind      int64      `json:"behind"`
+	BehindAsOf  *time.Time `json:"behind_as_of"` // if it was measured more than a minute ago
 	Waiting     *time.Time `json:"waiting_since"`
 	Errors      int        `json:"errors"`
 	LastError   string     `json:"last_error"`
 	NextAttempt *time.Time `json:"next_attempt_at"`
+	Stuck       string     `json:"stuck_error"` // why it cannot work
+	StuckSince  *time.Time `json:"stuck_since"`
 	DeadLetters int        `json:"dead_letters"`
 	Skipped     int        `json:"skipped"` // of the dead letters, by an operator
 	Level       string     `json:"level"`   // good, warning or critical
@@ -72,6 +75,10 @@ const (
 	newsInterval = 500 * time.Millisecond // after a notification
 	workInterval = time.Second            // while there are any
 )
+
+// oldLag is the age from which the page shows when a lag was measured. A leader measures at
+// least every 15 s.
+const oldLag = time.Minute
 
 // workDue reports whether to read processors and schedules: if there are any, every
 // second, or for a tenth of the time if reading takes longer.
@@ -157,10 +164,14 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		return work, err
 	}
 	for _, s := range processors {
+		var old *time.Time
+		if w.snapshot.clockNow().Sub(s.MeasuredAt) > oldLag {
+			old = when(s.MeasuredAt)
+		}
 		work.Processors = append(work.Processors, processorRecord{
 			Name: s.Name, Kind: s.Kind, Role: s.Role, Status: s.Status, Led: s.Led, Busy: s.Busy, NodeName: s.NodeName,
-			Processed: s.Processed, Behind: s.Behind, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
-			NextAttempt: when(s.NextAttemptAt), DeadLetters: s.DeadLetters, Skipped: s.Skipped,
+			Processed: s.Processed, Behind: s.Behind, BehindAsOf: old, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
+			NextAttempt: when(s.NextAttemptAt), Stuck: s.StuckError, StuckSince: when(s.StuckSince), DeadLetters: s.DeadLetters, Skipped: s.Skipped,
 		})
 	}
 	schedules, err := w.schedules.List(ctx)

@@ -13,8 +13,8 @@ type processorFamilies struct {
 	families  families
 	maxSeries int // maximum number with their own series; negative for no limit
 
-	status, led, processed, behind, held, lag, errors, panics, deadLetters family
-	horizon                                                                family // of the database cluster
+	status, led, processed, behind, held, lag, lagAge, errors, stuck, panics, deadLetters family
+	horizon                                                                               family // of the database cluster
 }
 
 func newProcessorFamilies(config Config) processorFamilies {
@@ -28,7 +28,9 @@ func newProcessorFamilies(config Config) processorFamilies {
 		behind:      f.gauge("behind_events", "Events that waited for the processor at its leader's last measurement, counted up to a limit.", "processor"),
 		held:        f.gauge("held_events", "Those of them that waited for older transactions to end.", "processor"),
 		lag:         f.gauge("lag_seconds", "How long the oldest waiting event has waited, 0 if none waits.", "processor"),
+		lagAge:      f.gauge("lag_age_seconds", "How old the figures of the processor's waiting events were when they were read.", "processor"),
 		errors:      f.gauge("consecutive_errors", "Failed attempts of the processor since the last successful one.", "processor"),
+		stuck:       f.gauge("stuck_seconds", "How long the processor has been unable to work, 0 if it works.", "processor"),
 		panics:      f.counter("panics_total", "Calls of the processor's handler that panicked.", "processor"),
 		deadLetters: f.gauge("dead_letters", "Dead letters of the processor that were neither replayed nor dismissed.", "processor"),
 		horizon:     f.gauge("horizon_age_seconds", "How long the oldest transaction that may still write has been open, in the whole database cluster."),
@@ -46,7 +48,8 @@ type processorFigures struct {
 	led                                          int
 	processed, behind, held, panics, deadLetters int64
 	consecutiveErrors                            int
-	lag                                          time.Duration
+	lag, stuck                                   time.Duration
+	lagAge                                       time.Duration // negative if no leader has measured the lag
 }
 
 func (f *processorFigures) add(s processor.Status, lag processor.Lag) {
@@ -64,6 +67,12 @@ func (f *processorFigures) add(s processor.Status, lag processor.Lag) {
 	f.deadLetters += int64(s.DeadLetters)
 	f.consecutiveErrors = max(f.consecutiveErrors, s.Errors)
 	f.lag = max(f.lag, lag.OldestWait)
+	if s.Status == processor.Active {
+		f.stuck = max(f.stuck, s.StuckFor)
+	}
+	if !lag.AsOf.IsZero() {
+		f.lagAge = max(f.lagAge, lag.Age)
+	}
 }
 
 func (c *processorFamilies) collect(to chan<- prometheus.Metric, last *reading) {
@@ -72,7 +81,7 @@ func (c *processorFamilies) collect(to chan<- prometheus.Metric, last *reading) 
 	}
 	c.horizon.send(to, last.horizon.Age().Seconds())
 	if c.maxSeries >= 0 && len(last.processors) > c.maxSeries {
-		var all processorFigures
+		all := processorFigures{lagAge: -1}
 		for _, s := range last.processors {
 			all.add(s, last.lags[s.Name])
 		}
@@ -80,7 +89,7 @@ func (c *processorFamilies) collect(to chan<- prometheus.Metric, last *reading) 
 		return
 	}
 	for _, s := range last.processors {
-		var one processorFigures
+		one := processorFigures{lagAge: -1}
 		one.add(s, last.lags[s.Name])
 		c.send(to, s.Name, one)
 	}
@@ -95,7 +104,11 @@ func (c *processorFamilies) send(to chan<- prometheus.Metric, name string, f pro
 	c.behind.send(to, float64(f.behind), name)
 	c.held.send(to, float64(f.held), name)
 	c.lag.send(to, f.lag.Seconds(), name)
+	if f.lagAge >= 0 {
+		c.lagAge.send(to, f.lagAge.Seconds(), name)
+	}
 	c.errors.send(to, float64(f.consecutiveErrors), name)
+	c.stuck.send(to, f.stuck.Seconds(), name)
 	c.panics.send(to, float64(f.panics), name)
 	c.deadLetters.send(to, float64(f.deadLetters), name)
 }

@@ -27,7 +27,7 @@ func (w *world) fill() {
 	w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors) VALUES ('runs', 1000, 1000, 3)`)
 	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, errors)
 		VALUES ('mail', 'processor', 'mails', 'active', 7, 0), ('index', 'view', 'views', 'failed', 9, 4)`)
-	w.exec(`UPDATE {processors} SET panics = 5 WHERE name = 'mail'`)
+	w.exec(`UPDATE {processors} SET panics = 5, stuck_error = 'no log', stuck_since = clock_timestamp() - interval '2 minutes' WHERE name = 'mail'`)
 	w.exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, waiting_since, measured_at)
 		VALUES ('mail', 3, false, 2, clock_timestamp() - interval '1 minute', clock_timestamp() - interval '10 seconds')`)
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
@@ -187,6 +187,16 @@ func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 		t.Errorf("the lag is %v s", lag)
 	}
 	got.want(t, 0, "tenure_processor_lag_seconds", "processor", "index")
+	if age, _ := got.series("tenure_processor_lag_age_seconds", "processor", "mail"); age < 10 || age > 70 {
+		t.Errorf("the age of the lag is %v s", age)
+	}
+	if _, found := got.series("tenure_processor_lag_age_seconds", "processor", "index"); found {
+		t.Error("a lag that no leader has measured has an age")
+	}
+	if stuck, _ := got.series("tenure_processor_stuck_seconds", "processor", "mail"); stuck < 120 || stuck > 180 {
+		t.Errorf("the processor has been stuck for %v s", stuck)
+	}
+	got.want(t, 0, "tenure_processor_stuck_seconds", "processor", "index")
 	got.want(t, 4, "tenure_processor_consecutive_errors", "processor", "index")
 	got.want(t, 2, "tenure_processor_dead_letters", "processor", "index")
 

@@ -24,6 +24,7 @@ SELECT
     p.rebuild,
     p.processed,
     coalesce(g.behind, 0),
+    g.measured_at,
     g.waiting_since,
     p.errors,
     p.panics,
@@ -36,6 +37,10 @@ SELECT
     coalesce(d.skipped, 0),
     CASE WHEN p.refused_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute' THEN p.refused_role ELSE '' END,
     CASE WHEN p.refused_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute' THEN p.refused_node ELSE '' END,
+    p.stuck_error,
+    p.stuck_since,
+    coalesce(1000 * extract(epoch FROM clock_timestamp() - p.stuck_since), 0)::double precision,
+    p.stuck_errors,
     p.updated_at
 FROM {processors} p
 LEFT JOIN (

@@ -124,15 +124,6 @@ func (l *loop) checkOwner(scan func(into ...any) error) error {
 		ErrOwned, role, term, node, l.term.Role().Name())
 }
 
-// logUnusable logs that the processor cannot begin with its configuration, once
-// until that changes.
-func (l *loop) logUnusable(err error) {
-	if text := err.Error(); text != l.refusal {
-		l.refusal = text
-		l.log.Error("the processor cannot begin with its configuration", "error", err)
-	}
-}
-
 // recordRefusal logs that the processor belongs to another role, once per term
 // of that role, and records it in the processor's row.
 func (l *loop) recordRefusal(ctx context.Context, err error) {

@@ -47,6 +47,7 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 	returned()
 	if !unwatch() {
 		<-watched
+		l.stateKnown = false // it may have recorded that the handler did not return
 	}
 	return err
 }
@@ -70,9 +71,8 @@ func (l *loop) watch(running context.Context, cause error) {
 		since := time.Since(ended).Round(time.Second)
 		l.log.Error("the handler still runs after its context has ended", "cause", cause, "since", since)
 		limited, cancel := context.WithTimeout(running, l.trustWindow())
-		text := fmt.Sprintf("the handler has ignored the end of its context (%v) for %v", cause, since)
-		_, err := l.database.Exec(limited, l.tables.SQL(reportError), l.config.Name, l.term.Number(), text, l.term.Role().Name())
-		if err != nil && running.Err() == nil {
+		hangs := fmt.Errorf("the handler has ignored the end of its context (%w) for %v", cause, since)
+		if err := l.recordStuck(limited, hangs, time.Since(ended)); err != nil && running.Err() == nil {
 			l.log.Warn("recording that failed", "error", err)
 		}
 		cancel()

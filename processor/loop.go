@@ -69,6 +69,7 @@ type state struct {
 	generation      int64
 	rebuild         bool
 	replay          bool // a replay of dead letters was requested
+	stuck           bool // the row says that the processor cannot work
 	errors          int
 	countedAttempts int           // how many of them count as attempts at an event
 	pause           time.Duration // until the next attempt
@@ -88,6 +89,7 @@ func (l *loop) run(ctx context.Context) {
 	var idle, stalled, errorDelay pause
 	for !l.finished(ctx) {
 		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.trustWindow())
+		began := time.Now()
 		var next stepResult
 		var err error
 		if !l.begun {
@@ -104,11 +106,12 @@ func (l *loop) run(ctx context.Context) {
 				l.log.Info("rereading the cursor", "reason", err)
 				continue
 			}
-			l.reportError(ctx, err)
+			l.reportError(ctx, err, time.Since(began))
 			l.wait(ctx, errorDelay.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
 			continue
 		}
 		errorDelay = 0
+		l.reportWork(ctx, next)
 		switch next.why {
 		case none:
 			idle, stalled = 0, 0
@@ -131,19 +134,6 @@ func (l *loop) run(ctx context.Context) {
 	}
 	if ctx.Err() == nil {
 		l.leave(ctx)
-	}
-}
-
-// reportError logs or records why the loop cannot continue now.
-func (l *loop) reportError(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-	case errors.Is(err, ErrOwned):
-		l.recordRefusal(ctx, err)
-	case !l.begun && errors.Is(err, tenure.ErrInvalidConfig):
-		l.logUnusable(err)
-	default:
-		l.log.Warn("processing failed", "error", err)
 	}
 }
 

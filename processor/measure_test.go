@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -91,6 +92,22 @@ func TestMeasuringFailsNoBatch(t *testing.T) {
 	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.LastError != "" {
 		t.Errorf("a batch beside measurements failed: %s", s.LastError)
+	}
+}
+
+// The time of the lag is that of the last measurement, also while the log cannot be read.
+func TestLagOfUnreadableLogIsOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config, _, _ := w.blocking("handle", func([]processor.Event) bool { return false })
+	w.append(1)
+	w.group(w.node("a", tenure.Config{}), config)
+	w.await("the end of the lag", func() bool { return len(w.numbers()) == 1 && w.lag("counts").Behind == 0 })
+	w.exec("ALTER TABLE {events} RENAME COLUMN data TO contents")
+	broken := postgrestest.Value[time.Time](w.Installation, "SELECT clock_timestamp()")
+	w.await("the error", func() bool { return w.show("counts").LastError != "" })
+	if lag := w.lag("counts"); !lag.AsOf.Before(broken) {
+		t.Errorf("the log could not be read since %v, and the lag was measured at %v", broken, lag.AsOf)
 	}
 }
 

@@ -6,10 +6,17 @@ const nextEpoch = `greatest(p.epoch + 1, floor(1000 * extract(epoch FROM clock_t
 // The statements on the rows of processors. A leader runs them in fenced
 // transactions.
 const (
+	// No term has claimed a processor that could not begin. Its cursor means nothing, unless
+	// an operator has moved it.
 	addProcessor = `
-INSERT INTO {processors} (name, kind, role, cursor_transaction, cursor_position)
+INSERT INTO {processors} AS p (name, kind, role, cursor_transaction, cursor_position)
 VALUES ($1, $2, $3, $4::text::xid8, $5)
-ON CONFLICT (name) DO NOTHING`
+ON CONFLICT (name) DO UPDATE
+SET cursor_transaction = excluded.cursor_transaction, cursor_position = excluded.cursor_position
+WHERE p.term = 0 AND p.generation = 0`
+
+	addStuck = `
+INSERT INTO {processors} (name, kind, role, log) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING`
 
 	// Waits for open transactions that have changed the row.
 	lockProcessor = `SELECT FROM {processors} WHERE name = $1 FOR NO KEY UPDATE`
@@ -85,6 +92,7 @@ SELECT
     generation,
     rebuild,
     $4 OR EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = name AND d.replay),
+    stuck_since IS NOT NULL,
     errors,
     CASE WHEN errors > 0 THEN blamed ELSE 0 END,
     CASE WHEN clock_timestamp() BETWEEN last_error_at - (next_attempt_at - last_error_at) AND next_attempt_at
@@ -170,11 +178,19 @@ SET error = excluded.error,
     dismissed_by = '',
     dismissed_at = NULL`
 
-	reportError = `
+	// Records that the processor cannot work. A leader that cannot claim it records that too,
+	// but no leader whose term is over does.
+	recordStuck = `
 UPDATE {processors}
-SET last_error = $3,
-    last_error_at = clock_timestamp()
-WHERE name = $1 AND term = $2 AND role = $4`
+SET stuck_error = $4,
+    stuck_since = coalesce(stuck_since, clock_timestamp() - $5 * interval '1 millisecond'),
+    stuck_errors = stuck_errors + 1,
+    last_error = CASE WHEN errors > 0 THEN last_error ELSE $4 END,
+    last_error_at = CASE WHEN errors > 0 THEN last_error_at ELSE clock_timestamp() END
+WHERE name = $1 AND (term = 0 OR role = $2 AND term <= $3)`
+
+	recordWorking = `
+UPDATE {processors} SET stuck_error = '', stuck_since = NULL, stuck_errors = 0 WHERE name = $1 AND role = $2 AND term = $3`
 
 	countPanic = `UPDATE {processors} SET panics = panics + 1 WHERE name = $1`
 

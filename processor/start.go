@@ -50,7 +50,7 @@ func (s Start) validate(name string) error {
 // Whether a processor exists, and whether its start is still to come.
 const checkStart = `
 SELECT
-    EXISTS (SELECT FROM {processors} WHERE name = $1),
+    EXISTS (SELECT FROM {processors} WHERE name = $1 AND (term > 0 OR generation > 0)),
     coalesce($2::timestamptz > clock_timestamp(), false),
     $3::text::xid8 >= pg_snapshot_xmax(pg_current_snapshot())`
 

@@ -192,7 +192,7 @@ func TestUnknownStartHandlesNothing(t *testing.T) {
 			w.group(w.nodeLogging(log), config)
 			w.await("the error", func() bool { return log.has(c.says) })
 			claims := log.count("the processor cannot begin with its configuration")
-			if s := w.show("counts"); s.Name != "" || len(w.numbers()) > 0 || claims != 1 {
+			if s := w.show("counts"); s.Term != 0 || s.Led || len(w.numbers()) > 0 || claims != 1 {
 				t.Errorf("the processor is %+v; handled %v; logged %d times", s, w.numbers(), claims)
 			}
 		})

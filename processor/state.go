@@ -102,7 +102,7 @@ func (l *loop) replaysAreLeft() bool { return l.replays.after != Cursor{} }
 func scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64
 	var pause float64
-	err = scan(&s.ownedByTerm, &s.status, &s.busy, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.countedAttempts, &pause)
+	err = scan(&s.ownedByTerm, &s.status, &s.busy, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.stuck, &s.errors, &s.countedAttempts, &pause)
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
 	return s, err

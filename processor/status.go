@@ -27,6 +27,7 @@ type Status struct {
 	Rebuilding       bool // a rebuild was requested and has not begun
 	Processed        int64
 	Behind           int64     // waiting events at the last measurement; see Lag
+	MeasuredAt       time.Time // when the leader measured Behind; zero if no leader has
 	WaitingSince     time.Time // when the first of them occurred; zero if none
 	Errors           int       // failed attempts in a row
 	Panics           int64     // total number of handler calls that panicked
@@ -34,8 +35,17 @@ type Status struct {
 	LastError        string
 	LastErrorAt      time.Time // zero if there was none
 	NextAttemptAt    time.Time // zero if nothing failed
-	DeadLetters      int       // neither replayed nor dismissed
-	Skipped          int       // of these, how many an operator skipped
+	// StuckError is why the processor cannot work although no event is to blame: its log cannot
+	// be read, it cannot begin with its configuration, or its handler does not return. These
+	// errors are no attempts. It is empty while the processor works. StuckSince is when that
+	// began, StuckFor how long before the read that was, and StuckErrors how often it has failed
+	// since.
+	StuckError  string
+	StuckSince  time.Time
+	StuckFor    time.Duration
+	StuckErrors int
+	DeadLetters int // neither replayed nor dismissed
+	Skipped     int // of these, how many an operator skipped
 	// RefusedRole is another role under which a node tried to run the processor
 	// within the last minute, and RefusedNode is that node; see [ErrOwned].
 	RefusedRole, RefusedNode string
@@ -111,12 +121,17 @@ func scanStatus(row pgx.CollectableRow) (Status, error) {
 		failingAt                           *int64
 		node                                *uuid.UUID
 		waitingSince, lastErrorAt, nextTime *time.Time
+		stuckSince, measuredAt              *time.Time
+		stuckFor                            float64
 	)
 	err := row.Scan(&s.Name, &s.Kind, &s.Role, &s.Log, &s.Status, &s.Cursor.Transaction, &s.Cursor.Position, &s.Term, &node, &s.NodeName,
-		&s.Led, &s.Busy, &s.Rebuilding, &s.Processed, &s.Behind, &waitingSince, &s.Errors, &s.Panics, &failing, &failingAt,
-		&s.LastError, &lastErrorAt, &nextTime, &s.DeadLetters, &s.Skipped, &s.RefusedRole, &s.RefusedNode, &s.UpdatedAt)
+		&s.Led, &s.Busy, &s.Rebuilding, &s.Processed, &s.Behind, &measuredAt, &waitingSince, &s.Errors, &s.Panics, &failing, &failingAt,
+		&s.LastError, &lastErrorAt, &nextTime, &s.DeadLetters, &s.Skipped, &s.RefusedRole, &s.RefusedNode,
+		&s.StuckError, &stuckSince, &stuckFor, &s.StuckErrors, &s.UpdatedAt)
 	s.Failing = Cursor{value(failing), value(failingAt)}
 	s.NodeID = value(node)
 	s.WaitingSince, s.LastErrorAt, s.NextAttemptAt = value(waitingSince), value(lastErrorAt), value(nextTime)
+	s.MeasuredAt = value(measuredAt)
+	s.StuckSince, s.StuckFor = value(stuckSince), max(0, time.Duration(stuckFor*float64(time.Millisecond)))
 	return s, err
 }

@@ -35,8 +35,8 @@ export default function processor(page, processorName) {
       ["Behind", grouped(p.behind), p.behind === 1 ? "event" : "events"], ["Oldest wait", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
       ["Failed attempts", grouped(p.errors)], ["Dead letters", grouped(p.dead_letters)], ["Runs on", p.led ? name(p.node_name) : "–"], ["Kind", visibleName(p.kind)], ["Role", name(p.role, roleLink(p.role))],
     ], ageText("work")));
-    const failing = p.last_error && (p.errors || p.status === "failed");
-    updateElement(errorPanel.firstChild, h("div", {}, failing ? h("p", { class: "panel body is-critical" }, prose(p.last_error), p.next_attempt_at && p.status !== "failed" ? ` Next attempt ${until(p.next_attempt_at)}.` : "") : null));
+    const failing = p.last_error && (p.errors || p.status === "failed"), stuck = p.stuck_error;
+    updateElement(errorPanel.firstChild, h("div", {}, stuck ? h("p", { class: "panel body is-critical" }, `Has been unable to work for ${long(since(p.stuck_since))}: `, prose(stuck)) : null, failing && p.last_error !== stuck ? h("p", { class: "panel body is-critical" }, prose(p.last_error), p.next_attempt_at && p.status !== "failed" ? ` Next attempt ${until(p.next_attempt_at)}.` : "") : null));
     const key = `${p.status} ${p.errors > 0}`;
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;

@@ -15,6 +15,7 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 const workStatus = (level, text, shape) => statusWithAge(level, text, shape, "work");
 
 export function processorState(p) {
+  if (p.status === "active" && p.stuck_error) return workStatus("critical", "cannot work");
   const known = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
   const [level, text, shape] = !p.led && known[1] === "active" ? ["faint", "no node leads"] : known;
   const waiting = p.dead_letters - p.skipped;
@@ -33,12 +34,13 @@ export function scheduleState(s) {
 }
 
 function processorRow(p) {
-  const errorText = p.last_error && (p.errors || p.status === "failed") ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
+  const error = p.stuck_error || (p.errors || p.status === "failed" ? p.last_error : "");
+  const errorText = error ? h("div", { class: "small is-critical" }, prose(error)) : null;
   const state = () => processorState(p);
   return h("tr", {},
     cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
-    cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
+    cell("number figure", grouped(p.behind), p.behind_as_of ? h("div", { class: "small is-warning" }, `measured ${ago(p.behind_as_of)}`) : null), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", h("span", p.dead_letters > p.skipped ? { class: "is-warning" } : {}, grouped(p.dead_letters))),
     mayAct() ? cell("actions", processorAction(p)) : null);
 }

@@ -93,6 +93,18 @@ var alerts = []rule{
 		advice:     "See its last error, and have it try again: tenure processor show, tenure processor retry.",
 	},
 	{
+		alert: "TenureProcessorStuck", severity: warning,
+		expression: `max by (processor) (@processor_stuck_seconds) > 60`,
+		summary:    "The processor {{ $labels.processor }} has been unable to work for {{ $value | printf \"%.0f\" }} s",
+		advice:     "It cannot read its log, cannot begin, or its handler does not return. See why: tenure processor show.",
+	},
+	{
+		alert: "TenureProcessorUnmeasured", lasting: "1m", severity: warning,
+		expression: `max by (processor) (@processor_lag_age_seconds) > 60 and max by (processor) (@processor_led) == 1`,
+		summary:    "The lag of the processor {{ $labels.processor }} is {{ $value | printf \"%.0f\" }} s old",
+		advice:     "Its leader cannot count the events that wait, so TenureProcessorLags cannot fire. See why: tenure processor show.",
+	},
+	{
 		alert: "TenureProcessorNotLed", lasting: "1m", severity: warning,
 		expression: `max by (processor) (@processor_led) == 0`,
 		summary:    "No node runs the processor {{ $labels.processor }}",

@@ -1,12 +1,48 @@
 package main
 
-// replayMutants break replays and the lag.
+// replayMutants break replays, the lag and the record of processors that cannot work.
 var replayMutants = []mutant{
 	{
 		name: "processor: nothing is counted beside a batch",
 		file: "processor/recorder.go", from: "	g.counted = now\n	return time.Time{}, true\n", to: "	g.counted = now\n	return time.Time{}, false\n",
 		promise: "the lag is measured whatever the loop does",
 		tests:   []tests{in("processor", "^TestMeasurementsAreDue$")}, says: "a look is due",
+	},
+	{
+		name: "processor: the lag of a led processor is always new",
+		file: "processor/admin_queries.go", from: "    g.measured_at,\n    clock_timestamp()\n", to: "    CASE WHEN led.led THEN clock_timestamp() ELSE g.measured_at END,\n    clock_timestamp()\n",
+		promise: "the time of a lag is that of the last measurement",
+		tests:   []tests{in("processor", "^TestLagOfUnreadableLogIsOld$")}, says: "and the lag was measured at",
+	},
+	{
+		name: "processor: each leader has just begun to fail",
+		file: "processor/queries.go", from: "stuck_since = coalesce(stuck_since,", to: "stuck_since = coalesce(NULL,",
+		promise: "a processor shows since when it cannot work, across leaders",
+		tests:   []tests{in("processor", "^TestUnreadableLogIsRecorded$")}, says: "the next leader says that it cannot work since",
+	},
+	{
+		name: "processor: it never works again",
+		file: "processor/stuck.go", from: "	if !l.state.stuck || done.why == suspended", to: "	if l.state.stuck || done.why == suspended",
+		promise: "a processor that works again is shown as such",
+		tests:   []tests{in("processor", "^TestUnreadableLogIsRecorded$")}, says: "the record that the processor works",
+	},
+	{
+		name: "processor: an unusable configuration has no row",
+		file: "processor/stuck.go", from: "	if unusable {\n", to: "	if unusable && l.begun {\n",
+		promise: "a processor that cannot begin is shown",
+		tests:   []tests{in("processor", "^TestUnusableConfigurationIsRecorded$")}, says: "the record that the processor cannot work",
+	},
+	{
+		name: "processor: one that never began ignores its start",
+		file: "processor/start.go", from: "WHERE name = $1 AND (term > 0 OR generation > 0))", to: "WHERE name = $1)",
+		promise: "a processor that could not begin begins with its start",
+		tests:   []tests{in("processor", "^TestUnusableConfigurationIsRecorded$")}, says: "the record that the processor cannot work",
+	},
+	{
+		name: "processor: a handler that hangs is only logged",
+		file: "processor/call.go", from: "if err := l.recordStuck(limited, hangs, time.Since(ended)); err != nil", to: "if err := hangs; limited.Err() != nil",
+		promise: "a handler that does not return is shown",
+		tests:   []tests{in("processor", "^TestHangingHandlerIsRecorded$")}, says: "the record that the processor cannot work",
 	},
 	{
 		name: "processor: live events wait for all replays",
@@ -49,5 +85,11 @@ var replayMutants = []mutant{
 		file: "processor/queries.go", from: "	markReplayed = `\nWITH found AS MATERIALIZED (\n    SELECT id, replay FROM {dead_letters} WHERE id = ANY ($1)", to: "	markReplayed = `\nWITH found AS MATERIALIZED (\n    SELECT id, replay FROM {dead_letters} WHERE id = ANY ($1) AND replay",
 		promise: "the cost of a replayed event does not grow with the dead letters",
 		tests:   []tests{in("processor", "^TestReplaysAreFoundByIndexes$")}, says: "are found by:",
+	},
+	{
+		name: "doctor: a processor that cannot work is well",
+		file: "cmd/tenure/internal/cli/database/doctor_work.go", from: "s.Status == processor.Active && s.StuckError != \"\"", to: "s.Status != processor.Active && s.StuckError != \"\"",
+		promise: "the doctor names processors that cannot work",
+		tests:   []tests{inCommand("internal/cli", "^TestStuckProcessorIsShown$")}, says: "on a processor that cannot work",
 	},
 }

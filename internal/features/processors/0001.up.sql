@@ -29,6 +29,9 @@ CREATE TABLE {processors} (
     refused_role text NOT NULL DEFAULT '',
     refused_node text NOT NULL DEFAULT '',
     refused_at timestamptz,
+    stuck_error text NOT NULL DEFAULT '',
+    stuck_since timestamptz,
+    stuck_errors integer NOT NULL DEFAULT 0,
     epoch bigint NOT NULL DEFAULT 0,
     lineage text NOT NULL DEFAULT '',
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -42,6 +45,9 @@ COMMENT ON COLUMN {processors}.failing_transaction IS 'With the position, the on
 COMMENT ON COLUMN {processors}.busy IS 'Whether the leader may have a batch in flight.';
 COMMENT ON COLUMN {processors}.refused_role IS 'The other role that last tried to run the processor.';
 COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
+COMMENT ON COLUMN {processors}.stuck_error IS 'Why the processor cannot work, although no event is to blame; empty while it works.';
+COMMENT ON COLUMN {processors}.stuck_since IS 'When that began.';
+COMMENT ON COLUMN {processors}.stuck_errors IS 'How often it has failed since. These errors are no attempts at an event.';
 COMMENT ON COLUMN {processors}.epoch IS 'Grows whenever transaction ids may be lower than before: with the lineage, and with a repair. Positions are compared by the epoch first.';
 COMMENT ON COLUMN {processors}.lineage IS 'The server on which the processor ran last: its system, timeline and life.';
 

@@ -34,6 +34,9 @@ type Processor struct {
 	LastError     string     `json:"last_error,omitempty"`
 	LastErrorAt   Time       `json:"last_error_at"`
 	NextAttemptAt Time       `json:"next_attempt_at"`
+	StuckError    string     `json:"stuck_error,omitempty"` // why it cannot work; absent while it works
+	StuckSince    Time       `json:"stuck_since"`
+	StuckErrors   int        `json:"stuck_errors"` // how often it has failed since
 	DeadLetters   int        `json:"dead_letters"`
 	RefusedRole   string     `json:"refused_role,omitempty"` // another role that tried to run it within the last minute
 	RefusedNode   string     `json:"refused_node,omitempty"`
@@ -47,7 +50,8 @@ func NewProcessor(s processor.Status) Processor {
 		Term: s.Term, NodeName: s.NodeName, Led: s.Led, Busy: s.Busy, Rebuilding: s.Rebuilding,
 		Processed: s.Processed, Behind: s.Behind, WaitingSince: Time(s.WaitingSince),
 		Errors: s.Errors, Panics: s.Panics, LastError: s.LastError, LastErrorAt: Time(s.LastErrorAt),
-		NextAttemptAt: Time(s.NextAttemptAt), DeadLetters: s.DeadLetters, RefusedRole: s.RefusedRole, RefusedNode: s.RefusedNode, UpdatedAt: Time(s.UpdatedAt),
+		NextAttemptAt: Time(s.NextAttemptAt), StuckError: s.StuckError, StuckSince: Time(s.StuckSince), StuckErrors: s.StuckErrors,
+		DeadLetters: s.DeadLetters, RefusedRole: s.RefusedRole, RefusedNode: s.RefusedNode, UpdatedAt: Time(s.UpdatedAt),
 	}
 	if s.NodeID != uuid.Nil {
 		r.Node = &s.NodeID
@@ -72,7 +76,8 @@ type processorLag struct {
 	More           bool    `json:"more"`
 	Held           int64   `json:"held"`
 	WaitingSeconds float64 `json:"waiting_seconds"`
-	AsOf           Time    `json:"as_of"`
+	AsOf           Time    `json:"as_of"`       // when the leader measured it; null if none did
+	AgeSeconds     float64 `json:"age_seconds"` // how long ago that was
 }
 
 // logHorizon is the horizon of the database cluster; only the first holder
@@ -103,7 +108,7 @@ func NewLags(lags []processor.Lag, horizon processor.Horizon) Lags {
 	}
 	for _, l := range lags {
 		all.Processors = append(all.Processors, processorLag{
-			l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), Time(l.AsOf),
+			l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), Time(l.AsOf), l.Age.Seconds(),
 		})
 	}
 	for _, h := range horizon.Holders {

@@ -90,6 +90,8 @@ const well = `
 	@cluster_outages_total{instance="a"} 2x100
 	@work_read_timestamp_seconds{instance="a"} 0+15x100
 	@processor_lag_seconds{processor="p",instance="a"} 30x100
+	@processor_lag_age_seconds{processor="p",instance="a"} 12x100
+	@processor_stuck_seconds{processor="p",instance="a"} 0x100
 	@processor_held_events{processor="p",instance="a"} 0x100
 	@processor_horizon_age_seconds{instance="a"} 0+15x100
 	@processor_led{processor="p",instance="a"} 1x100
@@ -143,6 +145,8 @@ var situations = map[string]situation{
 	"a processor lags":       {but(`@processor_lag_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorLags"}},
 	"the horizon stalls":     {but(`@processor_held_events{processor="p",instance="a"} 7x100`), []string{"TenureHorizonStalled"}},
 	"a processor failed":     {but(`@processor_status{processor="p",status="failed",instance="a"} 1x100`), []string{"TenureProcessorFails"}},
+	"a processor is stuck":   {but(`@processor_stuck_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorStuck"}},
+	"a lag is old":           {but(`@processor_lag_age_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorUnmeasured"}},
 	"a processor stands":     {but(`@processor_led{processor="p",instance="a"} 0x100`), []string{"TenureProcessorNotLed"}},
 	"runs fail":              {but(`@cron_failures_total{schedule="s",instance="a"} 2x20 3x80`), []string{"TenureScheduleFails"}},
 	"ticks are missed":       {but(`@cron_missed_ticks{schedule="s",instance="a"} 4x20 5x80`), []string{"TenureScheduleMissed"}},

@@ -23,6 +23,8 @@ max_locks_per_transaction needs.
 With --synchronous-failover it checks whether the settings of synchronous replication
 permit nodes to declare that.
 
+It also names processors that cannot work, which prevents no election.
+
 The exit code is 0 if a node could take part in elections, even with warnings, and 3
 if not.`
 
@@ -122,6 +124,9 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]d
 	}
 	if c.declared && ok {
 		found = append(found, sessions.CheckSynchronousFailover(cmd.Context()))
+	}
+	if ok {
+		found = append(found, c.examineWork(cmd.Context(), sessions)...)
 	}
 	return found, nil
 }

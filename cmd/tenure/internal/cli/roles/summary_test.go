@@ -117,13 +117,14 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 		{Name: "stopped", Status: "failed", Errors: 10, DeadLetters: 2},
 		{Name: "hook\x1b[2J", Status: "active", Led: true, Errors: 1},
 		{Name: "unled", Status: "active", Behind: 3},
-		{Name: "paused", Status: "paused", Errors: 4, Behind: 4},
+		{Name: "blind", Status: "active", Led: true, StuckError: "no column"},
+		{Name: "paused", Status: "paused", Errors: 4, Behind: 4, StuckError: "no log"},
 	})
 	s.takeAlerts([]alerts.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerts.Rule{Name: "calm"}}})
 	s.takeRetention([]retention.Status{{Rows: "runs", Errors: 3, Late: 10 * time.Hour}, {Rows: "terms"}, {Rows: "changes by hand", Late: time.Hour}})
 	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; ` +
 		`1 schedule has a leader that cannot work: stuck; 1 schedule waits for the database's clock: ahead for 2 h 0 min; 1 schedule cannot run: broken; ` +
-		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (the last time); 1 processor has events and no leader: unled (3 events); ` +
+		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (the last time); 1 processor cannot work: blind; 1 processor has events and no leader: unled (3 events); ` +
 		`1 processor has dead letters: stopped (2); 2 alerts fire: down (critical), slow (warning); 1 kind of old rows cannot be removed: runs (3 times in a row); 2 kinds of rows are kept for too long: runs for 10 h 0 min, changes by hand for 1 h 0 min; alerts cannot be read.`
 	if got := s.sentence(); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -133,7 +134,7 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 		kinds = append(kinds, fmt.Sprintf("%s %d", p.Kind, p.Count))
 	}
 	if got, want := strings.Join(kinds, ", "), "failing_schedule 1, overdue_schedule 1, stuck_schedule 1, ahead_schedule 1, invalid_schedule 1, failed_processor 1, failing_processor 1, "+
-		"waiting_processor 1, dead_letters 1, firing_alert 2, failing_retention 1, late_retention 2, unreadable 1"; got != want {
+		"stuck_processor 1, waiting_processor 1, dead_letters 1, firing_alert 2, failing_retention 1, late_retention 2, unreadable 1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	many := summary{}

@@ -103,7 +103,7 @@ func (s *summary) takeSchedules(all []cron.Status) {
 }
 
 func (s *summary) takeProcessors(all []processor.Status) {
-	var failed, failing, waiting, letters []lack
+	var failed, failing, stuck, waiting, letters []lack
 	for _, one := range all {
 		switch {
 		case one.Status == "failed":
@@ -111,6 +111,9 @@ func (s *summary) takeProcessors(all []processor.Status) {
 		case one.Status == "paused":
 		case one.Errors > 0:
 			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, inRow(int64(one.Errors))), -1})
+		}
+		if one.Status == "active" && one.StuckError != "" {
+			stuck = append(stuck, lack{one.Name, -1})
 		}
 		if one.Status == "active" && !one.Led && one.Behind > 0 {
 			waiting = append(waiting, lack{fmt.Sprintf("%s (%s)", one.Name, plural(int(one.Behind), "event", "events")), -1})
@@ -121,6 +124,7 @@ func (s *summary) takeProcessors(all []processor.Status) {
 	}
 	s.add("failed_processor", "processor stopped after errors", "processors stopped after errors", failed)
 	s.add("failing_processor", "processor fails", "processors fail", failing)
+	s.add("stuck_processor", "processor cannot work", "processors cannot work", stuck)
 	s.add("waiting_processor", "processor has events and no leader", "processors have events and no leader", waiting)
 	s.add("dead_letters", "processor has dead letters", "processors have dead letters", letters)
 }

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -17,7 +18,8 @@ const processorListLong = `List the processors that a leader has run.
 
 STATUS is "active", "paused" or "failed", and "rebuilding" if a rebuild was requested
 and has not begun. "two roles" means that nodes run it under different roles, and all
-but one are refused: see tenure processor show. NODE is where it last ran, with a star
+but one are refused: see tenure processor show. "stuck" means that it cannot work although
+no event is to blame, for example because it cannot read its log: LAST ERROR says why. NODE is where it last ran, with a star
 while that node leads. CURSOR is the position up to which all events are handled, as
 TRANSACTION:POSITION. BEHIND counts the events that waited at the leader's last
 measurement: see tenure processor lag.`
@@ -53,7 +55,7 @@ func processorRows(statuses []processor.Status) [][]string {
 		r := record.NewProcessor(s)
 		rows = append(rows, []string{
 			console.Flatten(r.Processor), console.Flatten(r.Kind), statusWord(s), console.OrDash(leadingNode(s)), console.Count(r.Term), r.Cursor, console.Count(r.Processed),
-			console.Count(r.Behind), strconv.Itoa(r.Errors), strconv.Itoa(r.DeadLetters), console.Flatten(r.Role), console.OrDash(console.Flatten(r.LastError)),
+			console.Count(r.Behind), strconv.Itoa(r.Errors), strconv.Itoa(r.DeadLetters), console.Flatten(r.Role), console.OrDash(console.Flatten(cmp.Or(r.StuckError, r.LastError))),
 		})
 	}
 	return rows
@@ -63,6 +65,9 @@ func statusWord(s processor.Status) string {
 	word := s.Status
 	if s.Rebuilding {
 		word += ", rebuilding"
+	}
+	if s.StuckError != "" {
+		word += ", stuck"
 	}
 	if s.RefusedRole != "" {
 		word += ", two roles"
@@ -96,6 +101,10 @@ func processorDetails(s processor.Status) [][]string {
 	if s.Busy {
 		busy = "a batch may be in flight"
 	}
+	stuck := ""
+	if s.StuckError != "" {
+		stuck = fmt.Sprintf("since %s, %d errors: %s", console.DayTime(s.StuckSince), s.StuckErrors, s.StuckError)
+	}
 	rows := [][]string{
 		{"processor", s.Name},
 		{"kind", s.Kind},
@@ -108,11 +117,12 @@ func processorDetails(s processor.Status) [][]string {
 		{"log", s.Log},
 		{"cursor", r.Cursor},
 		{"processed", console.Count(s.Processed)},
-		{"behind", fmt.Sprintf("%d, since %s", s.Behind, console.DayTime(s.WaitingSince))},
+		{"behind", fmt.Sprintf("%d, since %s, measured at %s", s.Behind, console.DayTime(s.WaitingSince), console.DayTime(s.MeasuredAt))},
 		{"dead letters", strconv.Itoa(s.DeadLetters)},
 		{"errors", strconv.Itoa(s.Errors)},
 		{"panics", console.Count(s.Panics)},
 		{"failing event", failing},
+		{"stuck", stuck},
 		{"last error", s.LastError},
 		{"last error at", console.DayTime(s.LastErrorAt)},
 		{"next attempt at", console.DayTime(s.NextAttemptAt)},

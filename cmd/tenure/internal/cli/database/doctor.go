@@ -118,10 +118,6 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]d
 			found[i] = sessions.CheckLockTable(cmd.Context(), c.roles.Value)
 		}
 	}
-	if ok {
-		found = append(found, c.examineSchedules(cmd.Context(), sessions)...)
-		found = append(found, c.examineRetention(cmd.Context(), sessions)...)
-	}
 	if c.declared && ok {
 		found = append(found, sessions.CheckSynchronousFailover(cmd.Context()))
 	}

@@ -1,39 +1,20 @@
 package database
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/doctor"
-	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retention"
 )
 
 // RetentionFinding is the name of the findings about the retention.
 const RetentionFinding = "retention"
 
-// examineRetention returns a finding for each kind of rows that is kept for too long or
+// retentionFindings returns a finding for each kind of rows that is kept for too long or
 // cannot be removed, or one if there is none. It returns none if nothing was removed yet.
-func (c *doctorCommand) examineRetention(ctx context.Context, backend *postgres.Backend) []doctor.Finding {
-	target, err := c.database.Target()
-	if err != nil {
-		return nil // another finding has the reason
-	}
-	pool, err := target.Pool(ctx, "doctor")
-	if err != nil {
-		return nil
-	}
-	defer pool.Close()
-	all, err := retention.List(ctx, backend, pool)
-	if err != nil {
-		return []doctor.Finding{{Name: RetentionFinding, Severity: doctor.Warning, Detail: err.Error()}}
-	}
-	return retentionFindings(all)
-}
-
 func retentionFindings(all []retention.Status) []doctor.Finding {
 	var found []doctor.Finding
 	for _, s := range all {

@@ -1,53 +1,22 @@
 package database
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/doctor"
-	"github.com/exactly-one/tenure/internal/schema"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // schedulesFinding is the name of the finding about schedules.
 const schedulesFinding = "schedules"
 
-// schedulesTimeout bounds reading the schedules.
-const schedulesTimeout = 5 * time.Second
-
-// examineSchedules returns what keeps schedules from their ticks, or nothing if there are
-// no schedules. Why a database cannot be reached is another finding.
-func (c *doctorCommand) examineSchedules(ctx context.Context, backend *postgres.Backend) []doctor.Finding {
-	ctx, cancel := context.WithTimeout(ctx, schedulesTimeout)
-	defer cancel()
-	target, err := c.database.Target()
-	if err != nil {
-		return nil
-	}
-	pool, err := target.Pool(ctx, "doctor")
-	if err != nil {
-		return nil
-	}
-	defer pool.Close()
-	versions, err := schema.Of(backend).Versions(ctx, pool)
-	if err != nil || versions["schedules"].Present == 0 {
-		return nil
-	}
-	all, err := cron.NewAdmin(backend, pool).List(ctx)
-	switch {
-	case err != nil:
-		return []doctor.Finding{{Name: schedulesFinding, Severity: doctor.Warning, Detail: err.Error(), Advice: "grant what tenure migrate grants --work prints, or mend the tables as the other findings say"}}
-	case len(all) == 0:
-		return nil
-	}
-	return judgeSchedules(all)
-}
-
 // judgeSchedules returns the faults of schedules, one finding for each kind.
 func judgeSchedules(all []cron.Status) []doctor.Finding {
+	if len(all) == 0 {
+		return nil
+	}
 	var failing, ahead, overdue []string
 	for _, s := range all {
 		switch {

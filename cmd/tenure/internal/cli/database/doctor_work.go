@@ -6,34 +6,72 @@ import (
 	"strings"
 	"time"
 
+	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retention"
 )
 
 // ProcessorsFinding is the name of the finding about processors.
 const ProcessorsFinding = "processors"
 
-// workTimeout limits the reads of this finding.
+// workTimeout limits the reads of these findings.
 const workTimeout = 5 * time.Second
 
 // mostNamed limits the processors that a finding names.
 const mostNamed = 3
 
-// examineWork returns a finding about the processors of an installation, if it has any.
-func (c *doctorCommand) examineWork(ctx context.Context, backend *postgres.Backend) []doctor.Finding {
+// examineWork returns the findings about what works under elections: schedules, processors
+// and retention. Why a database cannot be reached, or what its tables lack, is another
+// finding.
+func (c *doctorCommand) examineWork(ctx context.Context, backend *postgres.Backend) (found []doctor.Finding) {
 	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
-	all, err := c.processors(ctx, backend)
-	switch {
-	case err != nil:
-		return []doctor.Finding{{
-			Name: ProcessorsFinding, Severity: doctor.Warning, Detail: "cannot be read: " + err.Error(),
-			Advice: "grant what tenure migrate grants --work prints",
-		}}
-	case len(all) == 0:
+	target, err := c.database.Target()
+	if err != nil {
+		return nil
+	}
+	pool, err := target.Pool(ctx, "doctor")
+	if err != nil {
+		return nil
+	}
+	defer pool.Close()
+	versions, err := schema.Of(backend).Versions(ctx, pool)
+	if err != nil {
+		return nil
+	}
+	if versions[features.Schedules.Name].Present > 0 {
+		all, err := cron.NewAdmin(backend, pool).List(ctx)
+		found = append(found, unreadable(schedulesFinding, err, judgeSchedules(all))...)
+	}
+	if versions[features.Rollups.Name].Present > 0 {
+		all, err := retention.List(ctx, backend, pool)
+		found = append(found, unreadable(RetentionFinding, err, retentionFindings(all))...)
+	}
+	if versions[features.Processors.Name].Present > 0 {
+		all, err := processor.NewAdmin(backend, pool).List(ctx)
+		found = append(found, unreadable(ProcessorsFinding, err, judgeProcessors(all))...)
+	}
+	return found
+}
+
+// unreadable returns a warning if there is an error, and otherwise what was found.
+func unreadable(name string, err error, found []doctor.Finding) []doctor.Finding {
+	if err == nil {
+		return found
+	}
+	return []doctor.Finding{{
+		Name: name, Severity: doctor.Warning, Detail: "cannot be read: " + err.Error(),
+		Advice: "grant what tenure migrate grants --work prints, or mend the tables as the other findings say",
+	}}
+}
+
+// judgeProcessors returns a finding about processors, if there are any.
+func judgeProcessors(all []processor.Status) []doctor.Finding {
+	if len(all) == 0 {
 		return nil
 	}
 	var stuck []string
@@ -52,22 +90,4 @@ func (c *doctorCommand) examineWork(ctx context.Context, backend *postgres.Backe
 	return []doctor.Finding{{
 		Name: ProcessorsFinding, Severity: doctor.Warning, Detail: detail, Advice: "fix the cause; tenure processor show NAME has the whole error",
 	}}
-}
-
-// processors returns the processors of an installation, none if their tables do not exist.
-func (c *doctorCommand) processors(ctx context.Context, backend *postgres.Backend) ([]processor.Status, error) {
-	target, err := c.database.Target()
-	if err != nil {
-		return nil, err
-	}
-	pool, err := target.Pool(ctx, "status")
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	versions, err := schema.Of(backend).Versions(ctx, pool)
-	if err != nil || versions[features.Processors.Name].Present == 0 {
-		return nil, nil //nolint:nilerr // the other findings say what is wrong with the database or the schema
-	}
-	return processor.NewAdmin(backend, pool).List(ctx)
 }

@@ -170,7 +170,6 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 	case <-changed:
 		l.changed, l.shared = l.changes.time(), true
 	case <-inserted:
-		l.seen = since{l.inserts.time(), true}
 		return true
 	case <-l.term.Stopping():
 	case <-ctx.Done():
@@ -197,7 +196,11 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	if err := l.setBusy(ctx, true); err != nil {
 		return stepResult{}, err
 	}
-	// Live events and replays take turns, so that neither waits for more than a batch.
+	// Live events and replays take turns, so that neither waits for more than a batch. Then the
+	// loop does not rest.
+	if recent := time.Now().Add(-l.config.PollInterval); replaying && l.seen.committed.Before(recent) {
+		l.seen = since{committed: recent}
+	}
 	if l.replays.turn = replaying && (!l.replays.turn || l.state.pause > 0); l.replays.turn {
 		return stepResult{}, l.replay(term, ctx)
 	}
@@ -269,6 +272,9 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 		return tailRead{events: events, scanned: scanned}, nil
 	}
 	// Holding a connection here could take the one that the look of another processor needs.
+	if heard := l.inserts.time(); l.seen.committed.Before(heard) {
+		l.seen = since{heard, true}
+	}
 	if r, err = l.tail.next(ctx, after, limit, l.config, l.seen); err != nil || r.fits {
 		return r, err
 	}

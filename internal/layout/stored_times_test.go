@@ -55,6 +55,7 @@ var storedTimes = []storedTime{
 	{"processor", "last_error_at", "from it to the end a pause lasts", "TestRetryOfFalseClockIsDue"},
 	{"processor", "refused_at", "a refusal that is to come is not shown, and is recorded again", ""},
 	{"processor", "since", shownOnly, ""},
+	{"processor", "stuck_since", shownOnly, ""},
 
 	{"cmd/tenure/internal/alerts", "acked_until", "an acknowledgment for longer than the longest is over", "TestAttentionOfFalseClockEnds"},
 	{"cmd/tenure/internal/alerts", "until", twice, "TestAttentionOfFalseClockEnds"},
@@ -66,7 +67,4 @@ var storedTimes = []storedTime{
 
 	{"metrics", "at", "a sample that is to come is not read", "TestSamplesOfFalseClockAreNotRead"},
 	{"metrics", "keep_until", removedLater, ""},
-	{"retention", "ended_at", removedLater, ""},
-	{"retention", "at", removedLater, ""},
-	{"retention", "claimed_at", removedLater, ""},
 }

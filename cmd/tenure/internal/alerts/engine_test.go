@@ -156,7 +156,7 @@ func TestNotificationsAreRetriedDuringOutage(t *testing.T) {
 	w.await("the end", func() bool { return value[int](w, `SELECT count(*) FROM {alert_notifications}`) == 2 })
 	p.stop()
 	w.exec(`UPDATE {alert_notifications}
-		SET next_attempt_at = clock_timestamp() + CASE WHEN ended_at IS NULL THEN interval '1 hour' ELSE interval '0' END`)
+		SET next_attempt_at = clock_timestamp() + CASE WHEN ended_at IS NULL THEN interval '10 minutes' ELSE interval '0' END`)
 	if due, err := w.tables.readDue(t.Context(), "hook", 100); err != nil || len(due) > 0 {
 		t.Errorf("before the beginning was sent, %+v is due (%v)", due, err)
 	}

@@ -24,7 +24,7 @@ tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --
 gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos chaos-patroni test-matrix test-proxies test-managed test-damages test-observer sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -100,6 +100,9 @@ chaos: ## nodes with work under faults of every layer, judged afterwards: DURATI
 	@.ci/prerequisites $(CHAOS)
 	@cd bench/chaos && $(GO) build -o $(BIN)/chaos .
 	$(tied) $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
+
+storm: ## schedules, processors and outbox while nodes, the clock, the log and operators disturb them: DURATION=2h SEED=1
+	$(MAKE) --no-print-directory chaos DURATION=$(or $(DURATION),2h) ARGS='-kinds=process,container,clock-jump,work,receiver,drain $(ARGS)'
 
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)

@@ -162,6 +162,10 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "five minutes", command: []string{"make", "chaos", "DURATION=5m"}}},
 	},
 	{
+		name: "storm", proves: "work keeps its word while nodes, the clock, the log and operators disturb it, from a new seed",
+		steps: []step{{title: "four minutes", command: []string{"make", "storm", "DURATION=4m"}}},
+	},
+	{
 		name: "patroni-sync", proves: "failovers under Patroni with synchronous replication",
 		steps: []step{{title: "one of each kind", command: []string{"make", "chaos-patroni", "FAILOVERS=0", "MODE=sync"}}},
 	},

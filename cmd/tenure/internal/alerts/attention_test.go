@@ -2,8 +2,10 @@ package alerts
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,6 +58,36 @@ func TestSilencedAlertIsSentWhenSilenceEnds(t *testing.T) {
 		t.Errorf("ended twice: %v", err)
 	}
 	w.wantChanges(`ann silence all alerts: silence 1 until TIME with {"severity": "critical"}: maintenance`, "bob unsilence all alerts: silence 1")
+}
+
+// TestTwoOperatorsEndOneSilence: of those who end a silence at the same moment one is told
+// that it did, and is on record.
+func TestTwoOperatorsEndOneSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := NewAdmin(w.backend, w.pool)
+	for range 20 {
+		silence, err := admin.Silence(t.Context(), Silence{Matchers: map[string]string{"role": "billing"}, CreatedBy: "ann"}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := make([]error, 4)
+		var operators sync.WaitGroup
+		for i := range errs {
+			operators.Go(func() { errs[i] = admin.Unsilence(t.Context(), silence.ID, fmt.Sprint("operator ", i)) })
+		}
+		operators.Wait()
+		ended := slices.Index(errs, nil)
+		for i, err := range errs {
+			if i != ended && !errors.Is(err, ErrNoSilence) {
+				t.Errorf("operator %d, after operator %d: %v; want ErrNoSilence", i, ended, err)
+			}
+		}
+		by := value[[]string](w, `SELECT array_agg(changed_by) FROM {changes} WHERE action = 'unsilence' AND detail = 'silence ' || $1::bigint`, silence.ID)
+		if ended < 0 || !slices.Equal(by, []string{fmt.Sprint("operator ", ended)}) {
+			t.Errorf("operator %d ended the silence; on record: %q", ended, by)
+		}
+	}
 }
 
 // wantChanges checks the changes of alerts that are on record, in their order.

@@ -90,21 +90,30 @@ type listening struct {
 	Address string `json:"address"`
 }
 
-func (c *command) run(cmd *cobra.Command) error {
+// check returns the role to forward to, or an error about the flags.
+func (c *command) check(cmd *cobra.Command) (tenure.Role, error) {
 	roles, err := c.roles.Required()
 	switch {
 	case err != nil:
-		return err
+		return tenure.Role{}, err
 	case len(roles) > 1:
-		return console.Usage("%d roles are named; a proxy forwards to the leader of one", len(roles))
+		return tenure.Role{}, console.Usage("%d roles are named; a proxy forwards to the leader of one", len(roles))
 	case c.listen == "":
-		return console.Usage("no address is named: use --listen HOST:PORT, or :PORT for this machine only")
+		return tenure.Role{}, console.Usage("no address is named: use --listen HOST:PORT, or :PORT for this machine only")
 	case c.toPort.Value == 0 && !c.http:
-		return console.Usage("no port of the leader is named: use --to-port PORT, or --http for the port that its node publishes")
+		return tenure.Role{}, console.Usage("no port of the leader is named: use --to-port PORT, or --http for the port that its node publishes")
 	case c.most.Value == 0:
-		return console.Usage("--max-connections is 0; it must be at least 1")
+		return tenure.Role{}, console.Usage("--max-connections is 0; it must be at least 1")
 	case c.ofOne.Value == 0 && cmd.Flags().Changed("max-per-address"):
-		return console.Usage("--max-per-address is 0; it must be at least 1")
+		return tenure.Role{}, console.Usage("--max-per-address is 0; it must be at least 1")
+	}
+	return roles[0], nil
+}
+
+func (c *command) run(cmd *cobra.Command) error {
+	role, err := c.check(cmd)
+	if err != nil {
+		return err
 	}
 	console.SurviveClosedOutput()
 	logger, err := c.log.Logger(cmd.ErrOrStderr())
@@ -118,7 +127,7 @@ func (c *command) run(cmd *cobra.Command) error {
 	}
 	defer backend.Close()
 	err = connect.AwaitTables(ctx, backend, logger, func(ctx context.Context) error {
-		_, err := backend.Leaders(ctx, roles[0].Name())
+		_, err := backend.Leaders(ctx, role.Name())
 		return err
 	})
 	if err != nil || ctx.Err() != nil {
@@ -129,14 +138,14 @@ func (c *command) run(cmd *cobra.Command) error {
 		return err
 	}
 	address := listener.Addr().String()
-	if err := c.out.Print(listening{roles[0].Name(), address}, "forwarding "+address+" to the leader of "+console.Flatten(roles[0].Name())); err != nil {
+	if err := c.out.Print(listening{role.Name(), address}, "forwarding "+address+" to the leader of "+console.Flatten(role.Name())); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	listener = tcpproxy.Limit(listener, c.most.Value, cmp.Or(c.ofOne.Value, (c.most.Value+1)/2), logger)
 	if c.http {
-		return c.serveHTTP(ctx, listener, backend, roles[0], logger)
+		return c.serveHTTP(ctx, listener, backend, role, logger)
 	}
-	return c.serveTCP(ctx, listener, backend, roles[0], logger)
+	return c.serveTCP(ctx, listener, backend, role, logger)
 }
 
 func (c *command) serveTCP(ctx context.Context, listener net.Listener, backend tenure.Backend, role tenure.Role, logger *slog.Logger) error {

@@ -222,8 +222,9 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 }
 
 // Pause pauses a schedule: after it returns, no tick is claimed and no waiting
-// run starts. Jobs that run continue. Ticks during the pause are not recorded.
-// by is the requester to record.
+// run starts. Jobs that run continue. Ticks during the pause are not recorded. Those that
+// were due before it, and that no leader has handled, are recorded as missed. by is the
+// requester to record.
 func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, true)
 }
@@ -244,15 +245,28 @@ func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) err
 	if paused {
 		action = "pause"
 	}
-	var changed int
-	err := m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel("")}, &changed, nil)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%s %s: %w", action, name, err)
+	for {
+		handled, late, err := (*time.Time)(nil), unhandled{}, error(nil)
+		if paused {
+			if handled, late, err = m.unhandled(ctx, name); err != nil {
+				return err
+			}
+		}
+		var changed int
+		err = m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel(""), handled, late.until, late.at, late.ticks}, &changed, nil)
+		switch {
+		case err != nil && !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("%s %s: %w", action, name, err)
+		case changed > 0:
+			return nil
+		case handled == nil:
+			return m.mustExist(ctx, name)
+		}
+		// A leader handled ticks since, or another operator has paused the schedule.
+		if s, err := m.Show(ctx, name); err != nil || s.Paused {
+			return err
+		}
 	}
-	if changed == 0 {
-		return m.mustExist(ctx, name)
-	}
-	return nil
 }
 
 func checkBy(by string) error {

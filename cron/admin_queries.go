@@ -143,17 +143,23 @@ FROM schedule
 CROSS JOIN counted c`
 
 	// A resumed schedule ticks from now on. Ticks after that were missed by a clock that
-	// was ahead: they can come.
+	// was ahead: they can come. A pause records the ticks that no leader has handled, which
+	// are those after $6.
 	setPaused = `
 WITH changed AS (
     UPDATE {schedules}
     SET paused = $2,
-        handled_until = CASE WHEN $2 THEN handled_until ELSE clock_timestamp() END,
+        handled_until = CASE WHEN $2 THEN coalesce($7::timestamptz, handled_until) ELSE clock_timestamp() END,
         before_gap = CASE WHEN $2 THEN before_gap END,
         gap_expires = CASE WHEN $2 THEN gap_expires END,
         updated_at = clock_timestamp()
-    WHERE name = $1 AND paused <> $2
+    WHERE name = $1 AND paused <> $2 AND ($6::timestamptz IS NULL OR handled_until = $6)
     RETURNING name
+), unhandled AS (
+    INSERT INTO {runs} (schedule, scheduled_for, state, ticks, error, ended_at)
+    SELECT changed.name, t.scheduled_for, 'missed', t.ticks, 'no leader handled it before the pause', clock_timestamp()
+    FROM changed, unnest($8::timestamptz[], $9::bigint[]) AS t(scheduled_for, ticks)
+    ON CONFLICT (schedule, scheduled_for) DO NOTHING
 ), ahead AS (
     DELETE FROM {runs} r
     USING changed

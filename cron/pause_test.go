@@ -53,3 +53,34 @@ func TestPauseWaitsForAStartInFlight(t *testing.T) {
 		t.Errorf("the pause returned before the start in flight (%v), with the error %v", early, err)
 	}
 }
+
+// Ticks that were due when a schedule was paused, while no node led, are recorded: none
+// disappears.
+func TestPauseRecordsTicksThatNoLeaderHandled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	schedule := cron.Schedule{Name: "reports", Expression: "@every 1s", Job: nothing}
+	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule)
+	w.await("a tick", func() bool { return one[int](w, `SELECT count(*) FROM {runs}`) > 0 })
+	stop()
+	w.await("ticks without a leader", func() bool {
+		return one[bool](w, `SELECT clock_timestamp() > handled_until + interval '3 seconds' FROM {schedules}`)
+	})
+	w.ok(w.management.Pause(t.Context(), "reports", "ann"))
+	handled := one[time.Time](w, `SELECT handled_until FROM {schedules}`)
+	w.await("a tick in the pause", func() bool {
+		return one[bool](w, `SELECT clock_timestamp() > handled_until + interval '2 seconds' FROM {schedules}`)
+	})
+	w.ok(w.management.Resume(t.Context(), "reports", "ann"))
+	if n := one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'missed' AND error LIKE 'no leader handled it%'`); n < 3 {
+		t.Errorf("%d ticks are recorded as missed before the pause; want at least 3", n)
+	}
+	if gaps := one[int](w, `
+		SELECT count(*) FROM (SELECT scheduled_for - lag(scheduled_for) OVER (ORDER BY scheduled_for) AS step FROM {runs}) r
+		WHERE step <> interval '1 second'`); gaps > 0 {
+		t.Errorf("%d gaps before the pause; want a row for each tick", gaps)
+	}
+	if late := one[int](w, `SELECT count(*) FROM {runs} WHERE scheduled_for > $1`, handled); late > 0 {
+		t.Errorf("%d ticks of the pause are recorded; want none", late)
+	}
+}

@@ -116,4 +116,10 @@ var scheduleMutants = []mutant{
 		promise: "a vacancy lasts until the next term begins",
 		tests:   []tests{inCommand("internal/alerts", "^TestMessageTellsIncidentAndVacancy$")}, says: "want the beginning of the next term",
 	},
+	{
+		name: "cron: a pause drops the ticks that no leader has handled",
+		file: "cron/unhandled.go", from: "		missed.add(tick)\n", to: "		_ = tick\n",
+		promise: "each tick runs or is recorded, also if the schedule is paused while no node leads",
+		tests:   []tests{in("cron", "^TestPauseRecordsTicksThatNoLeaderHandled$")}, says: "ticks are recorded as missed before the pause",
+	},
 }

@@ -13,12 +13,15 @@ const (
 	// undisturbed is how long before a figure nothing may have happened to the server, so that
 	// its age is judged.
 	undisturbed = 20 * time.Second
+	// fewEvents is how many events a figure may differ by: those of a batch that is applied
+	// between two looks.
+	fewEvents = 5
 	// blur is how far apart a figure and the truth were looked at.
 	blur = time.Second
 )
 
 // checkFigures compares what a person was shown with what was: the figure must have been
-// true within a second of the time of which it is said to be, and not be too old.
+// true, but for a few events, within a second of the time of which it is said to be, and not be too old.
 func checkFigures(h *record.History, v *Verdict) {
 	for _, f := range h.Figures {
 		age := time.Duration(f.Age)
@@ -30,7 +33,7 @@ func checkFigures(h *record.History, v *Verdict) {
 			continue
 		}
 		least, most, known := backlogAt(h, f.From-f.Age-int64(blur), f.To-f.Age+int64(blur))
-		if known && !f.More && (f.Behind < least || f.Behind > most) {
+		if known && !f.More && (f.Behind < least-fewEvents || f.Behind > most+fewEvents) {
 			v.violation(Figures, f.From, "%v: the backlog of the view is said to be %d as of %v ago; it was %d to %d",
 				since(h, f.From), f.Behind, age.Round(time.Millisecond), least, most)
 		}

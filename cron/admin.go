@@ -246,14 +246,16 @@ func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) err
 		action = "pause"
 	}
 	for {
-		handled, late, err := (*time.Time)(nil), unhandled{}, error(nil)
+		var handled *time.Time
+		var late unhandled
 		if paused {
+			var err error
 			if handled, late, err = m.unhandled(ctx, name); err != nil {
 				return err
 			}
 		}
 		var changed int
-		err = m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel(""), handled, late.until, late.at, late.ticks}, &changed, nil)
+		err := m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel(""), handled, late.until, late.at, late.ticks}, &changed, nil)
 		switch {
 		case err != nil && !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("%s %s: %w", action, name, err)

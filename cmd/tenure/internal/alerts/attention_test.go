@@ -60,7 +60,7 @@ func TestSilencedAlertIsSentWhenSilenceEnds(t *testing.T) {
 	w.wantChanges(`ann silence all alerts: silence 1 until TIME with {"severity": "critical"}: maintenance`, "bob unsilence all alerts: silence 1")
 }
 
-// TestTwoOperatorsEndOneSilence: of those who end a silence at the same moment one is told
+// TestTwoOperatorsEndOneSilence: of those who end a silence at the same moment one learns
 // that it did, and is on record.
 func TestTwoOperatorsEndOneSilence(t *testing.T) {
 	t.Parallel()

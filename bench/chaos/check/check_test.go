@@ -127,7 +127,7 @@ func TestGoodHistoriesPass(t *testing.T) {
 		},
 		"an old figure while the server did not answer": func(h *record.History) {
 			fault(h, "server-stop", 0, 5*second, 20*second)
-			h.Figures[20].Age = 17 * second
+			h.Figures[20].Age = 21 * second
 		},
 		"a message that is repeated after others": func(h *record.History) {
 			h.Deliveries = append(h.Deliveries, h.Deliveries[20])
@@ -268,9 +268,9 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 		"a figure that is wrong": {check.Figures, "the backlog of the view is said to be 0 as of 2s ago; it was 19 to 21", func(h *record.History) {
 			h.Figures[20].Behind = 0
 		}},
-		"a figure that is old": {check.Figures, "the backlog of the view is 16s old", func(h *record.History) {
+		"a figure that is old": {check.Figures, "the backlog of the view is 21s old", func(h *record.History) {
 			h.Faults = nil
-			h.Figures[25].Age = 16 * second
+			h.Figures[25].Age = 21 * second
 		}},
 		"a heap that grows":         {check.Resources, "the heap grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Heap += uint64(i) << 21 }) }},
 		"descriptors that leak":     {check.Resources, "the descriptors grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Descriptors += 2 * i }) }},

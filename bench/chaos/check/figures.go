@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// longestAge is how old a figure may be while its processor is led: three times the time
-	// between two looks of docs/howto/process-events.md.
-	longestAge = 15 * time.Second
+	// longestAge is how old a figure may be while its processor is led: "At rest it records
+	// every 15 s that none waits", and the statement may take 5 s.
+	longestAge = 20 * time.Second
 	// undisturbed is how long before a figure nothing may have happened to the server, so that
 	// its age is judged.
 	undisturbed = 20 * time.Second

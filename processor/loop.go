@@ -101,7 +101,7 @@ func (l *loop) run(ctx context.Context) {
 		}
 		cancel()
 		if err != nil {
-			l.stateKnown = false // reread where to continue
+			l.stateKnown, l.shared = false, false // reread where to continue
 			if errors.Is(err, errMoved) {
 				l.log.Info("rereading the cursor", "reason", err)
 				continue
@@ -116,10 +116,10 @@ func (l *loop) run(ctx context.Context) {
 		case none:
 			idle, stalled = 0, 0
 		case nothingNew:
-			// Inserted events are handled without rereading the row: handling
-			// them detects a change by an operator.
+			// Events are handled without rereading the row: handling them detects a
+			// change by an operator.
 			l.gauge.rest(true)
-			l.stateKnown = l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
+			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
 			l.gauge.rest(false)
 		case horizon:
 			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
@@ -158,9 +158,8 @@ func (l *loop) finished(ctx context.Context) bool {
 	return ctx.Err() != nil || wakeup.Closed(l.term.Stopping())
 }
 
-// wait waits for d or for a signal on one of the channels. It returns true for
-// inserted.
-func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-chan struct{}) bool {
+// wait waits for d or for a signal on one of the channels.
+func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-chan struct{}) {
 	began := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -168,13 +167,11 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 	case <-timer.C:
 		l.seen, l.changed, l.shared = since{committed: began}, began, true
 	case <-changed:
-		l.changed, l.shared = l.changes.time(), true
+		l.changed, l.shared, l.stateKnown = l.changes.time(), true, false
 	case <-inserted:
-		return true
 	case <-l.term.Stopping():
 	case <-ctx.Done():
 	}
-	return false
 }
 
 // step handles one batch or one request of an operator, and returns how long to
@@ -216,7 +213,8 @@ func (l *loop) refreshState(ctx context.Context) error {
 	if err := l.resolveOutcome(ctx); err != nil {
 		return err
 	}
-	if l.stateKnown && time.Since(l.readAt) <= l.config.MaxPollInterval {
+	// A change by an operator ends the wait; only the notification of it can be lost.
+	if l.stateKnown && time.Since(l.readAt) <= 2*l.config.MaxPollInterval {
 		return nil
 	}
 	if l.events > 0 || time.Since(l.since) >= l.skipping {

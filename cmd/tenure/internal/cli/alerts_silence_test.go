@@ -5,9 +5,9 @@ import (
 	"syscall"
 	"testing"
 
-	alertscli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // newAlertPlace returns an installation with an alert that fires.
@@ -39,7 +39,7 @@ func TestAlertsSilenceIsShownUntilItEnds(t *testing.T) {
 		t.Helper()
 		return invoke(t, place.with(append([]string{"alerts"}, args...)...)...).want(t, console.ExitDone).stdout
 	}
-	var made alertscli.SilenceRecord
+	var made record.Silence
 	invoke(t, place.with("alerts", "silence", "down", "--match", "role=billing", "--for", "2h", "--comment", "a move", "--by", "ann", "-o", "json")...).
 		want(t, console.ExitDone).decode(t, &made)
 	if made.Number == 0 || made.Alert != "down" || made.Match["role"] != "billing" || made.CreatedBy != "ann" {
@@ -77,7 +77,7 @@ func TestAlertsAcknowledgeIsShown(t *testing.T) {
 	if text := invoke(t, place.with("alerts", "list")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "down: acknowledged by ann until ") {
 		t.Errorf("%s", text)
 	}
-	var past alertscli.AlertHistoryRecord
+	var past record.AlertHistory
 	invoke(t, place.with("alerts", "history", "down", "-o", "json")...).want(t, console.ExitDone).decode(t, &past)
 	if len(past.Alerts) != 1 || past.Alerts[0].AcknowledgedBy != "ann" || past.Alerts[0].Incident != "api-1 crashed." || past.Alerts[0].Summary != "it is down" {
 		t.Errorf("%+v", past)

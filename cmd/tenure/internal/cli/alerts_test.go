@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
-	alertscli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/alerting"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 const alertsFile = `
@@ -131,7 +131,7 @@ func TestAlertsExportIsReadByPrometheus(t *testing.T) {
 func TestAlertsListShowsStates(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	var seen alertscli.AlertsRecord
+	var seen record.Alerts
 	invoke(t, place.with("alerts", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen) // before there are tables
 	if seen.Alerts == nil || len(seen.Alerts) > 0 {
 		t.Errorf("%+v", seen)
@@ -162,7 +162,7 @@ func TestAlertsListShowsStates(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	invoke(t, place.with("alerts", "list", "--state", "firing", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen)
-	if len(seen.Alerts) != 1 || seen.Alerts[0].State != string(alerts.Firing) || seen.Alerts[0].PendingNotifications != 1 ||
+	if len(seen.Alerts) != 1 || seen.Alerts[0].State != string(alerting.Firing) || seen.Alerts[0].PendingNotifications != 1 ||
 		len(seen.Alerts[0].Series) != 1 || seen.Alerts[0].Series[0].Value != "NaN" || seen.Alerts[0].For != 30 {
 		t.Errorf("%+v", seen)
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
 // asChild is the first argument of a process of the test binary that is a

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // Other signals are passed on to the command only.

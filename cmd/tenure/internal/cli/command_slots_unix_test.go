@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // inSlot prints its slot, its role and whether it has a term, and then runs until it is asked

@@ -13,9 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/config"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/tree"
 )
 
 // writeFile writes a configuration file and returns its name.
@@ -113,7 +114,7 @@ var withoutKey = map[string]string{
 func TestEveryFlagHasAKey(t *testing.T) {
 	known := config.Flags()
 	used := map[string]bool{}
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(wholeTree(), func(cmd *cobra.Command) {
 		visit := func(flag *pflag.Flag) {
 			used[flag.Name] = true
 			if !slices.Contains(known, flag.Name) && withoutKey[flag.Name] == "" {
@@ -248,7 +249,7 @@ func TestConfigCheckReportsErrors(t *testing.T) {
 	if !strings.Contains(got.stdout, "rate is per second") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
 		t.Errorf("%q", got.stdout)
 	}
-	var record checkRecord
+	var record tree.Checked
 	invoke(t, "config", "check", "-o", "json", "--config", path).want(t, console.ExitDone).decode(t, &record)
 	if record.File != path || len(record.Notices) != 1 {
 		t.Errorf("%+v", record)

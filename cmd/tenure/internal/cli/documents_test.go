@@ -61,7 +61,7 @@ func commandFault(args []string) error {
 	if i := slices.IndexFunc(args, func(arg string) bool { return arg == "<" || arg == ">" }); i >= 0 {
 		args = args[:i]
 	}
-	cmd, rest, err := newRoot().Find(args)
+	cmd, rest, err := wholeTree().Find(args)
 	if err != nil {
 		return err
 	}

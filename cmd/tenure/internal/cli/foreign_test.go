@@ -7,12 +7,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // forged is the beginning of a line that no command prints.
@@ -220,7 +220,7 @@ func TestForeignTextIsPrintable(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	ran := map[string]bool{}
-	root := newRoot()
+	root := wholeTree()
 	root.InitDefaultCompletionCmd("x")
 	root.InitDefaultHelpCmd()
 	for _, format := range []string{"text", "json"} {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // The test goes through the commands on an SQLite file, with nodes as

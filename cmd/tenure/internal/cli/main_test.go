@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -21,7 +22,20 @@ func TestMain(m *testing.M) {
 		os.Exit(Main())
 	}
 	heedSignals()
-	pgtest.Main(m)
+	pgtest.Main(withServer{m})
+}
+
+// withServer runs the tests with the server's program in the PATH.
+type withServer struct{ tests *testing.M }
+
+func (s withServer) Run() int {
+	folder, err := buildServer()
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return s.tests.Run()
 }
 
 // heedSignals makes the processes that tests start receive the signals that this

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // A password that is rotated while the programs run is used by new connections: of a

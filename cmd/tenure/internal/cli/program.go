@@ -15,9 +15,9 @@ import (
 	"time"
 	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/guardian"
+	"github.com/exactly-one/tenure/internal/program/service"
 )
 
 // Main runs the program with the arguments of the process and returns its exit

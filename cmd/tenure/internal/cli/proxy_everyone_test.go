@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/leaderhttp"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	clustercli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/postgres"
 )
 

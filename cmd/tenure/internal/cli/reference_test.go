@@ -20,7 +20,7 @@ func TestReferenceListsEveryCommand(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	global, database := map[string]bool{}, map[string]bool{}
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(wholeTree(), func(cmd *cobra.Command) {
 		if !cmd.HasParent() {
 			page.WriteString("## Flags of every command\n\n")
 			cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { global[f.Name] = true })
@@ -103,7 +103,7 @@ func flagTable(flags *pflag.FlagSet, leftOut map[string]bool) string {
 // The help of pflag shows every default that is not the zero value of its type, also an empty one.
 func TestHelpShowsNoEmptyDefault(t *testing.T) {
 	t.Parallel()
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(wholeTree(), func(cmd *cobra.Command) {
 		if usages := cmd.LocalFlags().FlagUsages(); strings.Contains(usages, "(default )") {
 			t.Errorf("%s: the help shows an empty default:\n%s", cmd.CommandPath(), usages)
 		}

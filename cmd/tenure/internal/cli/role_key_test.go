@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // A role that a program has acquired by its name is the role that the built-in
@@ -126,7 +126,7 @@ func TestEveryRoleFlagHasTheSameForms(t *testing.T) {
 	place := newPlace(t)
 	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)
 	commands := 0
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(wholeTree(), func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("role") == nil || cmd.CommandPath() == "tenure config show" { // that command prints its input
 			return
 		}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/passwordhash"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/passwordhash"
 )
 
 // TestServeSeparatesViewersFromOperators: users of the configuration file and the tokens of both

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // When the process that evaluates alerts is killed while one is pending, the
@@ -59,15 +59,15 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 		return launch(t, place.with("serve", "--config", filepath.Join(folder, "tenure.toml"), "--name", name,
 			"--listen", ":0", "--log-level", "info", "--alert-interval", "100ms", "--check-interval", "100ms")...)
 	}
-	alert := func(state string) (seen alerts.AlertRecord) {
+	alert := func(state string) (seen record.Alert) {
 		t.Helper()
 		eventually(t, "the alert to be "+state, func() bool {
-			var record alerts.AlertsRecord
-			invoke(t, place.with("alerts", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &record)
-			if len(record.Alerts) != 1 || record.Alerts[0].State != state {
+			var all record.Alerts
+			invoke(t, place.with("alerts", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &all)
+			if len(all.Alerts) != 1 || all.Alerts[0].State != state {
 				return false
 			}
-			seen = record.Alerts[0]
+			seen = all.Alerts[0]
 			return true
 		})
 		return seen

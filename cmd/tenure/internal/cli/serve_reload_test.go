@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/passwordhash"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/passwordhash"
 )
 
 // SIGHUP applies a change of a notifier without a change of any alert, and

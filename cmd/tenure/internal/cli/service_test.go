@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // managerMessages are the messages that a service manager receives.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // stepDown returns the JSON output of "tenure step-down".

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // onScreen runs the program on a terminal of 80 columns until it ends.

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // Commands that follow the leaders start before the first node: they wait for the tables,

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // On a terminal the command shows who leads, a failover, and what an operator changes

@@ -15,11 +15,11 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/tail"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/config"
+	"github.com/exactly-one/tenure/internal/program/guardian"
+	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
 // maxErrors is how many bytes of a command's errors are stored with its run.

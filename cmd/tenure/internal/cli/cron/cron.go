@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/connect"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 const cronLong = `Show and change schedules, and run commands on schedules.

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/config"
 )
 
 // liveSchedules holds the schedules of the file as last read. It is safe for

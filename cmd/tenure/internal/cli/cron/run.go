@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/flagvalue"
+	"github.com/exactly-one/tenure/internal/program/service"
+	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
 const cronRunLong = `Campaign for a role and, while this node leads it, run the commands of the [[cron]]

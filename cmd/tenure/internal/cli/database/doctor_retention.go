@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/retention"
 )
 

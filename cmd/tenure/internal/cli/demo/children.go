@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/internal/program/connect"
 )
 
 // demoRole is the role that the demonstration's nodes campaign for.

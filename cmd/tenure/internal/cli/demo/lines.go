@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // demoLines shows the demonstration as lines of text or JSON.

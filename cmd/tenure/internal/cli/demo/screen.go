@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/printable"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // demoScreen redraws the demonstration on a terminal. It changes nothing else

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // demoSummary is the summary of the demonstration as printed.

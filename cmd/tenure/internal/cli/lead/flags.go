@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
+	"github.com/exactly-one/tenure/internal/program/connect"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/flagvalue"
+	"github.com/exactly-one/tenure/internal/program/notify"
+	"github.com/exactly-one/tenure/internal/program/service"
+	"github.com/exactly-one/tenure/internal/program/settings"
 	"github.com/exactly-one/tenure/retry"
 )
 

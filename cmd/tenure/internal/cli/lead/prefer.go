@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/preference"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // longestTakeOver is the longest wait that the library accepts.

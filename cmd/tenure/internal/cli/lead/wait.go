@@ -3,7 +3,7 @@ package lead
 import (
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/program/guardian"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 

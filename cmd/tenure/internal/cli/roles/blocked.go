@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // blocked is a role whose next term transactions keep from beginning.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/postgres"
 )
 

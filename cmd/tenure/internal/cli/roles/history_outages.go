@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/postgres"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // leaderRecord is the leader of a role as printed.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/connect"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // outageReader is a backend that records outages.

@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/alerting"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retention"
 )
@@ -102,10 +102,10 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	failing, paused, broken, late, stuck, ahead := every("report"), every("paused"), every("broken"), every("late"), every("stuck"), every("ahead")
 	failing.FailedInRow, paused.FailedInRow, paused.Paused, broken.Problem = 31, 5, true, errors.New("no zone")
 	late.Overdue, stuck.FailingSince, stuck.Overdue, ahead.Ahead = 3*time.Hour, now, time.Hour, 2*time.Hour
-	fires := func(name, severity, silencedBy string) alerts.Status {
-		return alerts.Status{
-			Rule: alerts.Rule{Name: name, Severity: severity}, State: alerts.Firing,
-			Alerts: []alerts.Alert{{State: alerts.Pending}, {State: alerts.Firing, SilencedBy: silencedBy}},
+	fires := func(name, severity, silencedBy string) alerting.Status {
+		return alerting.Status{
+			Rule: alerting.Rule{Name: name, Severity: severity}, State: alerting.Firing,
+			Alerts: []alerting.Alert{{State: alerting.Pending}, {State: alerting.Firing, SilencedBy: silencedBy}},
 		}
 	}
 	s := summary{now: now, unread: []notRead{{"alerts", errors.New("no privilege\x1b[2J")}}}
@@ -120,7 +120,7 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 		{Name: "blind", Status: "active", Led: true, StuckError: "no column"},
 		{Name: "paused", Status: "paused", Errors: 4, Behind: 4, StuckError: "no log"},
 	})
-	s.takeAlerts([]alerts.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerts.Rule{Name: "calm"}}})
+	s.takeAlerts([]alerting.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerting.Rule{Name: "calm"}}})
 	s.takeRetention([]retention.Status{{Rows: "runs", Errors: 3, Late: 10 * time.Hour}, {Rows: "terms"}, {Rows: "changes by hand", Late: time.Hour}})
 	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; ` +
 		`1 schedule has a leader that cannot work: stuck; 1 schedule waits for the database's clock: ahead for 2 h 0 min; 1 schedule cannot run: broken; ` +

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/alerting"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
@@ -65,7 +65,7 @@ func (w *workReader) readProcessors(ctx context.Context, s *summary) error {
 }
 
 func (w *workReader) readAlerts(ctx context.Context, s *summary) error {
-	all, err := alerts.List(ctx, w.backend, w.pool)
+	all, err := alerting.List(ctx, w.backend, w.pool)
 	s.takeAlerts(all)
 	return err
 }
@@ -130,13 +130,13 @@ func (s *summary) takeProcessors(all []processor.Status) {
 }
 
 // takeAlerts takes the alerts that fire and are not silenced, the worst first.
-func (s *summary) takeAlerts(all []alerts.Status) {
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b alerts.Status) int {
-		return cmp.Compare(slices.Index(alerts.Severities, b.Severity), slices.Index(alerts.Severities, a.Severity))
+func (s *summary) takeAlerts(all []alerting.Status) {
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b alerting.Status) int {
+		return cmp.Compare(slices.Index(alerting.Severities, b.Severity), slices.Index(alerting.Severities, a.Severity))
 	})
 	var firing []lack
 	for _, rule := range all {
-		loud := func(a alerts.Alert) bool { return a.State == alerts.Firing && a.SilencedBy == "" }
+		loud := func(a alerting.Alert) bool { return a.State == alerting.Firing && a.SilencedBy == "" }
 		if slices.ContainsFunc(rule.Alerts, loud) {
 			firing = append(firing, lack{fmt.Sprintf("%s (%s)", rule.Name, rule.Severity), -1})
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/server"
 	"github.com/exactly-one/tenure/clocks"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/internal/logqueue"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/service"
 )
 
 const agentLong = `Hold two connections to the database for all nodes of this host. The nodes campaign

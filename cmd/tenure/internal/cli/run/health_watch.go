@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/program/guardian"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 

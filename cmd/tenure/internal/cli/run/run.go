@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/service"
+	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
 const runLong = `Campaign for one or more roles and print each event until a signal, or, with a

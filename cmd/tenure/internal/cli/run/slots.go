@@ -9,10 +9,10 @@ import (
 	"sync"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/service"
+	"github.com/exactly-one/tenure/internal/program/settings"
 	"github.com/exactly-one/tenure/slots"
 )
 

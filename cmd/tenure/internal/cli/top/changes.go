@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // event is a change between two snapshots.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // key is a key of the keyboard: a character, or one of these.

@@ -1,0 +1,136 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Status is a rule and what becomes of it.
+type Status struct {
+	Rule
+	ChangedAt time.Time
+	ChangedBy string // the node whose configuration it is of
+	// Problem is why the condition could not be evaluated; empty if it could.
+	Problem string
+	State   State // of the alert that is worst
+	Alerts  []Alert
+	// The counts of pending and failed notifications, and the newest reason.
+	PendingNotifications, FailedNotifications int
+	NotificationProblem                       string
+}
+
+// Alert is one series of a rule that is pending or firing.
+type Alert struct {
+	State               State
+	Labels, Annotations map[string]string
+	Value               float64 // when it became what it is
+	ActiveAt            time.Time
+	FiredAt             time.Time // zero while pending
+	VacantSince         time.Time // zero if that is not known
+	Incident            string    // what had happened when it fired, or empty
+	AckedBy             string    // empty unless it is acknowledged
+	AckedUntil          time.Time
+	SilencedBy          string // empty unless it is silenced
+	SilencedUntil       time.Time
+}
+
+// List returns all rules of a database with their state, in the order of the
+// configuration. The database's user needs the privileges of
+// [postgres.Backend.WorkGrants].
+func List(ctx context.Context, backend *postgres.Backend, database postgres.Database) ([]Status, error) {
+	t := tables{Tables(backend, database)}
+	if exist, err := t.Exist(ctx); err != nil || !exist {
+		return nil, err
+	}
+	rows, _ := t.Query(ctx, listRules)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Status, error) {
+		var length int64
+		s := Status{State: Inactive}
+		err := row.Scan(&s.Name, &s.Condition, &length, &s.Severity, &s.Labels, &s.Annotations, &s.Description, &s.Runbook, &s.Notify, &s.ChangedAt, &s.ChangedBy, &s.Problem)
+		s.For = time.Duration(length) * time.Millisecond
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the alert rules: %w", err)
+	}
+	byName := map[string]*Status{}
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	present, err := t.readAlerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	silences, err := ReadSilences(ctx, t.Tables)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range present {
+		if s := byName[a.rule]; s != nil {
+			if silence := Silencing(silences, a.rule, a.Labels); silence != nil {
+				a.SilencedBy, a.SilencedUntil = silence.CreatedBy, silence.Until
+			}
+			s.Alerts = append(s.Alerts, a.Alert)
+			if a.State == Firing || s.State == Inactive {
+				s.State = a.State
+			}
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Alerts, func(a, b Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
+	}
+	return all, t.countNotifications(ctx, byName)
+}
+
+// storedAlert is an alert with the name of its rule.
+type storedAlert struct {
+	Alert
+	rule string
+}
+
+// readAlerts returns all alerts that are pending or firing.
+func (t tables) readAlerts(ctx context.Context) ([]storedAlert, error) {
+	rows, _ := t.Query(ctx, listAlerts)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a storedAlert, err error) {
+		var fired, vacant, acked *time.Time
+		err = row.Scan(&a.rule, &a.State, &a.Labels, &a.Annotations, &a.Value, &a.ActiveAt, &fired, &vacant, &a.Incident, &a.AckedBy, &acked)
+		a.FiredAt, a.VacantSince, a.AckedUntil = orZero(fired), orZero(vacant), orZero(acked)
+		return a, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the alerts: %w", err)
+	}
+	return all, nil
+}
+
+// orZero is a time that may be null.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+func (t tables) countNotifications(ctx context.Context, byName map[string]*Status) error {
+	rows, _ := t.Query(ctx, countNotifications)
+	var (
+		rule, problem   string
+		pending, failed int
+	)
+	_, err := pgx.ForEachRow(rows, []any{&rule, &pending, &failed, &problem}, func() error {
+		if s := byName[rule]; s != nil {
+			s.PendingNotifications, s.FailedNotifications, s.NotificationProblem = pending, failed, problem
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the notifications: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
+// Silence is a time in which alerts that match it fire without notifications.
+type Silence struct {
+	ID        int64
+	Rule      string            // empty for all
+	Matchers  map[string]string // labels that an alert must have, with their values
+	Comment   string
+	CreatedBy string
+	CreatedAt time.Time
+	Until     time.Time
+	EndedBy   string    // the operator who ended it early, or empty
+	EndedAt   time.Time // zero unless an operator ended it early
+}
+
+// matches reports whether an alert of a rule with these labels is silenced.
+func (s Silence) matches(rule string, labels map[string]string) bool {
+	if s.Rule != "" && s.Rule != rule {
+		return false
+	}
+	for name, value := range s.Matchers {
+		if has, ok := labels[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Silencing returns the silence that an alert matches and that lasts longest, or nil.
+func Silencing(silences []Silence, rule string, labels map[string]string) *Silence {
+	var longest *Silence
+	for i, s := range silences {
+		if s.matches(rule, labels) && (longest == nil || s.Until.After(longest.Until)) {
+			longest = &silences[i]
+		}
+	}
+	return longest
+}
+
+// ReadSilences reads the silences that last.
+func ReadSilences(ctx context.Context, t schema.Tables) ([]Silence, error) {
+	rows, _ := t.Query(ctx, readActiveSilences)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Silence, err error) {
+		return s, row.Scan(&s.ID, &s.Rule, &s.Matchers, &s.CreatedBy, &s.Until)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the silences: %w", err)
+	}
+	return all, nil
+}

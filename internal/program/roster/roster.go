@@ -1,0 +1,127 @@
+// Package roster reads the nodes and leaders of a cluster, for the command line and the
+// HTTP interface.
+package roster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/program/record"
+)
+
+// Source is a database that keeps a registry of nodes.
+type Source interface {
+	Members(ctx context.Context) ([]tenure.Member, error)
+	Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error)
+}
+
+// Roster is what a database said once.
+type Roster struct {
+	Members []tenure.Member // oldest session first, the dead among them
+	Leaders []tenure.Leader // by role
+	// Unplaced are the roles that nodes share and no living one may lead, if it
+	// was read with them.
+	Unplaced []cluster.UnplacedRole
+
+	leads map[uuid.UUID][]string
+}
+
+// Read reads the roster. A node that was silent for longer than its lease counts
+// as dead, whether another node has noticed or not.
+func Read(ctx context.Context, source Source) (*Roster, error) {
+	members, err := source.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leaders, err := source.Leaders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return New(members, leaders), nil
+}
+
+// ReadAll is Read, and says which shared roles have no place.
+func ReadAll(ctx context.Context, source Source) (*Roster, error) {
+	found, err := Read(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	store, ok := source.(cluster.Store)
+	if !ok {
+		return found, nil
+	}
+	plan, err := cluster.PlanRebalance(ctx, store)
+	if err != nil && !errors.Is(err, tenure.ErrUnsupported) { // else the backend has no shared roles
+		return nil, err
+	}
+	found.Unplaced = plan.Unplaced
+	return found, nil
+}
+
+// New makes a roster of what was read. It keeps both slices.
+func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
+	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}}
+	for i := range members {
+		if m := &members[i]; m.SilentFor > m.Lease {
+			m.Status, m.StatusBy = tenure.StatusDead, ""
+		}
+	}
+	for _, leader := range leaders {
+		r.leads[leader.NodeID] = append(r.leads[leader.NodeID], leader.Role)
+	}
+	return r
+}
+
+// Leads returns the roles that a node leads, by name.
+func (r *Roster) Leads(node uuid.UUID) []string { return r.leads[node] }
+
+// Member returns the node with an id.
+func (r *Roster) Member(id uuid.UUID) (tenure.Member, bool) {
+	for _, m := range r.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return tenure.Member{}, false
+}
+
+// Node returns the record of a node of the roster.
+func (r *Roster) Node(m tenure.Member) record.Node { return record.NewNode(m, r.leads[m.ID]) }
+
+// Record returns the record of the whole cluster under its display name.
+func (r *Roster) Record(name string) record.Cluster {
+	all := record.Cluster{
+		Name: name, Nodes: []record.Node{}, Leaders: []record.RoleLeader{}, Counts: r.Counts(), Unplaced: record.NewUnplaced(r.Unplaced),
+	}
+	for _, m := range r.Members {
+		all.Nodes = append(all.Nodes, r.Node(m))
+	}
+	for i := range r.Leaders {
+		all.Leaders = append(all.Leaders, record.RoleLeader{
+			Role: r.Leaders[i].Role, Leader: record.NewLeader(&r.Leaders[i]),
+		})
+	}
+	return all
+}
+
+// Counts counts the nodes.
+func (r *Roster) Counts() record.Counts {
+	counts := record.Counts{Total: len(r.Members)}
+	for _, m := range r.Members {
+		switch m.Status {
+		case tenure.StatusActive:
+			counts.Active++
+		case tenure.StatusDraining:
+			counts.Draining++
+		case tenure.StatusJoining:
+			counts.Joining++
+		case tenure.StatusDead:
+			counts.Dead++
+		}
+	}
+	return counts
+}

@@ -1,0 +1,121 @@
+// Package settings reads the values of flags from the configuration file and
+// the environment.
+package settings
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/internal/program/config"
+	"github.com/exactly-one/tenure/internal/program/console"
+)
+
+// ConfigVariable names the configuration file if --config does not.
+const ConfigVariable = "TENURE_CONFIG"
+
+// ConfigFlag is the flag that names the configuration file.
+const ConfigFlag = "config"
+
+// Configuration is the value of --config: the file's name and, once the file
+// was applied to a command, its content. Only a named file is read: a file at a
+// default path could make a command do something that its command line does not
+// show.
+type Configuration struct {
+	Path    string
+	command string       // the command that it was applied to: "run", "cron run"
+	File    *config.File // nil if no file is named
+}
+
+// Set implements pflag.Value.
+func (c *Configuration) Set(path string) error {
+	if path == "" {
+		return console.Usage("it is empty")
+	}
+	c.Path = path
+	return nil
+}
+
+func (c *Configuration) String() string { return c.Path }
+
+// Type implements pflag.Value.
+func (c *Configuration) Type() string { return "file" }
+
+// Register adds the flag.
+func (c *Configuration) Register(flags *pflag.FlagSet) {
+	flags.Var(c, ConfigFlag, "configuration file, see tenure config; default "+ConfigVariable+", else none")
+}
+
+// Of returns the configuration of a command whose flags were parsed.
+func Of(flags *pflag.FlagSet) *Configuration {
+	c, ok := flags.Lookup(ConfigFlag).Value.(*Configuration)
+	if !ok {
+		panic("--" + ConfigFlag + " is another flag")
+	}
+	return c
+}
+
+// Load reads the file, if one is named, until ctx ends. Its errors are reported line by line.
+func (c *Configuration) Load(ctx context.Context) error {
+	if c.Path == "" {
+		c.Path = os.Getenv(ConfigVariable)
+	}
+	if c.Path == "" {
+		return nil
+	}
+	file, err := load(ctx, c.Path)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return console.ConfigurationFaults(err)
+	}
+	c.File = file
+	return nil
+}
+
+// load reads a file until ctx ends. A pipe without a writer, or a file server that
+// does not answer, can block a read forever, and nothing interrupts it.
+func load(ctx context.Context, path string) (*config.File, error) {
+	type result struct {
+		file *config.File
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() { // nothing waits for it after ctx has ended
+		file, err := config.Load(path, os.LookupEnv)
+		read <- result{file, err}
+	}()
+	select {
+	case r := <-read:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// WithoutConfiguration is the annotation of a command that reads the
+// configuration itself.
+const WithoutConfiguration = "tenure/without-configuration"
+
+// Configure sets a command's flags that its command line omits. Commands
+// without a database need no configuration, and hidden commands are started by
+// this program with all flags that they need.
+func Configure(cmd *cobra.Command) error {
+	_, without := cmd.Annotations[WithoutConfiguration]
+	if without || cmd.Hidden || cmd.Flags().Lookup("dsn") == nil {
+		return nil
+	}
+	c := Of(cmd.Flags())
+	c.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	if err := c.Load(cmd.Context()); err != nil {
+		return err
+	}
+	if err := config.Apply(c.command, cmd.Flags(), c.File, os.LookupEnv); err != nil {
+		return console.ConfigurationFaults(err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/program/alerting"
+)
+
+// What the program on each machine reads too.
+type (
+	Rule    = alerting.Rule
+	State   = alerting.State
+	Status  = alerting.Status
+	Alert   = alerting.Alert
+	Silence = alerting.Silence
+)
+
+// The states of an alert, and of a rule: that of its alert that is worst.
+const (
+	Inactive = alerting.Inactive
+	Pending  = alerting.Pending
+	Firing   = alerting.Firing
+)
+
+// RoleOf returns the role that the condition of a rule names, if it names one.
+func RoleOf(r Rule) string {
+	roles := rolesIn(r.Condition)
+	if len(roles) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role != roles[0] }) {
+		return ""
+	}
+	return roles[0]
+}
+
+// Validate checks a rule, its condition and its templates. The error matches tenure.ErrInvalidConfig; that of a
+// condition is a [*alerting.ConditionError] too.
+func Validate(r Rule) error {
+	invalid := func(format string, args ...any) error {
+		return fmt.Errorf("%w: the alert %q: %w", tenure.ErrInvalidConfig, r.Name, fmt.Errorf(format, args...))
+	}
+	if r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
+		return invalid("its name is empty or has control characters")
+	}
+	if !slices.Contains(alerting.Severities, r.Severity) {
+		return invalid("its severity is %q; there are %s", r.Severity, strings.Join(alerting.Severities, ", "))
+	}
+	if _, err := parse(r.Condition); err != nil {
+		return invalid("%w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		if err := alerting.CheckLabel(name); err != nil {
+			return invalid("%w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
+		if err := alerting.CheckAnnotation(name); err != nil {
+			return invalid("%w", err)
+		}
+	}
+	for name, text := range map[string]string{"description": r.Description, "runbook": r.Runbook} {
+		if text != "" && r.Annotations[name] != "" {
+			return invalid("its %s is also an annotation: leave one out", name)
+		}
+	}
+	for _, templates := range []map[string]string{r.Labels, r.Templates()} {
+		for _, name := range slices.Sorted(maps.Keys(templates)) {
+			if err := CheckTemplate(templates[name]); err != nil {
+				return invalid("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+// Package program composes the commands of the program tenure-server.
+package program
+
+import (
+	"os"
+	"path/filepath"
+	_ "time/tzdata" // times are shown in time zones also where the machine knows none
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/internal/program/config"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/tree"
+	"github.com/exactly-one/tenure/server/internal/alertcommand"
+	"github.com/exactly-one/tenure/server/internal/alerts"
+	"github.com/exactly-one/tenure/server/internal/serve"
+)
+
+// The names under which the program is called: its own, and that of the program whose
+// commands serve and alerts become it.
+const (
+	name   = "tenure-server"
+	caller = "tenure"
+)
+
+const long = `The server of Tenure: the dashboard, the HTTP API, alerts and their notifiers, and the
+retention of what the cluster records. "tenure serve" and "tenure alerts" are commands of
+this program, which tenure finds in its own folder or in the PATH.`
+
+// Main runs the program with the arguments of the process and returns its exit code.
+func Main() int {
+	config.Speak(alerts.Language{})
+	called := name
+	if filepath.Base(os.Args[0]) == caller {
+		called = caller
+	}
+	ctx, cancel := console.UntilSignal()
+	defer cancel()
+	root := newRoot(called)
+	root.SetArgs(os.Args[1:])
+	root.SetIn(os.Stdin)
+	root.SetOut(os.Stdout)
+	root.SetErr(os.Stderr)
+	return console.Report(root.ErrOrStderr(), root.ExecuteContext(ctx))
+}
+
+// newRoot builds the program's tree of commands.
+func newRoot(called string) *cobra.Command {
+	out := &console.Output{Format: console.FormatText, Color: console.ColorAuto}
+	root := tree.New(called, "The dashboard, alerts and records of a cluster", long, out)
+	root.AddCommand(serve.New(out), alertcommand.New(out), tree.NewConfig(out, root), tree.NewVersion(out), tree.NewManual(root), tree.NewListing(root))
+	tree.Complete(root, nil)
+	return root
+}

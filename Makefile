@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/oidcprovider internal/release
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes outbox/kafka outbox/nats outbox/watermill metrics/tracing internal/program cmd/tenure server bench/chaos deploy/validate internal/oidcprovider internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
@@ -15,7 +15,7 @@ export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),
 endif
 
 # The packages whose tests compare the pages of docs/reference with the code.
-REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./cmd/tenure/internal/config ./cmd/tenure/internal/sidecar
+REFERENCE := ./metrics ./postgres ./cmd/tenure/internal/cli ./internal/program/config ./internal/program/sidecar
 
 # Starts a program that is terminated when make ends, also when make is killed.
 tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)
@@ -30,7 +30,8 @@ help: ## print this list
 	@echo "Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
+demo: ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
+	@cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
 	$(BIN)/tenure demo $(ARGS)
 
 recording: build ## record make demo as the animated pictures of README.md, docs/images/demo-*.svg
@@ -49,7 +50,7 @@ deep: ## everything else, in slices; SLICE='chaos fuzz' runs some, LIST=1 lists 
 deep-table: ## rewrite the table of gates and slices in CONTRIBUTING.md
 	$(gates) table
 
-# The modules of the workspace share one graph of packages. The others have a workspace of their own. LINTED='. cmd/tenure'
+# The modules of the workspace share one graph of packages. The others have a workspace of their own. LINTED='. internal/program cmd/tenure server'
 # leaves out modules, which have large dependencies.
 LINTED    ?= $(MODULES)
 ALONE     := $(filter deploy/validate internal/oidcprovider,$(LINTED))
@@ -72,11 +73,13 @@ fmt: ## format all code
 tidy: ## go.mod and go.sum of all modules, also while they require a version that is not published
 	@cd internal/release && $(GO) run . tidy -write
 
-build: ## the program, as bin/tenure
+build: ## the programs, as bin/tenure and bin/tenure-server
 	cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
+	cd server && $(GO) build -o $(BIN)/tenure-server ./tenure-server
 
 manual: build ## the manual pages, in bin/man
 	$(BIN)/tenure manual $(BIN)/man
+	$(BIN)/tenure-server manual $(BIN)/man
 
 docs: ## the site of the documents, in dist/site; VERSION=v0.1.0 adds a release, BASE=/tenure/ is the path on the server
 	@.ci/prerequisites npm
@@ -90,7 +93,7 @@ docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
 
 pictures: prerequisites ## take the pictures of incidents in docs/images/incidents, on a machine without other load
-	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C cmd/tenure test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
+	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C server test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE', PAGE=docs/reference/tested-with.md, ARGS=-h)
 	@$(GO) build -o $(BIN)/bench-failover ./bench/failover

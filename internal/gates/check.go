@@ -17,14 +17,14 @@ var (
 // detector. The packages with the longest tests begin first, so that no processor is
 // idle at the end.
 var raced = []string{
-	"./postgres", "./cluster/...", "./agent/...", "./cmd/tenure/internal/guardian/...", ".", "./processor/...", "./lease/...", "./slots/...",
+	"./postgres", "./cluster/...", "./agent/...", "./internal/program/guardian/...", ".", "./processor/...", "./lease/...", "./slots/...",
 }
 
 // together is the order of the quick tests in one run: packages that keep the
 // processors busy alternate with packages that mostly wait.
 var together = []string{
-	"./cmd/tenure/internal/cli", "./internal/acceptance", "./cmd/tenure/internal/dialects",
-	"./cmd/tenure/internal/sidecar", "./internal/sim", "./cmd/tenure/internal/alerts", "./...", "./cmd/tenure/...",
+	"./cmd/tenure/internal/cli", "./internal/acceptance", "./internal/program/dialects",
+	"./internal/program/sidecar", "./internal/sim", "./server/internal/alerts", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...",
 }
 
 // Tests also wait for a server and not only for a processor, so more of them run
@@ -48,8 +48,8 @@ var check = part{
 	proves: "a commit may land",
 	needs:  slices.Concat(compiler, servers, network),
 	steps: []step{
-		{title: "lint", proves: "formatting, tidy modules, words to avoid; go vet and golangci-lint of the library and the program",
-			command: []string{"make", "--no-print-directory", "lint", "LINTED=. cmd/tenure"}},
+		{title: "lint", proves: "formatting, tidy modules, words to avoid; go vet and golangci-lint of the library and the programs",
+			command: []string{"make", "--no-print-directory", "lint", "LINTED=. internal/program cmd/tenure server"}},
 		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
 		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
 		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},

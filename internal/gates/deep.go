@@ -28,7 +28,7 @@ var deep = slices.Concat([]part{
 	damagesOn("14"), damagesOn("18"),
 	{
 		name: "damages-leases", proves: "each way to damage the tables of leases is named and mended by a command", needs: servers,
-		steps: []step{{title: "its test", packages: []string{"./cmd/tenure/internal/dialects"}, run: damagesOfLeases}},
+		steps: []step{{title: "its test", packages: []string{"./internal/program/dialects"}, run: damagesOfLeases}},
 	},
 	{
 		name: "sidecar", proves: "the example beside a sidecar never overlaps, whatever happens to the sidecar", needs: servers,
@@ -49,8 +49,8 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "program-race", proves: "races in the program", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/..."}, race: true, flags: parallel, without: []string{
-			"./cmd/tenure/internal/cli", "./cmd/tenure/internal/dialects", "./cmd/tenure/internal/browser",
+		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/...", "./internal/program/...", "./server/..."}, race: true, flags: parallel, without: []string{
+			"./cmd/tenure/internal/cli", "./internal/program/dialects", "./server/internal/browser",
 		}}},
 	},
 	{
@@ -63,15 +63,15 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "dialects", proves: "leases on SQLite, MariaDB and behind poolers", needs: servers,
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/dialects"}, flags: parallel, skip: damagesOfLeases}},
+		steps: []step{{title: "all tests", packages: []string{"./internal/program/dialects"}, flags: parallel, skip: damagesOfLeases}},
 	},
 	{
 		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents", needs: browser,
-		steps: []step{{title: "all tests", packages: []string{"./cmd/tenure/internal/browser"}, flags: parallel, skip: geometry}},
+		steps: []step{{title: "all tests", packages: []string{"./server/internal/browser"}, flags: parallel, skip: geometry}},
 	},
 	{
 		name: "geometry", proves: "no page hides, cuts or overlaps anything, on a broken cluster, at five widths", needs: browser,
-		steps: []step{{title: "its test", packages: []string{"./cmd/tenure/internal/browser"}, run: geometry}},
+		steps: []step{{title: "its test", packages: []string{"./server/internal/browser"}, run: geometry}},
 	},
 	{
 		name: "release", proves: "a release can be installed and built upon; the Debian package works on a clean system", needs: []string{"git"},
@@ -106,8 +106,8 @@ var deep = slices.Concat([]part{
 	{
 		name: "portability", proves: "the code compiles on Windows and macOS, and the list of tests is complete",
 		steps: []step{
-			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/..."}},
-			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/..."}},
+			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/..."}},
+			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/..."}},
 			{title: "go test -list agrees with the list of the gates", command: []string{"go", "run", "./internal/gates", "compare"}},
 		},
 	},
@@ -125,14 +125,14 @@ var deep = slices.Concat([]part{
 	{
 		name: "alerts", proves: "a week of evaluations, and a storm of alerts",
 		steps: []step{
-			{title: "a week", env: []string{"TENURE_TEST_WEEK=1"}, packages: []string{"./cmd/tenure/internal/alerts"}, run: "^TestRulesFireOverOneWeek$"},
-			{title: "a storm", env: []string{"TENURE_TEST_STORM=1"}, packages: []string{"./cmd/tenure/internal/alerts"}, run: "^TestStormIsSentInFewMessages$"},
+			{title: "a week", env: []string{"TENURE_TEST_WEEK=1"}, packages: []string{"./server/internal/alerts"}, run: "^TestRulesFireOverOneWeek$"},
+			{title: "a storm", env: []string{"TENURE_TEST_STORM=1"}, packages: []string{"./server/internal/alerts"}, run: "^TestStormIsSentInFewMessages$"},
 		},
 	},
 	{
 		name: "benchmarks", proves: "every benchmark runs", needs: servers,
 		steps: []step{
-			benchmark("all but those of clusters", ".", "./...", "./cmd/tenure/...", "./outbox/nats/..."),
+			benchmark("all but those of clusters", ".", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./outbox/nats/..."),
 			benchmark("a cluster at rest", "InFlight|NodesAtRest/nodes=3/roles=0", "./cluster"),
 			benchmark("a storm", "BareStorm|SharedRoles|Cluster/20", "./internal/acceptance"),
 		},

@@ -8,11 +8,11 @@ import (
 
 // fuzzed are the fuzz targets by package.
 var fuzzed = []struct{ pkg, name string }{
-	{"cmd/tenure/internal/config", "FuzzParse"},
-	{"cmd/tenure/internal/sidecar", "FuzzBearer"},
-	{"cmd/tenure/internal/sidecar", "FuzzDecodeStepDown"},
-	{"cmd/tenure/internal/sidecar", "FuzzParseAddress"},
-	{"cmd/tenure/internal/sidecar", "FuzzRole"},
+	{"internal/program/config", "FuzzParse"},
+	{"internal/program/sidecar", "FuzzBearer"},
+	{"internal/program/sidecar", "FuzzDecodeStepDown"},
+	{"internal/program/sidecar", "FuzzParseAddress"},
+	{"internal/program/sidecar", "FuzzRole"},
 	{"cron", "FuzzParse"},
 	{"internal/feed", "FuzzJoin"},
 	{"metrics", "FuzzDecodeSample"},
@@ -22,7 +22,7 @@ var fuzzed = []struct{ pkg, name string }{
 func fuzzTargets(program bool) []step {
 	var steps []step
 	for _, f := range fuzzed {
-		if strings.HasPrefix(f.pkg, "cmd/") != program {
+		if strings.HasPrefix(f.pkg, "internal/program/") != program {
 			continue
 		}
 		steps = append(steps, step{title: f.pkg + " " + f.name, packages: []string{"./" + f.pkg}, run: "^$", flags: []string{"-fuzz=^" + f.name + "$", "-fuzztime=1m", "-fuzzminimizetime=10x"}})

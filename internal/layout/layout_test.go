@@ -37,8 +37,8 @@ var layers = [][]string{
 	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "internal/sim"},
-	{"dashboard", "retention"},
-	{"cmd/tenure", "deploy", "bench", "examples", "adapters"},
+	{"retention", "internal/program"},
+	{"cmd/tenure", "server", "deploy", "bench", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
@@ -205,19 +205,22 @@ func TestFaultsAreFound(t *testing.T) {
 		source source
 		want   string // part of the only fault; empty if there is none
 	}{
-		"root imports its state machine": {source{folder: ".", imports: []string{"time", module + "/internal/fsm"}}, ""},
-		"root imports a driver":          {source{folder: ".", imports: []string{"github.com/jackc/pgx/v5"}}, "must not import"},
-		"backend imports root":           {source{folder: "postgres", imports: []string{module}}, ""},
-		"backend imports its own parts":  {source{folder: "lease", imports: []string{module + "/lease/sqlite"}}, ""},
-		"part imports its backend":       {source{folder: "lease/sqlite", imports: []string{module + "/lease"}}, ""},
-		"backend imports a backend":      {source{folder: "lease", imports: []string{module + "/postgres"}}, "not below it"},
-		"state machine imports root":     {source{folder: "internal/fsm", imports: []string{module}}, "not below it"},
-		"backend imports upwards":        {source{folder: "postgres", imports: []string{module + "/cluster"}}, "not below it"},
-		"upper layer skips one":          {source{folder: "outbox", imports: []string{module, module + "/processor"}}, ""},
-		"the program imports all":        {source{folder: "cmd/tenure", imports: []string{module + "/dashboard", module + "/internal/pgserver"}}, ""},
-		"library imports the program":    {source{folder: "metrics", imports: []string{module + "/cmd/tenure"}}, "not below it"},
-		"library imports a test folder":  {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
-		"test imports a test folder":     {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
+		"root imports its state machine":    {source{folder: ".", imports: []string{"time", module + "/internal/fsm"}}, ""},
+		"root imports a driver":             {source{folder: ".", imports: []string{"github.com/jackc/pgx/v5"}}, "must not import"},
+		"backend imports root":              {source{folder: "postgres", imports: []string{module}}, ""},
+		"backend imports its own parts":     {source{folder: "lease", imports: []string{module + "/lease/sqlite"}}, ""},
+		"part imports its backend":          {source{folder: "lease/sqlite", imports: []string{module + "/lease"}}, ""},
+		"backend imports a backend":         {source{folder: "lease", imports: []string{module + "/postgres"}}, "not below it"},
+		"state machine imports root":        {source{folder: "internal/fsm", imports: []string{module}}, "not below it"},
+		"backend imports upwards":           {source{folder: "postgres", imports: []string{module + "/cluster"}}, "not below it"},
+		"upper layer skips one":             {source{folder: "outbox", imports: []string{module, module + "/processor"}}, ""},
+		"the program imports all":           {source{folder: "cmd/tenure", imports: []string{module + "/internal/program/console", module + "/internal/pgserver"}}, ""},
+		"the program imports the server":    {source{folder: "cmd/tenure", imports: []string{module + "/server/dashboard"}}, "not below it"},
+		"the server imports the program":    {source{folder: "server/internal/serve", imports: []string{module + "/cmd/tenure/internal/cli"}}, "not below it"},
+		"the shared part imports a program": {source{folder: "internal/program/config", imports: []string{module + "/server/dashboard"}}, "not below it"},
+		"library imports the program":       {source{folder: "metrics", imports: []string{module + "/cmd/tenure"}}, "not below it"},
+		"library imports a test folder":     {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
+		"test imports a test folder":        {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
 		"benchmark imports a test folder": {
 			source{folder: "bench/failover", imports: []string{module + "/internal/faultwire"}}, "",
 		},

@@ -12,14 +12,14 @@ import (
 // listeners are the files that accept connections, with the tests of who may do what
 // there, or why others cannot connect.
 var listeners = map[string]string{
-	"agent/server/socket_linux.go":            "TestEveryCallAsEverybody",
-	"cmd/tenure/internal/sidecar/listener.go": "TestEveryRouteOfCommandsAsEverybody TestEveryRequestThroughProxyAsEverybody TestEveryConnectionThroughProxyAsEverybody",
-	"examples/service/main.go":                "an example on the loopback interface",
-	"bench/chaos/receiver.go":                 "for tests",
-	"internal/faultwire/proxy.go":             "for tests",
-	"internal/oidcprovider/main.go":           "for tests",
-	"internal/pgtest/slow.go":                 "for tests",
-	"internal/sandbox/port.go":                "for tests",
+	"agent/server/socket_linux.go":         "TestEveryCallAsEverybody",
+	"internal/program/sidecar/listener.go": "TestEveryRouteOfCommandsAsEverybody TestEveryRequestThroughProxyAsEverybody TestEveryConnectionThroughProxyAsEverybody",
+	"examples/service/main.go":             "an example on the loopback interface",
+	"bench/chaos/receiver.go":              "for tests",
+	"internal/faultwire/proxy.go":          "for tests",
+	"internal/oidcprovider/main.go":        "for tests",
+	"internal/pgtest/slow.go":              "for tests",
+	"internal/sandbox/port.go":             "for tests",
 }
 
 var listening = regexp.MustCompile(`\bnet\.(Listen\w*\(|ListenConfig\b)|\bhttp\.ListenAndServe`)

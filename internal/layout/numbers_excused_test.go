@@ -70,5 +70,5 @@ var excused = []excuse{
 	{"docs/howto/use-adapters.md", "half of the job's interval", ofReader},
 	{"docs/howto/use-adapters.md", "Set `tenure.Config.Lease` to 15 s", ofReader},
 	{"docs/howto/use-the-dashboard.md", `such as "led, as of 38 s ago"`, ofExample},
-	{"docs/howto/use-the-dashboard.md", "nothing arrives for 12 s.", inFile + "dashboard/assets/live.js"},
+	{"docs/howto/use-the-dashboard.md", "nothing arrives for 12 s.", inFile + "server/dashboard/assets/live.js"},
 }

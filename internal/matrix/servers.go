@@ -44,7 +44,7 @@ type suite struct {
 // columns are the suites of the table.
 var columns = []string{"conformance", "backend", "acceptance", "doctor", "managed"}
 
-const program, dialects = "cmd/tenure", "internal/dialects"
+const program, shared, dialects = "cmd/tenure", "internal/program", "dialects"
 
 var sessions = mode{"sessions", []suite{
 	{column: "conformance", module: ".", folder: "postgres", run: "^TestSessionConformsToContract$"},
@@ -58,9 +58,9 @@ var sessions = mode{"sessions", []suite{
 func leases(kind string) mode {
 	only := "/^" + kind + "$"
 	return mode{"leases", []suite{
-		{column: "conformance", module: program, folder: dialects, run: "^Test(Backend|Store)Conformance$" + only, count: "/" + kind},
-		{column: "backend", module: program, folder: dialects, run: only, skip: "Conformance$|^TestBackendDiagnoseFindsNoFailure$|^TestBackendEveryDamageHasAWayOut$", count: "/" + kind},
-		{column: "doctor", module: program, folder: dialects, run: "^TestBackendDiagnoseFindsNoFailure$" + only, count: "/" + kind},
+		{column: "conformance", module: shared, folder: dialects, run: "^Test(Backend|Store)Conformance$" + only, count: "/" + kind},
+		{column: "backend", module: shared, folder: dialects, run: only, skip: "Conformance$|^TestBackendDiagnoseFindsNoFailure$|^TestBackendEveryDamageHasAWayOut$", count: "/" + kind},
+		{column: "doctor", module: shared, folder: dialects, run: "^TestBackendDiagnoseFindsNoFailure$" + only, count: "/" + kind},
 	}}
 }
 

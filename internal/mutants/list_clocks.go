@@ -77,19 +77,19 @@ var clockMutants = []mutant{
 	},
 	{
 		name: "clock: a silence lasts until the false time",
-		file: "cmd/tenure/internal/alerts/queries.go", from: "WHERE ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until", to: "WHERE ended_at IS NULL AND until > clock_timestamp()",
+		file: "server/internal/alerts/queries.go", from: "WHERE ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until", to: "WHERE ended_at IS NULL AND until > clock_timestamp()",
 		promise: "a silence of a clock that was ahead is over",
 		tests:   []tests{inCommand("internal/alerts", "^TestAttentionOfFalseClockEnds$")}, says: "the silenced alert",
 	},
 	{
 		name: "clock: an acknowledgment lasts until the false time",
-		file: "cmd/tenure/internal/alerts/attention.go", from: "!a.until.After(now) || a.until.Sub(now) > MaxAttention", to: "!a.until.After(now)",
+		file: "server/internal/alerts/attention.go", from: "!a.until.After(now) || a.until.Sub(now) > MaxAttention", to: "!a.until.After(now)",
 		promise: "an acknowledgment of a clock that was ahead is over",
 		tests:   []tests{inCommand("internal/alerts", "^TestAttentionOfFalseClockEnds$")}, says: "the acknowledged one again",
 	},
 	{
 		name: "clock: a notification pauses until the false time",
-		file: "cmd/tenure/internal/alerts/queries.go", from: "WHERE next_attempt_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + $4::bigint * interval '1 millisecond'\n", to: "WHERE next_attempt_at <= clock_timestamp() AND $4::bigint > 0\n",
+		file: "server/internal/alerts/queries.go", from: "WHERE next_attempt_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + $4::bigint * interval '1 millisecond'\n", to: "WHERE next_attempt_at <= clock_timestamp() AND $4::bigint > 0\n",
 		promise: "a notification is tried again when the clock is right",
 		tests:   []tests{inCommand("internal/alerts", "^TestPauseOfFalseClockEnds$")}, says: "no_scheduler_leader firing",
 	},

@@ -17,7 +17,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "program: a proxy that starts before the first node ends",
-		file: "cmd/tenure/internal/cli/connect/await.go", from: "if !errors.Is(err, dberr.ErrSchema) {", to: "if err == nil || errors.Is(err, dberr.ErrSchema) {",
+		file: "internal/program/connect/await.go", from: "if !errors.Is(err, dberr.ErrSchema) {", to: "if err == nil || errors.Is(err, dberr.ErrSchema) {",
 		promise: "commands that follow the leaders wait for the tables",
 		tests:   []tests{inCommand("internal/cli", "^TestFollowersAwaitTheTables$/^leases$")}, says: "waiting for the tables",
 	},

@@ -106,13 +106,13 @@ var endMutants = []mutant{
 	},
 	{
 		name: "alerts: an end has the latest incident",
-		file: "cmd/tenure/internal/alerts/relate.go", from: "			i = incidentWith(a.GroupKey, incidents)\n", to: "			_ = incidentWith(a.GroupKey, incidents)\n",
+		file: "server/internal/alerts/relate.go", from: "			i = incidentWith(a.GroupKey, incidents)\n", to: "			_ = incidentWith(a.GroupKey, incidents)\n",
 		promise: "the messages of one alert have one incident",
 		tests:   []tests{inCommand("internal/alerts", "^TestAlertsGetTheirIncident$")}, says: "want that of the crash",
 	},
 	{
 		name: "notifiers: an alert that fires immediately has lasted 0 s",
-		file: "cmd/tenure/internal/notifiers/batch.go", from: "switch brief := lasted < time.Second; {", to: "switch brief := lasted < 0; {",
+		file: "server/internal/notifiers/batch.go", from: "switch brief := lasted < time.Second; {", to: "switch brief := lasted < 0; {",
 		promise: "a title says how long a fault has lasted",
 		tests:   []tests{inCommand("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
 	},

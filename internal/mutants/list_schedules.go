@@ -112,7 +112,7 @@ var scheduleMutants = []mutant{
 	// The end of an alert.
 	{
 		name: "alerts: a vacancy ends with the round that sees it",
-		file: "cmd/tenure/internal/alerts/relate.go", from: "			end = t.Began\n", to: "			_ = t.Began\n",
+		file: "server/internal/alerts/relate.go", from: "			end = t.Began\n", to: "			_ = t.Began\n",
 		promise: "a vacancy lasts until the next term begins",
 		tests:   []tests{inCommand("internal/alerts", "^TestMessageTellsIncidentAndVacancy$")}, says: "want the beginning of the next term",
 	},

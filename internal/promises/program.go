@@ -72,8 +72,8 @@ var commandConstants = []Constant{
 	},
 	{
 		In:   on(secure, "exit code 0 within 10 s"),
-		File: "cmd/tenure/internal/database/password.go", From: "passwordTimeout = 10 * time.Second",
-		Tests: byCommand("internal/database", "^TestPasswordCommandIsEndedAfterTenSeconds$"), Says: "it took",
+		File: "internal/program/database/password.go", From: "passwordTimeout = 10 * time.Second",
+		Tests: byShared("database", "^TestPasswordCommandIsEndedAfterTenSeconds$"), Says: "it took",
 	},
 }
 
@@ -81,18 +81,18 @@ var commandConstants = []Constant{
 var serviceConstants = []Constant{
 	{
 		In:   on(secure, "A login lasts for 12 h", secure, "| login sessions | 12 h"),
-		File: "dashboard/session.go", From: "sessionLife = 12 * time.Hour",
-		Tests: by("dashboard", "^TestSignOnOpensASession$"), Says: "after 12 hours",
+		File: "server/dashboard/session.go", From: "sessionLife = 12 * time.Hour",
+		Tests: byServer("dashboard", "^TestSignOnOpensASession$"), Says: "after 12 hours",
 	},
 	{
 		In:   on(secure, "It ends within a minute if"),
-		File: "dashboard/session.go", From: "userRecheck = 30 * time.Second", To: "userRecheck = 90 * time.Second",
-		Tests: by("dashboard", "^TestEndOfAccessReachesOpenStreams$"), Says: "a minute after their access ended",
+		File: "server/dashboard/session.go", From: "userRecheck = 30 * time.Second", To: "userRecheck = 90 * time.Second",
+		Tests: byServer("dashboard", "^TestEndOfAccessReachesOpenStreams$"), Says: "a minute after their access ended",
 	},
 	{
 		In:   on(secure, "| tokens, passwords | at least 16 bytes", serveHTTP, "one line of at least 16 letters"),
-		File: "cmd/tenure/internal/sidecar/token.go", From: "minToken = 16",
-		Tests: byCommand("internal/sidecar", "^TestTokenHasAtLeast16Characters$"), Says: "a token of 16 characters",
+		File: "internal/program/sidecar/token.go", From: "minToken = 16",
+		Tests: byShared("sidecar", "^TestTokenHasAtLeast16Characters$"), Says: "a token of 16 characters",
 	},
 	{
 		In:   on(secure, "after 10 wrong ones in"),
@@ -115,43 +115,43 @@ var serviceConstants = []Constant{
 	},
 	{
 		In:   on(serveHTTP, "read again within a second after"),
-		File: "cmd/tenure/internal/sidecar/file.go", From: "const checkInterval = time.Second",
-		Tests: byCommand("internal/sidecar", "^TestChangedTokenIsLoaded$"), Says: "the new token does not count",
+		File: "internal/program/sidecar/file.go", From: "const checkInterval = time.Second",
+		Tests: byShared("sidecar", "^TestChangedTokenIsLoaded$"), Says: "the new token does not count",
 	},
 	{
 		In:   on(serveHTTP, "the longest piece of work plus 200 ms"),
-		File: "cmd/tenure/internal/sidecar/guard.go", From: "guardMargin = 200 * time.Millisecond",
-		Tests: byCommand("internal/sidecar", "^TestPieceThatOutlastsSettleIsRefused$"), Says: "the status is",
+		File: "internal/program/sidecar/guard.go", From: "guardMargin = 200 * time.Millisecond",
+		Tests: byShared("sidecar", "^TestPieceThatOutlastsSettleIsRefused$"), Says: "the status is",
 	},
 	{
 		In:   on(serveHTTP, "or 202 after 30 s"),
-		File: "cmd/tenure/internal/sidecar/stepdown.go", From: "const stepDownTimeout = 30 * time.Second",
-		Tests: byCommand("internal/sidecar", "^TestStepDownWaitsForWork$"),
+		File: "internal/program/sidecar/stepdown.go", From: "const stepDownTimeout = 30 * time.Second",
+		Tests: byShared("sidecar", "^TestStepDownWaitsForWork$"),
 	},
 	{
 		In:   on(serveHTTP, "sends a comment every 15 s"),
-		File: "cmd/tenure/internal/sidecar/stream.go", From: "pulseInterval = 15 * time.Second",
-		Tests: byCommand("internal/sidecar", "^TestIdleStreamShowsThatNodeLives$"),
+		File: "internal/program/sidecar/stream.go", From: "pulseInterval = 15 * time.Second",
+		Tests: byShared("sidecar", "^TestIdleStreamShowsThatNodeLives$"),
 	},
 	{
 		In:   on(serveHTTP, "at most 2,048 connections"),
-		File: "cmd/tenure/internal/sidecar/listener.go", From: "const maxConnections = maxStreams + 1024", Value: "maxStreams + 1024",
-		Tests: byCommand("internal/sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "connections",
+		File: "internal/program/sidecar/listener.go", From: "const maxConnections = maxStreams + 1024", Value: "maxStreams + 1024",
+		Tests: byShared("sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "connections",
 	},
 	{
 		In:   on(serveHTTP, "or half of the process's descriptors"),
-		File: "cmd/tenure/internal/sidecar/listener.go", From: "min(maxConnections, descriptors/2)", Value: "descriptors/2",
-		Tests: byCommand("internal/sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "with 1000 descriptors",
+		File: "internal/program/sidecar/listener.go", From: "min(maxConnections, descriptors/2)", Value: "descriptors/2",
+		Tests: byShared("sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "with 1000 descriptors",
 	},
 	{
 		In:   on(serveHTTP, "at most 1,024 streams"),
-		File: "cmd/tenure/internal/sidecar/stream.go", From: "maxStreams    = 1024",
-		Tests: byCommand("internal/sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "streams",
+		File: "internal/program/sidecar/stream.go", From: "maxStreams    = 1024",
+		Tests: byShared("sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "streams",
 	},
 	{
 		In:   on(serveHTTP, "256 from one address"),
-		File: "cmd/tenure/internal/sidecar/stream.go", From: "eachStreams   = 256",
-		Tests: byCommand("internal/sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "one address has 300 streams",
+		File: "internal/program/sidecar/stream.go", From: "eachStreams   = 256",
+		Tests: byShared("sidecar", "^TestConnectionsAndStreamsAreLimited$"), Says: "one address has 300 streams",
 	},
 	{
 		In:   on(shareConnections, "creates it again within a second"),
@@ -160,37 +160,37 @@ var serviceConstants = []Constant{
 	},
 	{
 		In:   on(useDashboard, "At most 512 viewers"),
-		File: "dashboard/stream.go", From: "maxStreams      = 512",
-		Tests: by("dashboard", "^TestViewersAreLimited$"), Says: "viewers",
+		File: "server/dashboard/stream.go", From: "maxStreams      = 512",
+		Tests: byServer("dashboard", "^TestViewersAreLimited$"), Says: "viewers",
 	},
 	{
 		In:   on(useDashboard, "connected, 128 from one address"),
-		File: "dashboard/stream.go", From: "eachStreams     = 128",
-		Tests: by("dashboard", "^TestOneStreamTooManyIsRefused$"), Says: "one too many",
+		File: "server/dashboard/stream.go", From: "eachStreams     = 128",
+		Tests: byServer("dashboard", "^TestOneStreamTooManyIsRefused$"), Says: "one too many",
 	},
 	{
 		In:   on(useDashboard, "no heartbeat for half of its lease"),
-		File: "dashboard/nodes.go", From: "quiet > m.Lease/2:", Value: "m.Lease/2",
-		Tests: by("dashboard", "^TestSilentNodeIsShown$"), Says: "silent for 6s",
+		File: "server/dashboard/nodes.go", From: "quiet > m.Lease/2:", Value: "m.Lease/2",
+		Tests: byServer("dashboard", "^TestSilentNodeIsShown$"), Says: "silent for 6s",
 	},
 	{
 		In:   on(useDashboard, "after three failures in a row"),
-		File: "dashboard/trouble.go", From: "const seriousFailures = 3",
-		Tests: by("dashboard", "^TestHealthStatesFailingWork$"), Says: "a failed receiver",
+		File: "server/dashboard/trouble.go", From: "const seriousFailures = 3",
+		Tests: byServer("dashboard", "^TestHealthStatesFailingWork$"), Says: "a failed receiver",
 	},
 	{
 		In:   on(useDashboard, "after a day their totals"),
-		File: "dashboard/samples.go", From: "sampledFor      = 24 * time.Hour",
-		Tests: by("dashboard", "^TestGraphsShowTotalsAfterADay$"), Says: "samples for 240h",
+		File: "server/dashboard/samples.go", From: "sampledFor      = 24 * time.Hour",
+		Tests: byServer("dashboard", "^TestGraphsShowTotalsAfterADay$"), Says: "samples for 240h",
 	},
 	{
 		In:   on(useDashboard, "waits up to 15 s, and reports"),
-		File: "dashboard/actions.go", From: "outcomeTimeout = 15 * time.Second",
-		Tests: by("dashboard", "^TestOutcomeIsAwaitedFor15Seconds$"), Says: "after 2m30s",
+		File: "server/dashboard/actions.go", From: "outcomeTimeout = 15 * time.Second",
+		Tests: byServer("dashboard", "^TestOutcomeIsAwaitedFor15Seconds$"), Says: "after 2m30s",
 	},
 	{
 		In:   on(useDashboard, "links, at most 20."),
-		File: "dashboard/links.go", From: "maxLinks        = 20",
-		Tests: by("dashboard", "^TestMessagesHaveLinks$"), Says: "21 links",
+		File: "server/dashboard/links.go", From: "maxLinks        = 20",
+		Tests: byServer("dashboard", "^TestMessagesHaveLinks$"), Says: "21 links",
 	},
 }

@@ -77,8 +77,14 @@ func on(pairs ...string) []Place {
 // by names tests of one package in the root module.
 func by(folder, run string) []Test { return []Test{{".", folder, run}} }
 
-// byCommand names tests of one package in the program's module.
+// byCommand names tests of one package in the module of the program on each machine.
 func byCommand(folder, run string) []Test { return []Test{{"cmd/tenure", folder, run}} }
+
+// byShared names tests of one package in the module that the programs share.
+func byShared(folder, run string) []Test { return []Test{{"internal/program", folder, run}} }
+
+// byServer names tests of one package in the server's module.
+func byServer(folder, run string) []Test { return []Test{{"server", folder, run}} }
 
 // byModule names tests of another module's root.
 func byModule(module, run string) []Test { return []Test{{module, ".", run}} }

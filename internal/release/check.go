@@ -38,7 +38,7 @@ func checkTree(ctx context.Context, out io.Writer, t *tree, version string) (err
 		name string
 		do   func(context.Context, *tree) error
 	}{
-		{"install the program and print its version", p.installProgram},
+		{"install the programs and print their version", p.installPrograms},
 		{"build and run a user's program", p.buildUser},
 		{"build every module alone", p.buildModules},
 	} {
@@ -51,17 +51,20 @@ func checkTree(ctx context.Context, out io.Writer, t *tree, version string) (err
 	return nil
 }
 
-// installProgram installs the program by its version, outside of any module.
-func (p *trial) installProgram(ctx context.Context, _ *tree) error {
-	if _, err := p.run(ctx, p.folder, "go", "install", library+"/cmd/tenure@"+p.version); err != nil {
-		return err
-	}
-	printed, err := p.run(ctx, p.folder, filepath.Join(p.folder, "bin", "tenure"), "version")
-	if err != nil {
-		return err
-	}
-	if words := strings.Fields(printed); len(words) < 2 || words[1] != p.version {
-		return fmt.Errorf("tenure version prints %q; want the version %s", printed, p.version)
+// installPrograms installs the programs by their version, outside of any module.
+func (p *trial) installPrograms(ctx context.Context, _ *tree) error {
+	for _, folder := range programs {
+		if _, err := p.run(ctx, p.folder, "go", "install", path.Join(library, folder)+"@"+p.version); err != nil {
+			return err
+		}
+		name := path.Base(folder)
+		printed, err := p.run(ctx, p.folder, filepath.Join(p.folder, "bin", name), "version")
+		if err != nil {
+			return err
+		}
+		if words := strings.Fields(printed); len(words) < 2 || words[0] != name || words[1] != p.version {
+			return fmt.Errorf("%s version prints %q; want the version %s", name, printed, p.version)
+		}
 	}
 	return nil
 }

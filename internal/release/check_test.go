@@ -23,7 +23,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		"program without a version": {"cmd/tenure/main.go", "build.Main.Version", "build.Main.Path", "want the version v0.0.0-trial"},
 		"module that is replaced":   {"outbox/kafka/go.mod", "go 1.26\n", "go 1.26\n\nreplace " + library + " => ../..\n", "replaces"},
 		"module that requires a publisher": {
-			"cmd/tenure/go.mod", "go 1.26\n", "go 1.26\n\nrequire " + library + "/outbox/kafka v0.0.9\n", "only the library may be required",
+			"cmd/tenure/go.mod", "go 1.26\n", "go 1.26\n\nrequire " + library + "/outbox/kafka v0.0.9\n", "only the library and",
 		},
 		"missing requirement": {
 			"outbox/kafka/kafka.go", "import \"" + library + "\"\n", "import (\n\t\"" + library + "\"\n\t_ \"golang.org/x/mod/semver\"\n)\n",

@@ -77,26 +77,33 @@ func (r release) distFiles(ctx context.Context, out io.Writer, t *tree, p *trial
 
 // packTarget makes the files for one platform.
 func packTarget(ctx context.Context, p *trial, contents pack.Contents, target pack.Target) ([]pack.File, error) {
-	built, err := p.buildProgram(ctx, target)
+	built, err := p.buildPrograms(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	licenses, err := p.licenses(ctx, built.build)
+	licenses, err := p.licenses(ctx, built)
 	if err != nil {
 		return nil, err
 	}
-	archive, err := contents.Archive(target, built.content, licenses)
+	var executables []pack.File
+	for _, b := range built {
+		executables = append(executables, b.File)
+	}
+	archive, err := contents.Archive(target, executables, licenses)
 	if err != nil {
 		return nil, err
 	}
-	name := pack.Base(contents.Version) + "_" + target.OS + "_" + target.Arch
-	bom, err := pack.SBOM(name, built.content, built.build, contents.Time)
-	if err != nil {
-		return nil, err
+	files := []pack.File{archive}
+	for i, b := range built {
+		name := strings.Replace(pack.Base(contents.Version), "tenure", filepath.Base(programs[i]), 1) + "_" + target.OS + "_" + target.Arch
+		bom, err := pack.SBOM(name, b.Content, b.build, contents.Time)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, bom)
 	}
-	files := []pack.File{archive, bom}
 	if target.OS == "linux" {
-		deb, err := contents.Deb(target.Arch, built.content, licenses)
+		deb, err := contents.Deb(target.Arch, executables, licenses)
 		if err != nil {
 			return nil, err
 		}
@@ -122,27 +129,30 @@ func (r release) contents(ctx context.Context, t *tree, p *trial) (pack.Contents
 	if c.Time, c.Maintainer, err = lastCommit(ctx, r.root, os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
 		return c, err
 	}
-	built, err := p.buildProgram(ctx, host)
+	built, err := p.buildPrograms(ctx, host)
 	if err != nil {
 		return c, err
 	}
 	for _, shell := range pack.Shells {
-		script, err := p.run(ctx, p.folder, built.path, "completion", shell.Name)
+		script, err := p.run(ctx, p.folder, built[0].path, "completion", shell.Name)
 		if err != nil {
 			return c, err
 		}
 		c.Completions[shell.Name] = []byte(script)
 	}
-	c.Manual, err = p.manual(ctx, built.path, c.Time)
+	c.Manual, err = p.manual(ctx, built, c.Time)
 	return c, err
 }
 
-// manual is the manual pages that a program writes.
-func (p *trial) manual(ctx context.Context, program string, date time.Time) ([]pack.File, error) {
+// manual is the manual pages that the programs write. The server's pages replace those of the
+// commands with which the first program starts it.
+func (p *trial) manual(ctx context.Context, built []program, date time.Time) ([]pack.File, error) {
 	folder := filepath.Join(p.folder, "manual")
 	environment := append(slices.Clip(p.environment), "SOURCE_DATE_EPOCH="+strconv.FormatInt(date.Unix(), 10))
-	if _, err := output(ctx, p.folder, environment, program, "manual", folder); err != nil {
-		return nil, err
+	for _, b := range built {
+		if _, err := output(ctx, p.folder, environment, b.path, "manual", folder); err != nil {
+			return nil, err
+		}
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

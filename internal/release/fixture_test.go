@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,36 @@ const changelog = `# Changelog
 - Everything.
 `
 
+// programSource is a program that requires what the programs share.
+const programSource = `package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/program"
+)
+
+func main() {
+	switch os.Args[1] {
+	case "completion":
+		fmt.Println("complete", os.Args[2])
+	case "manual":
+		if os.MkdirAll(os.Args[2], 0o700) != nil || os.WriteFile(os.Args[2]+"/%[1]s.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o600) != nil {
+			os.Exit(1)
+		}
+	default:
+		build, _ := debug.ReadBuildInfo()
+		if program.Library != tenure.Name {
+			os.Exit(1)
+		}
+		fmt.Println("%[1]s", build.Main.Version)
+	}
+}
+`
+
 // newRepository makes a small repository with the same modules as this one, all
 // of them committed.
 func newRepository(t *testing.T) string {
@@ -32,38 +63,22 @@ func newRepository(t *testing.T) string {
 		"LICENSE":      "Free.\n",
 		"README.md":    "# Tenure\n\n[Deploy](docs/deploy.md)\n",
 		"CHANGELOG.md": changelog,
-		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./metrics/tracing\n\t./outbox/kafka\n)\n\n" +
-			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n",
-		"deploy/validate/go.mod": "module " + library + "/deploy/validate\n\ngo 1.26\n",
-		"deploy/validate/go.sum": "",
-		"cmd/tenure/main.go": `package main
+		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./internal/program\n\t./metrics/tracing\n\t./outbox/kafka\n\t./server\n)\n\n" +
+			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n\nreplace " + shared + " v0.0.9 => ./internal/program\n",
+		"deploy/validate/go.mod":       "module " + library + "/deploy/validate\n\ngo 1.26\n",
+		"deploy/validate/go.sum":       "",
+		"cmd/tenure/main.go":           fmt.Sprintf(programSource, "tenure"),
+		"server/tenure-server/main.go": fmt.Sprintf(programSource, "tenure-server"),
+		"internal/program/program.go": `package program
 
-import (
-	"fmt"
-	"os"
-	"runtime/debug"
+import "github.com/exactly-one/tenure"
 
-	"github.com/exactly-one/tenure"
-)
-
-func main() {
-	switch os.Args[1] {
-	case "completion":
-		fmt.Println("complete", os.Args[2])
-	case "manual":
-		if os.Mkdir(os.Args[2], 0o700) != nil || os.WriteFile(os.Args[2]+"/tenure.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o600) != nil {
-			os.Exit(1)
-		}
-	default:
-		build, _ := debug.ReadBuildInfo()
-		fmt.Println(tenure.Name, build.Main.Version)
-	}
-}
+const Library = tenure.Name
 `,
 		"cmd/tenure/main_test.go":        "package main\n",
 		"deploy/systemd/tenure@.service": "[Service]\nExecStart=/usr/local/bin/tenure run\n",
 		"deploy/docker/Dockerfile":       "FROM scratch\n",
-		"deploy/docker/go.work":          "go 1.26\n\nuse (\n\t../..\n\t../../cmd/tenure\n)\n\nreplace " + library + " v0.0.9 => ../..\n",
+		"deploy/docker/go.work":          "go 1.26\n\nuse (\n\t../..\n\t../../cmd/tenure\n\t../../internal/program\n\t../../server\n)\n\nreplace " + library + " v0.0.9 => ../..\n\nreplace " + shared + " v0.0.9 => ../../internal/program\n",
 		".dockerignore":                  ".git\ndeploy\n!deploy/docker/go.work\noutbox\nmetrics\n**/*_test.go\n**/*.md\n",
 		".gitignore":                     "/dist/\n/tmp/\n",
 		"internal/release/testdata/user/main.go": `package main
@@ -79,10 +94,14 @@ import (
 func main() { fmt.Println(tenure.Name, tracing.Name, kafka.Name) }
 `,
 	}
-	for _, folder := range []string{"cmd/tenure", "metrics/tracing", "outbox/kafka"} {
+	for _, folder := range []string{"cmd/tenure", "internal/program", "metrics/tracing", "outbox/kafka", "server"} {
 		files[folder+"/go.mod"] = "module " + library + "/" + folder + "\n\ngo 1.26\n\nrequire " + library + " v0.0.9\n"
 		files[folder+"/go.sum"] = ""
-		if name := filepath.Base(folder); name != "tenure" {
+		switch name := filepath.Base(folder); name {
+		case "tenure", "server":
+			files[folder+"/go.mod"] += "\nrequire " + shared + " v0.0.9\n"
+		case "program":
+		default:
 			files[folder+"/"+name+".go"] = "package " + name + "\n\nimport \"" + library + "\"\n\nconst Name = tenure.Name\n"
 		}
 	}

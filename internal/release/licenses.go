@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -16,24 +17,18 @@ import (
 // licenseFile is the name of a file that must be passed on with a program.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)`)
 
-// licenses is the text of the licenses of all that a program contains and that is
+// licenses is the text of the licenses of all that programs contain and that is
 // not ours. Most of them require it beside a program.
-func (p *trial) licenses(ctx context.Context, build *debug.BuildInfo) ([]byte, error) {
+func (p *trial) licenses(ctx context.Context, built []program) ([]byte, error) {
 	goRoot, err := p.run(ctx, p.folder, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := writeLicenses(&out, "Go's standard library "+build.GoVersion, strings.TrimSpace(goRoot)); err != nil {
+	if err := writeLicenses(&out, "Go's standard library "+built[0].build.GoVersion, strings.TrimSpace(goRoot)); err != nil {
 		return nil, err
 	}
-	for _, m := range build.Deps {
-		if m.Replace != nil {
-			m = m.Replace
-		}
-		if ours(m.Path) {
-			continue
-		}
+	for _, m := range dependencies(built) {
 		path, err := module.EscapePath(m.Path)
 		if err != nil {
 			return nil, err
@@ -47,6 +42,22 @@ func (p *trial) licenses(ctx context.Context, build *debug.BuildInfo) ([]byte, e
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// dependencies are the modules of others that programs contain, each once.
+func dependencies(built []program) []*debug.Module {
+	var all []*debug.Module
+	for _, b := range built {
+		for _, m := range b.build.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			if !ours(m.Path) && !slices.ContainsFunc(all, func(known *debug.Module) bool { return *known == *m }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
 }
 
 // writeLicenses writes the licenses in a folder.

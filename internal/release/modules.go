@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -10,9 +11,12 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// library is the module in the repository's root, the only one of ours that
-// others require.
-const library = "github.com/exactly-one/tenure"
+// The modules of ours that others require: the library in the repository's root, and
+// what the programs share.
+const (
+	library = "github.com/exactly-one/tenure"
+	shared  = library + "/internal/program"
+)
 
 // unpublished are the modules that serve the repository alone: they get no tags.
 var unpublished = []string{"adapters/recipes", "bench/chaos", "deploy/validate", "internal/oidcprovider", "internal/release"}
@@ -68,7 +72,7 @@ func ours(modulePath string) bool {
 	return modulePath == library || strings.HasPrefix(modulePath, library+"/")
 }
 
-// setVersion makes all modules require the library at a version, with its
+// setVersion makes all modules require those of ours at a version, with their
 // checksums, and the workspaces provide that version.
 func (t *tree) setVersion(version string) error {
 	if err := t.setWorkspaces(version); err != nil {
@@ -78,17 +82,24 @@ func (t *tree) setVersion(version string) error {
 	if err != nil {
 		return err
 	}
-	sums, err := t.checksums(all[0], version)
-	if err != nil {
-		return err
-	}
+	slices.SortStableFunc(all, func(a, b goModule) int { return cmp.Compare(a.depth(), b.depth()) })
+	sums := map[string][]string{} // of the modules before
 	for _, m := range all {
-		requires, err := t.setRequirement(m, version)
+		required, err := t.setRequirements(m, version)
 		if err != nil {
 			return err
 		}
-		if requires {
-			if err := t.setChecksums(m, sums); err != nil {
+		var lines []string
+		for _, path := range required {
+			lines = append(lines, sums[path]...)
+		}
+		if len(lines) > 0 {
+			if err := t.setChecksums(m, lines); err != nil {
+				return err
+			}
+		}
+		if m.depth() < leaf {
+			if sums[m.path], err = t.checksums(m, version); err != nil {
 				return err
 			}
 		}
@@ -96,7 +107,7 @@ func (t *tree) setVersion(version string) error {
 	return nil
 }
 
-// setWorkspaces replaces the version of the library by its folder in every
+// setWorkspaces replaces the version of modules that others require by their folders in every
 // go.work: without it the go command would look for the version that the other
 // modules require, although the workspace has the module.
 func (t *tree) setWorkspaces(version string) error {
@@ -113,8 +124,8 @@ func (t *tree) setWorkspaces(version string) error {
 			return err
 		}
 		for _, replace := range file.Replace {
-			if replace.Old.Path == library {
-				replace.Syntax.Token = []string{"replace", library, version, "=>", replace.New.Path}
+			if ours(replace.Old.Path) {
+				replace.Syntax.Token = []string{"replace", replace.Old.Path, version, "=>", replace.New.Path}
 			}
 		}
 		if err := t.set(name, modfile.Format(file.Syntax)); err != nil {
@@ -124,38 +135,48 @@ func (t *tree) setWorkspaces(version string) error {
 	return nil
 }
 
-// setRequirement sets the version of the library that a module requires, and
-// reports whether it requires the library.
-func (t *tree) setRequirement(m goModule, version string) (bool, error) {
+// leaf is the depth of modules that no other requires.
+const leaf = 2
+
+// depth is greater than that of each module of ours that the module requires.
+func (m goModule) depth() int {
+	return slices.Index([]string{library, shared, m.path}, m.path)
+}
+
+// setRequirements sets the versions of the modules of ours that a module requires, and
+// returns their paths.
+func (t *tree) setRequirements(m goModule, version string) ([]string, error) {
 	file, err := t.goMod(m.file("go.mod"))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, replace := range file.Replace {
 		if ours(replace.Old.Path) {
-			return false, fmt.Errorf("%s replaces %s: users could not install the module", m.file("go.mod"), replace.Old.Path)
+			return nil, fmt.Errorf("%s replaces %s: users could not install the module", m.file("go.mod"), replace.Old.Path)
 		}
 	}
-	requires := false
+	var required []string
 	for _, require := range file.Require {
-		switch {
-		case require.Mod.Path == library:
-			requires = true
-		case ours(require.Mod.Path):
-			return false, fmt.Errorf("%s requires %s: only the library may be required", m.file("go.mod"), require.Mod.Path)
+		switch path := require.Mod.Path; {
+		case path == library || path == shared && m.path != shared:
+			required = append(required, path)
+		case ours(path):
+			return nil, fmt.Errorf("%s requires %s: only the library and %s may be required", m.file("go.mod"), path, shared)
 		}
 	}
-	if !requires {
-		return false, nil
+	for _, path := range required {
+		if err := file.AddRequire(path, version); err != nil {
+			return nil, err
+		}
 	}
-	if err := file.AddRequire(library, version); err != nil {
-		return false, err
+	if required == nil {
+		return nil, nil
 	}
 	content, err := file.Format()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, t.set(m.file("go.mod"), content)
+	return required, t.set(m.file("go.mod"), content)
 }
 
 // checkVersion returns an error unless a version can be tagged in this

@@ -35,29 +35,46 @@ func parseTargets(list string) ([]pack.Target, error) {
 	return targets, nil
 }
 
-// program is the program for one platform.
+// program is a program for one platform.
 type program struct {
-	path    string
-	content []byte
-	build   *debug.BuildInfo
+	pack.File
+	path  string
+	build *debug.BuildInfo
 }
 
-// buildProgram installs the published version of the program for a platform.
-func (p *trial) buildProgram(ctx context.Context, target pack.Target) (program, error) {
+// programs are the folders of the programs of a release.
+var programs = []string{"cmd/tenure", "server/tenure-server"}
+
+// buildProgram installs the published version of the program in a folder for a platform.
+func (p *trial) buildProgram(ctx context.Context, from string, target pack.Target) (program, error) {
 	folder := filepath.Join(p.folder, "programs", target.OS+"_"+target.Arch)
 	// Programs of other platforms are not installed into GOBIN.
 	environment := append(slices.Clip(p.environment), "GOOS="+target.OS, "GOARCH="+target.Arch, "GOBIN=", "GOPATH="+folder)
-	if _, err := output(ctx, p.folder, environment, "go", "install", "-ldflags=-s -w", library+"/cmd/tenure@"+p.version); err != nil {
+	if _, err := output(ctx, p.folder, environment, "go", "install", "-ldflags=-s -w", library+"/"+from+"@"+p.version); err != nil {
 		return program{}, err
 	}
-	path := filepath.Join(folder, "bin", target.Program())
+	name := target.File(filepath.Base(from))
+	path := filepath.Join(folder, "bin", name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		path = filepath.Join(folder, "bin", target.OS+"_"+target.Arch, target.Program())
+		path = filepath.Join(folder, "bin", target.OS+"_"+target.Arch, name)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return program{}, err
 	}
 	build, err := buildinfo.ReadFile(path)
-	return program{path, content, build}, err
+	return program{pack.File{Name: name, Mode: 0o755, Content: content}, path, build}, err
+}
+
+// buildPrograms installs the programs for a platform.
+func (p *trial) buildPrograms(ctx context.Context, target pack.Target) ([]program, error) {
+	var all []program
+	for _, folder := range programs {
+		built, err := p.buildProgram(ctx, folder, target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, built)
+	}
+	return all, nil
 }

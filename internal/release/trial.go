@@ -71,10 +71,9 @@ func newTidyTrial(ctx context.Context, t *tree) (*trial, error) {
 	exceptions := strings.TrimPrefix(m.GONOSUMDB+","+library+","+library+"/*", ",")
 	p.environment = m.with([]string{p.proxy()},
 		"GOMODCACHE="+m.GOMODCACHE, "GOSUMDB="+m.GOSUMDB, "GONOSUMDB="+exceptions, "GOFLAGS=")
-	path := filepath.FromSlash(library)
-	p.leftovers = []string{
-		filepath.Join(m.GOMODCACHE, path+"@"+p.version),
-		filepath.Join(m.downloads(), path, "@v", p.version+".*"),
+	for _, required := range []string{library, shared} {
+		path := filepath.FromSlash(required)
+		p.leftovers = append(p.leftovers, filepath.Join(m.GOMODCACHE, path+"@"+p.version), filepath.Join(m.downloads(), path, "@v", p.version+".*"))
 	}
 	return p, nil
 }

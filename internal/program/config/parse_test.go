@@ -90,7 +90,7 @@ labels.team = "dev"
 func TestDefaultLeaseGivesNoticesOnly(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, "[cluster.leader_election]\nrefresh_interval = '20s'", none)
-	notices := file.Notices(func(string) bool { return true })
+	notices := file.Notices()
 	want := "tenure.toml: cluster.leader_election.lease_duration (10s) must be longer than refresh_interval (20s) plus margin (1s); " +
 		"the lease is the default, unless a flag or a variable sets it"
 	if len(notices) != 1 || notices[0] != want {
@@ -165,6 +165,6 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a file differs from itself: %v", changes)
 		}
 		Diff(nil, file)
-		file.Notices(func(string) bool { return false })
+		file.Notices()
 	})
 }

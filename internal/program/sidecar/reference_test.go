@@ -35,7 +35,7 @@ func TestReferenceHasTheDescription(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
 		page.WriteString("### " + name + "\n\n" + schemaText(doc.Components.Schemas[name].Value))
 	}
-	if err := docpage.CheckReference("../../../../docs/reference/http.md", page.String()); err != nil {
+	if err := docpage.CheckReference("../../../docs/reference/http.md", page.String()); err != nil {
 		t.Error(err)
 	}
 }

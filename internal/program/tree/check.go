@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/record"
 	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
@@ -13,14 +14,14 @@ A configuration file is read only if --config or TENURE_CONFIG names it. A value
 comes from the first of these that sets it: the flag, the environment, the file, the
 default.`
 
-const configCheckLong = `Read a configuration file, report every error on its own line, and list the settings
-that this version does not use.
+const configCheckLong = `Read a configuration file, report every error on its own line, and list what is
+doubtful. The conditions and the templates of alerts are checked by tenure-server only.
 
 Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
 the file that --config or TENURE_CONFIG names.`
 
 // NewConfig returns the command "config", which checks configuration files.
-func NewConfig(out *console.Output, root *cobra.Command) *cobra.Command {
+func NewConfig(out *console.Output) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config", Short: "Check and show the configuration", Long: configLong, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -34,19 +35,13 @@ func NewConfig(out *console.Output, root *cobra.Command) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, root, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, args) },
 	}
 	cmd.AddCommand(check)
 	return cmd
 }
 
-// Checked is the printed result of a check.
-type Checked struct {
-	File    string   `json:"file"`
-	Notices []string `json:"notices"`
-}
-
-func checkConfiguration(cmd *cobra.Command, out *console.Output, root *cobra.Command, args []string) error {
+func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string) error {
 	c := settings.Of(cmd.Flags())
 	if len(args) > 0 {
 		c.Path = args[0]
@@ -57,21 +52,8 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, root *cobra.Com
 	if c.Path == "" {
 		return console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
 	}
-	notices := c.File.Notices(func(flag string) bool { return anyHasFlag(root, flag) })
-	record := Checked{c.Path, append([]string{}, notices...)}
+	notices := c.File.Notices()
+	checked := record.Checked{c.Path, append([]string{}, notices...)}
 	notices = append(notices, c.Path+": no errors")
-	return out.Print(record, notices...)
-}
-
-// anyHasFlag reports whether a command or one of its subcommands has a flag.
-func anyHasFlag(cmd *cobra.Command, name string) bool {
-	if cmd.Flags().Lookup(name) != nil || cmd.PersistentFlags().Lookup(name) != nil {
-		return true
-	}
-	for _, below := range cmd.Commands() {
-		if !below.Hidden && below.Annotations[settings.WithoutConfiguration] == "" && anyHasFlag(below, name) {
-			return true
-		}
-	}
-	return false
+	return out.Print(checked, notices...)
 }

@@ -12,6 +12,7 @@ const archived = `644 NAME/LICENSE
 644 NAME/README.md
 644 NAME/THIRD_PARTY_LICENSES
 755 NAME/PROGRAM
+755 NAME/SERVER
 644 NAME/completions/tenure.bash
 644 NAME/completions/tenure.fish
 644 NAME/completions/tenure.ps1
@@ -23,7 +24,7 @@ const archived = `644 NAME/LICENSE
 func TestArchivesHaveTheirFiles(t *testing.T) {
 	for _, target := range Targets {
 		t.Run(target.OS+"/"+target.Arch, func(t *testing.T) {
-			archive, err := newContents().Archive(target, program, licenses)
+			archive, err := newContents().Archive(target, programsFor(target), licenses)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +44,7 @@ func TestArchivesHaveTheirFiles(t *testing.T) {
 			if archive.Name != name+extension {
 				t.Errorf("the archive is %s; want %s", archive.Name, name+extension)
 			}
-			want = strings.NewReplacer("NAME", name, "PROGRAM", file).Replace(want)
+			want = strings.NewReplacer("NAME", name, "PROGRAM", file, "SERVER", target.File("tenure-server")).Replace(want)
 			if got := list(files); got != want {
 				t.Errorf("the archive has:\n%swant:\n%s", got, want)
 			}
@@ -87,7 +88,7 @@ func TestArchivesAreReproducible(t *testing.T) {
 	for _, target := range Targets {
 		var first []byte
 		for range 2 {
-			archive, err := newContents().Archive(target, program, licenses)
+			archive, err := newContents().Archive(target, programsFor(target), licenses)
 			if err != nil {
 				t.Fatal(err)
 			}

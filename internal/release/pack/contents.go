@@ -13,12 +13,12 @@ var Targets = []Target{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// Program is the name of the program's file.
-func (t Target) Program() string {
+// File is the name of a program's file.
+func (t Target) File(program string) string {
 	if t.OS == "windows" {
-		return "tenure.exe"
+		return program + ".exe"
 	}
-	return "tenure"
+	return program
 }
 
 // Shell is a shell that the program writes completions for.
@@ -52,16 +52,16 @@ type Contents struct {
 func Base(version string) string { return "tenure_" + strings.TrimPrefix(version, "v") }
 
 // Archive makes the archive of a platform: a ZIP archive for Windows, else a
-// compressed tar archive. licenses is the text of the licenses of what the program
-// contains.
-func (c Contents) Archive(t Target, program, licenses []byte) (File, error) {
+// compressed tar archive. licenses is the text of the licenses of what the programs
+// contain.
+func (c Contents) Archive(t Target, programs []File, licenses []byte) (File, error) {
 	name := Base(c.Version) + "_" + t.OS + "_" + t.Arch
 	files := []File{
 		{"LICENSE", 0o644, c.License},
 		{"README.md", 0o644, c.Readme},
 		{"THIRD_PARTY_LICENSES", 0o644, licenses},
-		{t.Program(), 0o755, program},
 	}
+	files = append(files, programs...)
 	for _, shell := range Shells {
 		files = append(files, File{"completions/" + shell.file, 0o644, c.Completions[shell.Name]})
 	}

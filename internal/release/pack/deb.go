@@ -16,8 +16,8 @@ const (
 
 // Deb makes the Debian package of an architecture: an archive of ar with a version
 // of the format, an archive with the description, and one with the files.
-func (c Contents) Deb(arch string, program, licenses []byte) (File, error) {
-	files, err := c.debFiles(program, licenses)
+func (c Contents) Deb(arch string, programs []File, licenses []byte) (File, error) {
+	files, err := c.debFiles(programs, licenses)
 	if err != nil {
 		return File{}, err
 	}
@@ -48,7 +48,7 @@ func debVersion(version string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(version, "v"), "-", "~")
 }
 
-func (c Contents) debFiles(program, licenses []byte) ([]File, error) {
+func (c Contents) debFiles(programs []File, licenses []byte) ([]File, error) {
 	const local, packaged = "ExecStart=/usr/local/bin/tenure ", "ExecStart=/usr/bin/tenure "
 	if strings.Count(string(c.Unit), local) != 1 {
 		return nil, fmt.Errorf("%s has not one line with %q", unitName, local)
@@ -56,14 +56,16 @@ func (c Contents) debFiles(program, licenses []byte) ([]File, error) {
 	unit := strings.Replace(string(c.Unit), local, packaged, 1)
 	changes := fmt.Sprintf("tenure (%s) stable; urgency=medium\n\n  * %s/blob/%s/CHANGELOG.md\n\n -- %s  %s\n",
 		debVersion(c.Version), homepage, c.Version, c.Maintainer, c.Time.UTC().Format(time.RFC1123Z))
-	files := []File{
-		{"etc/tenure/", 0o755, nil},
-		{"usr/bin/tenure", 0o755, program},
+	files := []File{{"etc/tenure/", 0o755, nil}}
+	for _, p := range programs {
+		files = append(files, File{"usr/bin/" + p.Name, p.Mode, p.Content})
+	}
+	files = append(files, []File{
 		{"usr/lib/systemd/system/" + unitName, 0o644, []byte(unit)},
 		{docs + "README.md", 0o644, c.Readme},
 		{docs + "copyright", 0o644, []byte(copyright)},
 		{"usr/share/lintian/overrides/tenure", 0o644, []byte(overrides)},
-	}
+	}...)
 	compressed := []File{
 		{docs + "THIRD_PARTY_LICENSES", 0o644, licenses},
 		{docs + "changelog", 0o644, []byte(changes)},
@@ -109,14 +111,14 @@ Description: leader election on PostgreSQL
  most one of several machines at a time. If the leader crashes, a standby takes
  over.
  .
- This package has the program, a systemd unit for each role (tenure@ROLE), the
- manual pages and the completions for bash, fish and zsh.
+ This package has the program and its server, a systemd unit for each role
+ (tenure@ROLE), the manual pages and the completions for bash, fish and zsh.
 `
 
 const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: tenure
 Source: ` + homepage + `
-Comment: The program contains modules of other projects. Their licenses are in
+Comment: The programs contain modules of other projects. Their licenses are in
  THIRD_PARTY_LICENSES.gz.
 
 Files: *
@@ -126,8 +128,9 @@ License: Apache-2.0
 `
 
 // overrides are what lintian must not report.
-const overrides = `# A program in Go needs no C library.
+const overrides = `# Programs in Go need no C library.
 tenure: statically-linked-binary [usr/bin/tenure]
+tenure: statically-linked-binary [usr/bin/tenure-server]
 # It stops all services of a template, and systemd reads its units again; no service is enabled here.
 tenure: maintainer-script-calls-systemctl *
 `

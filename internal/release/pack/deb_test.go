@@ -19,6 +19,7 @@ const installed = `755 ./
 755 ./usr/
 755 ./usr/bin/
 755 ./usr/bin/tenure
+755 ./usr/bin/tenure-server
 755 ./usr/lib/
 755 ./usr/lib/systemd/
 755 ./usr/lib/systemd/system/
@@ -50,7 +51,7 @@ const installed = `755 ./
 
 func newDeb(t *testing.T, c Contents) File {
 	t.Helper()
-	deb, err := c.Deb("arm64", program, licenses)
+	deb, err := c.Deb("arm64", programsFor(Target{"linux", "arm64"}), licenses)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestDebDescribesItself(t *testing.T) {
 	fields := content(t, control, "./control")
 	for _, want := range []string{
 		"Package: tenure\n", "Version: 0.1.0\n", "Architecture: arm64\n", "Maintainer: Some One <one@example.com>\n",
-		"Installed-Size: 12\n", "\nDescription: leader election on PostgreSQL\n Tenure elects",
+		"Installed-Size: 13\n", "\nDescription: leader election on PostgreSQL\n Tenure elects",
 	} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("no %q in:\n%s", want, fields)
@@ -222,7 +223,7 @@ func TestDebVersionsSortPrereleases(t *testing.T) {
 func TestDebNeedsTheProgramInTheUnit(t *testing.T) {
 	c := newContents()
 	c.Unit = []byte("[Service]\nExecStart=/opt/tenure run\n")
-	if _, err := c.Deb("amd64", program, licenses); err == nil || !strings.Contains(err.Error(), "tenure@.service") {
+	if _, err := c.Deb("amd64", programsFor(Target{"linux", "amd64"}), licenses); err == nil || !strings.Contains(err.Error(), "tenure@.service") {
 		t.Errorf("error %v; want one that names the unit", err)
 	}
 }

@@ -126,3 +126,8 @@ func content(t *testing.T, files []File, name string) string {
 	}
 	return string(files[i].Content)
 }
+
+// programsFor are the programs of a platform.
+func programsFor(t Target) []File {
+	return []File{{t.File("tenure"), 0o755, program}, {t.File("tenure-server"), 0o755, []byte("a server")}}
+}

@@ -17,9 +17,7 @@ import (
 
 const alertsCheckLong = `Check the alerts of a configuration file. Errors are reported with line and column:
 invalid PromQL, templates and labels, and notifiers that are not configured. Warnings
-name conditions that are probably mistakes: a rate, which is per second, compared with a
-number of events; a counter that stays above a number once it has passed it; series that
-no longer exist when the alert should fire; and metrics that do not exist.
+name metrics that do not exist.
 
 Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
 the file that --config or TENURE_CONFIG names.`

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/exactly-one/tenure/internal/program/notifier"
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
@@ -67,7 +68,7 @@ func TestRejectedAlertDoesNotBlockOthers(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url, PerMinute: 6000})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: url, PerMinute: 6000})
 	rules := []Rule{holds("first", "hook"), holds("bad", "hook"), holds("third", "hook")}
 	database := &deferring{Pool: w.pool}
 	p := w.start("a", Config{Rules: rules, Database: database})
@@ -114,7 +115,7 @@ func TestFailingAddressDoesNotBlockOthers(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	w.set = w.notifiers(notifiers.Config{Name: "slack", Type: notifiers.Slack, URL: url, PerMinute: 6000})
+	w.set = w.notifiers(notifiers.Config{Name: "slack", Type: notifier.Slack, URL: url, PerMinute: 6000})
 	for range 50 { // more than one message
 		w.note("old", "critical", false, 0)
 		w.exec(`UPDATE {alert_notifications} SET notifier = 'slack', address = 'slack:#gone', fingerprint = id::text WHERE notifier = 'hook'`)
@@ -148,7 +149,7 @@ func TestAcknowledgedNotificationIsRecordedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, taken := hook(t, func(string) int { return http.StatusOK })
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: url})
 	w.start("a", Config{Rules: []Rule{holds("r", "hook")}, Database: &forgetful{Pool: w.pool, fails: 1}})
 	w.await("that it is sent", func() bool { return len(taken()) > 0 })
 	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
@@ -164,7 +165,7 @@ func TestReloadKeepsNotesOfSentNotifications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, taken := hook(t, func(string) int { return http.StatusOK })
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: url})
 	rules := []Rule{holds("r", "hook")}
 	p := w.start("a", Config{Rules: rules, Database: &forgetful{Pool: w.pool, fails: 3}})
 	w.await("that it is sent", func() bool { return len(taken()) > 0 })
@@ -183,7 +184,7 @@ func TestStepDownNotesSentNotifications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, taken := hook(t, func(string) int { return http.StatusOK })
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: url})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: url})
 	database := &forgetful{Pool: w.pool, fails: 1}
 	p := w.start("a", Config{Rules: []Rule{holds("r", "hook")}, Database: database})
 	w.await("that it is not noted", func() bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/exactly-one/tenure/internal/program/notifier"
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
@@ -31,7 +32,7 @@ func TestStormIsSentInFewMessages(t *testing.T) {
 		count = maxAlerts
 	}
 	w := newWorld(t)
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: w.receiver.URL, PerMinute: 6000})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: w.receiver.URL, PerMinute: 6000})
 	registry := prometheus.NewRegistry()
 	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "app_depth", Help: "Of the test."}, []string{"role"})
 	registry.MustRegister(depth)

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/program/notifier"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/server/internal/notifiers"
@@ -44,7 +45,7 @@ func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 	i.Migrate("alerts", "samples")
 	w := &world{Installation: i, pool: i.Pool, backend: i.Backend, receiver: newReceiver(t)}
 	w.tables = tablesOf(w.backend, w.pool)
-	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: w.receiver.URL})
+	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifier.Webhook, URL: w.receiver.URL})
 	return w
 }
 

@@ -25,7 +25,7 @@ import (
 const (
 	axeVersion = "4.14.1"
 	axeDigest  = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
-	cache      = "../../../../bin/npm"
+	cache      = "../../../bin/npm"
 )
 
 // axe returns the checker's script. It is fetched once; where that cannot be done

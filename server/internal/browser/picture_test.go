@@ -18,7 +18,7 @@ const (
 	// writePictures is the environment variable that makes tests write the pictures of incidents.
 	writePictures = "TENURE_WRITE_PICTURES"
 	// incidentPictures is where they are.
-	incidentPictures = "../../../../docs/images/incidents"
+	incidentPictures = "../../../docs/images/incidents"
 	// mostColors is how many colors a picture has, which keeps it small.
 	mostColors = 48
 )

@@ -48,7 +48,7 @@ func Main() int {
 func newRoot(called string) *cobra.Command {
 	out := &console.Output{Format: console.FormatText, Color: console.ColorAuto}
 	root := tree.New(called, "The dashboard, alerts and records of a cluster", long, out)
-	root.AddCommand(serve.New(out), alertcommand.New(out), tree.NewConfig(out, root), tree.NewVersion(out), tree.NewManual(root), tree.NewListing(root))
+	root.AddCommand(serve.New(out), alertcommand.New(out), tree.NewConfig(out), tree.NewVersion(out), tree.NewManual(root), tree.NewListing(root))
 	tree.Complete(root, nil)
 	return root
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-const deploy = "../../../../deploy"
+const deploy = "../../../deploy"
 
 var prefixes = []string{"tenure", "forge"}
 

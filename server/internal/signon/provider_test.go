@@ -33,7 +33,7 @@ var builtProvider = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(folder, "oidcprovider")
 	build := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".")
-	build.Dir = "../../../../internal/oidcprovider"
+	build.Dir = "../../../internal/oidcprovider"
 	build.Env = append(os.Environ(), "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(text), Err: err}

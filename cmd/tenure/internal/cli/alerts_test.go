@@ -2,17 +2,12 @@ package cli
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/alerting"
@@ -52,20 +47,17 @@ func writeAlerts(t *testing.T, text, url string) string {
 func TestAlertsCheckListsErrorsAndWarnings(t *testing.T) {
 	t.Parallel()
 	path := writeAlerts(t, alertsFile, "https://hooks.example/x")
-	want := path + ":12: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
-		"for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5\n" + path + ": no errors; alerts: 2\n"
+	want := path + ": no errors; alerts: 2\n"
 	if got := invoke(t, "alerts", "check", path).want(t, console.ExitDone).stdout; got != want {
 		t.Errorf("%s", got)
 	}
-	if got := invoke(t, "config", "check", path).want(t, console.ExitDone).stdout; !strings.Contains(got, "rate is per second") || strings.Contains(got, "not used") {
+	if got := invoke(t, "config", "check", path).want(t, console.ExitDone).stdout; !strings.Contains(got, "only tenure-server reads them") {
 		t.Errorf("%s", got)
 	}
 	broken := writeAlerts(t, strings.ReplaceAll(alertsFile, "== 0", "== "), "https://hooks.example/x")
-	for _, command := range []string{"alerts", "config"} {
-		got := invoke(t, command, "check", broken).want(t, console.ExitUsage).stderr
-		if !strings.Contains(got, broken+":4:63: alerts[0].condition: unexpected end of input") {
-			t.Errorf("%s", got)
-		}
+	got := invoke(t, "alerts", "check", broken).want(t, console.ExitUsage).stderr
+	if !strings.Contains(got, broken+":4:63: alerts[0].condition: unexpected end of input") {
+		t.Errorf("%s", got)
 	}
 	invoke(t, "alerts", "check").want(t, console.ExitUsage)
 	invoke(t, "alerts", "check", "a", "b").want(t, console.ExitUsage)
@@ -109,22 +101,6 @@ func TestAlertsTestNotifiesReceivers(t *testing.T) {
 	invoke(t, "alerts", "test", "slack", "--incident", "none", "--config", path).want(t, console.ExitUsage)
 	invoke(t, "alerts", "test", "slack").want(t, console.ExitUsage)
 	invoke(t, "alerts", "test").want(t, console.ExitUsage)
-}
-
-// Prometheus's parser accepts the file and finds the rules of the configuration
-// in it.
-func TestAlertsExportIsReadByPrometheus(t *testing.T) {
-	t.Parallel()
-	text := invoke(t, "alerts", "export", "--config", writeAlerts(t, alertsFile, "https://hooks.example/x")).want(t, console.ExitDone).stdout
-	groups, errs := rulefmt.Parse([]byte(text), false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
-	if len(errs) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) != 2 {
-		t.Fatalf("%v in\n%s", errs, text)
-	}
-	rule := groups.Groups[0].Rules[0]
-	if rule.Alert != "no_scheduler_leader" || rule.Expr != "sum(forge_leader_is_leader{role='scheduler'}) == 0" || rule.For.String() != "30s" ||
-		rule.Labels["severity"] != "critical" || rule.Labels["notify"] != "slack:#ops" || rule.Annotations["summary"] != "{{ $value }} \"lead\" the scheduler\n" {
-		t.Errorf("%+v", rule)
-	}
 }
 
 // The command lists the rules in the database with their states and problems.

@@ -18,8 +18,8 @@ origin in a comment. Secrets are masked.
 
 The command takes the flags of tenure run and shows what they change.`
 
-func newConfig(out *console.Output, root *cobra.Command) *cobra.Command {
-	cmd := tree.NewConfig(out, root)
+func newConfig(out *console.Output) *cobra.Command {
+	cmd := tree.NewConfig(out)
 	show := &cobra.Command{
 		Use: "show", Short: "Print the effective configuration", Long: configShowLong, Args: console.NoArgs,
 		Annotations: map[string]string{settings.WithoutConfiguration: "it shows the flags before they are completed"},

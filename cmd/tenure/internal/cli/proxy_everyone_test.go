@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -121,7 +120,7 @@ func (c proxyClient) ask(method, target string, headers []string) (proxyReply, e
 // is the address of another server.
 func proxyRequests(t *testing.T, victim string) (all [][2]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "sidecar", "openapi.json"))
+	text, err := os.ReadFile("../../../../internal/program/sidecar/openapi.json")
 	var served struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}

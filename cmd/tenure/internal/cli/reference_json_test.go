@@ -18,7 +18,7 @@ var (
 func TestReferenceListsTheFieldsOfJSON(t *testing.T) {
 	t.Parallel()
 	printed := map[string]bool{"toml": true, "yaml": true, "sql": true, "tests": true, "days": true, "mode": true, "ended": true, "acknowledged": true, "messages": true} // of maps
-	for _, folder := range []string{".", "../record", "../version"} {
+	for _, folder := range []string{".", "../../../../internal/program/record", "../../../../internal/program/version", "../../../../internal/program/service", "../../../../internal/program/connect", "../../../../internal/program/console", "../../../../server/internal/alertcommand", "../../../../server/internal/serve"} {
 		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

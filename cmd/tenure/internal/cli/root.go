@@ -46,7 +46,7 @@ func newRoot() *cobra.Command {
 		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
 		door("serve", "Serve the dashboard, evaluate alerts, and roll up the history"), roles.NewHistory(out), door("alerts", "Show and check alerts"),
 		work.NewAudit(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), tree.NewVersion(out),
-		newConfig(out, root), run.NewHealth(out), tree.NewManual(root),
+		newConfig(out), run.NewHealth(out), tree.NewManual(root),
 	)
 	tree.Complete(root, map[string]cobra.CompletionFunc{
 		"days": cobra.FixedCompletions(roles.DayKinds, cobra.ShellCompDirectiveNoFileComp),

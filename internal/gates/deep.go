@@ -93,7 +93,7 @@ var deep = slices.Concat([]part{
 		steps: []step{
 			{title: "examples and adapters", packages: []string{
 				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./adapters/recipes/...",
-				"./outbox/kafka/...", "./outbox/nats/...", "./outbox/watermill/...", "./metrics/tracing/...", "./deploy/generate/...",
+				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},
 			{title: "the laboratory", packages: []string{"./bench/...", "./bench/chaos/...", "./internal/mutants"}, flags: parallel},
@@ -132,7 +132,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "benchmarks", proves: "every benchmark runs", needs: servers,
 		steps: []step{
-			benchmark("all but those of clusters", ".", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./outbox/nats/..."),
+			benchmark("all but those of clusters", ".", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./adapters/nats/..."),
 			benchmark("a cluster at rest", "InFlight|NodesAtRest/nodes=3/roles=0", "./cluster"),
 			benchmark("a storm", "BareStorm|SharedRoles|Cluster/20", "./internal/acceptance"),
 		},

@@ -82,7 +82,7 @@ func (p *trial) buildUser(ctx context.Context, t *tree) error {
 		return err
 	}
 	get := []string{"go", "get"}
-	for _, folder := range []string{".", "outbox/kafka", "metrics/tracing"} {
+	for _, folder := range []string{".", "adapters/kafka", "adapters/tracing"} {
 		get = append(get, path.Join(library, folder)+"@"+p.version)
 	}
 	for _, command := range [][]string{{"go", "mod", "init", "example.com/user"}, get, {"go", "mod", "tidy"}, {"go", "run", "."}} {

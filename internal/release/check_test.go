@@ -21,12 +21,12 @@ func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ file, old, replacement, want string }{
 		"program without a version": {"cmd/tenure/main.go", "build.Main.Version", "build.Main.Path", "want the version v0.0.0-trial"},
-		"module that is replaced":   {"outbox/kafka/go.mod", "go 1.26\n", "go 1.26\n\nreplace " + library + " => ../..\n", "replaces"},
+		"module that is replaced":   {"adapters/kafka/go.mod", "go 1.26\n", "go 1.26\n\nreplace " + library + " => ../..\n", "replaces"},
 		"module that requires a publisher": {
-			"cmd/tenure/go.mod", "go 1.26\n", "go 1.26\n\nrequire " + library + "/outbox/kafka v0.0.9\n", "only the library and",
+			"cmd/tenure/go.mod", "go 1.26\n", "go 1.26\n\nrequire " + library + "/adapters/kafka v0.0.9\n", "only the library and",
 		},
 		"missing requirement": {
-			"outbox/kafka/kafka.go", "import \"" + library + "\"\n", "import (\n\t\"" + library + "\"\n\t_ \"golang.org/x/mod/semver\"\n)\n",
+			"adapters/kafka/kafka.go", "import \"" + library + "\"\n", "import (\n\t\"" + library + "\"\n\t_ \"golang.org/x/mod/semver\"\n)\n",
 			"build every module alone",
 		},
 	} {

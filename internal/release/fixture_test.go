@@ -63,7 +63,7 @@ func newRepository(t *testing.T) string {
 		"LICENSE":      "Free.\n",
 		"README.md":    "# Tenure\n\n[Deploy](docs/deploy.md)\n",
 		"CHANGELOG.md": changelog,
-		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./internal/program\n\t./metrics/tracing\n\t./outbox/kafka\n\t./server\n)\n\n" +
+		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./internal/program\n\t./adapters/tracing\n\t./adapters/kafka\n\t./server\n)\n\n" +
 			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n\nreplace " + shared + " v0.0.9 => ./internal/program\n",
 		"deploy/validate/go.mod":       "module " + library + "/deploy/validate\n\ngo 1.26\n",
 		"deploy/validate/go.sum":       "",
@@ -87,14 +87,14 @@ import (
 	"fmt"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/metrics/tracing"
-	"github.com/exactly-one/tenure/outbox/kafka"
+	"github.com/exactly-one/tenure/adapters/tracing"
+	"github.com/exactly-one/tenure/adapters/kafka"
 )
 
 func main() { fmt.Println(tenure.Name, tracing.Name, kafka.Name) }
 `,
 	}
-	for _, folder := range []string{"cmd/tenure", "internal/program", "metrics/tracing", "outbox/kafka", "server"} {
+	for _, folder := range []string{"cmd/tenure", "internal/program", "adapters/tracing", "adapters/kafka", "server"} {
 		files[folder+"/go.mod"] = "module " + library + "/" + folder + "\n\ngo 1.26\n\nrequire " + library + " v0.0.9\n"
 		files[folder+"/go.sum"] = ""
 		switch name := filepath.Base(folder); name {

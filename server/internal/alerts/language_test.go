@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,5 +46,28 @@ func TestConditionErrorsNameTheirPlace(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: the errors are\n%s\nbut should be\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
+	}
+}
+
+// TestPageExampleIsNotDoubtful: the conditions and templates of the page's example are valid,
+// and its metrics exist.
+func TestPageExampleIsNotDoubtful(t *testing.T) {
+	config.Speak(Language{})
+	t.Cleanup(func() { config.Speak(nil) })
+	page, err := os.ReadFile("../../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```toml\n# tenure.toml")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("the page has no example that begins with # tenure.toml")
+	}
+	file, err := config.Parse("tenure.toml", []byte(example), func(string) (string, bool) { return "https://hooks.example/x", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notices := file.Notices(); len(file.Alerts()) == 0 || len(notices) > 0 {
+		t.Errorf("%d alerts; the example is doubtful: %q", len(file.Alerts()), notices)
 	}
 }

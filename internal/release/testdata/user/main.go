@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/metrics/tracing"
+	"github.com/exactly-one/tenure/adapters/kafka"
+	"github.com/exactly-one/tenure/adapters/tracing"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/kafka"
 	"github.com/exactly-one/tenure/postgres"
 )
 

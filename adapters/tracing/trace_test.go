@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/metrics/tracing"
+	"github.com/exactly-one/tenure/adapters/tracing"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 

@@ -3,9 +3,9 @@ package kafka_test
 import (
 	"testing"
 
+	"github.com/exactly-one/tenure/adapters/kafka"
 	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/kafka"
 )
 
 func TestMain(m *testing.M) { outboxtest.Main(m, open) }

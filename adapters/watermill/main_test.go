@@ -9,9 +9,9 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/exactly-one/tenure/adapters/watermill"
 	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/watermill"
 )
 
 func TestMain(m *testing.M) { outboxtest.Main(m, open) }

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/adapters/kafka"
 	"github.com/exactly-one/tenure/internal/outboxtest"
-	"github.com/exactly-one/tenure/outbox/kafka"
 	"github.com/exactly-one/tenure/processor"
 )
 

@@ -12,7 +12,7 @@ import (
 )
 
 // scope is the instrumentation scope of the spans.
-const scope = "github.com/exactly-one/tenure/metrics/tracing"
+const scope = "github.com/exactly-one/tenure/adapters/tracing"
 
 // Trace creates spans for an election. Call it once, before the election
 // starts. The provider's exporters can delay the election's other callbacks,

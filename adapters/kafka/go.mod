@@ -1,4 +1,4 @@
-module github.com/exactly-one/tenure/outbox/kafka
+module github.com/exactly-one/tenure/adapters/kafka
 
 go 1.26.0
 

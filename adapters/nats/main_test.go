@@ -6,9 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	outboxnats "github.com/exactly-one/tenure/adapters/nats"
 	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
-	outboxnats "github.com/exactly-one/tenure/outbox/nats"
 )
 
 func TestMain(m *testing.M) { outboxtest.Main(m, open) }

@@ -1,15 +1,14 @@
-package watermill_test
+package nats_test
 
 import (
 	"fmt"
 	"log"
 
-	wm "github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"github.com/nats-io/nats.go"
 
+	outboxnats "github.com/exactly-one/tenure/adapters/nats"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/watermill"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -18,9 +17,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	broker := gochannel.NewGoChannel(gochannel.Config{}, wm.NopLogger{}) // any publisher of Watermill
-	defer func() { _ = broker.Close() }()
-	publisher, err := watermill.New(broker, watermill.Config{Name: "broker"})
+	// The client keeps trying to connect.
+	conn, err := nats.Connect("nats://localhost:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	publisher, err := outboxnats.New(conn, outboxnats.Config{}) // a stream listens to orders.>
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,5 +36,5 @@ func Example() {
 	for _, p := range processors {
 		fmt.Println(p.Name) // and group.Add(p), to run it where outbox.Role() is led
 	}
-	// Output: orders/broker
+	// Output: orders/nats
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	outboxnats "github.com/exactly-one/tenure/adapters/nats"
 	"github.com/exactly-one/tenure/internal/outboxtest"
-	outboxnats "github.com/exactly-one/tenure/outbox/nats"
 	"github.com/exactly-one/tenure/processor"
 )
 

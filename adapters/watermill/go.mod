@@ -1,4 +1,4 @@
-module github.com/exactly-one/tenure/outbox/watermill
+module github.com/exactly-one/tenure/adapters/watermill
 
 go 1.26.0
 

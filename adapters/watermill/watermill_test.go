@@ -14,9 +14,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/adapters/watermill"
 	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/watermill"
 	"github.com/exactly-one/tenure/processor"
 )
 

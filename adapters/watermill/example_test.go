@@ -1,15 +1,15 @@
-package kafka_test
+package watermill_test
 
 import (
-	"crypto/tls"
 	"fmt"
 	"log"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	wm "github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
+	"github.com/exactly-one/tenure/adapters/watermill"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/outbox/kafka"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -18,15 +18,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	publisher, err := kafka.New(kafka.Config{
-		Brokers: []string{"kafka-1.example.com:9093"},
-		KeyTag:  "order", // the events of one order keep their order
-		Options: []kgo.Opt{kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12})},
-	})
+	broker := gochannel.NewGoChannel(gochannel.Config{}, wm.NopLogger{}) // any publisher of Watermill
+	defer func() { _ = broker.Close() }()
+	publisher, err := watermill.New(broker, watermill.Config{Name: "broker"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer publisher.Close()
 	processors, err := outbox.Processors(outbox.Topic{
 		Name: "orders", Log: eventstore.New(db, eventstore.Config{}).Log(), Publishers: []outbox.Publisher{publisher},
 	})
@@ -36,5 +33,5 @@ func Example() {
 	for _, p := range processors {
 		fmt.Println(p.Name) // and group.Add(p), to run it where outbox.Role() is led
 	}
-	// Output: orders/kafka
+	// Output: orders/broker
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	outboxnats "github.com/exactly-one/tenure/adapters/nats"
 	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
-	outboxnats "github.com/exactly-one/tenure/outbox/nats"
 	"github.com/exactly-one/tenure/processor"
 )
 

@@ -1,4 +1,4 @@
-module github.com/exactly-one/tenure/metrics/tracing
+module github.com/exactly-one/tenure/adapters/tracing
 
 go 1.26.0
 

@@ -1,14 +1,15 @@
-package nats_test
+package kafka_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log"
 
-	"github.com/nats-io/nats.go"
+	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/exactly-one/tenure/adapters/kafka"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/outbox"
-	outboxnats "github.com/exactly-one/tenure/outbox/nats"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -17,16 +18,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// The client keeps trying to connect.
-	conn, err := nats.Connect("nats://localhost:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	publisher, err := kafka.New(kafka.Config{
+		Brokers: []string{"kafka-1.example.com:9093"},
+		KeyTag:  "order", // the events of one order keep their order
+		Options: []kgo.Opt{kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12})},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer conn.Close()
-	publisher, err := outboxnats.New(conn, outboxnats.Config{}) // a stream listens to orders.>
-	if err != nil {
-		log.Fatal(err)
-	}
+	defer publisher.Close()
 	processors, err := outbox.Processors(outbox.Topic{
 		Name: "orders", Log: eventstore.New(db, eventstore.Config{}).Log(), Publishers: []outbox.Publisher{publisher},
 	})
@@ -36,5 +36,5 @@ func Example() {
 	for _, p := range processors {
 		fmt.Println(p.Name) // and group.Add(p), to run it where outbox.Role() is led
 	}
-	// Output: orders/nats
+	// Output: orders/kafka
 }

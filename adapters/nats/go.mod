@@ -1,4 +1,4 @@
-module github.com/exactly-one/tenure/outbox/nats
+module github.com/exactly-one/tenure/adapters/nats
 
 go 1.26.0
 

@@ -20,8 +20,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
@@ -46,17 +44,8 @@ func main() {
 	defer stop()
 	if err := o.run(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
-		os.Exit(exitCode(err))
+		os.Exit(1)
 	}
-}
-
-// exitCode is 2 if a command of -beside does not keep the protocol, else 1.
-func exitCode(err error) int {
-	var other *besideError
-	if errors.As(err, &other) {
-		return 2
-	}
-	return 1
 }
 
 // bench is one run.
@@ -128,9 +117,6 @@ func (b *bench) measure(ctx context.Context, w io.Writer) (record, error) {
 	if b.server, err = box.Start(ctx, options); err != nil {
 		return record{}, err
 	}
-	if err := b.prepare(ctx); err != nil {
-		return record{}, err
-	}
 	fmt.Fprintf(w, "PostgreSQL %s, durable, loopback; %d nodes in separate processes; times in ms\n\n", b.server.Installation.Version, nodes)
 	fmt.Fprintf(w, "%-22s %6s %9s %9s %9s %9s %6s %12s %6s %14s  %s\n",
 		"fault", "rounds", "p50", "p99", "max", "bare p50", "ratio", "bare+begin", "ratio", "both trusting", "bound")
@@ -194,19 +180,4 @@ func (b *bench) measureCosts(ctx context.Context, w io.Writer) (all []costRecord
 // dsnAcross leads from a network namespace to the server.
 func (b *bench) dsnAcross() string {
 	return fmt.Sprintf("postgres://postgres@%s:%d/postgres", b.network.Host(0), b.server.Port)
-}
-
-// prepare makes the databases of other systems.
-func (b *bench) prepare(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, b.server.DSN())
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	for i := range b.commands {
-		if _, err := conn.Exec(ctx, "CREATE DATABASE "+besideDatabase(i)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -20,7 +20,6 @@ type options struct {
 	verbose, check     bool
 	json, plot, from   string
 	summary            string
-	commands           commandList // of other systems
 }
 
 // commandList is a flag that may be repeated.
@@ -56,7 +55,6 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	flags.StringVar(&o.plot, "plot", "", "SVG `file` to draw the histograms to")
 	flags.StringVar(&o.summary, "summary", "", "`page` of the documents to put a line for each fault into")
 	flags.StringVar(&o.from, "from", "", "`file` that -json wrote, to read instead of measuring")
-	flags.Var(&o.commands, "beside", "`command` of another system to measure in the same rounds; may be repeated")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -70,15 +68,13 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 func (o options) validate(rest []string) error {
 	switch {
 	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q: quote commands", rest[0])
+		return fmt.Errorf("unexpected argument %q", rest[0])
 	case o.rounds < 1 || o.slowRounds < 1 || o.roles < 1:
 		return errors.New("-rounds, -slow-rounds and -roles must be at least 1")
 	case o.slow <= 0 || o.rest <= 0:
 		return errors.New("-slow and -rest must be positive")
 	case o.crowd < 0:
 		return errors.New("-crowd must not be negative")
-	case len(o.commands) > 0 && !besideSupported:
-		return errors.New("-beside needs Linux")
 	}
 	return o.validateFrom()
 }
@@ -88,8 +84,8 @@ func (o options) validateFrom() error {
 	switch {
 	case o.from != "" && o.plot == "" && o.summary == "" && !o.check:
 		return errors.New("-from needs -plot, -summary or -check")
-	case o.from != "" && (o.json != "" || len(o.commands) > 0):
-		return errors.New("-from makes no run: leave out -json and -beside")
+	case o.from != "" && o.json != "":
+		return errors.New("-from makes no run: leave out -json")
 	}
 	return nil
 }

@@ -31,17 +31,11 @@ const plotStyle = `
 text { fill: var(--text); font: 12px system-ui, sans-serif } .quiet { fill: var(--quiet) } .median { stroke: var(--text); stroke-width: 2 }
 `
 
-// plotRows are what the plot shows of a record: a row for each fault that was measured,
-// and for each other system in it.
+// plotRows are what the plot shows of a record: a row for each fault that was measured.
 func plotRows(r record) (rows []plotted) {
 	for _, f := range r.Faults {
 		if f.Summary != nil && len(f.Histogram) > 0 {
 			rows = append(rows, plotted{f.Fault, f.Summary, f.Histogram})
-		}
-		for _, other := range f.Beside {
-			if other.Summary != nil && len(other.Histogram) > 0 {
-				rows = append(rows, plotted{f.Fault + ": " + other.Command, other.Summary, other.Histogram})
-			}
 		}
 	}
 	return rows

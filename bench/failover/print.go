@@ -22,11 +22,6 @@ func (f faultRecord) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s\n%s", line, drawn(f.Histogram))
 	f.printSlow(w)
-	for _, other := range f.Beside {
-		if other.Summary != nil {
-			fmt.Fprintf(w, "%s, beside %s: %s\n%s", f.Fault, other.Command, other.Summary, drawn(other.Histogram))
-		}
-	}
 }
 
 func (f faultRecord) printSlow(w io.Writer) {

@@ -67,7 +67,6 @@ type faultRecord struct {
 	Histogram   []bucket       `json:"histogram,omitempty"`
 	Causes      map[string]int `json:"causes,omitempty"` // of the slow rounds
 	Rounds      []roundRecord  `json:"rounds,omitempty"`
-	Beside      []besideRecord `json:"beside,omitempty"`
 }
 
 // summary has the figures of the printed table.
@@ -94,15 +93,6 @@ type roundRecord struct {
 	Cause     string    `json:"cause,omitempty"`
 	Detail    string    `json:"detail,omitempty"`
 	Facts     facts     `json:"facts"`
-}
-
-// besideRecord is one scenario of another system.
-type besideRecord struct {
-	Command   string    `json:"command"`
-	Failed    string    `json:"failed,omitempty"` // why there are no more rounds
-	Summary   *summary  `json:"summary,omitempty"`
-	Histogram []bucket  `json:"histogram,omitempty"`
-	Took      []float64 `json:"took_ms,omitempty"`
 }
 
 // parameters returns the parameters of a run that begins now.

@@ -28,7 +28,6 @@ func sampleRecord() record {
 					{1, at(0), 4, pointer(3), pointer(3.5), "", "", "", facts{Noticed: pointer(1), Woken: pointer(2), Tries: 1, Trying: 1}},
 					{2, at(9000), 20, pointer(3), pointer(3.5), "a note", causeServer, "a flush", facts{Flushing: 14}},
 				},
-				Beside: []besideRecord{{"./other -a '<b>'", "round 2: no", summarize([]time.Duration{time.Second}, 0), []bucket{{1000, 1, 0}}, []float64{1000}}},
 			},
 			{Fault: "network-cut", NotMeasured: "no privilege"},
 		},

@@ -23,7 +23,6 @@ type results struct {
 	slow       time.Duration // what -slow says
 	rounds     []round
 	overlap    time.Duration
-	beside     []besideResult
 	unmeasured error // why nothing was measured
 }
 
@@ -100,9 +99,6 @@ func (r results) record(log serverLog) faultRecord {
 			f.Causes[one.Cause]++
 		}
 	}
-	for _, other := range r.beside {
-		f.Beside = append(f.Beside, other.record())
-	}
 	return f
 }
 
@@ -168,9 +164,6 @@ func (r results) String() string {
 	for _, note := range slices.Compact(order) {
 		times := notes[note]
 		line += fmt.Sprintf("\n%-22s %6d %9s %9s %9s", "  "+note, len(times), milliseconds(percentile(times, 0.5)), "", milliseconds(slices.Max(times)))
-	}
-	for _, other := range r.beside {
-		line += "\n" + other.String()
 	}
 	return line
 }

@@ -14,17 +14,10 @@ import (
 // the same rounds.
 func TestRunRecordsItsRounds(t *testing.T) {
 	pgtest.Long(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
 	o := options{
 		only: "sigkill,shutdown", rounds: 2, slowRounds: 1, roles: 1, lease: 3 * time.Second, slow: time.Nanosecond, // every round is slow
 		json: filepath.Join(folder, "r.json"), plot: filepath.Join(folder, "p.svg"),
-	}
-	if besideSupported {
-		o.commands = commandList{"exec '" + self + "' " + lockCandidate}
 	}
 	var printed strings.Builder
 	if err := o.run(t.Context(), &printed); err != nil {
@@ -43,8 +36,8 @@ func TestRunRecordsItsRounds(t *testing.T) {
 		t.Fatalf("got %+v, want two faults with their parameters", r)
 	}
 	for _, f := range r.Faults {
-		if f.Summary == nil || f.Summary.Rounds != 2 || len(f.Rounds) != 2 || f.Summary.Ratio == nil || len(f.Beside) != len(o.commands) {
-			t.Fatalf("%s: got %+v, want two rounds beside the bare waiter and %d other systems", f.Fault, f, len(o.commands))
+		if f.Summary == nil || f.Summary.Rounds != 2 || len(f.Rounds) != 2 || f.Summary.Ratio == nil {
+			t.Fatalf("%s: got %+v, want two rounds beside the bare waiter", f.Fault, f)
 		}
 		noticed := 0
 		for _, one := range f.Rounds {
@@ -57,11 +50,6 @@ func TestRunRecordsItsRounds(t *testing.T) {
 		}
 		if f.Fault == "sigkill" && noticed == 0 { // the server logs a death when the locks are free, which can be after a round
 			t.Errorf("%s: got %+v, want when the server noticed the death", f.Fault, f.Rounds)
-		}
-		for _, other := range f.Beside {
-			if len(other.Took) != 2 || other.Failed != "" {
-				t.Errorf("%s: got %+v, want two rounds", f.Fault, other)
-			}
 		}
 	}
 	if svg, err := os.ReadFile(o.plot); err != nil || !strings.HasPrefix(string(svg), "<svg") {

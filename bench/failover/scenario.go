@@ -21,8 +21,6 @@ type scenario struct {
 	roles func(b *bench) int
 	apart bool // the first leader runs in a network namespace
 	bound string
-	// beside makes the same fault in another system, and is nil if there is no such fault.
-	beside func(ctx context.Context, s *system) (time.Duration, error)
 }
 
 // outcome is what a fault led to.
@@ -35,13 +33,13 @@ type outcome struct {
 }
 
 var scenarios = []scenario{
-	{name: "sigkill", bare: bareKill, fault: killLeader, beside: killOther, bound: "ratio <= 3.25, begin <= 2.25, p99 <= 10"},
+	{name: "sigkill", bare: bareKill, fault: killLeader, bound: "ratio <= 3.25, begin <= 2.25, p99 <= 10"},
 	{name: "step-down", bare: bareRelease, fault: endLeadershipBy("stepdown"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
 	{name: "hand-over", bare: bareRelease, fault: endLeadershipBy("handover"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
-	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), beside: endOther, bound: "ratio <= 6, begin <= 3, p99 <= 10"},
+	{name: "shutdown", bare: bareRelease, fault: endLeadershipBy("close"), bound: "ratio <= 6, begin <= 3, p99 <= 10"},
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
 	{name: "sigkill-many-roles", bare: bareKill, fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "<= 15 for 1,000 roles, 60 for 10,000"},
-	{name: "sigstop", slow: true, fault: stopLeader, beside: pauseOther, bound: "lease + 100"},
+	{name: "sigstop", slow: true, fault: stopLeader, bound: "lease + 100"},
 	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 100"},
 	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
 	{name: "restart-immediate", slow: true, fault: restart(pgserver.Immediate), bound: "same node 2500, else lease + 2500"},
@@ -78,11 +76,8 @@ func (s scenario) run(ctx context.Context, b *bench) (results, error) {
 			waiting.roles = s.roles(b)
 		}
 	}
-	others := b.systems(s)
-	defer others.end()
 	for i := range rounds {
-		one, err := s.round(ctx, b, waiting, others)
-		result.beside = others.results()
+		one, err := s.round(ctx, b, waiting)
 		if err != nil {
 			return result, fmt.Errorf("round %d: %w", i+1, err)
 		}
@@ -95,12 +90,9 @@ func (s scenario) run(ctx context.Context, b *bench) (results, error) {
 	return result, nil
 }
 
-// round makes the fault once, after the bare waiter's and those of other systems.
-func (s scenario) round(ctx context.Context, b *bench, waiting *waiters, others systems) (round, error) {
+// round makes the fault once, after the bare waiter's.
+func (s scenario) round(ctx context.Context, b *bench, waiting *waiters) (round, error) {
 	var one round
-	if err := others.gather(ctx); err != nil {
-		return one, err
-	}
 	if err := s.gather(ctx, b); err != nil {
 		return one, err
 	}
@@ -114,9 +106,6 @@ func (s scenario) round(ctx context.Context, b *bench, waiting *waiters, others 
 			return one, fmt.Errorf("bare waiter: %w", err)
 		}
 		one.bare = &took
-	}
-	if err := others.fault(ctx, s); err != nil {
-		return one, err
 	}
 	before := b.observe()
 	var err error

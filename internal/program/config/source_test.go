@@ -30,7 +30,7 @@ forge.toml:14:1: alerts[1].notify names the notifier "slack", which is not confi
 // page ends.
 func TestSourceIsAcceptedAsItsPageSays(t *testing.T) {
 	t.Parallel()
-	page := readFile(t, "../../../docs/coming-from/forge.md")
+	page := readFile(t, "../../../docs/coming-from/others.md")
 	var blocks []string
 	for _, found := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		blocks = append(blocks, regexp.MustCompile(`(?m)^ +`).ReplaceAllString(found[1], ""))

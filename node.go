@@ -274,14 +274,45 @@ func (n *Node) forceClose(s *session) {
 // run opens a new session whenever one is lost, until the node closes.
 func (n *Node) run(s *session) {
 	defer n.group.Done()
-	for {
+	for early := 0; ; {
 		<-s.lost
+		if early++; n.hasProven(s) {
+			early = 0
+		}
+		if early > 1 {
+			n.pauseBefore(early)
+		}
 		next, err := n.reconnect()
 		if err != nil {
 			return
 		}
 		s = next
 	}
+}
+
+// hasProven reports whether a session acknowledged a second heartbeat.
+func (n *Node) hasProven(s *session) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return s.proven
+}
+
+// pauseBefore waits before the next session if several in a row were lost right after
+// they had opened, as after failed attempts.
+func (n *Node) pauseBefore(number int) {
+	delay, again := n.nextDelay(n.retryStrategy(), retry.Failure{Attempt: number - 1, LastError: ErrSessionLost})
+	if !again { // it opens sessions nevertheless: each attempt succeeds
+		delay = n.cfg.CheckInterval
+	}
+	n.pause(n.ctx, delay)
+}
+
+// retryStrategy governs opening sessions.
+func (n *Node) retryStrategy() retry.Strategy {
+	if n.cfg.Retry != nil {
+		return n.cfg.Retry
+	}
+	return defaultReconnect
 }
 
 // reconnect opens sessions until one succeeds. If the retry strategy gives up,
@@ -323,10 +354,7 @@ var defaultReconnect = retry.ExponentialBackoff{Base: 100 * time.Millisecond, Ma
 // connect opens a session and retries as the retry strategy says. It does not
 // retry a node's first session after a refusal.
 func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
-	var strategy retry.Strategy = defaultReconnect
-	if n.cfg.Retry != nil {
-		strategy = n.cfg.Retry
-	}
+	strategy := n.retryStrategy()
 	select {
 	case <-n.retryNow:
 	default:

@@ -50,3 +50,37 @@ func TestStandbyCampaignsWhenItsNextSessionOpens(t *testing.T) {
 		})
 	}
 }
+
+// Sessions that open and are lost at their first statement are opened ever less often, as
+// after failed attempts. The second one follows immediately: a session can be lost by
+// accident.
+func TestSessionsLostAtTheirFirstStatementAreOpenedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		var opened []time.Duration
+		began := time.Now()
+		db.prepare = func(c *conn) {
+			opened = append(opened, time.Since(began))
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+				c.kill()
+				return nil
+			}
+		}
+		node := open(t, db, func(*tenure.Config) {})
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		if err := e.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if n := len(opened); n < 20 || n > 70 {
+			t.Errorf("%d sessions were opened within a minute, want 20 to 70", n)
+		}
+		if len(opened) > 1 && opened[1] > 10*time.Millisecond {
+			t.Errorf("the second session was opened after %v, want it immediately", opened[1])
+		}
+	})
+}

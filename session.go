@@ -25,6 +25,7 @@ type session struct {
 	// Guarded by Node.mu.
 	started            bool
 	ended              bool
+	proven             bool // a second heartbeat was acknowledged
 	openedAt           time.Duration
 	nextBeat           time.Duration
 	beatSoon           bool          // a term's record is not durable before the next heartbeat
@@ -243,7 +244,7 @@ func (s *session) heartbeat() error {
 		return nil
 	}
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
-	n.outage = false
+	n.outage, s.proven = false, true
 	n.drainEndedLocked(load)
 	s.nextBeat = sent.Mono + n.beatIntervalLocked()
 	s.requestsPending = s.requestsPending || pending

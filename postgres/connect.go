@@ -97,6 +97,8 @@ func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
 				listener.notification(n)
 			}
 		}
+	} else { // the driver would keep them for as long as the connection lives
+		config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	}
 	return func() { connected.Store(true) }
 }

@@ -30,7 +30,7 @@ func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) e
 	err = listenTo(ctx, conn, channels...)
 	for err == nil {
 		wake()
-		_, err = conn.WaitForNotification(ctx)
+		err = conn.PgConn().WaitForNotification(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil

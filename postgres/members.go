@@ -122,6 +122,9 @@ type cachedMember struct {
 // scan reads a row into next, which replaces the cache after the last row.
 func (c registryCache) scan(row pgx.CollectableRow, next registryCache) (tenure.Member, error) {
 	raw := row.RawValues()
+	if len(raw) < firstSeldom || len(raw[0]) != len(uuid.UUID{}) {
+		return tenure.Member{}, fmt.Errorf("the server returned %d columns of a node, or no id", len(raw))
+	}
 	seldom := raw[firstSeldom:]
 	key := [16]byte(raw[0])
 	known, found := c[key]

@@ -230,8 +230,8 @@ func TestReaperSparesOtherDatabases(t *testing.T) {
 	original, copied := backendOn(t, server.Database(t), Config{}), backendOn(t, server.Database(t), Config{})
 	living, other := open(t, original), open(t, copied)
 	other.watch.leave() // it would mark the node as dead
-	exec(t, copied, `
-		INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, last_heartbeat)
+	exec(t, copied,     // Set by hand: a copy of a database has the rows of another server's sessions.
+		`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, last_heartbeat)
 		SELECT gen_random_uuid(), 1000, 'copied', 'localhost', 1000, pid, backend_start, clock_timestamp() - interval '1 hour'
 		FROM pg_stat_activity
 		WHERE pid = $1`, living.listener.pid)

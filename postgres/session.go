@@ -90,8 +90,11 @@ func newConnListener(nodes string, nodesChanged func()) *connListener {
 	return &connListener{nodes: nodes, nodesChanged: nodesChanged, moved: make(chan struct{}, 1)}
 }
 
+// maxWarnings is how many warnings on one statement are logged.
+const maxWarnings = 10
+
 func (e *connListener) notice(n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" {
+	if n.SeverityUnlocalized == "WARNING" && len(e.warnings) < maxWarnings {
 		e.warnings = append(e.warnings, n.Code+" "+n.Message)
 	}
 }
@@ -264,6 +267,8 @@ func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 		return superseded("another program has reset the session")
 	case a.ended != nil:
 		return superseded("another program has ended the term of %q", *a.ended)
+	case counting && len(a.locks) != 2: // an honest server counts both
+		return fmt.Errorf("%s: the server counted %d kinds of locks instead of 2", stmtHeartbeat, len(a.locks))
 	case counting && a.locks[0] != len(s.keys):
 		return superseded("the session holds %d locks instead of %d", a.locks[0], len(s.keys))
 	}

@@ -119,6 +119,8 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 			return err
 		}
 		switch {
+		case attempt.Term > 0 && acquiredAt == nil:
+			return fmt.Errorf("the server began term %d of %q at no time", attempt.Term, role)
 		case left > 0:
 			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: fromMilliseconds(left)}
 		case attempt.Term > 0:

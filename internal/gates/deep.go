@@ -42,9 +42,16 @@ var deep = slices.Concat([]part{
 		},
 	},
 	{
+		name: "hostile-server", proves: "no answer of a server harms a node, its watch, an agent or a reader", needs: servers,
+		steps: []step{
+			{title: "all tests", packages: []string{"./internal/hostile"}},
+			{title: "4,000 nodes, from a new seed", command: []string{"go", "test", "./internal/hostile", "-run=^TestHostileServerHarmsNoClient$", "-count=1", "-v", "-timeout=20m", "-cases=4000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
+		},
+	},
+	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
 		steps: []step{{title: "all tests", packages: []string{"./..."}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./examples/...", "./deploy/...", "./bench/...",
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
 	{

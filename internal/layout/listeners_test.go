@@ -16,6 +16,7 @@ var listeners = map[string]string{
 	"internal/program/sidecar/listener.go": "TestEveryRouteOfCommandsAsEverybody TestEveryRequestThroughProxyAsEverybody TestEveryConnectionThroughProxyAsEverybody",
 	"examples/service/main.go":             "an example on the loopback interface",
 	"bench/chaos/receiver.go":              "for tests",
+	"internal/hostile/server.go":           "for tests",
 	"internal/faultwire/proxy.go":          "for tests",
 	"internal/oidcprovider/main.go":        "for tests",
 	"internal/pgtest/slow.go":              "for tests",

@@ -139,6 +139,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	config.DialFunc = within(limit, d.forgetting(config.DialFunc), &reached)
 	config.ConnectTimeout = whole
 	o.addStartupParameters(config)
+	limitAnswers(config, o.Use)
 	var err error
 	if o.Connect != nil { // it may have to fetch a token first
 		made.conn, err = callConnect(ctx, config, o.Connect)

@@ -20,6 +20,7 @@ func (d *Dialer) PreparePool(config *pgx.ConnConfig, login Credentials, o Option
 	original := config.Copy()
 	config.ConnectTimeout = bound(original)
 	o.addStartupParameters(config)
+	limitAnswers(config, o.Use)
 	config.ValidateConnect = d.validate(original.ValidateConnect, o)
 	config.DialFunc = d.forgetting(config.DialFunc)
 	return func(ctx context.Context, config *pgx.ConnConfig) error {

@@ -1,0 +1,47 @@
+package main
+
+// hostileMutants break what protects clients from a hostile server.
+var hostileMutants = []mutant{
+	{
+		name: "pgdial: an answer may be of any length",
+		file: "internal/pgdial/answers.go", from: "	if a.spent += cost; a.spent > a.limits.answer {\n", to: "	if a.spent += cost; a.spent < 0 {\n",
+		promise: "a hostile server cannot fill the memory of its clients",
+		tests:   []tests{in("internal/pgdial", "^TestAnswersAreBounded$")}, says: "a hostile answer was read",
+	},
+	{
+		name: "pgdial: a message may be of any length",
+		file: "internal/pgdial/answers.go", from: "	if size > uint64(most) {\n", to: "	if size > uint64(most)<<32 {\n",
+		promise: "a hostile server cannot fill the memory of its clients",
+		tests:   []tests{in("internal/pgdial", "^TestAnswersAreBounded$")}, says: "a hostile answer was read",
+	},
+	{
+		name: "pgdial: parameters may change without end",
+		file: "internal/pgdial/answers.go", from: "a.status > a.limits.status {\n", to: "a.status < 0 {\n",
+		promise: "a hostile server cannot fill the memory of its clients",
+		tests:   []tests{in("internal/pgdial", "^TestEachAnswerHasItsOwnBound$")}, says: "a hostile answer was read",
+	},
+	{
+		name: "pgdial: all answers of a connection share one bound",
+		file: "internal/pgdial/answers.go", from: "			a.spent = 0\n		}\n		switch kind {\n", to: "			_ = a.spent\n		}\n		switch kind {\n",
+		promise: "an honest answer is read",
+		tests:   []tests{in("internal/pgdial", "^TestEachAnswerHasItsOwnBound$")}, says: "an honest answer",
+	},
+	{
+		name: "pgdial: an answer may end without a result",
+		file: "internal/pgdial/answers.go", from: "	case a.asked[0] && !a.result: ", to: "	case a.asked[0] && a.asked == nil: ",
+		promise: "every call returns within its bound",
+		tests:   []tests{in("internal/pgdial", "^TestAnswersAreBounded$")}, says: "a hostile answer was read",
+	},
+	{
+		name: "postgres: the reader keeps notifications",
+		file: "postgres/connect.go", from: "		config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}\n", to: "		config.OnNotification = nil\n",
+		promise: "a hostile server cannot fill the memory of its clients",
+		tests:   []tests{in("internal/hostile", "^TestReaderKeepsNoNotifications$")}, says: "the live heap had",
+	},
+	{
+		name: "engine: the pause between sessions that are lost early does not grow",
+		file: "node.go", from: "retry.Failure{Attempt: number - 1, LastError", to: "retry.Failure{Attempt: 1, LastError",
+		promise: "sessions that are lost early do not load the server",
+		tests:   []tests{in(".", "^TestSessionsLostAtTheirFirstStatementAreOpenedLessOften$")}, says: "sessions were opened within a minute",
+	},
+}

@@ -63,6 +63,12 @@ func TestDocumentsStayShort(t *testing.T) {
 	}
 }
 
+func TestThreatModelStaysShort(t *testing.T) {
+	if words := docpage.Words(readPage(t, "THREAT_MODEL.md")); words > threatWords {
+		t.Errorf("THREAT_MODEL.md has %d words, want at most %d", words, threatWords)
+	}
+}
+
 // A merge that keeps the lines of both sides must not bring back what was merged into
 // one entry.
 func TestUnreleasedChangesStayShort(t *testing.T) {

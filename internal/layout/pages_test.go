@@ -33,7 +33,7 @@ func TestPagesForContributorsNameWhatExists(t *testing.T) {
 	for _, rule := range ruleName.FindAllStringSubmatch(readPage(t, "Makefile"), -1) {
 		rules = append(rules, rule[1])
 	}
-	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", ".github/workflows/ci.yml", ".github/pull_request_template.md"} {
+	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "THREAT_MODEL.md", ".github/workflows/ci.yml", ".github/pull_request_template.md"} {
 		text := readPage(t, page)
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(root, found[1])); err != nil {

@@ -12,8 +12,8 @@ import (
 func TestBackendLostCountersDoNotKeepNodesOut(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
-		"lost":  "DELETE FROM tenure_lease_news",
-		"older": "UPDATE tenure_lease_news SET incarnation = 0",
+		"lost":  "DELETE FROM tenure_lease_news",                // Set by hand: by a partial restore.
+		"older": "UPDATE tenure_lease_news SET incarnation = 0", // Set by hand: by a partial restore.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

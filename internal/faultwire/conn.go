@@ -12,6 +12,7 @@ type Conn struct {
 	client, server *net.TCPConn
 	links          [2]*link
 	session        *session
+	sent           requests
 
 	done chan struct{}
 	end  func()
@@ -27,6 +28,8 @@ func newConn(p *Proxy, client, server *net.TCPConn) *Conn {
 	c.links[ToServer] = newLink(client, server, p.faults[ToServer], c.session.fromClient)
 	c.links[ToClient] = newLink(server, client, p.faults[ToClient], c.session.fromServer)
 	c.links[ToClient].ended = c.session.ended
+	c.links[ToServer].number, c.links[ToServer].forwarded = p.trips.next, c.sent.arrived
+	c.links[ToClient].number, c.links[ToClient].forwarded = c.sent.latest, p.trips.finish
 	return c
 }
 

@@ -11,9 +11,10 @@ import (
 
 // faults is what is wrong with a link.
 type faults struct {
-	stalled bool
-	delay   time.Duration
-	budget  int64 // bytes to forward before all are dropped; unlimited if negative
+	stalled   bool
+	delay     time.Duration
+	handshake time.Duration // how much later the first bytes arrive
+	budget    int64         // bytes to forward before all are dropped; unlimited if negative
 }
 
 var noFaults = faults{budget: unlimited}
@@ -28,8 +29,13 @@ type link struct {
 	// may block. ended, if set, is called at the end of the stream.
 	pass  func([]byte) []byte
 	ended func()
+	// number is the round trip to which bytes belong that arrive now, and forwarded is
+	// called with it before they are written.
+	number    func() int
+	forwarded func(number int)
 
 	mu      sync.Mutex
+	begun   bool // something has arrived
 	faults  faults
 	severed bool // nothing more is forwarded, not even the end
 	queue   []chunk
@@ -38,9 +44,10 @@ type link struct {
 
 // chunk is what one read brought. Without data it is the end of the stream.
 type chunk struct {
-	data  []byte
-	due   time.Time
-	reset bool // the stream ended with an RST
+	data   []byte
+	due    time.Time
+	number int  // of the round trip
+	reset  bool // the stream ended with an RST
 }
 
 func newLink(source, target *net.TCPConn, initial faults, pass func([]byte) []byte) *link {
@@ -79,9 +86,14 @@ func (l *link) read() {
 }
 
 func (l *link) enqueue(c chunk) {
+	c.number = l.number()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.due = time.Now().Add(l.faults.delay)
+	if !l.begun {
+		l.begun = true
+		c.due = c.due.Add(l.faults.handshake)
+	}
 	l.queue = append(l.queue, c)
 	l.changed.send()
 }
@@ -97,6 +109,7 @@ func (l *link) write(done <-chan struct{}) {
 			l.finish(next.reset)
 			return
 		}
+		l.forwarded(next.number)
 		if _, err := l.target.Write(l.spend(l.pass(next.data))); err != nil {
 			// The other direction informs the source when the target is gone.
 			l.sever()

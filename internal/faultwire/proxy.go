@@ -35,6 +35,7 @@ type Proxy struct {
 	target   string
 	listener net.Listener
 	work     sync.WaitGroup
+	trips    roundTrips
 
 	mu      sync.Mutex
 	closed  bool

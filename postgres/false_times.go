@@ -23,10 +23,12 @@ FROM (SELECT max(lease_ms) * interval '1 millisecond' AS lease FROM {nodes}) lon
 WHERE n.id IN (
     SELECT id
     FROM {nodes}
-    WHERE last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'
-        OR trust_until > clock_timestamp() + (SELECT max(lease_ms) FROM {nodes}) * interval '2 milliseconds'
+    WHERE ` + hasFalseTime + `
     FOR UPDATE SKIP LOCKED
 )`
+
+const hasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'
+        OR trust_until > clock_timestamp() + (SELECT max(lease_ms) FROM {nodes}) * interval '2 milliseconds'`
 
 const mayCorrectTimes = `SELECT coalesce(has_table_privilege(to_regclass($1), 'UPDATE'), false)`
 

@@ -32,6 +32,8 @@ const (
 	tryInstallation       = `SELECT pg_catalog.pg_try_advisory_lock($1::int, $2::int)`
 	tryInstallationShared = `SELECT pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
 	tryInstallationInTx   = `SELECT pg_catalog.pg_try_advisory_xact_lock($1::int, $2::int)`
+	// Without tables, the lock is left to a session that creates them.
+	tryExisting           = `SELECT pg_catalog.to_regclass($3) IS NOT NULL AND pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
 	endInstallation       = `SELECT pg_catalog.pg_advisory_unlock($1::int, $2::int)`
 	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
 )
@@ -46,6 +48,46 @@ const (
 func (b *Backend) lockKey() tenure.LockKey {
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
 	return tenure.LockKey{Key: int64(first), Key2: second, Pair: true}
+}
+
+// enterCall is the statement with which an opening acquires the lock, shared, if there are
+// tables.
+func (b *Backend) enterCall() call {
+	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+	return call{sql: tryExisting, args: []any{first, second, b.names.sql("{migrations}")}}
+}
+
+// entered reports whether an opening has acquired the lock. Whatever prevented that is
+// found again by enterInstallation.
+func (b *Backend) entered(ctx context.Context, a *ahead) bool {
+	c := b.enterCall()
+	var entered bool
+	err := a.QueryRow(ctx, c.sql, c.args...).Scan(&entered)
+	return err == nil && entered
+}
+
+// completeCalls are the statements of completeSchema if the schema is complete.
+func (b *Backend) completeCalls() []call {
+	exist, args, read := b.schema.VersionsQueries()
+	return []call{
+		{sql: exist, args: args},
+		{sql: read},
+		{sql: tableExists, args: []any{b.names.sql("{installation}")}},
+		{sql: b.names.sql(installation.ReadMode)},
+	}
+}
+
+// stayInInstallation does what enterInstallation does, on a connection that has entered.
+func (b *Backend) stayInInstallation(ctx context.Context, a *ahead, migrate migrator) (schema.Versions, error) {
+	versions, there, err := b.completeSchema(ctx, a, migrate)
+	if err != nil || there {
+		return versions, err
+	}
+	a.forget()
+	if _, err := b.tryLock(ctx, a.Conn, endInstallationShared); err != nil {
+		return nil, err
+	}
+	return b.enterInstallation(ctx, a.Conn, migrate)
 }
 
 // enterInstallation acquires the lock, shared, on a connection whose schema exists
@@ -67,7 +109,7 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 			return nil, err
 		}
 		if entered {
-			versions, there, err := b.completeSchema(ctx, conn, migrate)
+			versions, there, err := b.completeSchema(ctx, &ahead{Conn: conn}, migrate)
 			if err != nil || there {
 				return versions, err
 			}
@@ -87,8 +129,8 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 // completeSchema checks the schema while the lock is held shared, and brings it up
 // to date if migrate is set. It returns false if there is no schema and migrate is
 // set.
-func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) (versions schema.Versions, there bool, err error) {
-	versions, err = b.usableVersions(ctx, conn)
+func (b *Backend) completeSchema(ctx context.Context, a *ahead, migrate migrator) (versions schema.Versions, there bool, err error) {
+	versions, err = b.usableVersions(ctx, a)
 	version := versions[schema.Core].Present
 	if err != nil {
 		return nil, false, err
@@ -96,7 +138,7 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 	if version == 0 && migrate != nil {
 		return nil, false, nil
 	}
-	if err := b.checkMode(ctx, conn); err != nil {
+	if err := b.checkMode(ctx, a); err != nil {
 		return nil, false, err
 	}
 	switch {
@@ -105,10 +147,11 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 	case migrate == nil:
 		return nil, false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
 	}
-	if err := migrate(ctx, conn); err != nil {
+	a.forget()
+	if err := migrate(ctx, a.Conn); err != nil {
 		return nil, false, err
 	}
-	return versions, true, b.checkMode(ctx, conn)
+	return versions, true, b.checkMode(ctx, a.Conn)
 }
 
 // createMissing creates a schema that has no version, if migrate is set.
@@ -280,16 +323,16 @@ ORDER BY 1`
 // still the one that the session has read, and that no node is alive under another
 // one in its place: an operator may have replaced the tables. Of two sessions that
 // have read two ids, one sees the other's node lock or the new id.
-func (s *session) proveInstallation(ctx context.Context) error {
+func (s *session) proveInstallation(ctx context.Context, conn connection) error {
 	var present uuid.UUID
-	if err := s.conn.QueryRow(ctx, s.backend.names.sql(readInstallation)).Scan(&present); err != nil {
+	if err := conn.QueryRow(ctx, s.backend.names.sql(readInstallation)).Scan(&present); err != nil {
 		return fmt.Errorf("read the installation: %w", err)
 	}
 	if present != s.installation {
 		return fmt.Errorf("%w: the tables were replaced while the session opened", dberr.ErrInstallationInUse)
 	}
-	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
-	rows, err := s.conn.Query(ctx, readStrangers, first, second, s.space)
+	strange := s.strangersCall()
+	rows, err := conn.Query(ctx, strange.sql, strange.args...)
 	if err != nil {
 		return fmt.Errorf("check for sessions of another installation: %w", err)
 	}
@@ -301,6 +344,12 @@ func (s *session) proveInstallation(ctx context.Context) error {
 		return s.backend.inUse(ctx, s.conn, "open a session: the tables were replaced under nodes that live", strangers)
 	}
 	return nil
+}
+
+// strangersCall is the second statement of proveInstallation.
+func (s *session) strangersCall() call {
+	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
+	return call{sql: readStrangers, args: []any{first, second, s.space}}
 }
 
 // liveNodes lists the sessions that hold the installation's lock, and the live nodes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 const (
@@ -31,6 +33,9 @@ WITH namesakes AS MATERIALIZED (
 SELECT id, hostname, incarnation
 FROM namesakes
 WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
+
+	beginJoin = `BEGIN`
+	endJoin   = `COMMIT`
 
 	limitWait   = `SELECT set_config('lock_timeout', $1, true)`
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
@@ -119,8 +124,7 @@ WITH corrected AS (` + correctTimes + `
 ), old AS MATERIALIZED (
     SELECT id
     FROM {nodes}
-    WHERE status = 'dead'
-        AND last_heartbeat < clock_timestamp() - interval '1 day'
+    WHERE ` + diedLongAgo + `
         AND pg_try_advisory_xact_lock_shared($1::int, incarnation)
     FOR UPDATE SKIP LOCKED
 ), unfinished AS MATERIALIZED (
@@ -139,62 +143,184 @@ WITH corrected AS (` + correctTimes + `
     RETURNING n.*
 )` + closeTermsOfGone + `
 DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
+	diedLongAgo   = `status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day'`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1 AND (role <> '' OR NOT $2::boolean)`
 )
 
-// join makes the session a member: first the lock, so that no node that sees the row
-// finds the lock free; then the row; then the notification.
-func (s *session) join(ctx context.Context) error {
+// remnants says which remnants of earlier sessions a joining session may have to handle.
+type remnants struct {
+	own    bool // the node has a row or requests
+	others bool // see sweepNodes
+}
+
+const readRemnants = `
+SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1) OR EXISTS (SELECT FROM {requests} WHERE node_id = $1),
+    EXISTS (
+        SELECT
+        FROM {nodes}
+        WHERE ` + diedLongAgo + ` OR ` + hasFalseTime + `
+    )`
+
+// joining makes a session a member: first the lock, so that no node that sees the row
+// finds the lock free; then the row; then the notification. It sends what comes before the
+// row in one round trip and the rest in another one.
+type joining struct {
+	session      *session
+	settings     call // while the session is opened
+	remnants     []call
+	preparations []call
+	row          call
+	name         []call // begins the transaction of a unique name
+	announcement call
+	usage        call
+	last         call // settings
+}
+
+func (s *session) newJoining() *joining {
+	names, timing := s.backend.names, s.opening.Timing
+	j := &joining{
+		session:      s,
+		settings:     applyCall(pgdial.Session, openingLimits(timing, s.incarnation)),
+		remnants:     s.remnantCalls(s.remnants),
+		preparations: s.preparations(),
+		row:          s.rowCall(),
+		announcement: call{sql: names.sql(sessionStatements[stmtMoved]), args: []any{names.nodesChannel(), s.nodePayload()}},
+		usage:        call{sql: names.sql(sessionStatements[stmtLockUsage])},
+		last:         applyCall(pgdial.Session, sessionLimits(timing, s.incarnation)),
+	}
+	if s.opening.UniqueName {
+		j.name = []call{
+			{sql: beginJoin},
+			{sql: lockNames, args: []any{s.space}},
+			{sql: names.sql(findNamesake), args: []any{s.opening.Node.Name, s.opening.Node.ID, s.space}},
+		}
+	}
+	return j
+}
+
+// before are the statements that come before the row.
+func (j *joining) before() []call {
+	s := j.session
+	names := s.backend.names
+	calls := []call{j.settings, {sql: lockNode, args: []any{s.space, s.incarnation}}, {sql: names.sql(readInstallation)}, s.strangersCall()}
+	calls = append(calls, listenCalls(names.channel(), names.nodesChannel())...)
+	calls = append(calls, s.staleSessionCall())
+	return slices.Concat(calls, j.remnants, j.preparations, j.name)
+}
+
+// prepare does what comes before the row.
+func (j *joining) prepare(ctx context.Context, a *ahead) error {
+	s := j.session
+	_, err := a.Exec(ctx, j.settings.sql, j.settings.args...)
+	if err := pgdial.ExplainSettings(ctx, a.Conn, err); err != nil {
+		return err
+	}
 	var locked bool
-	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
+	if err := a.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
 		return fmt.Errorf("take the node lock: %w", err)
 	}
 	if !locked {
 		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
 	}
-	if err := s.proveInstallation(ctx); err != nil {
+	if err := s.proveInstallation(ctx, a); err != nil {
 		return err
 	}
-	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
+	if err := s.backend.names.startListening(ctx, a); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := s.watch.findStaleSession(ctx, s.conn); err != nil {
+	if err := s.watch.findStaleSession(ctx, a); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
-	if err := s.writeRow(ctx); err != nil {
+	for _, c := range j.remnants {
+		if _, err := a.Exec(ctx, c.sql, c.args...); err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
+	}
+	if err := a.checkPreparations(j.preparations); err != nil {
+		return err
+	}
+	if err := j.claimName(ctx, a); err != nil {
 		return fmt.Errorf("join: %w", err)
+	}
+	return nil
+}
+
+// claimName begins a transaction and acquires the lock of names in it, if the name must be
+// unique, and returns an error if another live node has the name. The transaction ends when
+// the row is committed: if two nodes join at the same time, the second one sees the first. A
+// process that was killed a moment ago may still have its session: the server checks once a
+// second whether a client is connected.
+func (j *joining) claimName(ctx context.Context, a *ahead) error {
+	if j.name == nil {
+		return nil
+	}
+	taken := new(nameTaken)
+	err := j.findName(ctx, a)
+	if !errors.As(err, &taken) {
+		return err
+	}
+	if _, err := a.Exec(ctx, "ROLLBACK"); err != nil {
+		return err
+	}
+	if err := j.session.awaitEnd(ctx, taken.incarnation); err != nil {
+		return err
+	}
+	return j.findName(ctx, a)
+}
+
+func (j *joining) findName(ctx context.Context, a *ahead) error {
+	if _, err := a.Exec(ctx, beginJoin); err != nil {
+		return err
+	}
+	lock, find := j.name[1], j.name[2]
+	if _, err := a.Exec(ctx, lock.sql, lock.args...); err != nil {
+		return fmt.Errorf("wait for other nodes that join: %w", err)
+	}
+	taken := &nameTaken{name: j.session.opening.Node.Name}
+	err := a.QueryRow(ctx, find.sql, find.args...).Scan(&taken.id, &taken.host, &taken.incarnation)
+	switch {
+	case err == nil:
+		return taken
+	case !errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("look for the name: %w", err)
+	}
+	return nil
+}
+
+// rest are the row and the statements after it.
+func (j *joining) rest() []call {
+	calls := []call{j.row}
+	if j.name != nil {
+		calls = append(calls, call{sql: endJoin})
+	}
+	return append(calls, j.announcement, j.usage, j.last)
+}
+
+// finish does the rest.
+func (j *joining) finish(ctx context.Context, a *ahead) error {
+	s := j.session
+	if _, err := a.Exec(ctx, j.row.sql, j.row.args...); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	if j.name != nil {
+		if _, err := a.Exec(ctx, endJoin); err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
 	}
 	if err := s.warningAsError("join"); err != nil {
 		return err
 	}
-	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel(), s.nodePayload()); err != nil {
+	if _, err := a.Exec(ctx, j.announcement.sql, j.announcement.args...); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
 	var used, elections int
-	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used, &elections); err != nil {
+	if err := a.QueryRow(ctx, j.usage.sql).Scan(&used, &elections); err != nil {
 		return fmt.Errorf("count locks: %w", err)
 	}
 	s.table.capacity = s.server.lockTable
 	s.table.count(used, elections, s.openedAt)
-	return nil
-}
-
-// writeRow writes the node's row. If names must be unique, it does so only if no
-// other live node has the name. A process that was killed a moment ago may still
-// have its session: the server checks once a second whether a client is connected.
-func (s *session) writeRow(ctx context.Context) error {
-	if !s.opening.UniqueName {
-		return s.insertRow(ctx, s.conn)
-	}
-	taken := new(nameTaken)
-	err := s.insertUniqueRow(ctx)
-	if errors.As(err, &taken) {
-		if err := s.awaitEnd(ctx, taken.incarnation); err != nil {
-			return err
-		}
-		err = s.insertUniqueRow(ctx)
-	}
-	return err
+	_, err := a.Exec(ctx, j.last.sql, j.last.args...)
+	return pgdial.ExplainSettings(ctx, a.Conn, err)
 }
 
 // executor is a connection or a transaction.
@@ -202,60 +328,54 @@ type executor interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// insertRow writes the row of a doctor's node.
 func (s *session) insertRow(ctx context.Context, on executor) error {
-	node := s.opening.Node
-	var gone any // for how long the session before has been, in milliseconds, if that is known
-	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
-		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
-	}
-	if recent := s.backend.recent.arguments(node.ID); recent != nil {
-		if _, err := on.Exec(ctx, s.backend.names.sql(recordLostTerms), append(recent, node.ID, node.Name, gone)...); err != nil {
-			return err
-		}
-	}
-	for _, step := range []struct {
-		sql  string
-		args []any
-	}{
-		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted()}},
-		{sweepNodes, []any{s.space}},
-		{sweepRequests, []any{node.ID, s.opening.Reopened}},
-		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
-			s.server.lineage(), s.server.epoch(), s.untrusted()},
-			descriptionColumns(s.opening.Description)...)},
-	} {
-		if _, err := on.Exec(ctx, s.backend.names.sql(step.sql), step.args...); err != nil {
+	for _, c := range append(s.remnantCalls(remnants{own: true, others: true}), s.rowCall()) {
+		if _, err := on.Exec(ctx, c.sql, c.args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// rowCall is the statement that writes the node's row.
+func (s *session) rowCall() call {
+	node := s.opening.Node
+	return call{sql: s.backend.names.sql(joinNodes), args: append([]any{
+		node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
+		s.server.lineage(), s.server.epoch(), s.untrusted(),
+	}, descriptionColumns(s.opening.Description)...)}
+}
+
+// remnantCalls are the statements that handle remnants.
+func (s *session) remnantCalls(left remnants) []call {
+	sql, node := s.backend.names.sql, s.opening.Node
+	var gone any // for how long the session before has been, in milliseconds, if that is known
+	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
+		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
+	}
+	var calls []call
+	if recent := s.backend.recent.arguments(node.ID); recent != nil {
+		calls = append(calls, call{sql: sql(recordLostTerms), args: append(recent, node.ID, node.Name, gone)})
+	}
+	if left.own {
+		calls = append(calls, call{sql: sql(closeForerunner), args: []any{
+			node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted(),
+		}})
+	}
+	if left.others {
+		calls = append(calls, call{sql: sql(sweepNodes), args: []any{s.space}})
+	}
+	if left.own {
+		calls = append(calls, call{sql: sql(sweepRequests), args: []any{node.ID, s.opening.Reopened}})
+	}
+	return calls
+}
+
 // untrusted returns the earlier incarnations of this process in which it no longer
 // trusts, or never did.
 func (s *session) untrusted() []int32 {
 	return append(s.backend.failedOpenings.of(s.opening.Node.ID), int32(s.opening.PreviousIncarnation))
-}
-
-// insertUniqueRow is insertRow unless another live node has the name. It holds a
-// lock until the row is committed, so if two nodes join at the same time, the second
-// one sees the first.
-func (s *session) insertUniqueRow(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockNames, s.space); err != nil {
-			return fmt.Errorf("wait for other nodes that join: %w", err)
-		}
-		node, taken := s.opening.Node, &nameTaken{name: s.opening.Node.Name}
-		err := tx.QueryRow(ctx, s.backend.names.sql(findNamesake), node.Name, node.ID, s.space).
-			Scan(&taken.id, &taken.host, &taken.incarnation)
-		switch {
-		case err == nil:
-			return taken
-		case !errors.Is(err, pgx.ErrNoRows):
-			return fmt.Errorf("look for the name: %w", err)
-		}
-		return s.insertRow(ctx, tx)
-	})
 }
 
 // awaitEnd waits for the end of another session, at most a little longer than

@@ -40,15 +40,24 @@ func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) e
 
 // startListening begins to listen to all notifications. Roles and nodes have
 // separate channels: after a change of nodes only, no node needs to campaign.
-func (n names) startListening(ctx context.Context, conn *pgx.Conn) error {
+func (n names) startListening(ctx context.Context, conn connection) error {
 	return listenTo(ctx, conn, n.channel(), n.nodesChannel())
 }
 
-func listenTo(ctx context.Context, conn *pgx.Conn, channels ...string) error {
-	for _, channel := range channels {
-		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+func listenTo(ctx context.Context, conn executor, channels ...string) error {
+	for _, c := range listenCalls(channels...) {
+		if _, err := conn.Exec(ctx, c.sql); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listenCalls are the statements of listenTo.
+func listenCalls(channels ...string) []call {
+	var calls []call
+	for _, channel := range channels {
+		calls = append(calls, call{sql: "LISTEN " + pgx.Identifier{channel}.Sanitize()})
+	}
+	return calls
 }

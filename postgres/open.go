@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // Open implements [tenure.Backend]. Unless [Config.ManualMigrations] is set, it
@@ -20,22 +21,36 @@ import (
 // session.
 func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	s := b.newSession(opening)
+	connecting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := beside(func() (*pgx.Conn, error) {
+		return b.dialOpening(connecting, pgdial.Watch, opening.Node.Name+" watch", s.silence)
+	})
 	var err error
 	if s.conn, err = b.dialOpening(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
+		cancel()
+		if late, _ := watch(); late != nil {
+			discard(late)
+		}
 		return nil, err
 	}
 	s.network = raw(s.conn)
 	s.listener.pid = s.conn.PgConn().PID()
-	watched, err := b.dialOpening(ctx, pgdial.Watch, opening.Node.Name+" watch", s.silence)
+	err = s.open(ctx, watch)
 	if err != nil {
-		discard(s.conn)
-		return nil, err
+		cancel()
 	}
-	if err := s.open(ctx, watched); err != nil {
+	watched, watchErr := watch()
+	if err != nil {
+		if watched != nil {
+			discard(watched)
+		}
+		discard(s.conn)
+		if watchErr != nil && errors.Is(err, watchErr) { // it was explained when it was dialed
+			return nil, err
+		}
 		b.failedOpenings.add(opening.Node.ID, s.incarnation)
 		b.dialer.Avoid(s.conn)
-		discard(watched)
-		discard(s.conn)
 		return nil, b.explain(err)
 	}
 	b.dialer.Opened()
@@ -43,6 +58,24 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	b.schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
 	return s, nil
+}
+
+// beside runs a function in a goroutine, which ends with the function. The caller must
+// call the function that it returns, which waits for the result.
+func beside[T any](do func() (T, error)) (wait func() (T, error)) {
+	var (
+		value T
+		err   error
+		done  = make(chan struct{})
+	)
+	go func() {
+		defer close(done)
+		value, err = do()
+	}()
+	return func() (T, error) {
+		<-done
+		return value, err
+	}
 }
 
 func (b *Backend) newSession(opening tenure.SessionOptions) *session {
@@ -60,50 +93,111 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 	}
 }
 
-// open makes a session of two new connections.
-func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
+// open makes a session of two new connections, of which the second may still be
+// connecting. It sends statements ahead, so that it takes few round trips: what depends on
+// nothing goes together, and the connections work side by side.
+func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) error {
 	b := s.backend
-	if err := s.examineServer(ctx, watched); err != nil {
+	a := &ahead{Conn: s.conn}
+	key := newProbeKey()
+	a.send(ctx, probeCall(key), b.enterCall())
+	own, err := probeConnection(ctx, a, key)
+	if err != nil {
 		return err
 	}
-	if err := b.openSchema(ctx, s.conn, s.migrator()); err != nil {
+	entered := b.entered(ctx, a)
+	watched, err := watch()
+	if err != nil {
 		return err
 	}
-	if err := s.ready(ctx, watched); err != nil {
+	probed := beside(func() (probe, error) { return probeConnection(ctx, watched, key) })
+	if entered {
+		a.send(ctx, s.checks()...)
+	}
+	other, err := probed()
+	if err == nil {
+		err = s.judge(ctx, own, other, key)
+	}
+	if err != nil {
+		return err
+	}
+	if err := identify(ctx, a, &s.server); err != nil {
+		return err
+	}
+	if err := b.openSchema(ctx, a, entered, s.migrator()); err != nil {
+		return err
+	}
+	if err := s.readSchema(ctx, a); err != nil {
 		return err
 	}
 	s.server.notice(b.lineages.arrive(s.opening.Node.ID, s.server.lineage(), s.opening.Clock.Now().Mono))
 	s.watch = newWatch(s)
 	s.terminator.init(s)
 	s.abort = s.onceAbort()
-	if err := s.join(ctx); err != nil {
+
+	prepared := beside(func() (struct{}, error) { return struct{}{}, b.names.prepareWatch(ctx, watched) })
+	j := s.newJoining()
+	a.send(ctx, append([]call{{sql: endProbe, args: []any{key}}}, j.before()...)...)
+	if _, err = a.Exec(ctx, endProbe, key); err != nil {
+		err = fmt.Errorf("end the test of locks: %w", err)
+	} else {
+		err = j.prepare(ctx, a)
+	}
+	if _, watchErr := prepared(); err == nil {
+		err = watchErr
+	}
+	if err != nil {
 		return err
 	}
-	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, sessionLimits(s.opening.Timing, s.incarnation)); err != nil {
+	a.send(ctx, j.rest()...)
+	if err := j.finish(ctx, a); err != nil {
 		return err
 	}
 	return pgdial.Idle(s.conn.PgConn())
 }
 
-// ready prepares both connections for all that a session sends.
-func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
+// checks are the statements between the two probes of locks and the lock of the node.
+func (s *session) checks() []call {
 	b := s.backend
-	if err := s.readSchema(ctx); err != nil {
+	sql := b.names.sql
+	calls := []call{{sql: identifyServer}}
+	calls = append(calls, b.completeCalls()...)
+	calls = append(calls, applyCall(pgdial.Question, limitsOf(pgdial.Question)))
+	parts, arguments := b.schema.PartsQuery(b.core)
+	calls = append(calls, call{sql: parts, args: arguments})
+	_, lacking := b.requiredPrivileges()
+	return append(calls,
+		call{sql: lackingPrivileges, args: lacking},
+		call{sql: sql(otherSiblings)},
+		call{sql: sql(readInstallation)},
+		call{sql: sql(readServer)},
+		call{sql: sql(drawIncarnation), args: []any{int32(1)}},
+		call{sql: sql(readRemnants), args: []any{s.opening.Node.ID}},
+	)
+}
+
+// ready prepares both connections of a doctor for all that a session sends.
+func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
+	a := &ahead{Conn: s.conn}
+	if err := s.readSchema(ctx, a); err != nil {
 		return err
 	}
-	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, openingLimits(s.opening.Timing, s.incarnation)); err != nil {
+	if err := a.apply(ctx, pgdial.Session, openingLimits(s.opening.Timing, s.incarnation)); err != nil {
 		return err
 	}
-	if err := b.names.prepare(ctx, s.conn, sessionStatements); err != nil {
+	calls := s.preparations()
+	a.send(ctx, calls...)
+	if err := a.checkPreparations(calls); err != nil {
 		return err
 	}
-	if err := b.names.prepare(ctx, watched, watchStatements); err != nil {
-		return err
-	}
-	if err := warm(ctx, s.conn, sessionWarmUp); err != nil {
-		return err
-	}
-	return warm(ctx, watched, watchWarmUp)
+	return s.backend.names.prepareWatch(ctx, watched)
+}
+
+// preparations are the statements that prepare the session connection.
+func (s *session) preparations() []call {
+	names := s.backend.names
+	names.assign(s.conn, sessionStatements)
+	return names.preparations(sessionStatements, sessionFailover, sessionWarmUp)
 }
 
 // examineServer refuses a server on which elections would not be safe.
@@ -117,21 +211,26 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	refusal := refuse(own, other)
-	if refusal != nil && !errors.Is(refusal, ErrLocksIgnored) {
-		return refusal
+	if err := s.judge(ctx, own, other, key); err != nil {
+		return err
 	}
-	_, err = s.conn.Exec(ctx, endProbe, key.a, key.b)
-	switch {
-	case err != nil && s.conn.IsClosed(): // both acquired the lock if the first session ended in between
-		return fmt.Errorf("%w: end the test of locks: %w", tenure.ErrConnection, err)
-	case refusal != nil:
-		return refusal
-	case err != nil:
+	if _, err := s.conn.Exec(ctx, endProbe, key); err != nil {
 		return fmt.Errorf("end the test of locks: %w", err)
 	}
-	s.server = own.server
 	return identify(ctx, s.conn, &s.server)
+}
+
+// judge decides from the probes of both connections, see refuse.
+func (s *session) judge(ctx context.Context, own, other probe, key int64) error {
+	refusal := refuse(own, other)
+	if errors.Is(refusal, ErrLocksIgnored) {
+		_, err := s.conn.Exec(ctx, endProbe, key)
+		if err != nil && s.conn.IsClosed() { // both acquired the lock if the first session ended in between
+			return fmt.Errorf("%w: end the test of locks: %w", tenure.ErrConnection, err)
+		}
+	}
+	s.server = own.server
+	return refusal
 }
 
 // migrator returns the function that migrates the schema for this session, or nil
@@ -146,36 +245,49 @@ func (s *session) migrator() migrator {
 			extend(migrationTimeout)
 			defer extend(0)
 		}
+		// The settings of an opening may have been made already, see openSchema.
+		if _, err := conn.Exec(ctx, "RESET ROLE"); err != nil {
+			return err
+		}
+		if err := pgdial.Apply(ctx, conn, pgdial.Migration, limitsOf(pgdial.Migration)); err != nil {
+			return err
+		}
 		return b.migrate(ctx, conn)
 	}
 }
 
-// openSchema acquires the installation's lock and checks that the schema exists and
-// is complete, and that this user may work with it.
-func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
-	versions, err := b.enterInstallation(ctx, conn, migrate)
+// openSchema acquires the installation's lock, unless it is held already, and checks that
+// the schema exists and is complete, and that this user may work with it.
+func (b *Backend) openSchema(ctx context.Context, a *ahead, entered bool, migrate migrator) error {
+	var versions schema.Versions
+	var err error
+	if entered {
+		versions, err = b.stayInInstallation(ctx, a, migrate)
+	} else {
+		versions, err = b.enterInstallation(ctx, a.Conn, migrate)
+	}
 	if err != nil {
 		return err
 	}
 	// A migration runs as the database role that the user has chosen, and everything
 	// else as the user itself.
-	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+	if err := a.apply(ctx, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		return err
 	}
 	// Before anything else reads the tables.
-	if err := b.checkParts(ctx, conn, versions); err != nil {
+	if err := b.checkParts(ctx, a, versions); err != nil {
 		return err
 	}
-	return b.checkPrivileges(ctx, conn)
+	return b.checkPrivileges(ctx, a)
 }
 
 // maxSkipped bounds the numbers of sessions that one statement skips.
 const maxSkipped = 100_000
 
 // readSchema reads what a session needs before its first statement.
-func (s *session) readSchema(ctx context.Context) error {
+func (s *session) readSchema(ctx context.Context, conn connection) error {
 	sql := s.backend.names.sql
-	if err := s.conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
+	if err := conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errNoInstallation(sql("{installation}"))
 		}
@@ -186,7 +298,7 @@ func (s *session) readSchema(ctx context.Context) error {
 
 	read := func() error {
 		var age, up, longest float64
-		err := s.conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &up, &s.server.byMigration, &longest)
+		err := conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &up, &s.server.byMigration, &longest)
 		now := s.opening.Clock.Now().Mono
 		s.server.bornAt, s.server.upAt = now-fromMilliseconds(age), now-fromMilliseconds(up)
 		s.server.longest = fromMilliseconds(longest)
@@ -194,7 +306,7 @@ func (s *session) readSchema(ctx context.Context) error {
 	}
 	err := read()
 	if errors.Is(err, pgx.ErrNoRows) {
-		if _, err = s.conn.Exec(ctx, sql(renewServer)); err == nil {
+		if _, err = conn.Exec(ctx, sql(renewServer)); err == nil {
 			err = read()
 		}
 	}
@@ -204,15 +316,19 @@ func (s *session) readSchema(ctx context.Context) error {
 
 	for skipped := int32(1); ; {
 		var present int32
-		if err := s.conn.QueryRow(ctx, sql(drawIncarnation), skipped).Scan(&s.incarnation, &present); err != nil {
+		if err := conn.QueryRow(ctx, sql(drawIncarnation), skipped).Scan(&s.incarnation, &present); err != nil {
 			return fmt.Errorf("generate an incarnation: %w", err)
 		}
 		if s.incarnation > present {
-			s.keys[s.nodeKey()] = struct{}{}
-			return nil
+			break
 		}
 		skipped = min(present-s.incarnation+1, maxSkipped)
 	}
+	s.keys[s.nodeKey()] = struct{}{}
+	if err := conn.QueryRow(ctx, sql(readRemnants), s.opening.Node.ID).Scan(&s.remnants.own, &s.remnants.others); err != nil {
+		return fmt.Errorf("read what earlier sessions left: %w", err)
+	}
+	return nil
 }
 
 // nodeKey is the key of the node lock.

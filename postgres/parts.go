@@ -14,7 +14,7 @@ import (
 // checkParts refuses a database in which a part of the core does not look as its migrations
 // made it. It sends one statement if nothing is damaged. An election needs no other feature:
 // the first use of a feature checks its tables, so that openings do not pay for it.
-func (b *Backend) checkParts(ctx context.Context, conn *pgx.Conn, versions schema.Versions) error {
+func (b *Backend) checkParts(ctx context.Context, conn querier, versions schema.Versions) error {
 	return b.schema.CheckParts(ctx, conn, versions, b.core)
 }
 

@@ -180,7 +180,7 @@ WHERE NOT pg_has_role(a.usesysid, 'USAGE')
 ORDER BY 1`
 
 // checkPrivileges names every privilege that a node's user lacks.
-func (b *Backend) checkPrivileges(ctx context.Context, conn *pgx.Conn) error {
+func (b *Backend) checkPrivileges(ctx context.Context, conn connection) error {
 	missing, err := b.missingPrivileges(ctx, conn)
 	if err != nil {
 		return err
@@ -191,12 +191,10 @@ func (b *Backend) checkPrivileges(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// missingPrivileges returns the GRANT statements that a node's user needs.
-func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	var (
-		each                 []privilege
-		allowed, kind, named []string
-	)
+// requiredPrivileges returns the privileges of a node's user one by one, and the
+// parameters of the statement that looks for those that are missing.
+func (b *Backend) requiredPrivileges() (each []privilege, args []any) {
+	var allowed, kind, named []string
 	for _, p := range nodePrivileges {
 		for one := range strings.SplitSeq(p.Allowed, ", ") {
 			object := b.names.sql(p.Object)
@@ -207,10 +205,15 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 			allowed, kind, named = append(allowed, one), append(kind, p.Kind), append(named, object)
 		}
 	}
+	return each, []any{allowed, kind, named}
+}
+
+// missingPrivileges returns the GRANT statements that a node's user needs.
+func (b *Backend) missingPrivileges(ctx context.Context, conn connection) ([]string, error) {
 	var missing []string
 	user := pgx.Identifier{conn.Config().User}.Sanitize()
-
-	rows, err := conn.Query(ctx, lackingPrivileges, allowed, kind, named)
+	each, args := b.requiredPrivileges()
+	rows, err := conn.Query(ctx, lackingPrivileges, args...)
 	if err == nil {
 		var numbers []int
 		if numbers, err = pgx.CollectRows(rows, pgx.RowTo[int]); err == nil {
@@ -232,7 +235,7 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 
 // missingMemberships returns the GRANT statements for the users of other nodes whose
 // sessions this node could not end.
-func (b *Backend) missingMemberships(ctx context.Context, conn *pgx.Conn, user string) ([]string, error) {
+func (b *Backend) missingMemberships(ctx context.Context, conn connection, user string) ([]string, error) {
 	var others bool
 	err := conn.QueryRow(ctx, b.names.sql(otherSiblings)).Scan(&others)
 	if err == nil && !others {

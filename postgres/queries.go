@@ -1,14 +1,5 @@
 package postgres
 
-import (
-	"context"
-	"fmt"
-	"time"
-
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-)
-
 // statement is a prepared statement; its name is a key of the tables below.
 type statement string
 
@@ -69,8 +60,7 @@ const (
     AND l.classid`
 )
 
-// sessionStatements are prepared when a session opens, so that a failover pays
-// for no parsing.
+// sessionStatements are those of the session connection.
 var sessionStatements = map[statement]string{
 	stmtUnlock: `
 SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`,
@@ -373,65 +363,6 @@ WHERE t.role = ANY ($1::text[])
         ELSE t.reserved_for IS NOT NULL
             AND clock_timestamp() BETWEEN t.ended_at - (t.reserved_until - t.ended_at) AND t.reserved_until END
 ORDER BY t.role COLLATE "C"`,
-}
-
-// prepare prepares statements on a connection.
-func (n names) prepare(ctx context.Context, conn *pgx.Conn, statements map[statement]string) error {
-	for name, sql := range statements {
-		if _, err := conn.Prepare(ctx, string(name), n.sql(sql)); err != nil {
-			return fmt.Errorf("prepare %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// execution is a statement with parameters for which it does nothing.
-type execution struct {
-	statement statement
-	args      []any
-}
-
-var (
-	noTexts   = []string{}
-	noNumbers = []int64{}
-	noPairs   = []int32{}
-	noNodes   = []uuid.UUID{}
-	noTimes   = []time.Time{}
-)
-
-// sessionWarmUp and watchWarmUp are what a failover runs, in its order. The
-// first execution on a connection costs several times a later one: it plans, and
-// reads the catalogs.
-var (
-	sessionWarmUp = []execution{
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", false, false, false, noPairs, noTimes, nil}},
-		{stmtRoleKeys, []any{noTexts}},
-		{stmtAddRoles, []any{noTexts, noTexts}},
-		{stmtClose, []any{noTexts, noTexts, "", "", noPairs, noTimes}},
-		{stmtReunion, []any{"", ""}},
-		{stmtTake, []any{noTexts, noNumbers, noPairs, noPairs, noNumbers, noPairs, uuid.Nil, "", 0, 0, "", "", true, false, false, noPairs, noTimes, nil}},
-		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
-		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
-		{stmtUnlock, []any{noNumbers}},
-		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil, 0, noPairs, 0, noTexts}},
-		{stmtMembers, nil},
-		{stmtMembersOf, []any{noNodes}},
-		{stmtLeading, []any{noTexts}},
-	}
-	watchWarmUp = []execution{
-		{stmtDead, []any{0, "", time.Time{}}},
-	}
-)
-
-// warm executes statements once.
-func warm(ctx context.Context, conn *pgx.Conn, executions []execution) error {
-	for _, e := range executions {
-		if _, err := conn.Exec(ctx, string(e.statement), e.args...); err != nil {
-			return fmt.Errorf("try %s: %w", e.statement, err)
-		}
-	}
-	return nil
 }
 
 // The statements of opening a session, run once each.

@@ -312,10 +312,7 @@ func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.checkServer(ctx, conn); err != nil {
 		return err
 	}
-	if err := s.backend.names.prepare(ctx, conn, watchStatements); err != nil {
-		return err
-	}
-	return warm(ctx, conn, watchWarmUp)
+	return s.backend.names.prepareWatch(ctx, conn)
 }
 
 func (w *watch) stopped() bool {

@@ -79,7 +79,8 @@ func (s *session) checkServer(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // The probe acquires a lock with a random key. The watch connection must not be
-// able to acquire it too.
+// able to acquire it too. It is no pair of integers: other nodes take a session that holds
+// a pair for a node.
 const probeServer = `
 SELECT
     pg_backend_pid(),
@@ -87,7 +88,7 @@ SELECT
     version(),
     pg_is_in_recovery(),
     pg_postmaster_start_time(),
-    pg_try_advisory_lock($1::int, $2::int)`
+    pg_try_advisory_lock($1::bigint)`
 
 // The control file is late after a promotion, so the timeline is read from the
 // name of the segment that is being written.
@@ -101,7 +102,7 @@ FROM pg_control_system()`
 
 const readStart = `SELECT pg_postmaster_start_time()`
 
-const endProbe = `SELECT pg_advisory_unlock($1::int, $2::int)`
+const endProbe = `SELECT pg_advisory_unlock($1::bigint)`
 
 // probe is what one connection found.
 type probe struct {
@@ -111,18 +112,19 @@ type probe struct {
 	locked bool
 }
 
-// probeKey is a random key, so that two backends that open do not use the same one.
-type probeKey struct{ a, b int32 }
+// newProbeKey returns a random key, so that two backends that open do not use the same one.
+func newProbeKey() int64 { return int64(rand.Uint64()) }
 
-func newProbeKey() probeKey { return probeKey{rand.Int32(), rand.Int32()} }
+// probeCall is the statement of probeConnection.
+func probeCall(key int64) call { return call{sql: probeServer, args: []any{key}} }
 
-func probeConnection(ctx context.Context, conn *pgx.Conn, key probeKey) (probe, error) {
+func probeConnection(ctx context.Context, conn connection, key int64) (probe, error) {
 	var (
 		p        probe
 		pid      uint32
 		recovery bool
 	)
-	err := conn.QueryRow(ctx, probeServer, key.a, key.b).Scan(&pid, &p.version, &p.name, &recovery, &p.start, &p.locked)
+	err := conn.QueryRow(ctx, probeServer, key).Scan(&pid, &p.version, &p.name, &recovery, &p.start, &p.locked)
 	if err != nil {
 		return p, fmt.Errorf("%w: examine the server: %w", tenure.ErrConnection, err)
 	}
@@ -135,7 +137,7 @@ func probeConnection(ctx context.Context, conn *pgx.Conn, key probeKey) (probe, 
 
 // identify reads which server it is; only after refuse, since other databases
 // that speak the protocol lack the functions.
-func identify(ctx context.Context, conn *pgx.Conn, s *server) error {
+func identify(ctx context.Context, conn querier, s *server) error {
 	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions, &s.encoding)
 	if err != nil {
 		if hasCode(err, codeInsufficientPrivilege) {

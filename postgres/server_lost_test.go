@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// probeTracer ends the first session between its trial of locks and that of the second.
+// probeTracer ends the session connection between its trial of locks and that of the watch
+// connection.
 type probeTracer struct {
 	t     *testing.T
 	dsn   string
@@ -20,7 +22,7 @@ type probeTracer struct {
 }
 
 func (p *probeTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
-	if query.SQL == probeServer && !p.first.CompareAndSwap(0, conn.PgConn().PID()) {
+	if query.SQL == probeServer && conn.PgConn().PID() != p.first.Load() {
 		other := pgtest.Conn(p.t, p.dsn)
 		if _, err := other.Exec(ctx, "SELECT pg_terminate_backend($1, 10000)", p.first.Load()); err != nil {
 			p.t.Error(err)
@@ -41,7 +43,11 @@ func TestSessionLostDuringTrialOfLocksIsNoRefusal(t *testing.T) {
 		Schema: server.Schema(t),
 		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 			config.Tracer = tracer
-			return pgx.ConnectConfig(ctx, config)
+			conn, err := pgx.ConnectConfig(ctx, config)
+			if err == nil && strings.HasSuffix(config.RuntimeParams["application_name"], " session") {
+				tracer.first.Store(conn.PgConn().PID())
+			}
+			return conn, err
 		},
 	}))
 	if !errors.Is(err, tenure.ErrConnection) || errors.Is(err, tenure.ErrRefused) {

@@ -42,6 +42,7 @@ type session struct {
 	staleSession staleSession  // as it was when the session joined
 	silence      *silenceTimer // of the watch connection; made before it
 	table        lockTable
+	remnants     remnants
 	terminator   blockerTerminator
 
 	registry  registryCache               // what Members returned last, by node
@@ -153,24 +154,6 @@ func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) 
 		err = pgdial.Idle(s.conn.PgConn())
 	}
 	return classify(s.conn, string(name), err)
-}
-
-// forEach runs a prepared statement without a deadline.
-func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...any) error {
-	rows, err := conn.Query(context.Background(), string(name), args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if scan == nil {
-			continue
-		}
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // warningAsError returns an error for a warning: a canceled wait for a synchronous

@@ -18,10 +18,11 @@ type staleSession struct {
 
 // findStaleSession reads the row of the node's last session, before the new one takes
 // it over.
-func (w *watch) findStaleSession(ctx context.Context, conn *pgx.Conn) error {
+func (w *watch) findStaleSession(ctx context.Context, conn connection) error {
 	s := w.session
 	var left float64
-	err := conn.QueryRow(ctx, s.backend.names.sql(readStaleSession), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space).
+	stale := s.staleSessionCall()
+	err := conn.QueryRow(ctx, stale.sql, stale.args...).
 		Scan(&w.staleSession.incarnation, &left)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -29,6 +30,11 @@ func (w *watch) findStaleSession(ctx context.Context, conn *pgx.Conn) error {
 	w.staleSession.due = time.Now().Add(fromMilliseconds(left))
 	s.staleSession = w.staleSession
 	return err
+}
+
+// staleSessionCall is the statement of findStaleSession.
+func (s *session) staleSessionCall() call {
+	return call{sql: s.backend.names.sql(readStaleSession), args: []any{s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space}}
 }
 
 // dueNow returns the incarnation of a stale session that is due.

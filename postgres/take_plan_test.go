@@ -3,10 +3,17 @@ package postgres
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+var (
+	noTexts   = []string{}
+	noNumbers = []int64{}
+	noTimes   = []time.Time{}
 )
 
 // The plan is made when a session opens and kept. With a scan of the table, or a join of

@@ -31,7 +31,7 @@ func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		told := make(chan error, 1)
 		go func() { // the end of the wait and the notification race
-			_, err := first.conn.Exec(context.Background(), string(stmtNotify), b.names.channel(), rolesOnly)
+			err := forEach(first.conn, stmtNotify, nil, b.names.channel(), rolesOnly)
 			cancel()
 			told <- err
 		}()

@@ -2,12 +2,15 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -19,19 +22,24 @@ type callsOfWatch struct {
 	periods []int64
 }
 
-func (c *callsOfWatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if data.SQL != string(stmtWatch) {
-		return ctx
+// Write is called with messages that are on their way to the server.
+func (c *callsOfWatch) Write(sent []byte) (int, error) {
+	const header = 5
+	for rest := sent; len(rest) > header; {
+		end := 1 + int(binary.BigEndian.Uint32(rest[1:header]))
+		if end > len(rest) { // the startup message has no type
+			break
+		}
+		var bind pgproto3.Bind
+		if rest[0] == 'B' && bind.Decode(rest[header:end]) == nil && bind.PreparedStatement == string(stmtWatch) {
+			c.mu.Lock()
+			c.periods = append(c.periods, int64(binary.BigEndian.Uint32(bind.Parameters[4])))
+			c.mu.Unlock()
+		}
+		rest = rest[end:]
 	}
-	if period, sent := data.Args[4].(int64); sent { // not when the statement is tried out
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.periods = append(c.periods, period)
-	}
-	return ctx
+	return len(sent), nil
 }
-
-func (c *callsOfWatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func (c *callsOfWatch) longest() int64 {
 	c.mu.Lock()
@@ -44,7 +52,9 @@ func (c *callsOfWatch) longest() int64 {
 
 // connect is for Config.Connect.
 func (c *callsOfWatch) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
-	config.Tracer = c
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(r, io.MultiWriter(c, w))
+	}
 	return pgx.ConnectConfig(ctx, config)
 }
 

@@ -4,8 +4,20 @@ package main
 // repair.
 var damageMutants = []mutant{
 	{
+		name: "opening: the checks wait for one another",
+		file: "postgres/open.go", from: "		a.send(ctx, s.checks()...)\n", to: "		_ = s.checks\n",
+		promise: "an opening takes ten round trips",
+		tests:   []tests{in("postgres", "^TestOpeningTakesTenRoundTrips$")}, says: "round trips, want at most",
+	},
+	{
+		name: "opening: no watch connection beside the session's",
+		file: "postgres/open.go", from: "		value, err = do()\n	}()\n", to: "		value, err = do()\n	}()\n	<-done\n",
+		promise: "the connections of a node open side by side",
+		tests:   []tests{in("postgres", "^TestOpeningTakesTenRoundTrips$")}, says: "round trips, want at most",
+	},
+	{
 		name: "schema: a session opens on a damaged core",
-		file: "postgres/open.go", from: "	if err := b.checkParts(ctx, conn, versions); err != nil {\n", to: "	if err := b.checkParts(ctx, conn, versions); err == nil && err != nil {\n",
+		file: "postgres/open.go", from: "	if err := b.checkParts(ctx, a, versions); err != nil {\n", to: "	if err := b.checkParts(ctx, a, versions); err == nil && err != nil {\n",
 		promise: "a session opens only on a core that looks as its migrations made it",
 		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^trigger_disabled$")}, says: "want both content, or neither",
 	},

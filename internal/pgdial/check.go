@@ -221,8 +221,21 @@ func Apply(ctx context.Context, conn *pgx.Conn, use Use, limits Limits) error {
 	return apply(ctx, conn.PgConn(), use, limits, false)
 }
 
-func apply(ctx context.Context, conn *pgconn.PgConn, use Use, limits Limits, override bool) error {
-	names, values := settings(use, limits)
+// Settings returns the statement of [Apply] and its parameters. The error of that statement
+// is one for [ExplainSettings].
+func Settings(use Use, limits Limits) (sql, names, values string) {
+	n, v := changed(use, limits, false)
+	return setAll, array(n), array(v)
+}
+
+// ExplainSettings returns the error of Apply for an error of its statement.
+func ExplainSettings(ctx context.Context, conn *pgx.Conn, err error) error {
+	return explain(ctx, conn.PgConn(), err)
+}
+
+// changed returns the settings to make.
+func changed(use Use, limits Limits, override bool) (names, values []string) {
+	names, values = settings(use, limits)
 	if !override { // left as the server has it, so that a reload can fence it
 		for i, name := range names {
 			if name == "default_transaction_read_only" {
@@ -231,6 +244,11 @@ func apply(ctx context.Context, conn *pgconn.PgConn, use Use, limits Limits, ove
 			}
 		}
 	}
+	return names, values
+}
+
+func apply(ctx context.Context, conn *pgconn.PgConn, use Use, limits Limits, override bool) error {
+	names, values := changed(use, limits, override)
 	_, err := read(ctx, conn, setAll, array(names), array(values))
 	return explain(ctx, conn, err)
 }

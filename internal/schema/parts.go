@@ -291,10 +291,16 @@ func (n Names) FindParts(ctx context.Context, database Querier, features ...*Fea
 	return found, nil
 }
 
+// PartsQuery returns the statement of [Names.CheckParts] and its parameters.
+func (n Names) PartsQuery(features ...*Feature) (sql string, args []any) {
+	objects, of := objectsOf(features)
+	return digestParts, []any{n.schema, n.prefix, objects, of}
+}
+
 // digests reads the digest of the parts of each feature.
 func (n Names) digests(ctx context.Context, database Querier, features []*Feature) (map[string]string, error) {
-	objects, of := objectsOf(features)
-	rows, _ := database.Query(ctx, digestParts, n.schema, n.prefix, objects, of) // its error is that of the rows
+	sql, args := n.PartsQuery(features...)
+	rows, _ := database.Query(ctx, sql, args...) // its error is that of the rows
 	var (
 		all           = map[string]string{}
 		feature, code string

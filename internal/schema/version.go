@@ -122,6 +122,11 @@ func (n Names) Versions(ctx context.Context, database Querier) (Versions, error)
 	return versions, nil
 }
 
+// VersionsQueries returns the statements of [Names.Versions] and their parameters.
+func (n Names) VersionsQueries() (exist string, args []any, read string) {
+	return versionsExist, []any{n.SQL("{migrations}")}, n.SQL(readVersions)
+}
+
 func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool, err error) {
 	rows, _ := database.Query(ctx, versionsExist, n.SQL("{migrations}")) // its error is that of the rows
 	var hidden bool

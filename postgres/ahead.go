@@ -1,0 +1,218 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/exactly-one/tenure/internal/pgdial"
+)
+
+// connection is a connection that may have been sent statements ahead.
+type connection interface {
+	querier
+	executor
+	PgConn() *pgconn.PgConn
+	Config() *pgx.ConnConfig
+}
+
+// ahead is a connection to which an opening sends statements before it needs their
+// results, many in one round trip. Each is a transaction. Query, QueryRow and Exec return
+// the result of such a statement once; other statements they send. So the steps of an
+// opening read as if each waited for its answer, and return the same errors.
+type ahead struct {
+	*pgx.Conn
+	answers []answer
+}
+
+// call is a statement to send ahead.
+type call struct {
+	sql  string
+	args []any
+	as   statement // the name to prepare it under; it is executed if this is empty
+}
+
+type answer struct {
+	call
+	result *pgconn.Result
+	err    error
+}
+
+// send sends statements and receives their results. An error of the connection is the
+// error of all statements that have no answer.
+func (a *ahead) send(ctx context.Context, calls ...call) {
+	pipeline := a.PgConn().StartPipeline(ctx)
+	answers := make([]answer, len(calls))
+	for i, c := range calls {
+		answers[i] = answer{call: c, err: a.add(pipeline, c)}
+	}
+	_ = pipeline.Flush() // the next call returns the same error
+	for i := range answers {
+		if answers[i].err == nil {
+			answers[i].result, answers[i].err = receive(pipeline, a.Conn, answers[i].call)
+		}
+	}
+	_ = pipeline.Close() // as above
+	a.answers = append(a.answers, answers...)
+}
+
+// add adds a statement, and a Sync, with which its transaction ends.
+func (a *ahead) add(pipeline *pgconn.Pipeline, c call) error {
+	var parameters pgx.ExtendedQueryBuilder
+	if err := parameters.Build(a.TypeMap(), nil, c.args); err != nil {
+		return err
+	}
+	switch {
+	case c.as != "":
+		pipeline.SendPrepare(string(c.as), c.sql, nil)
+	case statementsOf(a.Conn).has(c.sql):
+		pipeline.SendQueryPrepared(c.sql, parameters.ParamValues, parameters.ParamFormats, nil)
+	default:
+		pipeline.SendQueryParams(c.sql, parameters.ParamValues, nil, parameters.ParamFormats, nil)
+	}
+	pipeline.SendPipelineSync()
+	return nil
+}
+
+// receive receives the result of one statement and the end of its transaction.
+func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result, error) {
+	var result *pgconn.Result
+	got, err := pipeline.GetResults()
+	switch got := got.(type) {
+	case *pgconn.ResultReader:
+		result = got.Read()
+		err = result.Err
+	case *pgconn.StatementDescription:
+		got.Name, got.SQL = string(c.as), c.sql
+		statementsOf(conn).prepared[c.as] = got
+	}
+	for {
+		got, syncErr := pipeline.GetResults()
+		if _, synced := got.(*pgconn.PipelineSync); synced {
+			return result, err
+		}
+		if err == nil { // of the commit
+			err = syncErr
+		}
+		if conn.IsClosed() || got == nil && syncErr == nil {
+			return result, err
+		}
+	}
+}
+
+// forget forgets the answers that are left: something has changed since.
+func (a *ahead) forget() { a.answers = nil }
+
+// take removes the answer to a statement.
+func (a *ahead) take(c call) (answer, bool) {
+	at := slices.IndexFunc(a.answers, func(r answer) bool {
+		return r.sql == c.sql && r.as == c.as && (len(c.args) == 0 && len(r.args) == 0 || reflect.DeepEqual(r.args, c.args))
+	})
+	if at < 0 {
+		return answer{}, false
+	}
+	found := a.answers[at]
+	a.answers = slices.Delete(a.answers, at, at+1)
+	return found, true
+}
+
+func (a *ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if r, found := a.take(call{sql: sql, args: args}); found {
+		return &storedRows{types: a.TypeMap(), result: r.result, err: r.err}, nil
+	}
+	return a.Conn.Query(ctx, sql, args...)
+}
+
+func (a *ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if r, found := a.take(call{sql: sql, args: args}); found {
+		return storedRow{&storedRows{types: a.TypeMap(), result: r.result, err: r.err}}
+	}
+	return a.Conn.QueryRow(ctx, sql, args...)
+}
+
+func (a *ahead) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if r, found := a.take(call{sql: sql, args: args}); found {
+		if r.err != nil {
+			return pgconn.CommandTag{}, r.err
+		}
+		return r.result.CommandTag, nil
+	}
+	return a.Conn.Exec(ctx, sql, args...)
+}
+
+// apply makes the settings of a use.
+func (a *ahead) apply(ctx context.Context, use pgdial.Use, limits pgdial.Limits) error {
+	c := applyCall(use, limits)
+	_, err := a.Exec(ctx, c.sql, c.args...)
+	return pgdial.ExplainSettings(ctx, a.Conn, err)
+}
+
+// applyCall is the statement of apply.
+func applyCall(use pgdial.Use, limits pgdial.Limits) call {
+	sql, names, values := pgdial.Settings(use, limits)
+	return call{sql: sql, args: []any{names, values}}
+}
+
+// storedRows are rows that have arrived already.
+type storedRows struct {
+	types  *pgtype.Map
+	result *pgconn.Result
+	err    error
+	next   int
+}
+
+func (r *storedRows) Close()     { r.next = len(r.rows()) + 1 }
+func (r *storedRows) Err() error { return r.err }
+
+func (r *storedRows) rows() [][][]byte {
+	if r.err != nil || r.result == nil {
+		return nil
+	}
+	return r.result.Rows
+}
+
+func (r *storedRows) CommandTag() pgconn.CommandTag {
+	if r.result == nil {
+		return pgconn.CommandTag{}
+	}
+	return r.result.CommandTag
+}
+
+func (r *storedRows) FieldDescriptions() []pgconn.FieldDescription {
+	if r.result == nil {
+		return nil
+	}
+	return r.result.FieldDescriptions
+}
+
+func (r *storedRows) Next() bool {
+	r.next++
+	return r.next <= len(r.rows())
+}
+
+func (r *storedRows) Scan(targets ...any) error {
+	return pgx.ScanRow(r.types, r.FieldDescriptions(), r.RawValues(), targets...)
+}
+
+func (r *storedRows) RawValues() [][]byte    { return r.rows()[r.next-1] }
+func (r *storedRows) Values() ([]any, error) { return nil, errors.ErrUnsupported }
+func (r *storedRows) Conn() *pgx.Conn        { return nil }
+func (r *storedRows) TypeMap() *pgtype.Map   { return r.types }
+
+// storedRow is the first of stored rows.
+type storedRow struct{ rows *storedRows }
+
+func (r storedRow) Scan(targets ...any) error {
+	switch {
+	case r.rows.err != nil:
+		return r.rows.err
+	case !r.rows.Next():
+		return pgx.ErrNoRows
+	}
+	return r.rows.Scan(targets...)
+}

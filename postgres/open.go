@@ -197,7 +197,7 @@ func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
 func (s *session) preparations() []call {
 	names := s.backend.names
 	names.assign(s.conn, sessionStatements)
-	return names.preparations(sessionStatements, sessionFailover, sessionWarmUp)
+	return names.preparations(sessionStatements, sessionWarmUp)
 }
 
 // examineServer refuses a server on which elections would not be safe.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// preparable is the statements of a connection. What a failover needs is prepared when the
-// connection opens, and the rest when it is first used.
+// preparable is the statements of a connection. What a failover needs first is prepared
+// when the connection opens, and the rest when it is first used.
 type preparable struct {
 	names    names
 	texts    map[statement]string
@@ -36,6 +37,22 @@ func (s *preparable) has(name string) bool {
 	return s != nil && s.texts[statement(name)] != ""
 }
 
+// first runs a statement that is not prepared yet, and prepares it, in one round trip. It
+// returns false if it cannot: some parameters can be encoded only after their types are
+// known.
+func (s *preparable) first(conn *pgx.Conn, name statement, args []any) (rows pgx.Rows, done bool) {
+	if new(pgx.ExtendedQueryBuilder).Build(conn.TypeMap(), nil, args) != nil {
+		return nil, false
+	}
+	a := &ahead{Conn: conn}
+	preparation := call{sql: s.names.sql(s.texts[name]), as: name}
+	execution := call{sql: string(name), args: args}
+	a.send(context.Background(), preparation, execution)
+	prepared, _ := a.take(preparation)
+	executed, _ := a.take(execution)
+	return &storedRows{types: conn.TypeMap(), result: executed.result, err: cmp.Or(prepared.err, executed.err)}, true
+}
+
 // describe returns the description of a statement and prepares it first, if necessary.
 func (s *preparable) describe(conn *pgx.Conn, name statement) (*pgconn.StatementDescription, error) {
 	if known := s.prepared[name]; known != nil {
@@ -48,18 +65,31 @@ func (s *preparable) describe(conn *pgx.Conn, name statement) (*pgconn.Statement
 	return description, err
 }
 
-// forEach runs a statement of the connection without a deadline.
-func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...any) error {
-	description, err := statementsOf(conn).describe(conn, name)
+// run executes a statement.
+func (s *preparable) run(conn *pgx.Conn, name statement, args []any) (pgx.Rows, error) {
+	if s.prepared[name] == nil {
+		if rows, done := s.first(conn, name, args); done {
+			return rows, nil
+		}
+	}
+	description, err := s.describe(conn, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var parameters pgx.ExtendedQueryBuilder
 	if err := parameters.Build(conn.TypeMap(), description, args); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	rows := pgx.RowsFromResultReader(conn.TypeMap(), conn.PgConn().ExecStatement(context.Background(), description,
-		parameters.ParamValues, parameters.ParamFormats, parameters.ResultFormats))
+	return pgx.RowsFromResultReader(conn.TypeMap(), conn.PgConn().ExecStatement(context.Background(), description,
+		parameters.ParamValues, parameters.ParamFormats, parameters.ResultFormats)), nil
+}
+
+// forEach runs a statement of the connection without a deadline.
+func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...any) error {
+	rows, err := statementsOf(conn).run(conn, name, args)
+	if err != nil {
+		return err
+	}
 	defer rows.Close()
 	for rows.Next() {
 		if scan == nil {
@@ -83,35 +113,31 @@ const (
 
 var nothing = uuid.Nil.String()
 
-// sessionFailover and watchFailover are prepared when a connection opens, and
-// sessionWarmUp and watchWarmUp are executed, in the order of a failover. The first
-// execution on a connection costs several times a later one: it plans, and reads the
-// catalogs.
+// sessionWarmUp and watchWarmUp are what the first failover sends. A connection prepares and
+// executes them when it opens: the first execution costs several times a later one, because
+// it plans, and reads the catalogs.
 var (
-	sessionFailover = []statement{
-		stmtTake, stmtRoleKeys, stmtAddRoles, stmtClose, stmtReunion, stmtEnd, stmtResign, stmtUnlock, stmtUnlockPairs, stmtHeartbeat, stmtRequests,
-	}
 	sessionWarmUp = []call{
 		{sql: string(stmtTake), args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", no, no, no, none, none, nil}},
-		{sql: string(stmtClose), args: []any{none, none, "", "", none, none}},
-		{sql: string(stmtReunion), args: []any{"", ""}},
 		{sql: string(stmtTake), args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", yes, no, no, none, none, nil}},
 		{sql: string(stmtEnd), args: []any{none, none, none, none, none, nothing, none}},
 		{sql: string(stmtResign), args: []any{none, none, none, none, none, nothing, none, none, none, "", none}},
 	}
-	watchFailover = []statement{stmtWatch, stmtDead, stmtNext}
-	watchWarmUp   = []call{
+	watchWarmUp = []call{
 		{sql: string(stmtDead), args: []any{zero, "", distant}},
 	}
 )
 
 // preparations are the statements that prepare a connection for a failover.
-func (n names) preparations(texts map[statement]string, prepared []statement, warmUp []call) []call {
-	calls := make([]call, 0, len(prepared)+len(warmUp))
-	for _, name := range prepared {
-		calls = append(calls, call{sql: n.sql(texts[name]), as: name})
+func (n names) preparations(texts map[statement]string, warmUp []call) []call {
+	var calls []call
+	for i, c := range warmUp {
+		if i == 0 || c.sql != warmUp[i-1].sql {
+			calls = append(calls, call{sql: n.sql(texts[statement(c.sql)]), as: statement(c.sql)})
+		}
+		calls = append(calls, c)
 	}
-	return append(calls, warmUp...)
+	return calls
 }
 
 // checkPreparations returns the first error of preparations.
@@ -131,7 +157,7 @@ func (a *ahead) checkPreparations(calls []call) error {
 func (n names) prepareWatch(ctx context.Context, conn *pgx.Conn) error {
 	n.assign(conn, watchStatements)
 	a := &ahead{Conn: conn}
-	calls := n.preparations(watchStatements, watchFailover, watchWarmUp)
+	calls := n.preparations(watchStatements, watchWarmUp)
 	a.send(ctx, calls...)
 	return a.checkPreparations(calls)
 }

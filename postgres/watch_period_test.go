@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,8 +33,13 @@ func (c *callsOfWatch) Write(sent []byte) (int, error) {
 		}
 		var bind pgproto3.Bind
 		if rest[0] == 'B' && bind.Decode(rest[header:end]) == nil && bind.PreparedStatement == string(stmtWatch) {
+			period := bind.Parameters[4]
+			milliseconds, err := strconv.ParseInt(string(period), 10, 64) // of the first call
+			if err != nil {
+				milliseconds = int64(binary.BigEndian.Uint32(period))
+			}
 			c.mu.Lock()
-			c.periods = append(c.periods, int64(binary.BigEndian.Uint32(bind.Parameters[4])))
+			c.periods = append(c.periods, milliseconds)
 			c.mu.Unlock()
 		}
 		rest = rest[end:]

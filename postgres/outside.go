@@ -102,7 +102,7 @@ func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err 
 		)
 		err := rows.Scan(&ms, &held, &incarnation, &lease)
 		if err == nil && incarnation != 0 {
-			found[incarnation] = w.strangerDue(incarnation, fromMilliseconds(float64(lease)), now)
+			found[incarnation] = w.strangerDue(incarnation, fromMilliseconds(float64(lease)), time.Now()) // not before the row was missing
 		}
 		return err
 	}, args...)

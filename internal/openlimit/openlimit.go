@@ -22,7 +22,7 @@ import (
 var (
 	Session             = Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Growth: 3}
 	Connection          = Rule{Least: 5 * time.Second, Most: time.Minute, Growth: 1}
-	ConnectionOfSeveral = Rule{Least: 2 * time.Second, Most: 15 * time.Second, Growth: 1}
+	ConnectionOfSeveral = Rule{Least: 3 * time.Second, Most: 15 * time.Second, Growth: 1}
 )
 
 // ErrTimeout is the cause of a context that ends because an attempt took too long.

@@ -310,7 +310,7 @@ func TestAttemptIsBounded(t *testing.T) {
 		parameters string
 		want       time.Duration
 	}{
-		{1, "", 5 * time.Second}, {2, "", 2 * time.Second}, {3, "connect_timeout=7", 7 * time.Second}, {1, "connect_timeout=1", time.Second},
+		{1, "", 5 * time.Second}, {2, "", 3 * time.Second}, {3, "connect_timeout=7", 7 * time.Second}, {1, "connect_timeout=1", time.Second},
 	} {
 		config := several(t, slices.Repeat([]string{"127.0.0.1:1"}, 1), c.parameters)
 		for i := range c.hosts - 1 {

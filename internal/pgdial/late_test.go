@@ -159,7 +159,7 @@ func attemptsOfAnHour(t *testing.T, d *Dialer, config *pgx.ConnConfig) (took []t
 	return took
 }
 
-// A server that is reached and hangs is given up after 5 s, with several hosts after 2 s.
+// A server that is reached and hangs is given up after 5 s, with several hosts after 3 s.
 // This grows to 60 and 15 s. connect_timeout does not grow. The next host is tried 200 ms
 // later, and ends later.
 func TestAttemptsGrowWhileServerHangs(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAttemptsGrowWhileServerHangs(t *testing.T) {
 		first, last time.Duration
 	}{
 		{1, "", 5 * time.Second, 60 * time.Second},
-		{2, "", 2200 * time.Millisecond, 15200 * time.Millisecond},
+		{2, "", 3200 * time.Millisecond, 15200 * time.Millisecond},
 		{1, "connect_timeout=3", 3 * time.Second, 3 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestQuickConnectionEndsSeries(t *testing.T) {
 // hangs, it is given up as early.
 func TestUnreachedServerGetsNoMoreTime(t *testing.T) {
 	t.Parallel()
-	for hosts, want := range map[int]time.Duration{1: 5 * time.Second, 2: 2200 * time.Millisecond} {
+	for hosts, want := range map[int]time.Duration{1: 5 * time.Second, 2: 3200 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			config := slowHosts(t, hosts, "", func() time.Duration { return forever })
 			hangs := config.DialFunc

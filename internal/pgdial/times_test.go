@@ -57,9 +57,9 @@ func TestUnansweredAttemptsEndAtTheDocumentedTimes(t *testing.T) {
 		ended      time.Duration
 	}{
 		"one host":                 {1, nil, "", []time.Duration{0}, 5 * time.Second},
-		"two hosts":                {2, nil, "", []time.Duration{0, 200 * ms}, 2200 * ms},
-		"three hosts":              {3, nil, "", []time.Duration{0, 200 * ms, 400 * ms}, 2400 * ms},
-		"two addresses of a host":  {1, []string{"127.0.0.1:4", "127.0.0.1:5"}, "", []time.Duration{0, 200 * ms}, 2200 * ms},
+		"two hosts":                {2, nil, "", []time.Duration{0, 200 * ms}, 3200 * ms},
+		"three hosts":              {3, nil, "", []time.Duration{0, 200 * ms, 400 * ms}, 3400 * ms},
+		"two addresses of a host":  {1, []string{"127.0.0.1:4", "127.0.0.1:5"}, "", []time.Duration{0, 200 * ms}, 3200 * ms},
 		"one, connect_timeout=7":   {1, nil, "connect_timeout=7", []time.Duration{0}, 7 * time.Second},
 		"two, connect_timeout=7":   {2, nil, "connect_timeout=7", []time.Duration{0, 200 * ms}, 7200 * ms},
 		"three, connect_timeout=1": {3, nil, "connect_timeout=1", []time.Duration{0, 200 * ms, 400 * ms}, 1400 * ms},

@@ -94,8 +94,8 @@ var postgresConstants = []Constant{
 		Tests: by("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$"),
 	},
 	{
-		In:   on(Database, "An attempt ends after 2 s with several hosts"),
-		File: "internal/openlimit/openlimit.go", From: "ConnectionOfSeveral = Rule{Least: 2 * time.Second", Value: "2 * time.Second",
+		In:   on(Database, "An attempt ends after 3 s with several hosts"),
+		File: "internal/openlimit/openlimit.go", From: "ConnectionOfSeveral = Rule{Least: 3 * time.Second", Value: "3 * time.Second",
 		Tests: by("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$"),
 	},
 	{

@@ -66,14 +66,23 @@ RETURNING term, kind`
 // offer asks the target of a hand-over whether it campaigns for the role, and returns
 // an error if it does not or sends no answer in time.
 func (b *Backend) offer(ctx context.Context, request tenure.Request) error {
-	limited, cancel := context.WithTimeout(ctx, offerTimeout)
-	defer cancel()
-	p := &pendingOffer{request: request, ended: limited.Done(), done: make(chan struct{})}
+	waiting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	p := &pendingOffer{request: request, ended: waiting.Done(), sent: make(chan struct{}), done: make(chan struct{})}
 	b.offers.add(b, p)
-	select {
-	case <-p.done:
-		return p.err
-	case <-limited.Done():
+	timeout := time.NewTimer(2 * offerTimeout) // the wait for an answer begins when the offer is recorded
+	defer timeout.Stop()
+	for sent := p.sent; waiting.Err() == nil; {
+		select {
+		case <-sent:
+			sent = nil
+			timeout.Reset(offerTimeout)
+		case <-p.done:
+			return p.err
+		case <-timeout.C:
+			giveUp()
+		case <-waiting.Done():
+		}
 	}
 	b.withdraw(ctx, p.id.Load())
 	if ctx.Err() != nil {

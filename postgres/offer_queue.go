@@ -26,6 +26,7 @@ type pendingOffer struct {
 	request tenure.Request
 	ended   <-chan struct{} // closed when the requester has given up
 	id      atomic.Int64    // of its row; 0 until it is sent
+	sent    chan struct{}   // closed then
 	done    chan struct{}   // closed with the result
 	err     error
 }
@@ -142,6 +143,7 @@ func (b *Backend) sendOffers(sent []*pendingOffer, waiting map[int64]*pendingOff
 			p.finish(fmt.Errorf("request: %w", tenure.ErrNoLeader))
 		default:
 			p.id.Store(r.id)
+			close(p.sent)
 			waiting[r.id] = p
 		}
 	}

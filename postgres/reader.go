@@ -18,6 +18,10 @@ import (
 // askTimeout bounds a read whose context has no deadline, or a later one.
 const askTimeout = 30 * time.Second
 
+// readerFresh is how long after a call the connection is used again without a test: on a
+// far server, the test takes as long as the call.
+const readerFresh = 100 * time.Millisecond
+
 // readerIdle is how long the connection for reads is kept while it is idle.
 const readerIdle = 30 * time.Second
 
@@ -27,6 +31,7 @@ const readerIdle = 30 * time.Second
 type reader struct {
 	backend *Backend
 	idle    time.Duration
+	used    time.Time       // when the last call ended; of the call that uses the connection
 	slot    chan *pgx.Conn  // the connection, or nil, while no call uses it
 	timer   *time.Timer     // runs while no call uses the connection
 	ctx     context.Context // ends with close
@@ -87,7 +92,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 			r.release(conn)
 		}
 	}()
-	if conn != nil && conn.Ping(ctx) != nil { // ended since the last call
+	if conn != nil && time.Since(r.used) > readerFresh && conn.Ping(ctx) != nil { // ended since the last call
 		discard(conn)
 		conn = nil
 	}
@@ -148,6 +153,7 @@ func (r *reader) release(conn *pgx.Conn) {
 		conn = nil
 	}
 	if conn != nil {
+		r.used = time.Now()
 		r.timer.Reset(r.idle)
 	}
 	r.slot <- conn

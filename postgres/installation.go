@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
@@ -38,10 +39,12 @@ const (
 	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
 )
 
-// How long to keep trying to acquire the lock, and the pause between two attempts.
+// How long to keep trying to acquire the lock, and the pause between two attempts. Where a
+// round trip takes long, the session that creates the tables needs creationTrips of them.
 const (
 	installationWait  = 3 * time.Second
 	installationPause = 20 * time.Millisecond
+	creationTrips     = 60
 )
 
 // lockKey is the key of the lock.
@@ -87,17 +90,26 @@ func (b *Backend) stayInInstallation(ctx context.Context, a *ahead, migrate migr
 	if _, err := b.tryLock(ctx, a.Conn, endInstallationShared); err != nil {
 		return nil, err
 	}
-	return b.enterInstallation(ctx, a.Conn, migrate)
+	return b.enterInstallation(ctx, a.Conn, migrate, nil)
 }
 
 // enterInstallation acquires the lock, shared, on a connection whose schema exists
 // and is complete. Unless migrate is nil, it creates the schema or brings it up to
-// date. It returns the versions of the features that were there before.
-func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) (schema.Versions, error) {
-	for deadline := time.Now().Add(installationWait); ; {
+// date. It returns the versions of the features that were there before. extend, if it is
+// not nil, is called with how long the wait for another session can take.
+func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator, extend func(time.Duration)) (schema.Versions, error) {
+	began, deadline := time.Now(), time.Time{}
+	for {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
 			return nil, err
+		}
+		if deadline.IsZero() {
+			wait := max(installationWait, min(creationTrips*time.Since(began), time.Minute))
+			deadline = began.Add(wait)
+			if extend != nil {
+				extend(wait + openlimit.Session.Least)
+			}
 		}
 		if version == 0 {
 			if created, err := b.createMissing(ctx, conn, migrate); err != nil || created {

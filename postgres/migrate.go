@@ -68,7 +68,7 @@ func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Featu
 		return err
 	}
 	defer discard(conn)
-	if _, err := b.enterInstallation(ctx, conn, b.migrate); err != nil {
+	if _, err := b.enterInstallation(ctx, conn, b.migrate, nil); err != nil {
 		return err
 	}
 	versions, err := b.schema.Versions(ctx, conn)

@@ -124,7 +124,7 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	if err := identify(ctx, a, &s.server); err != nil {
 		return err
 	}
-	if err := b.openSchema(ctx, a, entered, s.migrator()); err != nil {
+	if err := s.openSchema(ctx, a, entered); err != nil {
 		return err
 	}
 	if err := s.readSchema(ctx, a); err != nil {
@@ -258,13 +258,17 @@ func (s *session) migrator() migrator {
 
 // openSchema acquires the installation's lock, unless it is held already, and checks that
 // the schema exists and is complete, and that this user may work with it.
-func (b *Backend) openSchema(ctx context.Context, a *ahead, entered bool, migrate migrator) error {
+func (s *session) openSchema(ctx context.Context, a *ahead, entered bool) error {
+	b, migrate := s.backend, s.migrator()
 	var versions schema.Versions
 	var err error
 	if entered {
 		versions, err = b.stayInInstallation(ctx, a, migrate)
 	} else {
-		versions, err = b.enterInstallation(ctx, a.Conn, migrate)
+		if s.opening.Extend != nil {
+			defer s.opening.Extend(0)
+		}
+		versions, err = b.enterInstallation(ctx, a.Conn, migrate, s.opening.Extend)
 	}
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --
 gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer far-table sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -134,6 +134,10 @@ test-observer: ## compare recorded vacancies, silences and outages with an outsi
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),2) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
 		$(BIN)/test-matrix -tests=internal/acceptance -- -run='^TestRecordsAgreeWithObserver$$' -parallel=20 -timeout=0 -v $(ARGS)
+
+far-table: ## time to open, take over, hand over, drain and work on a server that is 0 to 300 ms away (PAGE=docs/reference/tested-with.md)
+	@.ci/prerequisites
+	$(tied) env $(if $(PAGE),TENURE_TEST_FAR_PAGE=$(abspath $(PAGE))) $(GO) test ./internal/acceptance -run='^TestFarServer$$' -count=1 -v $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of nodes on a server and as many of hosts with an agent, from seed SEED=1; the first in parts that resume with STATE=FILE
 	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts

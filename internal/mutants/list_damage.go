@@ -11,7 +11,7 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "opening: no watch connection beside the session's",
-		file: "postgres/open.go", from: "		value, err = do()\n	}()\n", to: "		value, err = do()\n	}()\n	<-done\n",
+		file: "postgres/open.go", from: "	return func() (T, error) {\n", to: "	<-done; return func() (T, error) {\n",
 		promise: "the connections of a node open side by side",
 		tests:   []tests{in("postgres", "^TestOpeningTakesTenRoundTrips$")}, says: "round trips, want at most",
 	},

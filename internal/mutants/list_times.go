@@ -123,8 +123,8 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "pgdial: an attempt at one of several hosts lasts 4 s",
-		file: "internal/openlimit/openlimit.go", from: "Rule{Least: 2 * time.Second", to: "Rule{Least: 4 * time.Second",
-		promise: "an attempt at one of several hosts ends after 2 s",
+		file: "internal/openlimit/openlimit.go", from: "Rule{Least: 3 * time.Second", to: "Rule{Least: 4 * time.Second",
+		promise: "an attempt at one of several hosts ends after 3 s",
 		tests:   []tests{in("internal/pgdial", "^TestUnansweredAttemptsEndAtTheDocumentedTimes$")},
 		says:    "the attempt ended after",
 	},

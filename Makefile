@@ -24,7 +24,7 @@ tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --
 gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer far-table sim mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover bench-scale chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer far-table sim mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -98,6 +98,10 @@ pictures: prerequisites ## take the pictures of incidents in docs/images/inciden
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE', PAGE=docs/reference/tested-with.md, ARGS=-h)
 	@$(GO) build -o $(BIN)/bench-failover ./bench/failover
 	$(tied) $(BIN)/bench-failover $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
+
+bench-scale: prerequisites ## commits that wake processors and assigners, and their delays, beside commits and readers without Tenure (ARGS='-rounds=9 -json=FILE', ARGS=-h)
+	@$(GO) build -o $(BIN)/bench-scale ./bench/scale
+	$(tied) $(BIN)/bench-scale $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)

@@ -9,6 +9,8 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/doorbell"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -84,12 +86,14 @@ func (a *Assigner) ensureElection() (*tenure.Election, error) {
 // is for programs that do several things as the leader of one role: call it
 // from the function of [tenure.Election.Run] instead of using [Assigner.Run].
 func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
+	rung := make(chan struct{}, 1)
 	l := &loop{
 		pass: pass{
+			bell:   doorbell.New(debounce, func() { wakeup.Send(rung) }),
 			member: a.member, backend: a.backend, database: a.database, config: a.config, term: term,
 			log: a.member.Node().Logger().With("role", term.Role().Name(), "term", term.Number(), "table", a.config.Table.Sanitize()),
 		},
-		wake: make(chan struct{}, 1), passed: a.passed,
+		wake: make(chan struct{}, 1), rung: rung, passed: a.passed,
 	}
 	a.leads(true)
 	defer a.leads(false)

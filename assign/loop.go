@@ -25,6 +25,7 @@ const listenPause = 5 * time.Second
 type loop struct {
 	pass
 	wake   chan struct{} // something may have changed
+	rung   chan struct{} // rows may have changed; has a buffer of one
 	passed func(error)   // records the end of a pass
 }
 
@@ -97,25 +98,24 @@ func sameOffer(before, now cluster.NodeInfo) bool {
 		slices.Equal(before.Roles, now.Roles) && slices.Equal(before.Capabilities, now.Capabilities)
 }
 
-// listenToRows wakes the loop after notifications of rows.
+// listenToRows wakes the loop when rows may have changed.
 func (l *loop) listenToRows(ctx context.Context) {
-	wakeups := make(chan struct{}, 1)
 	var forwarding sync.WaitGroup
 	defer forwarding.Wait()
 	forwarding.Go(func() {
 		for ctx.Err() == nil {
 			select {
-			case <-wakeups:
+			case <-l.rung:
 				l.wakeUp()
 				l.pause(ctx, debounce, nil)
 			case <-ctx.Done():
 			}
 		}
 	})
-	listen := func(ctx context.Context, wake func()) error {
-		return schema.Of(l.backend).Listen(ctx, l.config.topic(), wake)
+	attend := func(ctx context.Context, _ func()) error {
+		return schema.Of(l.backend).Attend(ctx, l.config.topic(), l.bell)
 	}
-	wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(wakeups) }, func(err error) {
+	wakeup.Listen(ctx, clocks.System(), listenPause, attend, nil, func(err error) {
 		l.log.Warn("listening for rows failed; polling continues", "error", err)
 	})
 }

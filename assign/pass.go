@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -31,6 +32,7 @@ type pass struct {
 	config   Config
 	term     *tenure.Term
 	log      *slog.Logger
+	bell     *doorbell.Bell
 
 	table          table
 	tableKnown     bool     // table matches the database
@@ -196,6 +198,9 @@ func (p *pass) transaction(ctx context.Context, nodes []cluster.NodeInfo, gone, 
 	})
 	if err != nil {
 		return false, err
+	}
+	if back > 0 || len(given.ids) > 0 {
+		p.bell.Found()
 	}
 	p.notifyNodes(ctx, given)
 	if back > 0 || given.dead > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -45,16 +46,11 @@ func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 	).Replace(setup), nil
 }
 
-const setup = `CREATE INDEX IF NOT EXISTS {pending_index} ON {table} ({pending_columns}) WHERE {state} = {pending};
+var setup = `CREATE INDEX IF NOT EXISTS {pending_index} ON {table} ({pending_columns}) WHERE {state} = {pending};
 CREATE INDEX IF NOT EXISTS {unfinished_index} ON {table} ({node}, {state}) WHERE {state} IN ({assigned}, {running});
 CREATE INDEX IF NOT EXISTS {dead_index} ON {table} ({order}) WHERE {state} = {dead};
 
-CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $assign$
-BEGIN
-    PERFORM pg_notify(TG_ARGV[0], '');
-    RETURN NULL;
-END
-$assign$;
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $assign$` + doorbell.TriggerBody + `$assign$;
 CREATE OR REPLACE TRIGGER {on_insert} AFTER INSERT ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION {function}({channel});
 CREATE OR REPLACE TRIGGER {on_update} AFTER UPDATE OF {state} ON {table}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
@@ -37,8 +38,8 @@ type Store struct {
 // Config configures a store. The zero value is ready to use.
 type Config struct {
 	// NoNotify appends without notifications; processors find the events at their next
-	// poll. The server serializes commits with notifications, which limits throughput
-	// above some thousand commits per second.
+	// poll. Only transactions that will be prepared need it: PostgreSQL prepares none
+	// that has notified.
 	NoNotify bool
 }
 
@@ -80,7 +81,7 @@ SELECT set_config('tenure.append', quiet.before, true){notify} FROM (SELECT coun
 
 // notify notifies in the place of the trigger: that costs less, and the table can be of an
 // earlier version, without the trigger.
-const notify = `, pg_notify($7, '')`
+var notify = ", " + doorbell.Ring("$7::text")
 
 // Executor runs the statement of Append: a pgx.Tx, a *pgx.Conn or a pool.
 type Executor interface {

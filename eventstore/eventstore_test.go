@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
@@ -31,6 +32,7 @@ type log struct {
 	backend *postgres.Backend
 	conn    *pgx.Conn
 	table   string
+	reader  doorbell.Line // of listen
 }
 
 func newLog(t *testing.T, config eventstore.Config) *log {

@@ -8,20 +8,28 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/processor"
 )
 
-// listen listens for inserts. The result returns the channels of the notifications since
-// its last call.
+// listen listens for inserts as a reader that is asleep. The result returns the channels of
+// the notifications since its last call.
 func (l *log) listen() (notifications func() []string) {
 	l.Helper()
 	ctx, listener := l.Context(), l.server.Conn(l.TB)
+	channel := schema.Of(l.backend).Channel(processor.Topic)
 	last := schema.Of(l.backend).Channel("last") // of this test alone
-	for _, channel := range []string{schema.Of(l.backend).Channel(processor.Topic), last} {
+	for _, channel := range []string{channel, last} {
 		_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize())
 		l.must(err)
+	}
+	var err error
+	l.reader, err = doorbell.On(ctx, listener, channel)
+	l.must(err)
+	if asleep, err := l.reader.Shut(ctx); !asleep || err != nil {
+		l.Fatalf("the reader is asleep: %t, %v; want true", asleep, err)
 	}
 	return func() (channels []string) {
 		l.Helper()
@@ -83,6 +91,22 @@ func TestInsertsNotifyProcessors(t *testing.T) {
 		if got := notifications(); len(got) != 1 {
 			t.Errorf("%s: %d notifications; want 1", name, len(got))
 		}
+	}
+}
+
+// While the only reader is awake, neither appends nor inserts of other programs notify.
+func TestCommitsDoNotNotifyAReaderThatIsAwake(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, eventstore.Config{})
+	l.must(l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "creates the table"}))
+	notifications := l.listen()
+	if awake, err := l.reader.Open(t.Context()); !awake || err != nil {
+		t.Fatalf("the reader is awake: %t, %v; want true", awake, err)
+	}
+	l.must(l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "a"}))
+	l.exec(l.conn, "INSERT INTO "+l.table+" (type) VALUES ('a')")
+	if got := notifications(); len(got) != 0 {
+		t.Errorf("%d notifications; want none", len(got))
 	}
 }
 

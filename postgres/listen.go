@@ -22,15 +22,24 @@ func (b *Backend) Listen(ctx context.Context, wake func()) error {
 }
 
 func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) error {
+	return b.onListening(ctx, func(conn *pgx.Conn) (err error) {
+		for err == nil {
+			wake()
+			err = conn.PgConn().WaitForNotification(ctx)
+		}
+		return err
+	}, channels...)
+}
+
+// onListening calls attend with a separate connection that listens to channels.
+func (b *Backend) onListening(ctx context.Context, attend func(*pgx.Conn) error, channels ...string) error {
 	conn, err := b.dial(ctx, pgdial.Listen, "listen", nil)
 	if err != nil {
 		return err
 	}
 	defer discard(conn)
-	err = listenTo(ctx, conn, channels...)
-	for err == nil {
-		wake()
-		err = conn.PgConn().WaitForNotification(ctx)
+	if err = listenTo(ctx, conn, channels...); err == nil {
+		err = attend(conn)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
@@ -39,4 +40,15 @@ func (u upper) CheckParts(ctx context.Context, versions schema.Versions, f *sche
 
 func (u upper) Listen(ctx context.Context, topic string, wake func()) error {
 	return u.b.listen(ctx, wake, u.b.names.Channel(topic))
+}
+
+func (u upper) Attend(ctx context.Context, topic string, bell *doorbell.Bell) error {
+	channel := u.b.names.Channel(topic)
+	return u.b.onListening(ctx, func(conn *pgx.Conn) error {
+		line, err := doorbell.On(ctx, conn, channel)
+		if err != nil {
+			return err
+		}
+		return bell.Attend(ctx, line)
+	}, channel)
 }

@@ -100,7 +100,12 @@ func ExampleLogFromQuery() {
 	// CREATE OR REPLACE FUNCTION "public"."tenure_tell_inserts"() RETURNS trigger
 	// LANGUAGE plpgsql AS $tenure_function$
 	// BEGIN
-	//     PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+	//     FOR slot IN 0..3 LOOP
+	//         IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended(TG_ARGV[0], slot)) THEN
+	//             PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+	//             EXIT;
+	//         END IF;
+	//     END LOOP;
 	//     RETURN NULL;
 	// END
 	// $tenure_function$;

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
@@ -86,7 +87,8 @@ const (
 // errors and retries.
 func (l *loop) run(ctx context.Context) {
 	defer func() { l.ahead.take(Cursor{}, 0) }()
-	var idle, stalled, errorDelay pause
+	var idle, errorDelay pause
+	var stalledAt time.Time
 	for !l.finished(ctx) {
 		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.trustWindow())
 		began := time.Now()
@@ -112,9 +114,12 @@ func (l *loop) run(ctx context.Context) {
 		}
 		errorDelay = 0
 		l.reportWork(ctx, next)
+		if next.why != horizon {
+			stalledAt = time.Time{}
+		}
 		switch next.why {
 		case none:
-			idle, stalled = 0, 0
+			idle = 0
 		case nothingNew:
 			// Events are handled without rereading the row: handling them detects a
 			// change by an operator.
@@ -122,7 +127,10 @@ func (l *loop) run(ctx context.Context) {
 			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
 			l.gauge.rest(false)
 		case horizon:
-			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
+			if stalledAt.IsZero() {
+				stalledAt = time.Now()
+			}
+			l.wait(ctx, min(doorbell.Pause(time.Since(stalledAt), horizonPause), l.config.PollInterval), l.wake.changed, l.wake.inserted)
 		case suspended:
 			l.stateKnown = false
 			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, nil)
@@ -267,6 +275,7 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	events, scanned, fits := l.ahead.take(after, limit)
 	l.ahead = nil
 	if fits {
+		l.tail.found()
 		return tailRead{events: events, scanned: scanned}, nil
 	}
 	// Holding a connection here could take the one that the look of another processor needs.
@@ -281,8 +290,11 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	}
 	began := time.Now()
 	r.events, r.scanned, err = l.reader.next(ctx, l.connection(), after, limit)
-	if err == nil && r.scanned == after {
+	switch {
+	case err == nil && r.scanned == after:
 		l.tail.join(after, began)
+	case err == nil:
+		l.tail.found()
 	}
 	return r, err
 }

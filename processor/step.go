@@ -20,7 +20,7 @@ const (
 )
 
 // horizonPause is the first pause before reading again events that wait for
-// older transactions to end; it doubles while they wait.
+// older transactions to end; see [doorbell.Pause].
 const horizonPause = 5 * time.Millisecond
 
 // pause is a time that doubles from one wait to the next.

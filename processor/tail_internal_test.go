@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func testTail(t *testing.T, pool *pgxpool.Pool, table string) {
 				Selection: Selection{Types: rapid.SliceOfNDistinct(rapid.SampledFrom(kinds), 0, 2, rapid.ID).Draw(t, "types")},
 			}
 		}
-		shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute)
+		shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func() {})
 		shared[0].limit = rapid.IntRange(1, 5).Draw(t, "rows of a look")
 		cursors, got := make([]Cursor, len(configs)), make([][]string, len(configs))
 		var written []string
@@ -92,7 +93,8 @@ func testTailsOfOneLog(t *testing.T, pool *pgxpool.Pool, table string) {
 	for i := range configs {
 		configs[i] = Config{Log: tableLog(table), BatchSize: 100}
 	}
-	shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute)[0]
+	var found atomic.Int64
+	shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func() { found.Add(1) })[0]
 	shared.join(Cursor{}, time.Now())
 	for round := range 20 {
 		if _, err := pool.Exec(ctx, "INSERT INTO "+table+" (kind, labels) VALUES ($1, '{}')", fmt.Sprint(round)); err != nil {
@@ -112,6 +114,9 @@ func testTailsOfOneLog(t *testing.T, pool *pgxpool.Pool, table string) {
 			})
 		}
 		readers.Wait()
+		if n := found.Load(); n != int64(round)+1 {
+			t.Fatalf("round %d: %d looks reported that they found events; want one of each round", round, n)
+		}
 	}
 }
 
@@ -119,7 +124,7 @@ func testTailsOfOneLog(t *testing.T, pool *pgxpool.Pool, table string) {
 func testTailFails(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	configs := []Config{{Log: tableLog(table), BatchSize: 1}, {Log: tableLog(table), BatchSize: 1}}
-	shared := newTails(pool, configs, newWake(2).loops, time.Minute)[0]
+	shared := newTails(pool, configs, newWake(2).loops, time.Minute, func() {})[0]
 	shared.join(Cursor{}, time.Now())
 	// Set by hand: another program changes the log.
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" RENAME COLUMN labels TO elsewhere"); err != nil {

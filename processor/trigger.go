@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -13,8 +14,8 @@ import (
 // TriggerSQL returns the statements that create a trigger on your own table, so
 // that each insert into it notifies the processors of an installation. Without
 // it, they find events by polling. Use the statements in your migrations; they
-// can be run repeatedly. Commits that notify wait for one another in the
-// server, which matters above some thousand commits per second.
+// can be run repeatedly. An insert notifies only while a leader of processors
+// waits for one, so writers do not wait for each other.
 func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
 	const name = "tenure_tell_inserts"
 	function := pgx.Identifier{name}
@@ -22,17 +23,12 @@ func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
 		function = append(append(pgx.Identifier{}, table[:len(table)-1]...), name)
 	}
 	channel := quoteLiteral(schema.Of(backend).Channel(Topic))
-	return fmt.Sprintf(strings.TrimLeft(createTrigger, "\n"), function.Sanitize(), table.Sanitize(), channel)
+	return fmt.Sprintf(strings.TrimLeft(createTrigger, "\n"), function.Sanitize(), table.Sanitize(), channel, doorbell.TriggerBody)
 }
 
 const createTrigger = `
 CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger
-LANGUAGE plpgsql AS $tenure_function$
-BEGIN
-    PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
-    RETURN NULL;
-END
-$tenure_function$;
+LANGUAGE plpgsql AS $tenure_function$%[4]s$tenure_function$;
 
 CREATE OR REPLACE TRIGGER tenure_tell_inserts
 AFTER INSERT ON %[2]s

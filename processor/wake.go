@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/doorbell"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
@@ -54,16 +55,23 @@ func (s *lastSignal) time() time.Time {
 // wake wakes the loops of a group.
 type wake struct {
 	loops   []signals
+	bell    *doorbell.Bell
+	rung    chan struct{} // has a buffer of one
 	inserts lastSignal
 	changes lastSignal // by operators
 }
 
 func newWake(loops int) *wake {
-	w := &wake{loops: make([]signals, loops)}
+	w := &wake{loops: make([]signals, loops), rung: make(chan struct{}, 1)}
+	w.bell = doorbell.New(w.debounce(), func() { wakeup.Send(w.rung) })
 	for i := range w.loops {
 		w.loops[i] = signals{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	return w
+}
+
+func (w *wake) debounce() time.Duration {
+	return min(max(minDebounce, time.Duration(len(w.loops))*debouncePerLoop), maxDebounce)
 }
 
 func (w *wake) changed() {
@@ -85,13 +93,11 @@ func (w *wake) inserted() {
 func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenure.Node, log *slog.Logger) {
 	wakeups, stop := node.Subscribe()
 	defer stop()
-	inserts := make(chan struct{}, 1)
-	debounce := min(max(minDebounce, time.Duration(len(w.loops))*debouncePerLoop), maxDebounce)
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() { // exits when ctx ends
-		listen := func(ctx context.Context, wake func()) error { return schema.Of(backend).Listen(ctx, Topic, wake) }
-		wakeup.Listen(ctx, clocks.System(), listenPause, listen, func() { wakeup.Send(inserts) }, func(err error) {
+		attend := func(ctx context.Context, _ func()) error { return schema.Of(backend).Attend(ctx, Topic, w.bell) }
+		wakeup.Listen(ctx, clocks.System(), listenPause, attend, nil, func(err error) {
 			log.Warn("listening for events failed; polling continues", "error", err)
 		})
 	})
@@ -101,9 +107,9 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 			return
 		case <-wakeups:
 			w.changed()
-		case <-inserts:
+		case <-w.rung:
 			w.inserted()
-			wakeup.Sleep(ctx, debounce)
+			wakeup.Sleep(ctx, w.debounce())
 		}
 	}
 }

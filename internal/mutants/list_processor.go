@@ -220,7 +220,7 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "events: a notifying append relies on the trigger",
-		file: "eventstore/eventstore.go", from: "const notify = `, pg_notify($7, '')`", to: "const notify = `, $7::text`",
+		file: "eventstore/eventstore.go", from: `var notify = ", " + doorbell.Ring("$7::text")`, to: `var notify = ", $7::text" + doorbell.Ring("")[:0]`,
 		promise: "appends wake processors, also if an earlier version created the table",
 		tests:   []tests{in("eventstore", "^TestAppendNotifiesWithoutTrigger$")}, says: "notifications of an append to a table of an earlier version",
 	},

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/doorbell"
 )
 
 // Schema is the schema of an installation, for the packages that build on package
@@ -46,6 +47,8 @@ type Backend interface {
 	// and once when it has begun to listen. It uses a separate connection and returns
 	// nil when the context ends.
 	Listen(ctx context.Context, topic string, wake func()) error
+	// Attend is Listen for the reader of a doorbell.
+	Attend(ctx context.Context, topic string, bell *doorbell.Bell) error
 }
 
 // New returns the schema of a backend. Unless manual is set, the first use of a
@@ -60,6 +63,11 @@ func (s *Schema) CheckCore(ctx context.Context) error { return s.core.CheckCore(
 // Listen is [Backend.Listen].
 func (s *Schema) Listen(ctx context.Context, topic string, wake func()) error {
 	return s.core.Listen(ctx, topic, wake)
+}
+
+// Attend is [Backend.Attend].
+func (s *Schema) Attend(ctx context.Context, topic string, bell *doorbell.Bell) error {
+	return s.core.Attend(ctx, topic, bell)
 }
 
 var of func(backend any) *Schema

@@ -16,15 +16,20 @@ CREATE INDEX "{prefix}events_tags" ON {events} USING gin (tags);
 
 COMMENT ON TABLE {events} IS 'Append-only log of events, in the order of (transaction_id, position).';
 
--- Wakes the processors after the inserts of any program, once for each statement. An
--- append of package eventstore notifies itself, unless it must not, and sets
--- tenure.append. The server sends one notification for a transaction, also if its
--- statements notify several times.
+-- Wakes the processors after the inserts of any program, once for each statement, if
+-- one is asleep: see internal/doorbell. An append of package eventstore does so itself,
+-- unless it must not, and sets tenure.append. The server sends one notification for a
+-- transaction, also if its statements notify several times.
 CREATE OR REPLACE FUNCTION {events_inserted}() RETURNS trigger
 LANGUAGE plpgsql
 AS $tenure_function$
 BEGIN
-    PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+    FOR slot IN 0..3 LOOP
+        IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended(TG_ARGV[0], slot)) THEN
+            PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+            EXIT;
+        END IF;
+    END LOOP;
     RETURN NULL;
 END
 $tenure_function$;

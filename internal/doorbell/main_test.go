@@ -1,0 +1,9 @@
+package doorbell_test
+
+import (
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

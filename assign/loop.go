@@ -51,6 +51,7 @@ func (l *loop) run(ctx context.Context) {
 			l.tableKnown = false
 			l.pause(ctx, l.config.PollInterval, nil)
 		case !more:
+			l.bell.Looked(false)
 			l.pause(ctx, l.config.PollInterval, l.wake)
 		}
 	}

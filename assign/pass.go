@@ -200,7 +200,7 @@ func (p *pass) transaction(ctx context.Context, nodes []cluster.NodeInfo, gone, 
 		return false, err
 	}
 	if back > 0 || len(given.ids) > 0 {
-		p.bell.Found()
+		p.bell.Looked(true)
 	}
 	p.notifyNodes(ctx, given)
 	if back > 0 || given.dead > 0 {

@@ -112,7 +112,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	listening.Go(func() { wake.listen(listen, g.backend, g.node, logger) })
 	configs := slices.Collect(maps.Values(g.processors))
 	timing := g.node.Timing()
-	tails := newTails(g.database, configs, wake.loops, timing.Lease-timing.Margin, wake.bell.Found)
+	tails := newTails(g.database, configs, wake.loops, timing.Lease-timing.Margin, wake.bell.Looked)
 	rows := &states{database: g.database, tables: g.tables, term: term, names: slices.Collect(maps.Keys(g.processors)), reading: make(chan struct{}, 1)}
 	measuring := &recorder{database: g.database, tables: g.tables, term: term, log: logger}
 	for i, config := range configs {

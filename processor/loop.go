@@ -275,7 +275,7 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	events, scanned, fits := l.ahead.take(after, limit)
 	l.ahead = nil
 	if fits {
-		l.tail.found()
+		l.tail.looked(true)
 		return tailRead{events: events, scanned: scanned}, nil
 	}
 	// Holding a connection here could take the one that the look of another processor needs.
@@ -290,13 +290,13 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	}
 	began := time.Now()
 	r.events, r.scanned, err = l.reader.next(ctx, l.connection(), after, limit)
-	switch {
-	case err == nil && r.scanned == after:
-		l.tail.join(after, began)
-	case err == nil:
-		l.tail.found()
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	if l.tail.looked(r.scanned != after); r.scanned == after {
+		l.tail.join(after, began)
+	}
+	return r, nil
 }
 
 // handleEmptyRead continues after a read in which no event was selected.

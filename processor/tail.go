@@ -27,7 +27,7 @@ type tail struct {
 	limit   int           // how many rows a look reads
 	bound   time.Duration // of a look
 	loops   []signals     // of the processors
-	found   func()        // is called when a look has found rows
+	looked  func(bool)    // is called with whether a look has found rows
 	looking chan struct{} // has one element while a look runs
 
 	mu         sync.Mutex
@@ -42,14 +42,14 @@ type tail struct {
 }
 
 // newTails returns the tails of the logs of configurations, by their index.
-func newTails(database Database, configs []Config, loops []signals, bound time.Duration, found func()) []*tail {
+func newTails(database Database, configs []Config, loops []signals, bound time.Duration, looked func(bool)) []*tail {
 	tails := make([]*tail, len(configs))
 	for i, c := range configs {
 		if tails[i] != nil {
 			continue
 		}
 		selection, columns, limit := c.Selection, noContents, minTailRead
-		shared := &tail{bound: bound, found: found, looking: make(chan struct{}, 1)}
+		shared := &tail{bound: bound, looked: looked, looking: make(chan struct{}, 1)}
 		for j := i; j < len(configs); j++ {
 			other := configs[j]
 			if other.Log.query != c.Log.query || !reflect.DeepEqual(other.Log.args, c.Log.args) {
@@ -200,12 +200,12 @@ func (t *tail) look(ctx context.Context, after Cursor, seen since) error {
 		t.forget()
 		return nil
 	}
+	t.looked(scanned != end)
 	if scanned == end {
 		t.full = false
 		return nil
 	}
 	t.add(events, scanned)
-	t.found()
 	for _, l := range t.loops {
 		wakeup.Send(l.inserted)
 	}

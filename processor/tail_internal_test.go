@@ -29,7 +29,7 @@ func testTail(t *testing.T, pool *pgxpool.Pool, table string) {
 				Selection: Selection{Types: rapid.SliceOfNDistinct(rapid.SampledFrom(kinds), 0, 2, rapid.ID).Draw(t, "types")},
 			}
 		}
-		shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func() {})
+		shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func(bool) {})
 		shared[0].limit = rapid.IntRange(1, 5).Draw(t, "rows of a look")
 		cursors, got := make([]Cursor, len(configs)), make([][]string, len(configs))
 		var written []string
@@ -94,7 +94,11 @@ func testTailsOfOneLog(t *testing.T, pool *pgxpool.Pool, table string) {
 		configs[i] = Config{Log: tableLog(table), BatchSize: 100}
 	}
 	var found atomic.Int64
-	shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func() { found.Add(1) })[0]
+	shared := newTails(pool, configs, newWake(len(configs)).loops, time.Minute, func(some bool) {
+		if some {
+			found.Add(1)
+		}
+	})[0]
 	shared.join(Cursor{}, time.Now())
 	for round := range 20 {
 		if _, err := pool.Exec(ctx, "INSERT INTO "+table+" (kind, labels) VALUES ($1, '{}')", fmt.Sprint(round)); err != nil {
@@ -124,7 +128,7 @@ func testTailsOfOneLog(t *testing.T, pool *pgxpool.Pool, table string) {
 func testTailFails(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	configs := []Config{{Log: tableLog(table), BatchSize: 1}, {Log: tableLog(table), BatchSize: 1}}
-	shared := newTails(pool, configs, newWake(2).loops, time.Minute, func() {})[0]
+	shared := newTails(pool, configs, newWake(2).loops, time.Minute, func(bool) {})[0]
 	shared.join(Cursor{}, time.Now())
 	// Set by hand: another program changes the log.
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" RENAME COLUMN labels TO elsewhere"); err != nil {

@@ -9,8 +9,10 @@ import (
 const (
 	// quickly is how soon after a ring another one wakes the reader up.
 	quickly = 20 * time.Millisecond
-	// tired is how long a reader that is awake must find nothing before it falls asleep.
-	tired = 50 * time.Millisecond
+	// tired is how long a reader that is awake must find nothing before it falls asleep,
+	// and overdue how long if it does not look.
+	tired   = 50 * time.Millisecond
+	overdue = time.Second
 )
 
 // Pause returns how long to wait before the next look, if looks have found nothing for a
@@ -29,14 +31,21 @@ type Bell struct {
 	wake  func()
 	least time.Duration
 	found atomic.Bool
+	empty atomic.Bool
 }
 
 // New returns a bell that calls wake when the reader must look for rows. A reader that is
 // awake looks after a pause of at least a duration.
 func New(least time.Duration, wake func()) *Bell { return &Bell{wake: wake, least: least} }
 
-// Found records that a look has found rows. It is safe for concurrent use.
-func (b *Bell) Found() { b.found.Store(true) }
+// Looked records a look, and whether it found rows. It is safe for concurrent use.
+func (b *Bell) Looked(found bool) {
+	if found {
+		b.found.Store(true)
+	} else {
+		b.empty.Store(true)
+	}
+}
 
 // Attend calls wake in this goroutine when the reader must look for rows, until ctx ends
 // or the line fails, and returns the error.
@@ -79,6 +88,7 @@ func (b *Bell) sleep(ctx context.Context, line Line) (asleep bool, err error) {
 // stayAwake looks until looks have found nothing for a while and the lock is free, and
 // reports whether the reader is asleep.
 func (b *Bell) stayAwake(ctx context.Context, line Line) (asleep bool, err error) {
+	looked := false
 	for foundAt := time.Now(); ; b.wake() {
 		next := time.Now().Add(Pause(time.Since(foundAt), b.least))
 		for left := time.Until(next); left > 0; left = time.Until(next) {
@@ -90,10 +100,11 @@ func (b *Bell) stayAwake(ctx context.Context, line Line) (asleep bool, err error
 				b.wake()
 			}
 		}
+		looked = b.empty.Swap(false) || looked
 		if b.found.Swap(false) {
-			foundAt = time.Now()
+			foundAt, looked = time.Now(), false
 		}
-		if time.Since(foundAt) < tired {
+		if nothing := time.Since(foundAt); nothing < tired || !looked && nothing < overdue {
 			continue
 		}
 		if asleep, err = line.Shut(ctx); asleep || err != nil {

@@ -171,12 +171,13 @@ func (t *transaction) end(commit bool) {
 
 // reader handles the rows that it can read. Its connection can be lost.
 type reader struct {
-	server *server
-	slot   int
-	bell   *Bell
-	rung   chan struct{}
-	lost   chan struct{}
-	woken  chan struct{}
+	server  *server
+	slot    int
+	handler time.Duration // how long it takes at least
+	bell    *Bell
+	rung    chan struct{}
+	lost    chan struct{}
+	woken   chan struct{}
 
 	looks   int
 	handled map[*row]time.Time // guarded by the server's mutex, as is looks
@@ -246,11 +247,11 @@ func (r *reader) read(ctx context.Context) {
 	var held time.Time
 	for ctx.Err() == nil {
 		found, more := r.look()
+		r.bell.Looked(found)
 		switch {
 		case found:
-			r.bell.Found()
 			held = time.Time{}
-			time.Sleep(r.server.upTo(5 * time.Millisecond)) // the handler
+			time.Sleep(r.handler + r.server.upTo(5*time.Millisecond))
 			continue
 		case more && held.IsZero():
 			held = time.Now()

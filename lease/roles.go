@@ -102,6 +102,9 @@ func (s *session) tryAcquire(ctx context.Context, requests []tenure.AcquireReque
 	if err != nil {
 		return nil, err
 	}
+	if err := s.awaitReleases(ctx, byRole); err != nil {
+		return nil, err
+	}
 	if err := s.correctHolders(ctx, byRole); err != nil {
 		return nil, err
 	}
@@ -298,6 +301,31 @@ func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*rol
 		}
 	}
 	return nil
+}
+
+// awaitReleases reads the roles again that this session holds by their rows, when no other
+// transaction has the rows locked: a release by releaseUnconfirmed whose commit was not
+// acknowledged may still be in progress, and another session acquires the role after it.
+func (s *session) awaitReleases(ctx context.Context, byRole map[string]*roleRow) error {
+	var own []string
+	for role, r := range byRole {
+		if r.holder.Valid && r.holder.Int64 == s.incarnation && !r.endedAt.Valid {
+			own = append(own, role)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	slices.Sort(own)
+	err := s.backend.db.InTx(ctx, "wait for releases", func(ctx context.Context, on sqldb.Querier) error {
+		return s.inLists(ctx, on, s.backend.queries.waitForRows, own)
+	})
+	if err != nil {
+		return err
+	}
+	settled, err := s.readRoles(ctx, own)
+	maps.Copy(byRole, settled)
+	return err
 }
 
 // releaseUnconfirmed releases roles that may have been acquired, because the commit

@@ -10,6 +10,12 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/one_session_at_a_time_holds_a_role$")}, says: "a role that another session holds",
 	},
 	{
+		name: "lease: a node finds its term in a row that a late release is about to change",
+		file: "lease/roles.go", from: "		if r.holder.Valid && r.holder.Int64 == s.incarnation && !r.endedAt.Valid {\n			own", to: "		if r.holder.Valid && r.holder.Int64 == s.incarnation && r.endedAt.Valid {\n			own",
+		promise: "1 One leader",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendLateReleaseEndsNoTerm$")}, says: "two nodes lead, with the terms",
+	},
+	{
 		name: "lease: a heartbeat does not renew",
 		file: "lease/queries.go", from: "        ELSE {now} + lease_us\n    END,\n    current_connections", to: "        ELSE expires_at\n    END,\n    current_connections",
 		promise: "heartbeats keep the lease",

@@ -2,6 +2,7 @@ package dialects
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -103,6 +105,52 @@ func cutAtRandom(ctx context.Context, network *faultwire.Proxy) (cuts int) {
 	}
 }
 
+// holdCommits makes commits that change a role so wait in the server, although their
+// clients have given up, until the returned function is called.
+func holdCommits(t *testing.T, db *sql.DB, name, when string) (let func()) {
+	t.Helper()
+	gate, err := db.Conn(soon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = gate.Close() })
+	lock := "hashtext('" + name + "')"
+	if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_lock("+lock+")"); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, `
+CREATE FUNCTION `+name+`() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock(`+lock+`);
+            RETURN NULL;
+        EXCEPTION WHEN query_canceled OR lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+END
+$$`, `
+CREATE CONSTRAINT TRIGGER `+name+` AFTER UPDATE ON tenure_lease_seats
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (`+when+`) EXECUTE FUNCTION `+name+`()`)
+	return func() {
+		t.Helper()
+		if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_unlock("+lock+")"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitsForTransaction reports whether a session waits for a transaction of another one.
+func waitsForTransaction(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	return value(t, db, `
+SELECT count(*)
+FROM pg_locks l
+JOIN pg_stat_activity a USING (pid)
+WHERE a.datname = current_database() AND l.locktype = 'transactionid' AND NOT l.granted`) == "1"
+}
+
 // A commit that began a term is not acknowledged and completes while the node tries again.
 // If the node then withdraws, it does not keep the role.
 func TestBackendLateCommitKeepsNoRole(t *testing.T) {
@@ -116,50 +164,20 @@ func TestBackendLateCommitKeepsNoRole(t *testing.T) {
 	other := opens(t, backend, "other")
 	request := []tenure.AcquireRequest{{Role: tenure.NamedRole(backendRole)}}
 
-	// The commit waits in the server, although its client has given up.
-	gate, err := db.Conn(soon(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gate.Close()
-	if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
-	execute(t, db, `
-CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    LOOP
-        BEGIN
-            PERFORM pg_advisory_xact_lock(1);
-            RETURN NULL;
-        EXCEPTION WHEN query_canceled OR lock_not_available THEN
-            NULL;
-        END;
-    END LOOP;
-END
-$$`, `
-CREATE CONSTRAINT TRIGGER wait AFTER UPDATE OF term ON tenure_lease_seats
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`)
+	let := holdCommits(t, db, "begins", "NEW.term > OLD.term")
 	if results, err := node.TryAcquire(request); err == nil {
 		t.Fatalf("the commit was acknowledged: %+v", results)
 	}
 
 	var results []tenure.AcquireResult
+	var err error
 	again := make(chan struct{})
 	go func() {
 		defer close(again)
 		results, err = node.TryAcquire(request)
 	}()
-	eventually(t, "the node waits for its earlier commit", func() bool {
-		return value(t, db, `
-SELECT count(*)
-FROM pg_locks l
-JOIN pg_stat_activity a USING (pid)
-WHERE a.datname = current_database() AND l.locktype = 'transactionid' AND NOT l.granted`) == "1"
-	})
-	if _, err := gate.ExecContext(soon(t), "SELECT pg_advisory_unlock(1)"); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "the node waits for its earlier commit", func() bool { return waitsForTransaction(t, db) })
+	let()
 	<-again
 	if err != nil {
 		t.Fatal(err)
@@ -175,5 +193,58 @@ WHERE a.datname = current_database() AND l.locktype = 'transactionid' AND NOT l.
 	}
 	if results, err := other.TryAcquire(request); err != nil || results[0].Outcome != tenure.OutcomeGranted {
 		t.Errorf("another node: %+v, %v; want the role, which no node leads", results, err)
+	}
+}
+
+// A release of a role that may have been acquired is not acknowledged and completes after
+// the node has tried the role again. The node does not lead what another node can acquire.
+func TestBackendLateReleaseEndsNoTerm(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	k := kinds[0]
+	db := k.connect(t, k.source(t))
+	backend := newBackend(t, db, k.dialect, lease.Config{})
+	node := opensWith(t, backend, "late", tenure.Timing{Lease: time.Minute, RefreshInterval: 3 * time.Second})
+	other := opens(t, backend, "other")
+	request := []tenure.AcquireRequest{{Role: tenure.NamedRole(backendRole)}}
+
+	begins := holdCommits(t, db, "begins", "NEW.holder IS NOT NULL")
+	releases := holdCommits(t, db, "releases", "NEW.holder IS NULL")
+	if results, err := node.TryAcquire(request); err == nil {
+		t.Fatalf("the commit was acknowledged: %+v", results)
+	}
+	begins()
+	eventually(t, "the term begins", func() bool {
+		return value(t, db, "SELECT count(*) FROM tenure_lease_seats WHERE holder IS NOT NULL AND ended_at IS NULL") == "1"
+	})
+	if _, err := node.Heartbeat(tenure.Load{}); err != nil { // releases the role
+		t.Fatal(err)
+	}
+
+	var results []tenure.AcquireResult
+	var err error
+	again := make(chan struct{})
+	go func() {
+		defer close(again)
+		results, err = node.TryAcquire(request)
+	}()
+	eventually(t, "the node has tried the role, or waits for the release", func() bool {
+		return wakeup.Closed(again) || waitsForTransaction(t, db)
+	})
+	releases()
+	<-again
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the release completes", func() bool {
+		return value(t, db, "SELECT count(*) FROM tenure_lease_history WHERE end_reason = 'resigned'") == "1" ||
+			value(t, db, "SELECT count(*) FROM tenure_lease_seats WHERE end_reason = 'resigned'") == "1"
+	})
+	second, err := other.TryAcquire(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results[0].Outcome == tenure.OutcomeGranted && second[0].Outcome == tenure.OutcomeGranted {
+		t.Errorf("two nodes lead, with the terms %d and %d", results[0].Term, second[0].Term)
 	}
 }

@@ -161,6 +161,10 @@ var deep = slices.Concat([]part{
 		},
 	},
 	{
+		name: "model", proves: "no state of the protocol's models violates an invariant, and each rule that is broken on purpose is refuted", needs: compiler,
+		steps: []step{{title: "all parts and variants", command: []string{"make", "--no-print-directory", "model"}}},
+	},
+	{
 		name: "failover", proves: "failovers take no longer than a multiple of a bare advisory lock's",
 		steps: []step{{title: "50 rounds of each kind", command: []string{"make", "bench-failover", "ARGS=-check -rounds=50 -only=sigkill,step-down,hand-over,shutdown"}}},
 	},

@@ -38,7 +38,7 @@ var layers = [][]string{
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "internal/sim"},
 	{"retention", "internal/program"},
-	{"cmd/tenure", "server", "deploy", "bench", "examples", "adapters"},
+	{"cmd/tenure", "server", "deploy", "bench", "lab", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.

@@ -38,7 +38,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("only", "", "run parts and variants whose file, part or name matches this `pattern`")
 	parallel := flags.Int("j", 2, "how many searches run at the same time")
 	memory := flags.Int("memory", 3000, "the memory of one search in `MB`")
-	timeout := flags.Duration("timeout", 5*time.Minute, "the time of one search")
+	timeout := flags.Duration("timeout", 10*time.Minute, "the time of one search")
 	digests := flags.Bool("digests", false, "write the digests of the present code into the models, and run nothing")
 	steps := flags.Bool("steps", false, "print the steps that refute each variant")
 	if err := flags.Parse(args); err != nil {

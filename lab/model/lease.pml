@@ -9,9 +9,7 @@ variant: expiry-early -DBUG_EARLY lease one_leader : a session is ended before i
 variant: lease-trust-from-answer -DBUG_FROM_ANSWER lease one_leader : trust counts from the answer of a heartbeat
 variant: superseded-is-over -DBUG_SUPERSEDED lease-unequal one_leader : a node that still trusts is superseded, and its role is free at once
 variant: row-not-compared -DBUG_NOT_COMPARED lease one_leader : a role is acquired although its row has changed since it was read
-variant: own-session-unchecked -DBUG_UNCHECKED lease one_leader : a role is acquired for a session that has ended
 variant: row-not-settled -DBUG_UNSETTLED lease one_leader : a node finds its term in a row that a late commit is about to change
-variant: commit-forgotten -DBUG_FORGOTTEN lease one_leader : a release whose commit was not acknowledged does not end the session
 
 code: lease/roles.go session.checkAvailable sha256:833089999f9c591c
 code: lease/roles.go session.endExpiredSessions sha256:7f0328c1fd6dd23d
@@ -94,10 +92,7 @@ inline commit(n, kind) {
 		if :: !ended[n] -> left[n] = LEASE(n); got[n] = true :: else fi
 	:: kind == ACQUIRE ->
 		if
-		:: (true
-#ifndef BUG_UNCHECKED
-			&& !ended[n]
-#endif
+		:: (!ended[n]
 #ifndef BUG_NOT_COMPARED
 			&& !changed[n]
 #endif
@@ -219,12 +214,7 @@ proctype node(byte i) {
 	:: atomic { sent[i] == RELEASE && done[i] -> clearStatement(i) }
 	:: atomic { sent[i] == RELEASE ->
 		printf("the release of node %d fails\n", i);
-#ifdef BUG_FORGOTTEN
-		abandon(i)
-#else
-		giveUp(i)
-#endif
-		}
+		giveUp(i) }
 	od
 }
 

@@ -98,9 +98,11 @@ type runner struct {
 	limit limits
 	steps bool
 
-	mu     sync.Mutex
-	failed []string
-	states int64
+	mu        sync.Mutex
+	failed    []string
+	exhausted int // parts
+	refuted   int // variants
+	states    int64
 }
 
 var errNothing = errors.New("no part and no variant matches")
@@ -121,16 +123,12 @@ func (r *runner) run(ctx context.Context, all []search, parallel int) error {
 			}
 		})
 	}
-	refuted := 0
 	for _, s := range all {
-		if s.variant != nil {
-			refuted++
-		}
 		next <- s
 	}
 	close(next)
 	workers.Wait()
-	fmt.Fprintf(r.out, "%d parts exhausted, %d variants refuted: %d states in %v\n", len(all)-refuted, refuted, r.states, time.Since(begun).Round(time.Second))
+	fmt.Fprintf(r.out, "%d parts exhausted, %d variants refuted: %d states in %v\n", r.exhausted, r.refuted, r.states, time.Since(begun).Round(time.Second))
 	if len(r.failed) > 0 {
 		return fmt.Errorf("%d of %d failed: %s", len(r.failed), len(all), strings.Join(r.failed, ", "))
 	}
@@ -143,8 +141,13 @@ func (r *runner) report(s search, found result, err error) {
 	defer r.mu.Unlock()
 	r.states += found.states
 	text, good := verdict(s, found, err)
-	if !good {
+	switch {
+	case !good:
 		r.failed = append(r.failed, s.name())
+	case s.variant == nil:
+		r.exhausted++
+	default:
+		r.refuted++
 	}
 	fmt.Fprintf(r.out, "%-26s %12d %6d %8.0f %7.1f  %s\n", s.name(), found.states, found.depth, found.megabytes, found.took.Seconds(), text)
 	if len(found.steps) > 0 && (r.steps || !good) {

@@ -81,6 +81,9 @@ func (s search) run(ctx context.Context, spin string, limit limits) (r result, e
 	}
 	r, err = parsePan(string(output))
 	r.took = time.Since(begun)
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
 	if bounded.Err() != nil {
 		return r, fmt.Errorf("the search took longer than %v", limit.timeout)
 	}

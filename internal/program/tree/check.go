@@ -53,7 +53,7 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string) 
 		return console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
 	}
 	notices := c.File.Notices()
-	checked := record.Checked{c.Path, append([]string{}, notices...)}
+	checked := record.Checked{File: c.Path, Notices: append([]string{}, notices...)}
 	notices = append(notices, c.Path+": no errors")
 	return out.Print(checked, notices...)
 }

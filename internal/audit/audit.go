@@ -58,7 +58,7 @@ WITH ended AS (
 
 	readChanges = `
     UNION ALL
-    SELECT c.at, c.changed_by, c.kind, coalesce(n.name, c.name), c.action, c.detail, c.kind NOT IN ('role', 'node')
+    SELECT c.at, c.changed_by, c.kind, coalesce(n.name, c.name), c.action, c.detail, c.kind NOT IN ('role', 'node') OR c.action = 'forget'
     FROM {changes} c
     LEFT JOIN {nodes} n ON c.kind = 'node' AND n.id::text = c.name
     WHERE NOT (c.kind = 'role' AND EXISTS (

@@ -25,9 +25,12 @@ const (
 	handOver        = "hand_over"
 	drain           = "drain"
 	undrain         = "undrain"
+	forgetNode      = "forget_node"
 	pauseProcessor  = "pause_processor"
 	resumeProcessor = "resume_processor"
 	retryProcessor  = "retry_processor"
+	skipEvent       = "skip_event"
+	rewindProcessor = "rewind_processor"
 	replayLetters   = "replay_dead_letters"
 	dismissLetters  = "dismiss_dead_letters"
 	triggerSchedule = "trigger_schedule"
@@ -35,6 +38,7 @@ const (
 	resumeSchedule  = "resume_schedule"
 
 	silenceAlert     = "silence_alert"
+	unsilenceAlert   = "unsilence_alert"
 	acknowledgeAlert = "acknowledge_alert"
 )
 
@@ -52,6 +56,9 @@ type actionBody struct {
 	Term   int64     `json:"term"` // of the role, to end; 0 for the present one
 	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
 	Force  bool      `json:"force"`
+
+	// Event is the event to skip, or the last one that a rewound processor does not handle again.
+	Event string `json:"event"`
 
 	// Letters are the dead letters to replay, or to dismiss; none means all to replay.
 	Letters []string `json:"letters"`
@@ -131,36 +138,80 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		}
 		return about, d.request(ctx, tenure.Request{Kind: kind, Node: body.Node, Force: body.Force, By: by}, "node", body.Node.String())
 	}
+	if body.Action == forgetNode {
+		return about, d.forget(ctx, body.Node, about.nodeName, by)
+	}
 	about.detail = body.Name
-	if body.Action == silenceAlert || body.Action == acknowledgeAlert {
+	if body.Action == silenceAlert || body.Action == unsilenceAlert || body.Action == acknowledgeAlert {
 		return about, d.actOnAlert(ctx, body, by)
 	}
 	if d.processors == nil {
 		return about, errUnknown
 	}
+	err := d.actOnWork(ctx, body, by, &about)
+	return about, err
+}
+
+// actOnWork performs an action on a processor or a schedule.
+func (d *Dashboard) actOnWork(ctx context.Context, body actionBody, by string, about *subject) (err error) {
 	switch body.Action {
 	case pauseProcessor:
-		return about, d.processors.Pause(ctx, body.Name, by)
+		return d.processors.Pause(ctx, body.Name, by)
 	case resumeProcessor:
-		return about, d.processors.Resume(ctx, body.Name, by)
+		return d.processors.Resume(ctx, body.Name, by)
 	case retryProcessor:
-		return about, d.processors.Retry(ctx, body.Name, by)
+		return d.processors.Retry(ctx, body.Name, by)
+	case skipEvent, rewindProcessor:
+		return d.moveCursor(ctx, body, by)
 	case replayLetters, dismissLetters:
-		var err error
 		about.letters, err = d.actOnLetters(ctx, body, by)
-		return about, err
+		return err
 	case triggerSchedule:
-		run, err := d.schedules.Trigger(ctx, body.Name, by)
-		about.run = run
-		return about, err
+		about.run, err = d.schedules.Trigger(ctx, body.Name, by)
+		return err
 	case pauseSchedule:
-		return about, d.schedules.Pause(ctx, body.Name, by)
+		return d.schedules.Pause(ctx, body.Name, by)
 	case resumeSchedule:
-		return about, d.schedules.Resume(ctx, body.Name, by)
+		return d.schedules.Resume(ctx, body.Name, by)
 	default:
-		return about, errUnknown
+		return errUnknown
 	}
 }
+
+// moveCursor skips an event, or rewinds a processor. The event must be named: it is the one that
+// the user has seen.
+func (d *Dashboard) moveCursor(ctx context.Context, body actionBody, by string) error {
+	event, err := processor.ParseCursor(body.Event)
+	if err != nil {
+		return invalid("the event is %q", body.Event)
+	}
+	if body.Action == rewindProcessor {
+		return d.processors.Rewind(ctx, body.Name, event, by)
+	}
+	if event == (processor.Cursor{}) {
+		return invalid("the event to skip must be named")
+	}
+	_, err = d.processors.Skip(ctx, body.Name, event, by)
+	return err
+}
+
+// forget removes a dead node from the registry, and records that.
+func (d *Dashboard) forget(ctx context.Context, node uuid.UUID, name, by string) error {
+	if !d.snapshot.isDead(node) {
+		return errNotDead
+	}
+	if _, err := d.config.Backend.MarkDead(ctx, 0); err != nil { // it may be silent without having been marked dead
+		return err
+	}
+	if err := d.config.Backend.Forget(ctx, node); err != nil {
+		return err
+	}
+	d.recordAction(ctx, by, "node", name, "forget", node.String())
+	return nil
+}
+
+// errNotDead is the error for a node that is to be forgotten and is not dead.
+var errNotDead = errors.New("only a dead node can be forgotten")
 
 // actOnLetters requests that dead letters are handled again, or dismisses them. Only the
 // named ones are dismissed: those that the user has seen.
@@ -183,27 +234,35 @@ func (d *Dashboard) actOnLetters(ctx context.Context, body actionBody, by string
 	}
 }
 
-// recordRequest keeps the requester and the request: the request itself is removed
+// recordAction keeps the requester and the request: the request itself is removed
 // when it is handled.
-const recordRequest = `
-INSERT INTO {changes} (changed_by, kind, name, action)
-VALUES ($1, $2, $3, $4)`
+const recordAction = `
+INSERT INTO {changes} (changed_by, kind, name, action, detail)
+VALUES ($1, $2, $3, $4, $5)`
 
 // request sends a request to a leader or a node, and records it if there is a database
 // for that.
 func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, name string) error {
-	if err := d.config.Backend.Request(ctx, request); err != nil || d.config.Database == nil {
+	if err := d.config.Backend.Request(ctx, request); err != nil {
 		return err
+	}
+	d.recordAction(ctx, request.By, kind, name, string(request.Kind), "")
+	return nil
+}
+
+// recordAction records an action that has been done or requested. A failure is logged only.
+func (d *Dashboard) recordAction(ctx context.Context, by, kind, name, action, detail string) {
+	if d.config.Database == nil {
+		return
 	}
 	tables := schema.Of(d.config.Backend)
 	err := tables.Ensure(ctx, d.config.Database, features.Changes)
 	if err == nil {
-		_, err = d.config.Database.Exec(ctx, tables.SQL(recordRequest), request.By, kind, name, string(request.Kind))
+		_, err = d.config.Database.Exec(ctx, tables.SQL(recordAction), by, kind, name, action, detail)
 	}
-	if err != nil { // the request itself has been made, and the log has the error
-		d.log.Warn("an action was not recorded in the database", "action", request.Kind, "name", name, "by", request.By, "error", err)
+	if err != nil {
+		d.log.Warn("an action was not recorded in the database", "action", action, "name", name, "by", by, "error", err)
 	}
-	return nil
 }
 
 // explain returns a sentence that states why an action was not done.
@@ -211,18 +270,14 @@ func explain(err error, body actionBody) (status int, message string) {
 	var noProcessor *processor.UnknownError
 	var noSchedule *cron.UnknownError
 	switch {
-	case errors.Is(err, tenure.ErrNoLeader) && body.Term != 0:
-		return http.StatusConflict, fmt.Sprintf("term %d of the role is over", body.Term)
-	case errors.Is(err, tenure.ErrNoLeader):
-		return http.StatusConflict, "no node leads the role at the moment"
-	case errors.Is(err, tenure.ErrUnknownNode):
-		return http.StatusConflict, "the node has died or left"
-	case errors.Is(err, tenure.ErrLastNode):
-		return http.StatusConflict, "no other node would be active"
-	case errors.Is(err, ErrNoAlert):
-		return http.StatusConflict, "no such alert fires at the moment"
+	case errors.Is(err, tenure.ErrNoLeader), errors.Is(err, errNotDead), errors.Is(err, tenure.ErrUnknownNode), errors.Is(err, tenure.ErrLastNode), errors.Is(err, ErrNoAlert):
+		return http.StatusConflict, conflict(err, body)
 	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
+	case errors.Is(err, tenure.ErrInvalidConfig) && body.Action == skipEvent:
+		return http.StatusConflict, "this event does not fail at the moment, or its leader still tries the events of a batch one at a time"
+	case errors.Is(err, tenure.ErrInvalidConfig) && body.Action == rewindProcessor:
+		return http.StatusConflict, "no event can have this position"
 	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):
 		return http.StatusBadRequest, "that cannot be asked for"
 	case errors.Is(err, dberr.ErrPrivilege):
@@ -231,5 +286,27 @@ func explain(err error, body actionBody) (status int, message string) {
 		return http.StatusGatewayTimeout, "the database did not answer in time, so the request may or may not have been recorded; check again later"
 	default:
 		return http.StatusServiceUnavailable, "the database did not accept the request; see the log of the dashboard"
+	}
+}
+
+// conflict states why an action cannot be done at the moment.
+func conflict(err error, body actionBody) string {
+	switch {
+	case errors.Is(err, tenure.ErrNoLeader) && body.Term != 0:
+		return fmt.Sprintf("term %d of the role is over", body.Term)
+	case errors.Is(err, tenure.ErrNoLeader):
+		return "no node leads the role at the moment"
+	case errors.Is(err, errNotDead):
+		return "the node is not dead: stop it, or drain it"
+	case errors.Is(err, tenure.ErrUnknownNode) && body.Action == forgetNode:
+		return "the node has come back, or was forgotten already"
+	case errors.Is(err, tenure.ErrUnknownNode):
+		return "the node has died or left"
+	case errors.Is(err, tenure.ErrLastNode):
+		return "no other node would be active"
+	case body.Action == unsilenceAlert:
+		return "no silence of this alert lasts"
+	default:
+		return "no such alert fires at the moment"
 	}
 }

@@ -13,12 +13,14 @@ import (
 // ErrNoAlert is the error of [Config.HandleAlert] if no alert that is meant fires.
 var ErrNoAlert = errors.New("no such alert fires")
 
-// AlertRequest is what a user asks for alerts: to silence or to acknowledge them.
+// AlertRequest is what a user asks for alerts: to silence or to acknowledge them, or to end
+// their silences.
 type AlertRequest struct {
-	Acknowledge bool              // or else silence
+	Acknowledge bool
+	Unsilence   bool              // without Acknowledge and Unsilence: silence
 	Name        string            // of the rule
 	Labels      map[string]string // that the alerts have; of a silence empty for all alerts of the rule
-	For         time.Duration     // how long
+	For         time.Duration     // how long; 0 with Unsilence
 	Comment     string
 	By          string // the user
 }
@@ -74,11 +76,14 @@ func (d *Dashboard) actOnAlert(ctx context.Context, body actionBody, by string) 
 	if d.config.HandleAlert == nil {
 		return errUnknown
 	}
-	if body.Seconds < leastAlertSeconds || body.Seconds > mostAlertSeconds {
+	unsilence := body.Action == unsilenceAlert
+	if unsilence {
+		body.Seconds = 0
+	} else if body.Seconds < leastAlertSeconds || body.Seconds > mostAlertSeconds {
 		return invalid("the time is %d s", body.Seconds)
 	}
 	return d.config.HandleAlert(ctx, AlertRequest{
-		Acknowledge: body.Action == acknowledgeAlert, Name: body.Name, Labels: maps.Clone(body.Labels),
+		Acknowledge: body.Action == acknowledgeAlert, Unsilence: unsilence, Name: body.Name, Labels: maps.Clone(body.Labels),
 		For: time.Duration(body.Seconds) * time.Second, Comment: body.Comment, By: by,
 	})
 }

@@ -32,7 +32,7 @@ type Config struct {
 	// every few seconds, and should not take longer than a second.
 	Alerts func(context.Context) ([]Alert, error)
 
-	// HandleAlert, if set, silences and acknowledges alerts for users that may act. An
+	// HandleAlert, if set, silences and acknowledges alerts, and ends silences, for users that may act. An
 	// error may match [ErrNoAlert] or tenure.ErrInvalidConfig.
 	HandleAlert func(context.Context, AlertRequest) error
 
@@ -81,6 +81,8 @@ type Alert struct {
 	Description string `json:"description,omitempty"`
 	Runbook     string `json:"runbook,omitempty"`  // the address of a page on what to do
 	Incident    string `json:"incident,omitempty"` // what had happened when it fired
+	// Problem is why the condition cannot be evaluated, if it cannot: no state is true then.
+	Problem string `json:"problem,omitempty"`
 
 	// Role is the role that the alert is about, for links, if its label role does not name it.
 	Role string `json:"-"`

@@ -101,6 +101,14 @@ func (p *snapshot) nodesToPublish(leads map[uuid.UUID]int) []tenure.Member {
 	return wanted[:maxNodesTold]
 }
 
+// isDead reports whether a node is dead.
+func (p *snapshot) isDead(id uuid.UUID) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	m, ok := p.member(id)
+	return ok && p.nodeState(m) == dead
+}
+
 // leads counts the led roles of each node.
 func (p *snapshot) leads() map[uuid.UUID]int {
 	counts := map[uuid.UUID]int{}

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/processor"
 )
 
 // pendingAction is an action that waits for its outcome.
@@ -55,6 +56,14 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 		message, done = p.ran(what)
 	case retryProcessor:
 		message, done = quoted(what.Name)+" tries again now.", true
+	case skipEvent:
+		message, done = fmt.Sprintf("Event %s is skipped. It is a dead letter now.", what.Event), true
+	case rewindProcessor:
+		message, done = fmt.Sprintf("%s continues after %s.", quoted(what.Name), position(what.Event)), true
+	case forgetNode:
+		message, done = "The node is forgotten.", true
+	case unsilenceAlert:
+		message, done = quoted(what.Name)+" is no longer silenced.", true
 	case replayLetters:
 		message, done = replayed(what.letters), true
 	case dismissLetters:
@@ -155,6 +164,14 @@ func (p *snapshot) runFailed(what pendingAction) bool {
 	return slices.ContainsFunc(p.work.Schedules, func(s scheduleRecord) bool {
 		return s.Name == what.Name && s.Last != nil && s.Last.ID == what.run && s.Last.State != string(cron.Succeeded)
 	})
+}
+
+// position names an event of the log, or its start.
+func position(event string) string {
+	if event == (processor.Cursor{}).String() {
+		return "the start of the log"
+	}
+	return "event " + event
 }
 
 // replayed states how many dead letters are handled again.

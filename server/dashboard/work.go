@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/exactly-one/tenure/processor"
 )
 
 // workRecord is the processors and the schedules.
@@ -31,6 +33,7 @@ type processorRecord struct {
 	Stuck       string     `json:"stuck_error"` // why it cannot work
 	StuckSince  *time.Time `json:"stuck_since"`
 	DeadLetters int        `json:"dead_letters"`
+	Failing     string     `json:"failing"` // the event that fails, if known
 	Skipped     int        `json:"skipped"` // of the dead letters, by an operator
 	Level       string     `json:"level"`   // good, warning or critical
 }
@@ -171,7 +174,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		work.Processors = append(work.Processors, processorRecord{
 			Name: s.Name, Kind: s.Kind, Role: s.Role, Status: s.Status, Led: s.Led, Busy: s.Busy, NodeName: s.NodeName,
 			Processed: s.Processed, Behind: s.Behind, BehindAsOf: old, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
-			NextAttempt: when(s.NextAttemptAt), Stuck: s.StuckError, StuckSince: when(s.StuckSince), DeadLetters: s.DeadLetters, Skipped: s.Skipped,
+			NextAttempt: when(s.NextAttemptAt), Stuck: s.StuckError, StuckSince: when(s.StuckSince), DeadLetters: s.DeadLetters, Skipped: s.Skipped, Failing: failing(s.Failing),
 		})
 	}
 	schedules, err := w.schedules.List(ctx)
@@ -200,6 +203,14 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	}
 	work.judge()
 	return work, nil
+}
+
+// failing names the event that fails, if it is known.
+func failing(event processor.Cursor) string {
+	if event == (processor.Cursor{}) {
+		return ""
+	}
+	return event.String()
 }
 
 func (p *snapshot) setWork(work workRecord, alerts []Alert) {

@@ -20,6 +20,10 @@ type Status struct {
 	Problem string
 	State   State // of the alert that is worst
 	Alerts  []Alert
+	// Who silences the rule, for all or some of its alerts, and until when; empty and zero if no
+	// operator does.
+	SilencedBy    string
+	SilencedUntil time.Time
 	// The counts of pending and failed notifications, and the newest reason.
 	PendingNotifications, FailedNotifications int
 	NotificationProblem                       string
@@ -70,6 +74,11 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 	silences, err := ReadSilences(ctx, t.Tables)
 	if err != nil {
 		return nil, err
+	}
+	for _, silence := range silences {
+		if s := byName[silence.Rule]; s != nil && silence.Until.After(s.SilencedUntil) {
+			s.SilencedBy, s.SilencedUntil = silence.CreatedBy, silence.Until
+		}
 	}
 	for _, a := range present {
 		if s := byName[a.rule]; s != nil {

@@ -23,8 +23,8 @@ type Silence struct {
 	EndedAt   time.Time // zero unless an operator ended it early
 }
 
-// matches reports whether an alert of a rule with these labels is silenced.
-func (s Silence) matches(rule string, labels map[string]string) bool {
+// Matches reports whether an alert of a rule with these labels is silenced.
+func (s Silence) Matches(rule string, labels map[string]string) bool {
 	if s.Rule != "" && s.Rule != rule {
 		return false
 	}
@@ -40,7 +40,7 @@ func (s Silence) matches(rule string, labels map[string]string) bool {
 func Silencing(silences []Silence, rule string, labels map[string]string) *Silence {
 	var longest *Silence
 	for i, s := range silences {
-		if s.matches(rule, labels) && (longest == nil || s.Until.After(longest.Until)) {
+		if s.Matches(rule, labels) && (longest == nil || s.Until.After(longest.Until)) {
 			longest = &silences[i]
 		}
 	}

@@ -105,6 +105,30 @@ func (a *Admin) Unsilence(ctx context.Context, id int64, by string) error {
 	return nil
 }
 
+// UnsilenceAlert ends the silences of an alert with a rule and labels early. Without labels, it
+// ends those that name the rule. An error matches [ErrNoSilence] if none lasts.
+func (a *Admin) UnsilenceAlert(ctx context.Context, rule string, labels map[string]string, by string) error {
+	all, err := a.Silences(ctx, false)
+	if err != nil {
+		return err
+	}
+	ended := 0
+	for _, s := range all {
+		if len(labels) == 0 && s.Rule != rule || len(labels) > 0 && !s.Matches(rule, labels) {
+			continue
+		}
+		err := a.Unsilence(ctx, s.ID, by)
+		if err != nil && !errors.Is(err, ErrNoSilence) {
+			return err
+		}
+		ended++
+	}
+	if ended == 0 {
+		return fmt.Errorf("%w: %q", ErrNoSilence, rule)
+	}
+	return nil
+}
+
 // Silences returns the silences that last, or all that are kept, the latest first.
 func (a *Admin) Silences(ctx context.Context, all bool) ([]Silence, error) {
 	if exist, err := a.Exist(ctx); err != nil || !exist {

@@ -91,6 +91,56 @@ func TestTwoOperatorsEndOneSilence(t *testing.T) {
 	}
 }
 
+// TestSilencesOfAnAlertEnd: those that an alert matches end, and no others. Without labels, those
+// end that name the rule, and a rule names its silence in the list while it does not fire.
+func TestSilencesOfAnAlertEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("a", Config{Rules: []Rule{{Name: "down", Condition: "up == 0", Severity: "critical"}}})
+	w.await("the rule is stored", func() bool {
+		names, err := NewAdmin(w.backend, w.pool).RuleNames(t.Context())
+		return err == nil && len(names) == 1
+	})
+	admin := NewAdmin(w.backend, w.pool)
+	for _, s := range []Silence{
+		{Rule: "down", Matchers: map[string]string{"role": "billing"}}, {Rule: "down", Matchers: map[string]string{"role": "orders"}},
+		{Matchers: map[string]string{"role": "billing"}}, {Matchers: map[string]string{"role": "mails"}},
+	} {
+		s.CreatedBy = "ann"
+		if _, err := admin.Silence(t.Context(), s, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lasting := func(want ...int64) {
+		t.Helper()
+		all, err := admin.Silences(t.Context(), false)
+		var ids []int64
+		for _, s := range all {
+			ids = append(ids, s.ID)
+		}
+		slices.Sort(ids)
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("the silences %v last (%v), want %v", ids, err, want)
+		}
+	}
+	list, err := alerting.List(t.Context(), w.backend, w.pool)
+	if err != nil || len(list) != 1 || list[0].SilencedBy != "ann" || list[0].SilencedUntil.IsZero() {
+		t.Errorf("the rules are %+v (%v), want one silenced by ann", list, err)
+	}
+	labels := map[string]string{"alertname": "down", "role": "billing"}
+	if err := admin.UnsilenceAlert(t.Context(), "down", labels, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	lasting(2, 4)
+	if err := admin.UnsilenceAlert(t.Context(), "down", labels, "bob"); !errors.Is(err, ErrNoSilence) {
+		t.Errorf("the same again: %v, want ErrNoSilence", err)
+	}
+	if err := admin.UnsilenceAlert(t.Context(), "down", nil, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	lasting(4)
+}
+
 // wantChanges checks the changes of alerts that are on record, in their order.
 func (w *world) wantChanges(want ...string) {
 	w.Helper()

@@ -64,3 +64,16 @@ func unknownMetric(name, prefix string) string {
 	}
 	return ""
 }
+
+// UnknownMetric describes the first metric of a condition that has a prefix of this program and
+// does not exist, or is empty. Such a condition is never true.
+func UnknownMetric(condition, prefix string) string {
+	expression, err := parse(condition)
+	if err != nil {
+		return ""
+	}
+	for _, one := range unknownMetrics(expression, prefix) {
+		return one
+	}
+	return ""
+}

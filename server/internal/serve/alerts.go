@@ -81,10 +81,17 @@ func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(contex
 }
 
 // handle returns the function with which users of the dashboard silence and acknowledge
-// alerts.
+// alerts, and end silences.
 func (*liveAlerts) handle(p *service.Participant, pool *pgxpool.Pool) func(context.Context, dashboard.AlertRequest) error {
 	admin := alerts.NewAdmin(p.Node.Backend().(*postgres.Backend), pool)
 	return func(ctx context.Context, r dashboard.AlertRequest) error {
+		if r.Unsilence {
+			err := admin.UnsilenceAlert(ctx, r.Name, r.Labels, r.By)
+			if errors.Is(err, alerts.ErrNoSilence) {
+				err = fmt.Errorf("%w: %w", dashboard.ErrNoAlert, err)
+			}
+			return err
+		}
 		if !r.Acknowledge {
 			_, err := admin.Silence(ctx, alerts.Silence{Rule: r.Name, Matchers: r.Labels, Comment: r.Comment, CreatedBy: r.By}, r.For)
 			return err
@@ -107,10 +114,11 @@ const maxShown = 100
 func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	all := []dashboard.Alert{}
 	for _, rule := range list {
-		role := alerts.RoleOf(rule.Rule)
+		role, problem := alerts.RoleOf(rule.Rule), cmp.Or(rule.Problem, alerts.UnknownMetric(rule.Condition, ""))
 		if len(rule.Alerts) == 0 {
 			all = append(all, dashboard.Alert{
 				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels, Role: role,
+				Problem: problem, SilencedBy: rule.SilencedBy, SilencedUntil: rule.SilencedUntil,
 			})
 		}
 		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
@@ -120,7 +128,7 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 				since = one.FiredAt
 			}
 			all = append(all, dashboard.Alert{
-				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Role: role, Since: since,
+				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Role: role, Since: since, Problem: problem,
 				Summary: summaryOf(rule, one), Description: one.Annotations["description"], Runbook: one.Annotations["runbook"], Incident: one.Incident,
 				AcknowledgedBy: one.AckedBy, AcknowledgedUntil: one.AckedUntil, SilencedBy: one.SilencedBy, SilencedUntil: one.SilencedUntil,
 			})
@@ -136,10 +144,11 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	return all
 }
 
-// compareAlerts orders alerts by how urgent they are.
+// compareAlerts orders alerts by how urgent they are. One that cannot be evaluated is not
+// inactive.
 func compareAlerts(a, b dashboard.Alert) int {
 	inactive := func(a dashboard.Alert) int {
-		if a.State == string(alerts.Inactive) {
+		if a.State == string(alerts.Inactive) && a.Problem == "" {
 			return 1
 		}
 		return 0

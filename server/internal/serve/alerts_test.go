@@ -68,3 +68,20 @@ func TestShownAlertsAreOrderedByUrgency(t *testing.T) {
 		t.Errorf("the order is %q; want %q", got, want)
 	}
 }
+
+// An alert whose condition names a metric that does not exist, or that could not be evaluated, is
+// shown with the problem, before inactive ones. A silence is shown while its alert does not fire.
+func TestShownAlertsHaveTheirProblems(t *testing.T) {
+	t.Parallel()
+	rule := func(name, condition, problem string) alerts.Status {
+		return alerts.Status{Rule: alerts.Rule{Name: name, Severity: "warning", Condition: condition}, Problem: problem, State: alerts.Inactive, SilencedBy: "ann"}
+	}
+	shown := shownAlerts([]alerts.Status{rule("calm", "tenure_leader_is_leader == 0", ""), rule("mistyped", "tenure_leader_is_leder == 0", ""), rule("slow", "up == 0", "it took too long")})
+	for i, want := range []struct{ name, problem string }{
+		{"mistyped", "there is no metric tenure_leader_is_leder; did you mean tenure_leader_is_leader?"}, {"slow", "it took too long"}, {"calm", ""},
+	} {
+		if got := shown[i]; got.Name != want.name || got.Problem != want.problem || got.SilencedBy != "ann" {
+			t.Errorf("alert %d is %+v, want %s with %q, silenced by ann", i, got, want.name, want.problem)
+		}
+	}
+}

@@ -71,6 +71,9 @@ func (w *watcher) readAlerts(ctx context.Context) ([]Alert, error) {
 	}
 }
 
+// silenced reports whether an alert is silenced: its receivers are not notified.
+func (a Alert) silenced() bool { return a.SilencedBy != "" }
+
 // actOnAlert silences or acknowledges alerts.
 func (d *Dashboard) actOnAlert(ctx context.Context, body actionBody, by string) error {
 	if d.config.HandleAlert == nil {

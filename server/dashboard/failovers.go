@@ -1,55 +1,71 @@
 package dashboard
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/incident"
 )
 
-// failoverRecord is a change of leader: a vacancy, and the node that ended it.
+// gap is a time without a leader before a term, in seconds; null if it is not known.
+type gap struct {
+	Without *float64 `json:"without_leader_seconds"` // from when a leader could last act to when the next one could
+	Vacant  *float64 `json:"vacant_seconds"`         // of it, while the lock was free
+	Silent  *float64 `json:"silent_seconds"`         // since the last sign of life of the previous leader
+}
+
+// gapBefore returns the time without a leader before a term. reason is why the previous term
+// ended, if known.
+func gapBefore(reason tenure.EndReason, t history.Term) gap {
+	return gap{known(incident.WithoutLeader(reason, t)), known(t.PrecedingVacancy), known(t.PrecedingSilence)}
+}
+
+// failoverRecord is a change of leader: a time without a leader, and the node that ended it.
 type failoverRecord struct {
-	Kind     string    `json:"kind,omitempty"` // outage, or empty
-	At       time.Time `json:"at"`             // when the new term began, or an outage was over
+	gap
+
+	Kind     string    `json:"kind"` // failover, move or outage
+	At       time.Time `json:"at"`   // when the new term began, or an outage was over
 	Role     string    `json:"role"`
 	Term     int64     `json:"term"`
 	NodeName string    `json:"node_name"`
-	Previous string    `json:"previous"` // the previous leader, if known
-	Reason   string    `json:"reason"`   // why its term ended, if known
-	Vacant   float64   `json:"vacant_seconds"`
-	Silent   *float64  `json:"silent_seconds"`  // since the last sign of life of the previous leader; null if unknown
+	Previous string    `json:"previous"`        // the previous leader, if known
+	Reason   string    `json:"reason"`          // why its term ended, if known
 	Roles    int       `json:"roles,omitempty"` // that an outage stopped
 	Incident string    `json:"incident,omitempty"`
 }
 
-// kindOutage is the kind of a row for an outage of the database, which stops all roles.
-const kindOutage = "outage"
+// The kinds of changes of leaders.
+const (
+	kindFailover = "failover" // the previous leader was gone
+	kindMove     = "move"     // the previous leader gave the role up
+	kindOutage   = "outage"   // of the database, which stops all roles
+)
 
-// failoversRecord is the content of the page on failovers.
+// failoversRecord is the content of the page on failovers. The figures are of failovers, and
+// not of moves.
 type failoversRecord struct {
-	Total   int              `json:"total"`   // of those in memory
-	Outages int              `json:"outages"` // further rows
-	Day     int              `json:"day"`     // of the last 24 hours
-	Since   *time.Time       `json:"since"`   // the oldest in memory
-	Median  float64          `json:"median_seconds"`
-	P95     float64          `json:"p95_seconds"`
-	P99     float64          `json:"p99_seconds"`
-	Max     float64          `json:"max_seconds"`
-	Silent  silences         `json:"silent"`
-	Points  [][3]float64     `json:"points"` // [at in ms, vacant seconds, how many]
-	Rows    []failoverRecord `json:"rows"`   // newest first
+	Failovers int              `json:"failovers"` // in memory
+	Moves     int              `json:"moves"`
+	Outages   int              `json:"outages"`
+	Day       int              `json:"day"`   // failovers of the last 24 hours
+	Since     *time.Time       `json:"since"` // the oldest change in memory
+	Median    *gap             `json:"median"`
+	P95       *gap             `json:"p95"` // null if there are fewer than leastCases
+	P99       *gap             `json:"p99"`
+	Max       *gap             `json:"max"`
+	Points    [][3]float64     `json:"points"` // [at in ms, seconds without a leader, how many]
+	Total     int              `json:"total"`  // rows that match
+	Rows      []failoverRecord `json:"rows"`   // newest first
 }
 
-// silences summarizes for how long roles were without a sign of life of a leader, in
-// seconds; null if that is not known of any.
-type silences struct {
-	Median *float64 `json:"median_seconds"`
-	P95    *float64 `json:"p95_seconds"`
-	P99    *float64 `json:"p99_seconds"`
-	Max    *float64 `json:"max_seconds"`
-}
+// leastCases is of how many failovers a share is shown.
+const leastCases = 20
 
 // maxPoints is how many are plotted one by one; more are combined on a grid.
 const (
@@ -61,9 +77,13 @@ const (
 // failoverOf returns the change of leader from one term of a role, which may be
 // unknown, to the next.
 func failoverOf(before, t history.Term) failoverRecord {
+	kind := kindFailover
+	if incident.Planned(before.Reason) {
+		kind = kindMove
+	}
 	return failoverRecord{
+		gap: gapBefore(before.Reason, t), Kind: kind,
 		At: t.Began, Role: t.Role, Term: t.Term, NodeName: t.NodeName, Previous: before.NodeName, Reason: string(before.Reason),
-		Vacant: seconds(t.PrecedingVacancy), Silent: known(t.PrecedingSilence),
 	}
 }
 
@@ -102,30 +122,50 @@ func (p *snapshot) allFailovers() failoversRecord {
 		p.overall.number, p.overall.at, p.overall.record = number, time.Now(), summary(all, now)
 		p.overall.record.Points = points(all)
 	}
-	return p.overall.record
+	record := p.overall.record
+	record.Outages = p.outages()
+	return record
 }
 
-// lastFailovers returns a page of all failovers and outages, newest first, and how many
-// outages there are.
-func (p *snapshot) lastFailovers(offset, limit int) (records []failoverRecord, outages int) {
+// outages is how many outages are known.
+func (p *snapshot) outages() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.found.outages)
+}
+
+// lastFailovers returns a page of the changes of leaders and outages that match, newest first,
+// and how many match.
+func (p *snapshot) lastFailovers(matches func(failoverRecord) bool, offset, limit int) (records []failoverRecord, total int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	records = []failoverRecord{}
 	failover, outage := len(p.failovers)-1, len(p.found.outages)-1
-	for place := 0; len(records) < limit && (failover >= 0 || outage >= 0); place++ {
+	for failover >= 0 || outage >= 0 {
 		var r failoverRecord
 		if outage >= 0 && (failover < 0 || p.found.outages[outage].At.After(p.failovers[failover].At)) {
 			r = p.found.outages[outage]
 			outage--
 		} else {
-			r = p.withIncident(p.failovers[failover])
+			r = p.failovers[failover]
 			failover--
 		}
-		if place >= offset {
-			records = append(records, r)
+		if !matches(r) {
+			continue
+		}
+		if total++; total > offset && len(records) < limit {
+			records = append(records, p.withIncident(r))
 		}
 	}
-	return records, len(p.found.outages)
+	return records, total
+}
+
+// failoverFilter returns a function that reports whether a change of leader is of a kind and
+// mentions a role or a node.
+func failoverFilter(kind, wanted string) func(failoverRecord) bool {
+	return func(r failoverRecord) bool {
+		return (kind == "" || r.Kind == kind) && (wanted == "" || contains(r.Role, wanted) || contains(r.NodeName, wanted) || contains(r.Previous, wanted))
+	}
 }
 
 // withIncident returns a failover with the id of its incident. Under the mutex.
@@ -136,45 +176,47 @@ func (p *snapshot) withIncident(r failoverRecord) failoverRecord {
 	return r
 }
 
-// quantile returns a value of a sorted list.
-func quantile(sorted []float64, share float64) float64 {
-	return sorted[int(share*float64(len(sorted)-1))]
+// quantile returns the case at the nearest rank of a sorted list that is not empty.
+func quantile(sorted []gap, percent int) *gap {
+	return &sorted[max(1, (percent*len(sorted)+99)/100)-1]
 }
 
-// summary returns how long roles were vacant.
+// summary returns for how long roles were without a leader.
 func summary(all []failoverRecord, now time.Time) failoversRecord {
-	s := failoversRecord{Total: len(all), Rows: []failoverRecord{}}
-	if len(all) == 0 {
-		return s
+	s := failoversRecord{Rows: []failoverRecord{}}
+	if len(all) > 0 {
+		s.Since = &all[len(all)-1].At
 	}
-	s.Since = &all[len(all)-1].At
-	var silent []float64
-	durations := make([]float64, len(all))
-	for i, r := range all {
-		durations[i] = r.Vacant
-		if r.Silent != nil {
-			silent = append(silent, *r.Silent)
+	var cases []gap
+	for _, r := range all {
+		if r.Kind == kindMove {
+			s.Moves++
+			continue
 		}
+		s.Failovers++
+		cases = append(cases, r.gap)
 		if now.Sub(r.At) < 24*time.Hour {
 			s.Day++
 		}
 	}
-	slices.Sort(durations)
-	s.Median, s.P95, s.P99, s.Max = quantile(durations, 0.5), quantile(durations, 0.95), quantile(durations, 0.99), quantile(durations, 1)
-	if len(silent) > 0 {
-		slices.Sort(silent)
-		at := func(share float64) *float64 { q := quantile(silent, share); return &q }
-		s.Silent = silences{at(0.5), at(0.95), at(0.99), at(1)}
+	if len(cases) == 0 {
+		return s
+	}
+	slices.SortFunc(cases, func(a, b gap) int { return cmp.Compare(*a.Without, *b.Without) })
+	s.Median, s.Max = quantile(cases, 50), quantile(cases, 100)
+	if len(cases) >= leastCases {
+		s.P95, s.P99 = quantile(cases, 95), quantile(cases, 99)
 	}
 	return s
 }
 
-// points returns the points of the plot.
+// points returns the points of the plot, which are failovers.
 func points(all []failoverRecord) [][3]float64 {
+	all = slices.DeleteFunc(slices.Clone(all), func(r failoverRecord) bool { return r.Kind == kindMove })
 	plotted := make([][3]float64, 0, min(len(all), maxPoints))
 	if len(all) <= maxPoints {
 		for _, r := range all {
-			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), r.Vacant, 1})
+			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), *r.Without, 1})
 		}
 		return plotted
 	}
@@ -182,12 +224,12 @@ func points(all []failoverRecord) [][3]float64 {
 	width := max(newest.Sub(oldest)/columns, time.Millisecond)
 	cells := map[[2]int]int{} // index in plotted
 	for _, r := range all {
-		cell := [2]int{int(r.At.Sub(oldest) / width), int(math.Round(math.Log10(max(r.Vacant, 1e-4)) * perTenfold))}
+		cell := [2]int{int(r.At.Sub(oldest) / width), int(math.Round(math.Log10(max(*r.Without, 1e-4)) * perTenfold))}
 		i, ok := cells[cell]
 		if !ok {
 			i = len(plotted)
 			cells[cell] = i
-			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), r.Vacant, 0})
+			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), *r.Without, 0})
 		}
 		plotted[i][2]++
 	}

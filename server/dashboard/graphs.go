@@ -6,12 +6,14 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/history"
 )
 
 // graphRange is a range of time that graphs can show, in steps of one point.
@@ -68,6 +70,7 @@ const (
 	mean reduction = iota
 	greatest
 	increase
+	present // is not of the samples, but of the terms
 )
 
 type graph struct {
@@ -86,7 +89,7 @@ var (
 			{name: "draining", figure: drainingNodes, metric: "_cluster_nodes", status: "draining"},
 			{name: "dead", figure: deadNodes, metric: "_cluster_nodes", status: "dead"},
 		}},
-		{"roles", "count", []line{{name: "led", figure: rolesLed}}},
+		{"roles", "count", []line{{name: "led", figure: figureCount, how: present}}},
 		{"failovers", "count", []line{{name: "failovers", figure: figureCount, metric: "_leader_failovers_total", how: increase}}},
 		{"load", "ratio", []line{
 			{name: "mean", figure: meanLoad, metric: "_cluster_mean_load"},
@@ -147,7 +150,7 @@ func (d *Dashboard) readGraphs(ctx context.Context, within graphRange, id uuid.U
 	if within.daily {
 		err = d.samples.days(ctx, within, &record)
 	} else if err = d.samples.refresh(ctx, now); err == nil {
-		d.samples.graphs(within, id, now, d.snapshot.failoverTimes(), &record)
+		d.samples.graphs(within, id, now, d.snapshot.pastTimes(), &record)
 	}
 	var refused *pgconn.PgError
 	if errors.Is(err, dberr.ErrPrivilege) || errors.As(err, &refused) && refused.Code == insufficientPrivilege {
@@ -157,7 +160,7 @@ func (d *Dashboard) readGraphs(ctx context.Context, within graphRange, id uuid.U
 }
 
 // graphs fills a record with the samples in a range.
-func (s *samples) graphs(within graphRange, id uuid.UUID, now time.Time, failovers failoverTimes, record *graphsRecord) {
+func (s *samples) graphs(within graphRange, id uuid.UUID, now time.Time, past pastTimes, record *graphsRecord) {
 	from, of := now.Add(-within.length), clusterGraphs
 	newest, problem := s.newest, noSamples
 	if id != uuid.Nil {
@@ -185,7 +188,9 @@ func (s *samples) graphs(within graphRange, id uuid.UUID, now time.Time, failove
 				points = s.nodes[id].line(l.figure, from, now, within.step)
 			case l.how == increase:
 				graph.Step = (within.length / barCount).Milliseconds()
-				points = failovers.counted(from, now, within.length/barCount)
+				points = past.failovers.counted(from, now, within.length/barCount)
+			case l.how == present:
+				points = past.led.at(from, now, max(within.step, within.length/mostClusterPoints))
 			default:
 				points = s.clusterLine(l.figure, from, now, max(within.step, within.length/mostClusterPoints))
 			}
@@ -229,13 +234,13 @@ func point(at time.Time, value float64) [2]any {
 	return [2]any{at.UnixMilli(), math.Round(value*1e4) / 1e4}
 }
 
-// clusterLine returns a figure of the cluster at regular times: of a figure that all nodes
-// report, the value of the latest sample, and of the led roles, their sum.
+// clusterLine returns a figure of the cluster at regular times: the value of the latest sample
+// of any node.
 func (s *samples) clusterLine(f figure, from, now time.Time, step time.Duration) [][2]any {
 	points := [][2]any{}
 	for t := from.Truncate(step).Add(step); !t.After(now); t = t.Add(step) {
 		var latest time.Time
-		value, sum := math.NaN(), math.NaN()
+		value := math.NaN()
 		for _, node := range s.nodes {
 			one, ok := node.at(t, now)
 			v := float64(one.figures[f])
@@ -245,13 +250,6 @@ func (s *samples) clusterLine(f figure, from, now time.Time, step time.Duration)
 			if one.at.After(latest) {
 				latest, value = one.at, v
 			}
-			if math.IsNaN(sum) {
-				sum = 0
-			}
-			sum += v
-		}
-		if f == rolesLed {
-			value = sum
 		}
 		if math.IsNaN(value) {
 			points = append(points, [2]any{t.UnixMilli(), nil})
@@ -291,15 +289,78 @@ func (f failoverTimes) counted(from, now time.Time, step time.Duration) [][2]any
 	return points
 }
 
-// failoverTimes returns when the failovers in memory were over.
-func (p *snapshot) failoverTimes() (known failoverTimes) {
+// ledTimes are when roles had a leader, by their terms. Terms that ended before since are not
+// known.
+type ledTimes struct {
+	began, ended []time.Time // ordered
+	since        time.Time   // zero if all are known
+}
+
+// at counts the roles with a leader at regular times.
+func (l ledTimes) at(from, now time.Time, step time.Duration) [][2]any {
+	points := [][2]any{}
+	until := func(times []time.Time, t time.Time) int {
+		return sort.Search(len(times), func(i int) bool { return times[i].After(t) })
+	}
+	for t := from.Truncate(step).Add(step); !t.After(now); t = t.Add(step) {
+		if t.Before(l.since) {
+			points = append(points, [2]any{t.UnixMilli(), nil})
+		} else {
+			points = append(points, point(t, float64(until(l.began, t)-until(l.ended, t))))
+		}
+	}
+	return points
+}
+
+// pastTimes are the figures of graphs that no sample has.
+type pastTimes struct {
+	failovers failoverTimes
+	led       ledTimes
+}
+
+func (p *snapshot) pastTimes() pastTimes {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, f := range p.failovers {
-		known.times = append(known.times, f.At)
+	return pastTimes{p.failoverTimes(), p.ledTimes()}
+}
+
+// ledTimes returns when roles had a leader. Under the mutex.
+func (p *snapshot) ledTimes() (known ledTimes) {
+	add := func(t history.Term) {
+		ended := t.Ended
+		if r := p.roles[t.Role]; ended.IsZero() && r != nil && r.state == vacant { // no other node has recorded the end yet
+			m, _ := p.member(t.Node)
+			ended = m.LastHeartbeat
+		}
+		if ended.IsZero() {
+			known.began = append(known.began, t.Began)
+		} else if ended.After(t.Began) {
+			known.began, known.ended = append(known.began, t.Began), append(known.ended, ended)
+		}
 	}
-	if len(known.times) >= maxTerms {
-		known.since = known.times[0]
+	for _, t := range p.past.terms {
+		add(t)
+	}
+	for _, r := range p.roles { // its last term may be older than all that is kept
+		if _, ok := p.past.termAt[termKey{r.term.Role, r.term.Term}]; !ok {
+			add(r.term)
+		}
+	}
+	slices.SortFunc(known.began, time.Time.Compare)
+	slices.SortFunc(known.ended, time.Time.Compare)
+	known.since = p.past.oldest
+	return known
+}
+
+// failoverTimes returns when the failovers in memory were over. Under the mutex.
+func (p *snapshot) failoverTimes() (known failoverTimes) {
+	for _, f := range p.failovers {
+		if f.Kind == kindFailover {
+			known.times = append(known.times, f.At)
+		}
+	}
+	if len(p.failovers) >= maxTerms {
+		known.since = p.failovers[0].At
 	}
 	return known
 }

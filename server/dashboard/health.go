@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/incident"
 )
 
 // health is the state of the cluster in one sentence.
@@ -32,7 +34,7 @@ const mostNamed = 3
 // snapshot.
 func (p *snapshot) health(n nowRecord) health {
 	for _, find := range []func(nowRecord) (health, bool){
-		p.unreadable, p.openIncident, p.vacancy, p.seriousWork, p.criticalAlert, p.silence, p.unreadPart, p.lightWork, p.lastIncident, p.firing,
+		p.unreadable, p.openIncident, p.lostLeader, p.seriousWork, p.vacancy, p.criticalAlert, p.silence, p.unreadPart, p.lightWork, p.firing, p.lastIncident,
 	} {
 		if h, found := find(n); found {
 			return h
@@ -58,6 +60,19 @@ func (p *snapshot) unreadable(n nowRecord) (health, bool) {
 // leases there, if they still reach it.
 func standing(roles int) string {
 	return count(roles, "role stands still if its node cannot reach it either", "roles stand still if their nodes cannot reach it either")
+}
+
+// lostLeader reports roles without a leader if the leader of one was lost: what stopped comes
+// before what ended.
+func (p *snapshot) lostLeader(n nowRecord) (health, bool) {
+	lost := slices.ContainsFunc(p.names, func(name string) bool {
+		r := p.roles[name]
+		return r.state == vacant && !incident.Planned(r.term.Reason)
+	})
+	if !lost {
+		return health{}, false
+	}
+	return p.vacancy(n)
 }
 
 // vacancy reports roles without a leader.
@@ -86,13 +101,17 @@ func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
 
 func (p *snapshot) troubledWork(n nowRecord, level string) (health, bool) {
 	text, about := p.work.worst(level)
-	return health{Level: level, Sentence: text + asOf(n.WorkUnreadSince) + alertsText(n), Job: &about}, text != ""
+	text += asOf(n.WorkUnreadSince)
+	if n.Vacant > 0 {
+		text += " " + count(n.Vacant, "role has", "roles have") + " no leader."
+	}
+	return health{Level: level, Sentence: text + alertsText(n), Job: &about}, about.Name != ""
 }
 
 // criticalAlert reports the first alert that fires and is critical.
 func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 	for _, a := range p.alerts {
-		if a.State == "firing" && a.Severity == critical {
+		if a.State == "firing" && a.Severity == critical && !a.silenced() {
 			text := quoted(a.Name) + " fires"
 			if a.Summary != "" {
 				text += ": " + quotedUpTo(strings.TrimRight(a.Summary, "."), mostErrorRunes)
@@ -109,7 +128,7 @@ func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 // silence reports nodes that send no heartbeat.
 func (p *snapshot) silence(n nowRecord) (health, bool) {
 	var nodes []string
-	for _, m := range p.members {
+	for _, m := range p.shownMembers() {
 		if p.nodeState(m) == silent {
 			nodes = append(nodes, m.Name)
 		}
@@ -128,8 +147,18 @@ func (p *snapshot) lightWork(n nowRecord) (health, bool) {
 }
 
 // firing reports alerts that are not critical.
-func (*snapshot) firing(n nowRecord) (health, bool) {
-	return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire"))}, n.Firing > 0
+func (p *snapshot) firing(n nowRecord) (health, bool) {
+	var names []string
+	for _, a := range p.alerts {
+		if a.State == "firing" && !a.silenced() && !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	verb := "fires"
+	if len(names) > 1 {
+		verb = "fire"
+	}
+	return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, and %s %s.", listed(names), verb) + asOf(n.AlertsUnreadSince)}, len(names) > 0
 }
 
 // fine describes a cluster without a problem, or one without a second node.
@@ -140,10 +169,17 @@ func fine(n nowRecord) health {
 	case n.Roles == 0:
 		return health{Level: good, Sentence: fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes"))}
 	case n.Living == 1:
-		return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles"))}
+		return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", itsRoles(n.Roles))}
 	default:
 		return health{Level: good, Sentence: fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
 	}
+}
+
+func itsRoles(n int) string {
+	if n == 1 {
+		return "its role"
+	}
+	return fmt.Sprintf("its %d roles", n)
 }
 
 // alertsText is a sentence on the alerts that fire, after a space, or nothing.

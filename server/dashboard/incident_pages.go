@@ -10,12 +10,15 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
 )
 
 // moveRecord is the move of a role.
 type moveRecord struct {
+	gap
+
 	Role   string     `json:"role"`
 	From   string     `json:"from"` // the node
 	Ended  time.Time  `json:"ended"`
@@ -23,8 +26,6 @@ type moveRecord struct {
 	By     string     `json:"by,omitempty"`
 	To     string     `json:"to"`    // empty while the role has no leader
 	Began  *time.Time `json:"began"` // null while the role has no leader
-	Vacant *float64   `json:"vacant_seconds"`
-	Silent *float64   `json:"silent_seconds"`
 }
 
 // incidentDetail is the content of the page of an incident.
@@ -155,9 +156,9 @@ func movesOf(i incident.Incident) []moveRecord {
 	for _, m := range i.Moves {
 		r := moveRecord{Role: m.From.Role, From: m.From.NodeName, Ended: m.From.Ended, Reason: string(m.From.Reason), By: m.From.By}
 		if m.To.Term > 0 {
-			r.To, r.Began, r.Vacant, r.Silent = m.To.NodeName, &m.To.Began, known(m.To.PrecedingVacancy), known(m.To.PrecedingSilence)
-			if r.Vacant == nil {
-				r.Vacant = known(m.To.Began.Sub(m.From.Ended))
+			r.To, r.Began, r.gap = m.To.NodeName, &m.To.Began, gapBefore(m.From.Reason, m.To)
+			if r.Without == nil {
+				r.Without = known(m.To.Began.Sub(m.From.Ended))
 			}
 		}
 		moves = append(moves, r)
@@ -184,8 +185,8 @@ type lanesRecord struct {
 // lane is the terms of a role.
 type lane struct {
 	Role string `json:"role"`
-	// Spans are [began ms, ended ms or null, node, reason].
-	Spans [][4]any `json:"spans"`
+	// Spans are [began ms, ended ms or null, node, reason, seconds without a leader before or null].
+	Spans [][5]any `json:"spans"`
 }
 
 // getLanes returns who led which role in a range of time: all roles, or those of an
@@ -235,8 +236,8 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 	record.Total = len(names)
 	terms := 0
 	for _, role := range cut(names, offset, maxLanes) {
-		l := lane{Role: role, Spans: [][4]any{}}
-		for _, t := range roles[role] {
+		l := lane{Role: role, Spans: [][5]any{}}
+		for i, t := range roles[role] {
 			if !overlaps(t, from, to) || terms >= maxLaneTerms {
 				continue
 			}
@@ -251,7 +252,11 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 			if !t.Ended.IsZero() {
 				ended = t.Ended.UnixMicro() / 1000
 			}
-			l.Spans = append(l.Spans, [4]any{t.Began.UnixMicro() / 1000, ended, at, string(t.Reason)})
+			var reason tenure.EndReason // of the term before
+			if i > 0 {
+				reason = roles[role][i-1].Reason
+			}
+			l.Spans = append(l.Spans, [5]any{t.Began.UnixMicro() / 1000, ended, at, string(t.Reason), gapBefore(reason, t).Without})
 		}
 		record.Lanes = append(record.Lanes, l)
 	}

@@ -102,7 +102,8 @@ func newFound(all []incident.Incident) *found {
 	for n, i := range slices.Backward(all) {
 		if i.Kind == incident.Outage {
 			f.outages = append(f.outages, failoverRecord{
-				Kind: kindOutage, At: i.Outage.Ended, Vacant: seconds(i.Outage.Ended.Sub(i.Outage.Began)), Roles: len(i.Outage.Roles), Incident: f.records[n].ID,
+				gap:  gap{Without: known(i.Outage.Ended.Sub(i.Outage.Began))},
+				Kind: kindOutage, At: i.Outage.Ended, Roles: len(i.Outage.Roles), Incident: f.records[n].ID,
 			})
 		}
 	}

@@ -69,12 +69,12 @@ func TestCrashOfManyRolesIsOneIncident(t *testing.T) {
 	if !ok || len(detail.Moves) != 30 || len(detail.Evidence) != 2 || !detail.From.Before(at) || detail.Moves[0].Role != "role-29" {
 		t.Errorf("its page: %+v", detail)
 	}
-	rows, _ := d.snapshot.lastFailovers(0, 100)
+	rows, _ := d.snapshot.lastFailovers(failoverFilter("", ""), 0, 100)
 	if len(rows) != 30 || rows[0].Incident != first[0].ID {
 		t.Errorf("%d failovers: %+v", len(rows), rows[0])
 	}
-	if s := d.snapshot.allFailovers().Silent; s.Median == nil || *s.Median != 2 {
-		t.Errorf("the silence: %+v", s)
+	if m := d.snapshot.allFailovers().Median; m == nil || *m.Without != 0.015 || *m.Silent != 2 {
+		t.Errorf("the median: %+v; want 15 ms without a leader, and a silence of 2 s", m)
 	}
 	events := answerOf[list[eventRecord]](t, d.getEvents, "/api/events?fold=1")
 	if n := countKind(events.Rows, eventIncident); n != 1 || countKind(events.Rows, eventEnded) != 0 {
@@ -147,8 +147,8 @@ func TestUnreadableDatabaseIsAnOpenOutage(t *testing.T) {
 	if detail, ok := d.snapshot.incident(unreadableID); !ok || detail.ID != all[0].ID {
 		t.Errorf("the address of the open outage leads to %+v", detail)
 	}
-	rows, outages := d.snapshot.lastFailovers(0, 10)
-	if outages != 1 || len(rows) != 1 || rows[0].Kind != kindOutage || rows[0].Vacant != 20 || rows[0].Roles != 1 {
+	rows, total := d.snapshot.lastFailovers(failoverFilter("", ""), 0, 10)
+	if total != 1 || len(rows) != 1 || rows[0].Kind != kindOutage || *rows[0].Without != 20 || rows[0].Roles != 1 {
 		t.Errorf("the failovers: %+v", rows)
 	}
 }

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
 )
 
 func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
@@ -137,7 +141,37 @@ func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all, now := d.snapshot.failoversOf(role.Name)
-	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, now), "links": d.config.roleLinks(role)})
+	answer(w, http.StatusOK, map[string]any{
+		"role": role, "failovers": summary(all, now), "links": d.config.roleLinks(role), "others": d.snapshot.others(role),
+	})
+}
+
+// othersRecord is who could take over a role. The database has no list of candidates.
+type othersRecord struct {
+	Active int         `json:"active"`     // nodes
+	Before []uuid.UUID `json:"led_before"` // of them, under their names, as far as the history reaches
+}
+
+// others returns the nodes that could take over a role.
+func (p *snapshot) others(role roleRecord) othersRecord {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	before := map[string]bool{}
+	for _, t := range p.past.terms {
+		if t.Role == role.Name {
+			before[t.NodeName] = true
+		}
+	}
+	others := othersRecord{Before: []uuid.UUID{}}
+	for _, m := range p.members {
+		if m.ID == role.Node || p.nodeState(m) != string(tenure.StatusActive) {
+			continue
+		}
+		if others.Active++; before[m.Name] {
+			others.Before = append(others.Before, m.ID)
+		}
+	}
+	return others
 }
 
 func (d *Dashboard) getTerms(w http.ResponseWriter, r *http.Request) {
@@ -181,7 +215,7 @@ func (d *Dashboard) getNodes(w http.ResponseWriter, r *http.Request) {
 	p.mu.RLock()
 	page := list[nodeRecord]{Rows: []nodeRecord{}}
 	leads := p.leads()
-	for _, m := range p.members {
+	for _, m := range p.shownMembers() {
 		if wanted != "" && !contains(m.Name, wanted) && !contains(m.Host, wanted) && !contains(m.ID.String(), wanted) {
 			continue
 		}
@@ -233,15 +267,19 @@ func (f *found) event(last eventRecord) eventRecord {
 }
 
 func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	matches := failoverFilter(query.Get("kind"), search(r))
 	offset, limit := pageOf(r)
 	var record failoversRecord
-	if role := r.URL.Query().Get("role"); role == "" {
+	if role := query.Get("role"); role == "" {
 		record = d.snapshot.allFailovers()
-		record.Rows, record.Outages = d.snapshot.lastFailovers(offset, limit)
+		record.Rows, record.Total = d.snapshot.lastFailovers(matches, offset, limit)
 	} else {
 		all, now := d.snapshot.failoversOf(role)
 		record = summary(all, now)
-		record.Points, record.Rows = points(all), cut(all, offset, limit)
+		record.Points = points(all)
+		all = slices.DeleteFunc(all, func(r failoverRecord) bool { return !matches(r) })
+		record.Rows, record.Total = cut(all, offset, limit), len(all)
 	}
 	if offset > 0 {
 		record.Points = nil

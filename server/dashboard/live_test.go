@@ -36,7 +36,7 @@ func TestLeadershipIsServed(t *testing.T) {
 
 	stop()
 	after := w.led("scheduler", "api-2")
-	if after.Node != second.ID() || after.Term <= before.Term || after.Vacant == nil {
+	if after.Node != second.ID() || after.Term <= before.Term || after.Without == nil {
 		t.Errorf("the second leader: %+v", after)
 	}
 	reads := w.timelineReads.Load()
@@ -50,8 +50,8 @@ func TestLeadershipIsServed(t *testing.T) {
 		t.Errorf("the timeline was read %d times, then %d times again", reads, again)
 	}
 	failovers := get[failoversRecord](w, "/api/failovers")
-	if failovers.Total != 1 || failovers.Day != 1 || failovers.Rows[0].Previous != "api-1" || failovers.Rows[0].Reason != string(history.EndShutdown) ||
-		failovers.Rows[0].Vacant != *after.Vacant || len(failovers.Points) != 1 {
+	if failovers.Total != 1 || failovers.Moves != 1 || failovers.Failovers != 0 || failovers.Day != 0 || failovers.Rows[0].Previous != "api-1" || failovers.Rows[0].Reason != string(history.EndShutdown) ||
+		*failovers.Rows[0].Without != *after.Without || len(failovers.Points) != 0 {
 		t.Errorf("failovers: %+v", failovers)
 	}
 	var got string

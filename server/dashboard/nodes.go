@@ -83,12 +83,12 @@ func (p *snapshot) pace() time.Duration {
 }
 
 // nodesToPublish returns the nodes to publish: if there are too many, those that lead most,
-// and live ones.
-func (p *snapshot) nodesToPublish(leads map[uuid.UUID]int) []tenure.Member {
-	if len(p.members) <= maxNodesTold {
-		return p.members
+// live ones, and some dead ones.
+func (p *snapshot) nodesToPublish(shown []tenure.Member, leads map[uuid.UUID]int) []tenure.Member {
+	if len(shown) <= maxNodesTold {
+		return shown
 	}
-	wanted := slices.Clone(p.members)
+	wanted := slices.Clone(shown)
 	living := func(m tenure.Member) int {
 		if p.nodeState(m) == dead {
 			return 0
@@ -98,7 +98,10 @@ func (p *snapshot) nodesToPublish(leads map[uuid.UUID]int) []tenure.Member {
 	slices.SortStableFunc(wanted, func(a, b tenure.Member) int {
 		return cmp.Or(cmp.Compare(leads[b.ID], leads[a.ID]), cmp.Compare(living(b), living(a)))
 	})
-	return wanted[:maxNodesTold]
+	told, rest := wanted[:maxNodesTold], wanted[maxNodesTold:]
+	rest = slices.DeleteFunc(slices.Clone(rest), func(m tenure.Member) bool { return living(m) == 1 })
+	rest = rest[:min(len(rest), maxDeadTold)]
+	return append(told[:maxNodesTold-len(rest):maxNodesTold-len(rest)], rest...)
 }
 
 // isDead reports whether a node is dead.
@@ -124,6 +127,6 @@ func (p *snapshot) nodeRecord(m tenure.Member, leads map[uuid.UUID]int) nodeReco
 	return nodeRecord{
 		ID: m.ID, Name: m.Name, Host: m.Host, Address: m.Address, Version: m.Version, State: p.nodeState(m), Drained: m.Drained,
 		Leads: leads[m.ID], Load: m.Load.Mean(), CPU: m.CPU, Memory: m.Memory, Clients: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,
-		StartedAt: m.StartedAt, Silent: seconds(p.quiet(m)), Lease: seconds(m.Lease), Labels: m.Labels, Roles: m.Roles,
+		StartedAt: m.StartedAt, HeardAt: m.LastHeartbeat, Silent: seconds(p.quiet(m)), Lease: seconds(m.Lease), Labels: m.Labels, Roles: m.Roles,
 	}
 }

@@ -109,8 +109,8 @@ func (a pendingAction) after(began eventRecord) string {
 		return ""
 	}
 	text := ", after " + incident.Brief(max(0, began.At.Sub(a.asked)))
-	if began.Vacant != nil {
-		text += fmt.Sprintf(" (without a leader %s)", incident.Brief(time.Duration(*began.Vacant*float64(time.Second))))
+	if began.Without != nil {
+		text += fmt.Sprintf(" (without a leader %s)", incident.Brief(time.Duration(*began.Without*float64(time.Second))))
 	}
 	return text
 }

@@ -27,7 +27,7 @@ type roleRecord struct {
 	Ended    *time.Time `json:"ended"`  // null while it is led
 	Reason   string     `json:"reason"` // of the end, if known
 	By       string     `json:"by,omitempty"`
-	Vacant   *float64   `json:"vacant_seconds"` // before the term began; null if unknown
+	Without  *float64   `json:"without_leader_seconds"` // before the term began; null if unknown
 
 	// Previous is the node of the previous term, with the reason of its end and the
 	// requester, if known.
@@ -53,6 +53,7 @@ type nodeRecord struct {
 	Jobs      int               `json:"jobs"`
 	InFlight  int               `json:"in_flight"`
 	StartedAt time.Time         `json:"started_at"`
+	HeardAt   time.Time         `json:"last_heartbeat_at"`
 	Silent    float64           `json:"silent_seconds"`
 	Lease     float64           `json:"lease_seconds"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -79,10 +80,10 @@ type eventRecord struct {
 	Term      int64     `json:"term,omitempty"`
 	Node      uuid.UUID `json:"node"`
 	NodeName  string    `json:"node_name,omitempty"`
-	Reason    string    `json:"reason,omitempty"`         // of the end of a term
-	By        string    `json:"by,omitempty"`             // the requester
-	Vacant    *float64  `json:"vacant_seconds,omitempty"` // before a term began
-	Status    string    `json:"status,omitempty"`         // of a node, or the kind of an action
+	Reason    string    `json:"reason,omitempty"`                 // of the end of a term
+	By        string    `json:"by,omitempty"`                     // the requester
+	Without   *float64  `json:"without_leader_seconds,omitempty"` // before a term began
+	Status    string    `json:"status,omitempty"`                 // of a node, or the kind of an action
 	Previous  string    `json:"previous,omitempty"`
 	Detail    string    `json:"detail,omitempty"`
 	Incident  string    `json:"incident,omitempty"`  // that it is part of
@@ -96,9 +97,10 @@ type nowRecord struct {
 	Led      int          `json:"led"`
 	Silent   int          `json:"silent"`
 	Vacant   int          `json:"vacant"`
-	Living   int          `json:"living"` // nodes
-	Firing   int          `json:"firing"` // alerts
-	Nodes    []nodeRecord `json:"nodes"`  // at most maxNodesTold
+	Living   int          `json:"living"`   // nodes
+	Firing   int          `json:"firing"`   // alerts that are not silenced
+	Silenced int          `json:"silenced"` // alerts that fire
+	Nodes    []nodeRecord `json:"nodes"`    // at most maxNodesTold
 	AllNodes int          `json:"all_nodes"`
 	Clock    time.Time    `json:"clock"` // the database's
 	// UnreadSince is when the database was read last, or should have been, if it
@@ -122,6 +124,7 @@ type changeRecord struct {
 // Bounds on what is published to all viewers. A page that needs more reads it.
 const (
 	maxNodesTold       = 300
+	maxDeadTold        = 50 // of them, beside live ones
 	maxRolesPublished  = 100
 	maxEventsPublished = 200
 )

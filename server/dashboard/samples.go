@@ -46,7 +46,6 @@ const (
 	allConnections
 	allJobs
 	allInFlight
-	rolesLed
 	figureCount
 )
 
@@ -57,7 +56,6 @@ var figureNames = map[[2]string]figure{
 	{"_cluster_nodes", "active"}: activeNodes, {"_cluster_nodes", "draining"}: drainingNodes, {"_cluster_nodes", "dead"}: deadNodes,
 	{"_cluster_mean_load"}: meanLoad, {"_cluster_highest_load"}: highestLoad,
 	{"_cluster_connections"}: allConnections, {"_cluster_jobs"}: allJobs, {"_cluster_in_flight"}: allInFlight,
-	{"_leader_roles_led"}: rolesLed,
 }
 
 // sample has the figures of a node at a time; those that are not known are NaN.

@@ -32,6 +32,7 @@ type snapshot struct {
 	names     []string // of the roles that are not retired, sorted
 	members   []tenure.Member
 	byNode    map[uuid.UUID]int   // index in members
+	replaced  map[uuid.UUID]bool  // dead nodes that came back under their name
 	events    []eventRecord       // oldest first
 	number    uint64              // of the last event
 	failovers []failoverRecord    // oldest first
@@ -92,6 +93,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		p.offset = r.clock.Sub(p.readAt)
 	}
 	p.members, p.byNode = r.members, make(map[uuid.UUID]int, len(r.members))
+	p.replaced = replacedNodes(r.members)
 	for i, m := range r.members {
 		p.byNode[m.ID] = i
 	}
@@ -181,8 +183,8 @@ func (p *snapshot) note(event eventRecord) eventRecord {
 	return events[0]
 }
 
-func eventOfBegin(t history.Term) eventRecord {
-	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Vacant: known(t.PrecedingVacancy)}
+func eventOfBegin(before, t history.Term) eventRecord {
+	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Without: gapBefore(before.Reason, t).Without}
 }
 
 func eventOfEnd(t history.Term, at time.Time) eventRecord {
@@ -196,7 +198,7 @@ func (p *snapshot) roleRecord(name string) roleRecord {
 	t := r.term
 	record := roleRecord{
 		Name: name, State: r.state, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began,
-		Reason: string(t.Reason), By: t.By, Vacant: known(t.PrecedingVacancy),
+		Reason: string(t.Reason), By: t.By, Without: gapBefore(r.before.Reason, t).Without,
 		Previous: r.before.NodeName, PreviousReason: string(r.before.Reason), PreviousBy: r.before.By,
 	}
 	if !t.Ended.IsZero() {
@@ -212,7 +214,8 @@ func (p *snapshot) roleRecord(name string) roleRecord {
 func (p *snapshot) now() nowRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	n := nowRecord{Roles: len(p.names), AllNodes: len(p.members), Clock: p.clock(), Nodes: []nodeRecord{}}
+	shown := p.shownMembers()
+	n := nowRecord{Roles: len(p.names), AllNodes: len(shown), Clock: p.clock(), Nodes: []nodeRecord{}}
 	if p.problem != nil {
 		since := p.problem.since.Add(p.offset).Round(0)
 		n.UnreadSince = &since
@@ -229,16 +232,20 @@ func (p *snapshot) now() nowRecord {
 			n.Vacant++
 		}
 	}
-	for _, m := range p.members {
+	for _, m := range shown {
 		if p.nodeState(m) != dead {
 			n.Living++
 		}
 	}
-	for _, m := range p.nodesToPublish(leads) {
+	for _, m := range p.nodesToPublish(shown, leads) {
 		n.Nodes = append(n.Nodes, p.nodeRecord(m, leads))
 	}
 	for _, a := range p.alerts {
-		if a.State == "firing" {
+		switch {
+		case a.State != "firing":
+		case a.silenced():
+			n.Silenced++
+		default:
 			n.Firing++
 		}
 	}

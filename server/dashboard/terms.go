@@ -79,9 +79,9 @@ func (p *snapshot) beginTerm(r *role, t history.Term, u *termUpdate) {
 		u.events = append(u.events, eventOfEnd(r.term, t.Began.Add(-max(0, t.PrecedingVacancy))))
 	}
 	r.before = r.term
-	u.events = append(u.events, eventOfBegin(t))
-	if t.PrecedingVacancy >= 0 {
-		p.failovers = append(p.failovers, failoverOf(r.term, t))
+	u.events = append(u.events, eventOfBegin(r.before, t))
+	if f := failoverOf(r.before, t); f.Without != nil {
+		p.failovers = append(p.failovers, f)
 	}
 }
 

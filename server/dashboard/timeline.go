@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 )
 
@@ -102,7 +103,7 @@ type viewRecord struct {
 	First int64      `json:"first"` // when the oldest term began, in ms; 0 if there is none
 	Total int        `json:"total"` // terms in memory
 	// Spans are [began ms, ended ms or null, node or -1 for several, first term,
-	// terms, reason, vacant seconds before or null]. A span with several terms
+	// terms, reason, seconds without a leader before or null]. A span with several terms
 	// combines terms that are too short to be shown separately.
 	Spans [][7]any `json:"spans"`
 }
@@ -130,31 +131,49 @@ func (l *timeline) view(from, to time.Time, most int) viewRecord {
 		for n < len(shown) && shown[n].ended != 0 && shown[n].ended-shown[0].began < least {
 			n++
 		}
-		v.Spans = append(v.Spans, l.merged(shown[:n]))
-		shown = shown[n:]
+		v.Spans = append(v.Spans, l.merged(first, n))
+		shown, first = shown[n:], first+n
 	}
 	return v
 }
 
-// merged is one or several terms as one span.
-func (l *timeline) merged(spans []span) [7]any {
+// gapBefore returns the time without a leader before a span.
+func (l *timeline) gapBefore(i int) gap {
+	var reason tenure.EndReason
+	if i > 0 {
+		reason = tenure.EndReason(l.texts[l.spans[i-1].reason])
+	}
+	s := l.spans[i]
+	return gapBefore(reason, history.Term{PrecedingVacancy: duration(s.vacant), PrecedingSilence: duration(s.silent)})
+}
+
+// duration returns seconds as a duration in whole microseconds, or -1 for a negative number.
+func duration(seconds float32) time.Duration {
+	if seconds < 0 {
+		return -1
+	}
+	return time.Duration(math.Round(float64(seconds)*1e6)) * time.Microsecond
+}
+
+// merged is n terms from a place on as one span.
+func (l *timeline) merged(at, n int) [7]any {
+	spans := l.spans[at : at+n]
 	first, last := spans[0], spans[len(spans)-1]
 	node := first.node
 	if slices.ContainsFunc(spans, func(s span) bool { return s.node != node }) {
 		node = -1
 	}
-	var ended, vacant any
+	var ended any
 	if last.ended != 0 {
 		ended = last.ended / 1000
 	}
-	if first.vacant >= 0 {
-		vacant = first.vacant
-	}
-	return [7]any{first.began / 1000, ended, node, first.term, len(spans), l.texts[last.reason], vacant}
+	return [7]any{first.began / 1000, ended, node, first.term, len(spans), l.texts[last.reason], l.gapBefore(at).Without}
 }
 
 // termRecord is a term in a table.
 type termRecord struct {
+	gap
+
 	Term     int64      `json:"term"`
 	Node     uuid.UUID  `json:"node"`
 	NodeName string     `json:"node_name"`
@@ -162,8 +181,6 @@ type termRecord struct {
 	Ended    *time.Time `json:"ended"`
 	Reason   string     `json:"reason"`
 	By       string     `json:"by,omitempty"`
-	Vacant   *float64   `json:"vacant_seconds"`
-	Silent   *float64   `json:"silent_seconds"`
 }
 
 // page returns some terms, the newest first, and how many there are.
@@ -174,6 +191,7 @@ func (l *timeline) page(offset, limit int) ([]termRecord, int) {
 	for i := len(l.spans) - 1 - offset; i >= 0 && len(records) < limit; i-- {
 		s := l.spans[i]
 		r := termRecord{
+			gap:  l.gapBefore(i),
 			Term: s.term, Node: l.nodes[s.node].ID, NodeName: l.nodes[s.node].Name, Began: time.UnixMicro(s.began).UTC(),
 			Reason: l.texts[s.reason], By: l.texts[s.by],
 		}
@@ -181,17 +199,7 @@ func (l *timeline) page(offset, limit int) ([]termRecord, int) {
 			at := time.UnixMicro(s.ended).UTC()
 			r.Ended = &at
 		}
-		r.Vacant, r.Silent = rounded(s.vacant), rounded(s.silent)
 		records = append(records, r)
 	}
 	return records, len(l.spans)
-}
-
-// rounded returns seconds in whole microseconds, or nil for a negative number.
-func rounded(seconds float32) *float64 {
-	if seconds < 0 {
-		return nil
-	}
-	value := math.Round(float64(seconds)*1e6) / 1e6
-	return &value
 }

@@ -19,7 +19,7 @@ func longTimeline(terms int) (line *timeline, began time.Time) {
 	for i := range terms {
 		t := history.Term{
 			Term: int64(i + 1), Node: nodes[i%3], NodeName: fmt.Sprint(i % 3), Began: began.Add(time.Duration(i) * 10 * time.Second), Reason: history.EndResigned,
-			PrecedingVacancy: 5 * time.Millisecond,
+			PrecedingVacancy: 5 * time.Millisecond, PrecedingSilence: -1,
 		}
 		if i < terms-1 {
 			t.Ended = t.Began.Add(9 * time.Second)
@@ -72,7 +72,7 @@ func TestTimelineFollowsTermsInAnyOrder(t *testing.T) {
 		t.Error("a change was used before the history was read")
 	}
 	line.reading = false
-	next := history.Term{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), PrecedingVacancy: -1}
+	next := history.Term{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), PrecedingVacancy: -1, PrecedingSilence: -1}
 	for _, term := range []history.Term{next, ended, next} {
 		line.follow(term)
 	}
@@ -92,7 +92,7 @@ func TestPlotOfFailoversIsBounded(t *testing.T) {
 	var all []failoverRecord
 	now := time.Now()
 	for i := range maxTerms {
-		all = append(all, failoverRecord{At: now.Add(-time.Duration(i) * time.Minute), Vacant: float64(i%1000+1) / 1000})
+		all = append(all, failoverRecord{gap: gap{Without: new(float64(i%1000+1) / 1000)}, Kind: kindFailover, At: now.Add(-time.Duration(i) * time.Minute)})
 	}
 	total := 0.0
 	plotted := points(all)
@@ -100,7 +100,7 @@ func TestPlotOfFailoversIsBounded(t *testing.T) {
 		total += p[2]
 	}
 	s := summary(all, now)
-	if total != maxTerms || len(plotted) > 6000 || s.Total != maxTerms || s.Day != 24*60 || s.Median != 0.5 || s.P99 != 0.99 || s.Max != 1 {
+	if total != maxTerms || len(plotted) > 6000 || s.Failovers != maxTerms || s.Day != 24*60 || *s.Median.Without != 0.5 || *s.P99.Without != 0.99 || *s.Max.Without != 1 {
 		t.Errorf("%d points of %v; %+v", len(plotted), total, s)
 	}
 }

@@ -52,7 +52,7 @@ func TestFeedRefusesInvalidTimes(t *testing.T) {
 // snapshotTerm is a term of one role by a node.
 func snapshotTerm(number int64, node byte, began time.Time) history.Term {
 	return history.Term{
-		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, PrecedingVacancy: -1,
+		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, PrecedingVacancy: -1, PrecedingSilence: -1,
 	}
 }
 
@@ -240,18 +240,18 @@ func TestFailoverSummaryIsUpdated(t *testing.T) {
 	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)
 	var terms []history.Term
-	for i := range 5 {
-		term := snapshotTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
-		term.PrecedingVacancy = time.Duration(i) * time.Second
+	for i := range 6 {
+		term := snapshotTerm(int64(i), byte(i+1), began.Add(time.Duration(i)*time.Second))
+		term.PrecedingVacancy = time.Duration(i-1) * time.Second
 		terms = append(terms, term)
-		if fillSnapshot(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
-			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)
+		if fillSnapshot(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Failovers != i {
+			t.Errorf("%d terms began; %d failovers are summed up, want %d", i+1, p.allFailovers().Failovers, i)
 		}
 	}
-	if rows, _ := p.lastFailovers(1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
+	if rows, _ := p.lastFailovers(failoverFilter("", ""), 1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
 		t.Errorf("the second and the third: %+v", rows)
 	}
-	if rows, _ := p.lastFailovers(5, 10); rows == nil || len(rows) != 0 {
+	if rows, _ := p.lastFailovers(failoverFilter("", ""), 5, 10); rows == nil || len(rows) != 0 {
 		t.Errorf("beyond the last: %+v", rows)
 	}
 }

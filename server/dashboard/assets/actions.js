@@ -3,6 +3,7 @@
 
 import { announce, h, visibleName } from "./dom.js";
 import { get, post, session } from "./api.js";
+import { count } from "./format.js";
 
 export const mayAct = () => session.current.may_act;
 
@@ -60,7 +61,7 @@ function confirm({ title, text, verb, extra, read, onRefusal, action }) {
   document.body.append(dialog);
   dialog.showModal();
   // Not the button that sends the request: the key that opened the dialog may still be down.
-  (form.querySelector("select") ?? cancel).focus();
+  (form.querySelector("select, input:not([type=checkbox])") ?? cancel).focus();
 }
 
 let presses = 0; // of buttons: a dialog that takes time to prepare opens only if no other button was pressed
@@ -72,11 +73,28 @@ function button(label, open, key, props = {}) {
 // quoted shortens a name for a sentence, as the server does.
 const quoted = (text) => "\u2068" + visibleName([...text].slice(0, 60).join("")) + "\u2069";
 
+// successors states who could take over a role. No record lists the candidates of a role.
+function successors(role, { active, led_before: before }) {
+  if (!active) return `No other node is active: ${quoted(role.name)} has no leader until ${quoted(role.node_name)} leads it again.`;
+  const led = before.length ? `${before.length} of them led it before` : `none of them is known to have led it before`;
+  return `${count(active, "other node is", "other nodes are")} active, and ${led}. If one campaigns for the role, it takes over. Otherwise ${quoted(role.node_name)} leads it again.`;
+}
+
 export function stepDown(role) {
-  return button("Step down", () => confirm({
-    title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name, term: role.term },
-    text: `${quoted(role.node_name)} steps down from ${quoted(role.name)} when its in-flight work has ended, and another node takes over.`,
-  }), `step_down ${role.name}`);
+  return button("Step down", async (press) => {
+    const address = location.hash;
+    let who = "";
+    try {
+      who = successors(role, (await get("role", { name: role.name })).others);
+    } catch (error) {
+      who = `Who could take over is not known: ${error.message}.`;
+    }
+    if (press !== presses || address !== location.hash) return;
+    confirm({
+      title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name, term: role.term },
+      text: `${quoted(role.node_name)} steps down from ${quoted(role.name)} when its in-flight work has ended. ${who}`,
+    });
+  }, `step_down ${role.name}`);
 }
 
 // eligible nodes are active; nodes that lead few roles and have little load come first.
@@ -86,9 +104,12 @@ const byEligibility = (a, b) => eligible(b) - eligible(a) || a.leads - b.leads |
 export function handOver(role) {
   return button("Hand over…", async (press) => {
     const address = location.hash, stillShown = () => press === presses && address === location.hash;
-    let nodes = [];
+    let nodes = [], before = [];
     try {
-      nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state !== "dead").sort(byEligibility);
+      const [all, detail] = await Promise.all([get("nodes", { limit: 500 }), get("role", { name: role.name })]);
+      before = detail.others.led_before;
+      const led = (node) => before.includes(node.id);
+      nodes = all.rows.filter((node) => node.id !== role.node && node.state !== "dead").sort((a, b) => eligible(b) - eligible(a) || led(b) - led(a) || byEligibility(a, b));
     } catch (error) {
       if (!stillShown()) return;
       return confirm({
@@ -98,7 +119,7 @@ export function handOver(role) {
     }
     if (!stillShown()) return;
     const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !eligible(node) },
-      `${quoted(node.name)}: ${node.state}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${quoted(node.host)})`)));
+      `${quoted(node.name)}: ${node.state}${before.includes(node.id) ? ", led it before" : ""}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${quoted(node.host)})`)));
     if (!nodes.some(eligible)) {
       return confirm({
         title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name, term: role.term },
@@ -107,7 +128,7 @@ export function handOver(role) {
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name, term: role.term }, read: () => ({ node: target.value }),
-      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The list begins with the nodes that lead the fewest roles.`,
+      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The list begins with nodes that led it before.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);
@@ -136,6 +157,15 @@ export function drain(node) {
   }, `drain ${node.id}`, { class: "compact", "aria-label": `Drain: ${node.name}` });
 }
 
+// forget removes a dead node from the registry.
+export function forget(node) {
+  if (node.state !== "dead") return "";
+  return button("Forget", () => confirm({
+    title: "Forget the node?", verb: "Forget", action: { action: "forget_node", node: node.id },
+    text: `This removes the dead node ${quoted(node.name)} from the registry, without waiting for a day. Its terms stay in the history.`,
+  }), `forget ${node.id}`, { class: "compact", "aria-label": `Forget: ${node.name}` });
+}
+
 export function processorAction(processor) {
   const paused = processor.status === "paused";
   return button(paused ? "Resume" : "Pause", () => confirm({
@@ -150,6 +180,26 @@ export function retryAction(processor) {
     title: "Retry now?", verb: "Retry", action: { action: "retry_processor", name: processor.name },
     text: `${quoted(processor.name)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
   }), `retry ${processor.name}`);
+}
+
+// skipAction skips the event that fails, if it is known.
+export function skipAction(processor) {
+  return processor.failing ? button("Skip", () => confirm({
+    title: "Skip the event?", verb: "Skip", action: { action: "skip_event", name: processor.name, event: processor.failing },
+    text: `${quoted(processor.name)} continues after event ${processor.failing}, which becomes a dead letter. You can replay it later.`,
+  }), `skip ${processor.name}`) : "";
+}
+
+// rewindAction moves a processor back or forward in its log.
+export function rewindAction(processor) {
+  return button("Rewind…", () => {
+    const event = h("input", { name: "event", required: true, pattern: "[0-9]+:[0-9]+", placeholder: "1401:121", "aria-describedby": "rewind-hint", autocomplete: "off" });
+    confirm({
+      title: "Rewind?", verb: "Rewind", action: { action: "rewind_processor", name: processor.name }, read: () => ({ event: event.value.trim() }),
+      text: `${quoted(processor.name)} handles all events after the named one again, and forgets their dead letters. Events that were handled before are handled twice.`,
+      extra: [h("label", {}, "After event", event), h("p", { id: "rewind-hint", class: "small faint" }, "An event is named by its transaction and position, as in the list of dead letters. 0:0 is the start of the log.")],
+    });
+  }, `rewind ${processor.name}`);
 }
 
 // replayAction replays a dead letter, or all of them.
@@ -199,11 +249,17 @@ export function alertActions(alert) {
       text: `${quoted(alert.name)} ${text}`, extra: h("label", {}, "For", length),
     });
   };
+  const unsilence = () => confirm({
+    title: "End the silence?", verb: "End the silence", action: { action: "unsilence_alert", name: alert.name, labels: alert.state === "inactive" ? {} : alert.labels ?? {} },
+    text: `${quoted(alert.name)} is sent again while it fires. If the silence is of several alerts, it ends for all of them.`,
+  });
+  const end = alert.silenced_by ? button("End silence", unsilence, `unsilence ${key}`, { class: "compact", "aria-label": `End silence: ${alert.name}` }) : null;
+  if (alert.state === "inactive") return [end];
   return [
     alert.state === "firing" ? button("Acknowledge", dialog("Acknowledge?", "Acknowledge", "acknowledge_alert",
       "shows that you handle it. If it still fires when the time ends, it is sent again."),
     `acknowledge ${key}`, { class: "compact", "aria-label": `Acknowledge: ${alert.name}` }) : null, " ",
     button("Silence", dialog("Silence?", "Silence", "silence_alert", "still fires and is shown, but it is not sent until the time ends."),
-      `silence ${key}`, { class: "compact", "aria-label": `Silence: ${alert.name}` }),
+      `silence ${key}`, { class: "compact", "aria-label": `Silence: ${alert.name}` }), " ", end,
   ];
 }

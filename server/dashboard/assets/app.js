@@ -29,10 +29,9 @@ import alerts from "./alerts.js";
 import audit from "./audit.js";
 import login from "./login.js";
 
-const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts], ["audit", "Audit", audit]];
+const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["timeline", "Timeline", clusterTimeline], ["work", "Work", work], ["alerts", "Alerts", alerts], ["metrics", "Metrics", metrics], ["audit", "Audit", audit]];
 // details are the pages of one thing, whose name or id is in the address.
 const details = { role, node, schedule, processor, incident };
-const unlisted = [["timeline", "Timeline", clusterTimeline], ["metrics", "Metrics", metrics]]; // a phone has no room for their links
 const main = document.getElementById("main");
 let current = null, first = true, ended = false;
 
@@ -55,7 +54,7 @@ function route() {
     } catch { /* the page shows that nothing has this name */ }
     current = details[shown](main, key);
   } else {
-    const found = rest.length ? null : [...pages, ...unlisted].find(([known]) => known === shown);
+    const found = rest.length ? null : pages.find(([known]) => known === shown);
     current = found ? found[2](main) : notFound(main);
   }
   setTitle(current.title);

@@ -36,6 +36,19 @@ export function name(text, href) {
   return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
 }
 
+// inText shows a name in a sentence, cut if it is long, with the whole name as a title.
+export function inText(text, href) {
+  const shown = visibleName(text || "(no name)");
+  return href ? h("a", { class: "in-text", dir: "auto", title: shown, href }, shown) : h("bdi", { class: "in-text", title: shown }, shown);
+}
+
+// lines shows a sentence on as many lines as its row has, with the whole sentence as a title.
+export function lines(...children) {
+  const element = h("span", { class: "lines" }, ...children);
+  element.title = element.textContent;
+  return element;
+}
+
 // prose shows a description, on several lines if necessary.
 export const prose = (text) => h("span", { class: "prose", dir: "auto", title: text }, text);
 

@@ -1,32 +1,32 @@
 // All events, as they happen.
 
-import { announce, h, panel, sign } from "./dom.js";
+import { announce, h, lines, panel, sign } from "./dom.js";
 import { get } from "./api.js";
 import { parameter, setParameters } from "./address.js";
 import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
+import { searchField } from "./search.js";
 import { appearance, incidentLink, sentence } from "./sentences.js";
 
 export default function events(page) {
-  const filter = { search: parameter("search"), kind: parameter("kind", "fold", ["fold", "incident", "all", "began", "ended", "node", "action"]) };
+  const filter = { kind: parameter("kind", "fold", ["fold", "incident", "all", "began", "ended", "node", "action"]) };
   if (filter.kind === "all") filter.kind = "";
   let paused = false, held = 0, unannounced = [], announceTimer;
+  const find = searchField("Find a role, node or user", () => table.refreshSoon());
   const table = list({
-    label: "Events, the newest first", lines: 3, hold: "scrolled", key: (e) => e.number, empty: "No event matches.",
+    label: "Events, the newest first", lines: 5, hold: "scrolled", key: (e) => e.number, empty: "No event matches.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
-      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = appearance(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e), e.incident && e.kind !== "incident" ? [" ", h("a", { href: incidentLink(e.incident), class: "small" }, "Incident")] : ""); } },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = appearance(e); return h("span", { class: "linked" }, lines(h("span", { class: color }, sign(shape)), "  ", sentence(e, false)), e.incident ? h("a", { href: incidentLink(e.incident), class: "small" }, e.kind === "incident" ? "Details" : "Incident") : ""); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
     fetch: async (offset, limit) => {
-      const { search, kind } = filter;
+      const { kind } = filter, search = find.text();
       if (kind !== "incident") return get("events", { offset, limit, search, ...(kind === "fold" ? { fold: 1 } : { kind }) });
       const { total, rows } = await get("incidents", { offset, limit, search });
       return { total, rows: rows.map((i) => ({ number: i.id, at: i.began, kind: "incident", status: i.kind, detail: i.sentence, incident: i.id, unplanned: i.unplanned })) };
     },
   });
-  const find = h("input", { type: "search", placeholder: "Find a role, node or user", value: filter.search, "aria-label": "Find a role, node or user" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); table.refreshSoon(); });
   const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents and other events"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
   kinds.value = filter.kind;
   kinds.addEventListener("change", () => { filter.kind = kinds.value; setParameters({ kind: filter.kind === "fold" ? "" : filter.kind || "all" }); table.refresh(); });
@@ -45,7 +45,7 @@ export default function events(page) {
     unannounced = [];
     announceTimer = setTimeout(() => { announceTimer = undefined; announceNew(); }, 5000);
   }
-  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Events"), panel("Events", [find, kinds, hold, h("a", { href: "#/timeline" }, "Timeline")], table.element));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Events"), panel("Events", [find.field, kinds, hold], table.element));
   const tick = setInterval(table.redraw, 1000);
   return {
     title: "Events",

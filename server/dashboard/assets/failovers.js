@@ -1,9 +1,11 @@
-// How long roles were vacant. Each failover is a point.
+// For how long roles were without a leader. Each failover is a point.
 
-import { figures, h, name, visibleName, panel, status } from "./dom.js";
+import { figures, h, inText, lines, name, panel, status } from "./dom.js";
+import { parameter, setParameters } from "./address.js";
 import { get } from "./api.js";
-import { count, duration, grouped, minute, moment, reason, unclean, whole } from "./format.js";
+import { count, duration, grouped, minute, moment, parts, reason, unclean, whole } from "./format.js";
 import { list } from "./table.js";
+import { searchField } from "./search.js";
 import { incidentLink, roleLink } from "./sentences.js";
 
 const height = 260, left = 58, bottom = 26;
@@ -25,7 +27,7 @@ function plot(canvas, data) {
   const times = points.map((p) => p[0]);
   const first = times.reduce((a, b) => Math.min(a, b)), last = Math.max(times.reduce((a, b) => Math.max(a, b)), first + 60_000);
   const low = Math.floor(Math.log10(Math.max(1e-4, points.reduce((least, p) => Math.min(least, p[1]), Infinity))));
-  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(1e-3, data.max_seconds) * 1.05)));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(1e-3, data.max.without_leader_seconds) * 1.05)));
   const x = (time) => left + 10 + ((time - first) / (last - first)) * (width - left - 28);
   const y = (seconds) => 10 + (1 - (Math.log10(Math.max(seconds, 10 ** low)) - low) / (high - low)) * (height - bottom - 18);
   c.textAlign = "right";
@@ -51,7 +53,9 @@ function plot(canvas, data) {
   }
   c.globalAlpha = 1;
   c.textAlign = "left";
-  for (const [value, text, at] of [[data.median_seconds, "median", left + 6], [data.p99_seconds, "99 %", width - 6]]) {
+  for (const [gap, text, at] of [[data.median, "median", left + 6], [data.p99, "99 %", width - 6]]) {
+    if (!gap) continue; // there are too few failovers
+    const value = gap.without_leader_seconds;
     c.strokeStyle = color("--warning");
     c.setLineDash([5, 4]);
     c.beginPath();
@@ -70,53 +74,59 @@ function cause(f) {
   return f.incident ? h("a", { href: incidentLink(f.incident) }, why) : why;
 }
 const outageLink = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database: ${count(f.roles, "role")} stood still`));
-// vacancyAndSilence shows how long the lock was free, and how long no leader sent a heartbeat.
-const vacancyAndSilence = (free, silent) => [duration(free), silent === null ? "" : h("span", { class: "under" }, `silent ${duration(silent)}`)];
-const path = (f) => [f.previous ? [h("bdi", {}, visibleName(f.previous)), " → "] : "", h("bdi", {}, visibleName(f.node_name))];
+// withParts shows a time without a leader, and its parts below it.
+const withParts = (gap) => [duration(gap.without_leader_seconds), parts(gap) ? h("span", { class: "under" }, parts(gap)) : ""];
+const path = (f) => h("span", { class: "path" }, f.previous ? [inText(f.previous), " → "] : "", inText(f.node_name));
+const kinds = [["", "All"], ["failover", "Failovers"], ["move", "Planned moves"], ["outage", "Outages"]];
 
 export default function failovers(page) {
   const summary = h("div", {});
   const canvas = h("canvas", { class: "chart", role: "img", "aria-label": "Failovers" });
-  const emptyText = h("p", { class: "empty" }, "No role has changed its leader yet.");
+  const emptyText = h("p", { class: "empty" }, "No role has failed over yet.");
   const period = h("span", { class: "faint small" });
+  const filter = { kind: parameter("kind", "", kinds.map(([kind]) => kind)) };
   let data = null;
+  const find = searchField("Find a role or node", () => table.refreshSoon());
   const table = list({
-    label: "Failovers, the newest first", lines: 3, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.at}`, empty: "No role has changed its leader yet.",
+    label: "Changes of leaders, the newest first", lines: 4, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.at}`, empty: "No change of a leader matches.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
-      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => f.kind ? h("span", { class: "lines" }, outageLink(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => (f.kind === "outage" ? h("span", { class: "lines" }, outageLink(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? cause(f) : "")]) },
       { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
-      { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.kind ? "–" : name(f.node_name)) },
-      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => h("span", { class: "lines" }, f.kind ? "no node reached the database" : cause(f)) },
-      { title: "Vacant for", width: "8rem", narrow: "4.800rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
-      { title: "Silent for", width: "8rem", wide: true, number: true, cell: (f) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(f.silent_seconds)) },
+      { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.kind === "outage" ? "–" : name(f.node_name)) },
+      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => h("span", { class: "lines" }, f.kind === "outage" ? "no node reached the database" : cause(f)) },
+      { title: "No leader", width: "8rem", narrow: "4.800rem", number: true, cell: (f) => h("span", { class: "figure", title: parts(f) || null }, duration(f.without_leader_seconds)) },
+      { title: "Parts", width: "minmax(8rem, 1fr)", wider: true, pale: true, cell: (f) => lines(parts(f) || "–") },
     ],
     fetch: async (offset, limit) => {
-      const page = await get("failovers", { offset, limit });
+      const page = await get("failovers", { offset, limit, ...filter, search: find.text() });
       if (offset === 0) {
-        data = page;
+        data = page; // its figures are of all, whatever the filter
         draw();
       }
-      return { total: page.total + page.outages, rows: page.rows };
+      return page;
     },
   });
   function draw() {
     if (!data) return;
     summary.replaceChildren(figures([
-      ["Failovers", grouped(data.total)], ["Last 24 h", grouped(data.day)],
-      ...[["Median", "median_seconds"], ["95 % within", "p95_seconds"], ["99 % within", "p99_seconds"], ["Longest", "max_seconds"]]
-        .map(([title, key]) => [title, data.total ? vacancyAndSilence(data[key], data.silent[key]) : "–"]),
+      ["Failovers", grouped(data.failovers), data.outages ? `and ${count(data.outages, "outage")}` : ""], ["Last 24 h", grouped(data.day)], ["Planned moves", grouped(data.moves)],
+      ...[["Median", "median"], ["95 % within", "p95"], ["99 % within", "p99"], ["Longest", "max"]]
+        .map(([title, key]) => [title, data[key] ? withParts(data[key]) : data.failovers ? ["–", h("span", { class: "under" }, "fewer than 20 failovers")] : "–"]),
     ]));
-    period.textContent = data.since ? `since ${moment(data.since)}; each point is a change of leader` : "";
-    canvas.hidden = !data.total;
-    emptyText.hidden = Boolean(data.total);
-    canvas.setAttribute("aria-label", data.total
-      ? `${grouped(data.total)} failovers over time: half took at most ${duration(data.median_seconds)}, the longest ${duration(data.max_seconds)}. The table below lists them.` : "No failovers");
+    period.textContent = data.since ? `since ${moment(data.since)}; each point is a failover` : "";
+    canvas.hidden = !data.failovers;
+    emptyText.hidden = Boolean(data.failovers);
+    canvas.setAttribute("aria-label", data.failovers
+      ? `${grouped(data.failovers)} failovers over time: half took at most ${duration(data.median.without_leader_seconds)}, the longest ${duration(data.max.without_leader_seconds)}. The table below lists them.` : "No failovers");
     if (canvas.parentElement?.clientWidth) plot(canvas, data);
   }
+  const kind = h("select", { "aria-label": "Kind" }, kinds.map(([value, text]) => h("option", { value }, text)));
+  kind.value = filter.kind;
+  kind.addEventListener("change", () => { filter.kind = kind.value; setParameters({ kind: filter.kind }); table.refresh(); });
   page.replaceChildren(h("h1", { class: "visually-hidden" }, "Failovers"), summary,
-    panel("Time without a leader", [period, h("a", { href: "#/timeline" }, "Timeline")], h("div", { class: "body" }, h("div", {}, canvas), emptyText)),
-    panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
+    panel("Time without a leader", period, h("div", { class: "body" }, h("div", {}, canvas), emptyText)),
+    panel("Changes of leaders", [find.field, kind], table.element));
   const observer = new ResizeObserver(draw);
   observer.observe(page);
   return {

@@ -20,6 +20,13 @@ export function duration(seconds) {
   return long(s);
 }
 
+// parts states the parts of a time without a leader: the silence of the old leader, and the
+// free lock after it. It is empty if the lock was free for all of that time.
+export function parts({ without_leader_seconds: all, vacant_seconds: free }) {
+  if (all === null || all === undefined || free === null || free === undefined) return "";
+  return all - free < 0.0005 ? "" : `silent ${duration(all - free)}, then lock free ${duration(free)}`;
+}
+
 // long is a duration in whole seconds or more.
 export function long(seconds) {
   const s = Math.max(0, Math.floor(seconds));
@@ -58,15 +65,24 @@ const shown = {
   hours: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
   minutes: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
   exactly: { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
+  dates: { month: "short", day: "numeric" },
 };
-let formats;
+let formats, inUTC = false;
 
 // setUTC makes all times UTC, or those of this computer.
 export function setUTC(utc) {
+  inUTC = utc;
   formats = Object.fromEntries(Object.entries(shown).map(([key, parts]) => [key, new Intl.DateTimeFormat(undefined, { ...parts, hourCycle: "h23", timeZone: utc ? "UTC" : undefined })]));
 }
 setUTC(false);
 
+// zoneName returns the name of the time zone of all times.
+export const zoneName = () => new Intl.DateTimeFormat(undefined, { timeZoneName: "short", timeZone: inUTC ? "UTC" : undefined }).formatToParts(new Date()).find((part) => part.type === "timeZoneName").value;
+
+// zoneOffset returns how far the shown times are behind UTC, in milliseconds.
+export const zoneOffset = () => (inUTC ? 0 : new Date().getTimezoneOffset() * 60_000);
+
+export const date = (time) => formats.dates.format(new Date(time));
 export const minute = (time) => formats.minutes.format(new Date(time));
 export const moment = (time) => formats.days.format(new Date(time));
 export const whole = (time) => formats.full.format(new Date(time));
@@ -105,6 +121,7 @@ export const statusOf = (text) => statuses[text] ?? ["faint", text];
 const actions = {
   step_down: "step down", hand_over: "hand over", drain: "drain", undrain: "end the drain", pause_processor: "pause the processor",
   resume_processor: "resume the processor", retry_processor: "retry the processor", replay_dead_letters: "replay dead letters of", dismiss_dead_letters: "dismiss dead letters of", trigger_schedule: "trigger the schedule", pause_schedule: "pause the schedule", resume_schedule: "resume the schedule",
+  skip_event: "skip the failing event of", rewind_processor: "rewind the processor", forget_node: "forget", unsilence_alert: "end the silence of the alert",
   silence_alert: "silence the alert", acknowledge_alert: "acknowledge the alert",
 };
 export const action = (text) => actions[text] ?? text;

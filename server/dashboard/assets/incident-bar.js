@@ -48,7 +48,7 @@ const waiting = (p) => [p.behind ? `${count(p.behind, "event")} wait${p.behind =
   p.status === "failed" ? "stopped: an operator must retry, skip or rewind" : !p.errors || p.status === "paused" ? "" : p.next_attempt_at ? `next attempt ${until(p.next_attempt_at)}` : "next attempt now"];
 
 // runs states how many runs of a schedule failed, and when it runs next.
-const runs = (s) => [s.failures ? count(s.failures, "failed run") : "", s.next ? `next run ${until(s.next)}` : "no further run"];
+const runs = (s) => [s.overdue_seconds ? `overdue for ${long(s.overdue_seconds)}` : "", s.ahead_seconds ? `waits ${long(s.ahead_seconds)} for the clock of the database` : "", s.failures ? count(s.failures, "failed run") : "", s.next ? `next run ${until(s.next)}` : "no further run"];
 
 // jobLine is about the processor or schedule that the banner describes.
 function jobLine() {

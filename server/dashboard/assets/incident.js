@@ -3,7 +3,7 @@
 
 import { updateElement, figures, h, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { count, duration, exact, moment, reason, unclean, whole } from "./format.js";
+import { count, duration, exact, moment, parts, reason, unclean, whole } from "./format.js";
 import { lanes } from "./lanes.js";
 import { extent, outcome } from "./incident-bar.js";
 import { kindOf, roleLink, showEntries, timed } from "./sentences.js";
@@ -15,12 +15,12 @@ function moveRow(m) {
     h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, visibleName(m.by))] : ""),
     h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended), class: "figure" }, exact(m.ended))),
     h("td", { class: "wide" }, m.to ? name(m.to) : status("critical", "no leader")),
-    h("td", { class: "number figure" }, m.to ? duration(m.vacant_seconds) : "–"), h("td", { class: "number figure" }, duration(m.silent_seconds)));
+    h("td", { class: "number figure" }, m.to ? duration(m.without_leader_seconds) : "–", h("div", { class: "small faint" }, m.to ? parts(m) : "")));
 }
 
 function movesTable(moves) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of leaders" }, h("table", { class: "table" },
-    h("thead", {}, h("tr", {}, [["Role"], ["From", "wide"], ["Why", "wide"], ["Ended", "wide"], ["To", "wide"], ["Vacant", "number"], ["Silent", "number"]]
+    h("thead", {}, h("tr", {}, [["Role"], ["From", "wide"], ["Why", "wide"], ["Ended", "wide"], ["To", "wide"], ["Without a leader", "number"]]
       .map(([title, className]) => h("th", { scope: "col", class: className }, title)))),
     h("tbody", {}, moves.map(moveRow))));
 }

@@ -1,7 +1,7 @@
 // A timeline over several roles: a lane for each role, with a color for each node. It is
 // drawn on a canvas; the tables beside it show the same data as text.
 
-import { h, visibleName } from "./dom.js";
+import { h, inText, visibleName } from "./dom.js";
 import { get } from "./api.js";
 import { delayedParameters, lastTime, timeParameter, timeText } from "./address.js";
 import { truncate, prepare, showTip } from "./canvas.js";
@@ -11,7 +11,7 @@ const lane = 18, axis = 24, maxLanes = 40; // pixels, and lanes in view
 const minSpan = 20; // milliseconds in view
 
 // lanes shows the roles of an incident, or all, in a range of time.
-export function lanes(incident, begin, end, whole = "Incident") {
+export function lanes(incident, begin, end, whole = "Incident", search = () => "") {
   const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
   const legend = h("div", { class: "legend" });
   const tip = h("div", { class: "tip" });
@@ -25,7 +25,7 @@ export function lanes(incident, begin, end, whole = "Incident") {
   async function load() {
     const request = ++requests;
     try {
-      const next = await get("lanes", { incident, from: Math.max(0, Math.floor(from)), to: Math.ceil(to) });
+      const next = await get("lanes", { incident, search: search(), from: Math.max(0, Math.floor(from)), to: Math.ceil(to) });
       if (request === requests) view = next;
     } catch { /* the earlier data stays */ }
     draw();
@@ -63,14 +63,15 @@ export function lanes(incident, begin, end, whole = "Incident") {
       c.restore();
     });
     const more = view.total - shown.length;
-    legend.replaceChildren(...view.nodes.slice(0, 12).map((node, i) => { const mark = h("span", { class: "swatch" }); mark.style.background = palette[i % palette.length]; return h("span", {}, mark, h("bdi", {}, visibleName(node.name))); }),
+    legend.replaceChildren(...view.nodes.slice(0, 12).map((node, i) => { const mark = h("span", { class: "swatch" }); mark.style.background = palette[i % palette.length]; return h("span", {}, mark, inText(node.name)); }),
       h("span", {}, "Red: no leader"), more > 0 ? h("span", {}, `${count(more, "more role")} not drawn`) : "");
   }
 
   function drawLane(c, role, x, y, palette, color) {
     let vacantSince = null; // when the role lost its leader
-    for (const [began, ended, node, why] of role.spans) {
-      if (vacantSince !== null && began > vacantSince) gap(c, role, vacantSince, began, x, y, color);
+    for (const [began, ended, node, why, without] of role.spans) {
+      const since = without === null ? vacantSince : began - without * 1000;
+      if (since !== null && began > since) gap(c, role, since, began, x, y, color);
       const left = x(began), right = Math.max(x(ended ?? now()), left + 1);
       c.fillStyle = palette[node % palette.length];
       c.fillRect(left, y + 3, right - left, lane - 6);

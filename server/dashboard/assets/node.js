@@ -2,7 +2,7 @@
 
 import { announce, updateElement, figures, h, name, visibleName, panel } from "./dom.js";
 import { get } from "./api.js";
-import { drain, mayAct } from "./actions.js";
+import { drain, forget, mayAct } from "./actions.js";
 import { ago, grouped, long, moment, since, statusOf, whole } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
@@ -86,7 +86,7 @@ export default function node(page, id) {
     const key = n ? `${n.state} ${n.drained}` : "";
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
-      buttons.replaceChildren((n && drain(n)) ?? "");
+      buttons.replaceChildren(n ? drain(n) ?? forget(n) : "");
     }
   }
 

@@ -8,5 +8,5 @@ export const isWeb = (address) => URL.canParse(address) && ["https:", "http:"].i
 // outward shows links in a list, or nothing.
 export function outward(links) {
   const shown = (links ?? []).filter((link) => isWeb(link.url));
-  return shown.length ? h("nav", { class: "small", "aria-label": "Links to other sites" }, shown.map((link) => [h("a", { href: link.url, rel: "noreferrer" }, link.name), " "])) : "";
+  return shown.length ? h("nav", { class: "small", "aria-label": "Links to other sites" }, shown.map((link) => [h("a", { class: "outward", href: link.url, rel: "noreferrer" }, link.name), " "])) : "";
 }

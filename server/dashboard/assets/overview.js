@@ -1,13 +1,18 @@
 // The first page: the leaders, the nodes, and the latest events.
 
-import { updateElement, figures, h, meter, name, panel } from "./dom.js";
+import { updateElement, figures, h, lines, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink, parameter, setParameters } from "./address.js";
-import { ago, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
+import { ago, count, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
+import { searchField } from "./search.js";
 import { roleLink, showEntries, lastChange } from "./sentences.js";
+
+const mostNodes = 12; // in the panel
+// urgency orders nodes by what an operator looks at first.
+const urgency = (node) => ["dead", "silent", "draining", "joining", "active"].indexOf(node.state);
 
 // leaseLeft returns for how long a role stays reserved if its leader becomes silent now.
 function leaseLeft(role) {
@@ -36,23 +41,22 @@ export function roleStatus(role) {
 }
 
 export default function overview(page) {
-  const filter = { search: parameter("search"), state: parameter("state", "", ["led", "silent", "vacant"]) };
+  const filter = { state: parameter("state", "", ["led", "silent", "vacant"]) };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
     { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
-    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => h("span", { class: "lines" }, lastChange(r)) },
+    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => lines(lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: inStateSince(r) ? `since ${whole(inStateSince(r))}` : null }, timeInState(r)) },
     { title: "Lease left", width: "7.5rem", wide: true, cell: (r) => leaseCell(r) },
   ];
+  const find = searchField("Find a role or leader", () => roles.refreshSoon());
   const roles = list({
     label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: parameter("sort", "state", ["name", "state", "leader", "term", "began"]), down: parameter("down") === "1" },
     ordered: (order) => setParameters({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
-    fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, sort: order.sort, down: order.down ? "1" : "" }),
+    fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, search: find.text(), sort: order.sort, down: order.down ? "1" : "" }),
   });
-  const find = h("input", { type: "search", placeholder: "Find a role or leader", value: filter.search, "aria-label": "Find a role or leader" });
-  find.addEventListener("input", () => { filter.search = find.value.trim(); setParameters({ search: filter.search }); roles.refreshSoon(); });
   const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
   states.value = filter.state;
   states.addEventListener("change", () => { filter.state = states.value; setParameters({ state: filter.state }); roles.refresh(); });
@@ -70,17 +74,18 @@ export default function overview(page) {
       ["Vacant", grouped(n.vacant)],
       ["Live nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
-      ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
-      ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–", n.alerts_unread_since ? ageText("alerts") : ""],
+      ["Median failover", failovers?.median ? duration(failovers.median.without_leader_seconds) : "–"],
+      ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–", [n.silenced ? `${grouped(n.silenced)} silenced` : "", n.alerts_unread_since ? ageText("alerts") : ""].filter(Boolean).join(", ")],
     ], ageText()));
-    const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
-    updateElement(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
+    const shown = [...n.nodes].sort((a, b) => urgency(a) - urgency(b) || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, mostNodes);
+    const more = n.all_nodes - shown.length;
+    updateElement(nodes.firstChild, n.nodes.length ? h("div", {}, h("table", { class: "table nodes" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col", class: "number" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
         const [level, text, shape] = statusOf(node.state);
         return h("tr", {}, h("td", {}, name(node.name, pageLink("node", node.id))), h("td", {}, statusWithAge(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
-          h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
-      }))) : h("p", { class: "empty" }, "No node has joined yet."));
+          h("td", { class: "number figure" }, node.state === "dead" ? "–" : `${Math.round(100 * node.load)} %`));
+      }))), more > 0 ? h("p", { class: "more" }, h("a", { href: "#/nodes" }, `${count(more, "more node")}`)) : "") : h("p", { class: "empty" }, "No node has joined yet."));
   }
 
   function drawEvents() {
@@ -101,9 +106,9 @@ export default function overview(page) {
   page.replaceChildren(
     h("h1", { class: "visually-hidden" }, "Overview"), summary,
     h("div", { class: "split" },
-      panel("Roles", [find, states], roles.element),
+      panel("Roles", [find.field, states], roles.element),
       h("div", { class: "column" },
-        panel("Nodes", [h("a", { href: "#/metrics" }, "Metrics"), h("a", { href: "#/nodes" }, "All nodes")], nodes),
+        panel("Nodes", h("a", { href: "#/nodes" }, "All nodes"), nodes),
         panel("Latest events", h("a", { href: "#/events" }, "All events"), events))));
   drawNow();
   readRest().catch(() => {});

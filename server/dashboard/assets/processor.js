@@ -2,7 +2,7 @@
 
 import { updateElement, figures, h, name, visibleName, panel, prose, status } from "./dom.js";
 import { get } from "./api.js";
-import { dismissAction, mayAct, processorAction, replayAction, retryAction } from "./actions.js";
+import { dismissAction, mayAct, processorAction, replayAction, retryAction, rewindAction, skipAction } from "./actions.js";
 import { ago, duration, grouped, long, since, until } from "./format.js";
 import { ageText } from "./staleness.js";
 import { lagChart } from "./lag-chart.js";
@@ -32,15 +32,15 @@ export default function processor(page, processorName) {
     if (!p) return;
     updateElement(sign.firstChild, processorState(p));
     updateElement(facts.firstChild, figures([
-      ["Behind", grouped(p.behind), p.behind === 1 ? "event" : "events"], ["Oldest wait", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
+      ["Behind", grouped(p.behind), `${p.behind === 1 ? "event" : "events"}${p.behind_as_of ? `, as of ${ago(p.behind_as_of)}` : ""}`], ["Oldest wait", p.waiting_since ? long(since(p.waiting_since)) : "–"], ["Done", grouped(p.processed)],
       ["Failed attempts", grouped(p.errors)], ["Dead letters", grouped(p.dead_letters)], ["Runs on", p.led ? name(p.node_name) : "–"], ["Kind", visibleName(p.kind)], ["Role", name(p.role, roleLink(p.role))],
     ], ageText("work")));
     const failing = p.last_error && (p.errors || p.status === "failed"), stuck = p.stuck_error;
     updateElement(errorPanel.firstChild, h("div", {}, stuck ? h("p", { class: "panel body is-critical" }, `Has been unable to work for ${long(since(p.stuck_since))}: `, prose(stuck)) : null, failing && p.last_error !== stuck ? h("p", { class: "panel body is-critical" }, prose(p.last_error), p.next_attempt_at && p.status !== "failed" ? ` Next attempt ${until(p.next_attempt_at)}.` : "") : null));
-    const key = `${p.status} ${p.errors > 0}`;
+    const key = `${p.status} ${p.errors > 0} ${p.failing}`;
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
-      buttons.replaceChildren(...[p.errors || p.status === "failed" ? [retryAction(p), " "] : [], processorAction(p)].flat());
+      buttons.replaceChildren(...[p.errors || p.status === "failed" ? [retryAction(p), " ", skipAction(p), " "] : [], processorAction(p), " ", rewindAction(p)].flat());
     }
   }
 

@@ -1,9 +1,9 @@
 // A role: its current leader, its earlier leaders, and every term.
 
-import { updateElement, figures, h, name, visibleName, panel, status } from "./dom.js";
+import { updateElement, figures, h, inText, lines, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink } from "./address.js";
-import { duration, grouped, moment, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
+import { count, duration, grouped, moment, parts, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { outward } from "./outward.js";
 import { list } from "./table.js";
@@ -26,8 +26,8 @@ export default function role(page, roleName) {
       { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
       { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : long(since(t.began))) },
       { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
-      { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
-      { title: "Silent before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure", title: "Since the last heartbeat of the previous leader, or since it stepped down" }, duration(t.silent_seconds)) },
+      { title: "No leader before", width: "8rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.without_leader_seconds)) },
+      { title: "Parts", width: "minmax(8rem, 1fr)", wider: true, pale: true, cell: (t) => lines(parts(t) || "–") },
     ],
     fetch: (offset, limit) => get("terms", { role: roleName, offset, limit }),
   });
@@ -36,8 +36,8 @@ export default function role(page, roleName) {
   function summary(now) {
     const began = now.ended ?? (now.state === "vacant" ? null : now.began);
     const known = now.state === "vacant" || now.previous;
-    return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", now.state === "vacant" ? "No node leads" : [h("bdi", {}, visibleName(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
-      known ? [": ", lastChange(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, no node led for ${duration(now.vacant_seconds)}` : "", "."];
+    return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", now.state === "vacant" ? "No node leads" : [inText(now.node_name), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+      known ? [": ", lastChange(now)] : "", now.state !== "vacant" && now.without_leader_seconds ? `; before, no node led for ${duration(now.without_leader_seconds)}` : "", "."];
   }
 
   function ending(term) {
@@ -58,8 +58,8 @@ export default function role(page, roleName) {
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
       [current.state === "vacant" ? "Vacant for" : "Leading for", timeInState(current)],
       ["Lease left", leaseCell(current)],
-      ["Failovers", failovers ? grouped(failovers.total) : "–"],
-      ["Median vacancy", failovers?.total ? duration(failovers.median_seconds) : "–"],
+      ["Failovers", failovers ? grouped(failovers.failovers) : "–", failovers?.moves ? `and ${count(failovers.moves, "planned move")}` : ""],
+      ["Median failover", failovers?.median ? duration(failovers.median.without_leader_seconds) : "–"],
     ], ageText()));
     terms.redraw();
     const key = `${current.state !== "vacant"} ${current.term}`;

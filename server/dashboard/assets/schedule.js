@@ -1,6 +1,6 @@
 // A schedule: its next ticks, its runs with their output and errors, and its changes.
 
-import { updateElement, figures, h, name, visibleName, panel, prose, status } from "./dom.js";
+import { updateElement, figures, h, inText, name, visibleName, panel, prose, status } from "./dom.js";
 import { get } from "./api.js";
 import { mayAct, scheduleActions } from "./actions.js";
 import { ago, count, duration, grouped, statusOf, until, whole } from "./format.js";
@@ -34,8 +34,8 @@ function output(run) {
 
 function runRow(run) {
   const [level, text, shape] = statusOf(run.state);
-  const why = run.manual ? `requested by ${visibleName(run.requested_by || "an operator")}` : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
-  return h("tr", { "data-run": run.id },
+  const why = run.manual ? ["requested by ", run.requested_by ? inText(run.requested_by) : "an operator"] : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
+  return h("tr", { "data-run": run.id, "data-of": JSON.stringify(run) },
     h("td", {}, time(run.scheduled_for), why ? h("div", { class: "small faint" }, why) : null),
     h("td", {}, status(level, text, shape), run.attempt > 1 ? h("div", { class: "small faint" }, `attempt ${run.attempt}`) : null, run.retry_at ? h("div", { class: "small faint" }, "retry ", time(run.retry_at)) : null),
     h("td", { class: "wide" }, run.node_name ? name(run.node_name) : "–"), h("td", { class: "wide number figure" }, lasted(run)),
@@ -56,7 +56,7 @@ export default function schedule(page, scheduleName) {
       ["When", h("code", { class: "figure" }, visibleName(s.expression)), visibleName(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
       ["Running", grouped(s.running)], ["Waiting", grouped(s.waiting)], ["Failures", grouped(s.failures)], ["Role", name(s.role, roleLink(s.role))],
     ], ageText("work")));
-    const text = s.problem || (s.failed_in_row ? s.last_error : "");
+    const text = s.problem || s.leader_error || (s.failed_in_row ? s.last_error : "");
     updateElement(errorPanel.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
     if (mayAct() && buttonsFor !== String(s.paused)) {
       buttonsFor = String(s.paused);
@@ -69,9 +69,11 @@ export default function schedule(page, scheduleName) {
     if (text === drawn) return;
     drawn = text;
     next.replaceChildren(detail.next.length ? h("ol", { class: "sentences" }, detail.next.map((at) => h("li", {}, h("time", { datetime: at }, whole(at))))) : h("p", { class: "faint" }, "No tick is due: the schedule is paused, or its expression has no further time."));
-    const focused = document.activeElement?.getAttribute?.("data-action"), opened = new Map([...runs.querySelectorAll("tr")].filter((row) => row.querySelector("pre:not([hidden])")).map((row) => [row.dataset.run, row]));
+    // Rows that show an output stay, and rows that have not changed: their output may be on its way.
+    const focused = document.activeElement?.getAttribute?.("data-action"), rows = [...runs.querySelectorAll("tr[data-run]")];
+    const opened = new Map(rows.filter((row) => row.querySelector("pre:not([hidden])")).map((row) => [row.dataset.run, row])), same = new Map(rows.map((row) => [row.dataset.of, row]));
     runs.replaceChildren(detail.runs.length ? table("Runs, the latest first", [["For"], ["State"], ["Node", "wide"], ["Took", "wide number"], ["Error and output"]],
-      detail.runs.map((run) => opened.get(String(run.id)) ?? runRow(run))) : h("p", { class: "empty" }, "It has not run yet."));
+      detail.runs.map((run) => opened.get(String(run.id)) ?? same.get(JSON.stringify(run)) ?? runRow(run))) : h("p", { class: "empty" }, "It has not run yet."));
     if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
     changes.replaceChildren(changesTable(detail.changes));
   }

@@ -1,6 +1,6 @@
 // An event as a sentence, and as an entry of a list.
 
-import { reorder, h, visibleName, sign } from "./dom.js";
+import { reorder, h, inText, sign, visibleName } from "./dom.js";
 import { action, ago, duration, lately, reason, shortTerm, unclean, whole } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
@@ -13,21 +13,17 @@ const kinds = {
 };
 export const kindOf = (kind) => kinds[kind] ?? kind;
 
-function nameLink(text, href) {
-  const shown = h("bdi", {}, visibleName(text || "(no name)"));
-  return href ? h("a", { href, dir: "auto" }, shown) : shown;
-}
-
 const term = (number) => h("span", { class: "whole" }, shortTerm(number));
 
-// sentence describes an event, as parts of an element.
-export function sentence(event) {
-  const who = h("b", {}, nameLink(event.node_name));
-  const role = event.role && nameLink(event.role, roleLink(event.role));
-  const requested = event.by ? [", requested by ", nameLink(event.by)] : [];
+// sentence describes an event, as parts of an element. An incident has a link, unless it is shown
+// elsewhere.
+export function sentence(event, linked = true) {
+  const who = h("b", {}, inText(event.node_name));
+  const role = event.role && inText(event.role, roleLink(event.role));
+  const requested = event.by ? [", requested by ", inText(event.by)] : [];
   switch (event.kind) {
     case "began":
-      return [who, " leads ", role, " in term ", term(event.term), event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
+      return [who, " leads ", role, " in term ", term(event.term), event.without_leader_seconds !== undefined ? `, after ${duration(event.without_leader_seconds)} without a leader` : ""];
     case "ended":
       return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...requested].flat();
     case "node":
@@ -36,16 +32,19 @@ export function sentence(event) {
       if (event.status === "dead") return [who, " was marked dead"];
       return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...requested];
     case "incident":
-      return [h("b", {}, kindOf(event.status)), ": ", timed(event.detail), " ", h("a", { href: incidentLink(event.incident) }, "Details")].flat();
+      return [h("b", {}, kindOf(event.status)), ": ", timed(event.detail), linked ? [" ", h("a", { href: incidentLink(event.incident) }, "Details")] : ""].flat();
     default: {
-      const about = role ?? (event.node_name ? nameLink(event.node_name) : event.detail ? nameLink(event.detail) : "");
-      return [h("b", {}, nameLink(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
+      const about = role ?? (event.node_name ? inText(event.node_name) : event.detail ? inText(event.detail) : "");
+      return [h("b", {}, inText(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
     }
   }
 }
 
-// timed returns a sentence of the server with its marked times formatted.
-export const timed = (text, show = lately) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, show(part)) : part));
+// timed returns a sentence of the server with its marked times formatted, and its names, which
+// are isolated, cut if they are long.
+export const timed = (text, show = lately) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, show(part)) : named(part)));
+
+const named = (text) => text.split(/\u2068(.*?)\u2069/).map((part, i) => (i % 2 ? ["\u2068", h("bdi", { class: "in-text", title: part }, part), "\u2069"] : part));
 
 // appearance returns the shape and the color of an event.
 export function appearance(event) {
@@ -79,7 +78,7 @@ export function lastChange(role) {
   if (vacant && !role.ended) return h("span", {}, "its node died or left");
   const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
   if (!who) return h("span", { class: "faint" }, "–");
-  const text = reason(what), requested = by ? [", requested by ", nameLink(by)] : "";
+  const text = reason(what), requested = by ? [", requested by ", inText(by)] : "";
   return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, requested by ${visibleName(by)}` : ""}` },
-    unclean(what) ? [sign("critical"), " "] : "", nameLink(who), " ", text, requested);
+    unclean(what) ? [sign("critical"), " "] : "", inText(who), " ", text, requested);
 }

@@ -11,15 +11,19 @@ const refreshDelay = 120; // milliseconds in which changes are combined
 // lists holds the lists of the shown page, for printing.
 export const lists = new Set();
 
-const small = matchMedia("(max-width: 760px)"), coarse = matchMedia("(pointer: coarse)");
+const small = matchMedia("(max-width: 900px)"), phone = matchMedia("(max-width: 600px)"), medium = matchMedia("(max-width: 1350px)"), coarse = matchMedia("(pointer: coarse)");
+
+// shownLines returns for how many lines a row has room, of those that it has on a phone.
+const shownLines = (lines) => (phone.matches ? lines : Math.min(lines, 3));
 
 // heightOf returns the height of a row, which grows with the font size.
 function heightOf(lines) {
   const type = parseFloat(getComputedStyle(document.documentElement).fontSize);
-  return Math.round(type * (small.matches ? Math.max(3.15, 1.3 * lines + 0.8) : coarse.matches ? 3.15 : 2.58));
+  return Math.round(type * (small.matches ? Math.max(3.15, 1.3 * shownLines(lines) + 0.8) : coarse.matches ? 3.15 : 2.58));
 }
 
-// list creates a list. columns are [{title, width, number, wide, sort, cell(row)}].
+// list creates a list. columns are [{title, width, number, wide, wider, sort, cell(row)}]. A wide
+// column is not shown on a phone, and a wider one on a large screen only.
 // fetch(offset, limit, order) returns {total, rows}. A row whose notable(row) changes is
 // highlighted. ordered(order) is called when the user sorts. On a phone, a row has room for
 // the given number of lines. With hold, rows keep their places while the list is "scrolled"
@@ -42,9 +46,9 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   function layout() {
     rowHeight = heightOf(lines);
-    element.style.setProperty("--lines", lines);
+    element.style.setProperty("--lines", shownLines(lines));
     element.style.setProperty("--row", `${rowHeight}px`);
-    element.style.setProperty("--columns", columns.filter((c) => !small.matches || !c.wide).map((c) => (small.matches && c.narrow) || c.width).join(" "));
+    element.style.setProperty("--columns", columns.filter((c) => (!small.matches || !c.wide) && (!medium.matches || !c.wider)).map((c) => (small.matches && c.narrow) || c.width).join(" "));
     body.style.height = `${Math.min(total * rowHeight, tallest)}px`;
   }
 
@@ -68,7 +72,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     refresh();
   }
 
-  const classes = (column) => `cell${column.number ? " number" : ""}${column.wide ? " wide" : ""}${column.pale ? " pale" : ""}`;
+  const classes = (column) => `cell${column.number ? " number" : ""}${column.wide ? " wide" : ""}${column.wider ? " wider" : ""}${column.pale ? " pale" : ""}`;
 
   const cells = (row) => columns.map((column) => h("div", { class: classes(column), role: "cell" }, row ? column.cell(row) : column === columns[0] ? "…" : ""));
 

@@ -5,7 +5,7 @@ import { h, visibleName } from "./dom.js";
 import { get } from "./api.js";
 import { delayedParameters, parameter, timeParameter, timeText } from "./address.js";
 import { truncate, prepare, showTip } from "./canvas.js";
-import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
+import { clock, date, duration, long, moment, now, reason, shortTerm, unclean, zoneOffset } from "./format.js";
 
 const lane = 26, axis = 24, maxLanes = 14; // pixels, and lanes
 const minSpan = 2_000, maxSpan = 3_155_760_000_000; // milliseconds in view: up to a century
@@ -110,11 +110,11 @@ export function timeline(role) {
   }
 
   function drawSpan(c, s, x, palette, color, vacantY) {
-    const [began, ended, node, , , why, vacant] = s;
+    const [began, ended, node, , , why, without] = s;
     const last = ended ?? now();
-    if (vacant !== null && began - vacant * 1000 < to() && began > from()) {
-      drawVacancy(c, x(began - vacant * 1000), x(began), vacantY, color);
-      boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `No node led for ${duration(vacant)}\nuntil ${moment(began)}` });
+    if (without !== null && began - without * 1000 < to() && began > from()) {
+      drawVacancy(c, x(began - without * 1000), x(began), vacantY, color);
+      boxes.push({ left: x(began - without * 1000) - 3, right: x(began) + 3, top: vacantY, text: `No node led for ${duration(without)}\nuntil ${moment(began)}` });
     }
     if (last < from() || began > to()) return;
     const laneOfNode = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = laneOfNode < 0 ? lanes.length : laneOfNode;
@@ -160,13 +160,13 @@ export function timeline(role) {
   function drawAxis(c, x, width, height, color) {
     const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000].map((s) => s * 1000);
     const step = steps.find((s) => (s / span) * (width - gutter) > 92) ?? steps.at(-1);
-    const zone = new Date().getTimezoneOffset() * 60_000;
+    const zone = zoneOffset();
     c.textAlign = "center";
     for (let at = Math.ceil((from() - zone) / step) * step + zone; at < to(); at += step) {
       c.fillStyle = color("--line");
       c.fillRect(x(at), 0, 1, height - axis + 4);
       c.fillStyle = color("--faint");
-      const text = step >= 86_400_000 ? new Date(at).toLocaleDateString(undefined, { month: "short", day: "numeric" }) : step < 60_000 ? clock(at) : clock(at).slice(0, 5);
+      const text = step >= 86_400_000 ? date(at) : step < 60_000 ? clock(at) : clock(at).slice(0, 5);
       if (x(at) > gutter + 12 && x(at) < width - 26) c.fillText(text, x(at), height - axis / 2);
     }
     c.textAlign = "left";

@@ -1,7 +1,7 @@
 // The time zone of shown times: local or UTC.
 
 import { h } from "./dom.js";
-import { setUTC } from "./format.js";
+import { setUTC, zoneName } from "./format.js";
 import { store, stored } from "./storage.js";
 
 const key = "tenure-times";
@@ -19,8 +19,8 @@ export function drawTimes(changed) {
     changed();
     document.querySelector("#times button").focus();
   } });
-  button.textContent = utc ? "UTC" : "Local";
-  button.setAttribute("aria-label", `Times: ${utc ? "UTC" : "local"}. Change`);
-  button.title = "Local times, or UTC";
+  button.textContent = zoneName();
+  button.setAttribute("aria-label", `${zoneName()}: times are ${utc ? "UTC" : "local"}. Change`);
+  button.title = `All times are ${utc ? "UTC" : `local times (${zoneName()})`}. Press to show ${utc ? "local times" : "UTC"}.`;
   document.getElementById("times").replaceChildren(button);
 }

@@ -6,6 +6,7 @@ import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
 import { pageLink } from "./address.js";
+import { mentions, searchField } from "./search.js";
 import { region } from "./work-parts.js";
 import { mayAct, processorAction, scheduleActions } from "./actions.js";
 
@@ -15,7 +16,7 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 const workStatus = (level, text, shape) => statusWithAge(level, text, shape, "work");
 
 export function processorState(p) {
-  if (p.status === "active" && p.stuck_error) return workStatus("critical", "cannot work");
+  if (p.status === "stuck" || p.status === "active" && p.stuck_error) return workStatus("critical", "cannot work");
   const known = statusOf(p.status === "active" && p.errors ? "failing" : p.status);
   const [level, text, shape] = !p.led && known[1] === "active" ? ["faint", "no node leads"] : known;
   const waiting = p.dead_letters - p.skipped;
@@ -29,6 +30,9 @@ export function processorState(p) {
 export function scheduleState(s) {
   if (s.paused) return workStatus("warning", "paused", "paused");
   if (s.problem) return workStatus("critical", "cannot run");
+  if (s.leader_error) return workStatus("critical", "its leader cannot work");
+  if (s.ahead_seconds) return workStatus("warning", `waits ${long(s.ahead_seconds)} for the clock`);
+  if (s.overdue_seconds) return workStatus(s.level === "critical" ? "critical" : "warning", `overdue for ${long(s.overdue_seconds)}`);
   if (s.failed_in_row) return workStatus(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
   return s.loaded ? workStatus("good", s.running ? "running" : "on time", s.running ? "began" : "good") : workStatus("faint", "not loaded");
 }
@@ -40,7 +44,7 @@ function processorRow(p) {
   return h("tr", {},
     cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
-    cell("number figure", grouped(p.behind), p.behind_as_of ? h("div", { class: "small is-warning" }, `measured ${ago(p.behind_as_of)}`) : null), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
+    cell("number figure", grouped(p.behind), p.behind_as_of ? h("div", { class: "small is-warning" }, `as of ${ago(p.behind_as_of)}`) : null), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", h("span", p.dead_letters > p.skipped ? { class: "is-warning" } : {}, grouped(p.dead_letters))),
     mayAct() ? cell("actions", processorAction(p)) : null);
 }
@@ -48,12 +52,12 @@ function processorRow(p) {
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
   const state = () => scheduleState(s);
-  const errorText = s.problem || (s.failed_in_row ? s.last_error : "");
+  const errorText = s.problem || s.leader_error || (s.failed_in_row ? s.last_error : "");
   return h("tr", {},
     cell("", name(s.name, pageLink("schedule", s.name)), h("div", { class: "narrow" }, state()), errorText ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(errorText)) : null),
     cell("wide", state()),
     cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
-    cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
+    cell("whole", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
     cell("wide", last ? [status(last[0], last[1], last[2]), " ", h("time", { class: "faint small", datetime: s.last.scheduled_for, title: whole(s.last.scheduled_for) }, ago(s.last.scheduled_for))] : h("span", { class: "faint" }, "never ran")),
     cell("wide", s.last?.node_name ? name(s.last.node_name) : "–"), cell("wide number figure", s.failures ? h("span", { class: "is-critical" }, grouped(s.failures)) : "0"),
     mayAct() ? cell("actions", scheduleActions(s)) : null);
@@ -61,21 +65,24 @@ function scheduleRow(s) {
 
 export default function work(page) {
   const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // their content is replaced
+  const find = searchField("Find a processor or schedule", () => draw());
   let drawn = "";
   function draw() {
     const w = state.work;
-    const text = ageText("work") + JSON.stringify(w);
+    const text = ageText("work") + find.text() + JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
+    const has = mentions(find.text()), none = h("p", { class: "empty" }, "None matches.");
+    const someProcessors = w.processors.filter((p) => has(p.name, p.role, p.node_name, p.status, p.last_error)), someSchedules = w.schedules.filter((s) => has(s.name, s.role, s.expression, s.last_error, s.problem));
     const notAvailable = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
-    updateElement(processors.firstChild, h("div", {}, !w.shown ? notAvailable : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
+    updateElement(processors.firstChild, h("div", {}, !w.shown ? notAvailable : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : !someProcessors.length ? none : region("Processors", h("table", { class: "table work" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest wait", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
-      h("tbody", {}, w.processors.map(processorRow))))));
-    updateElement(schedules.firstChild, h("div", {}, !w.shown ? notAvailable.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
+      h("tbody", {}, someProcessors.map(processorRow))))));
+    updateElement(schedules.firstChild, h("div", {}, !w.shown ? notAvailable.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : !someSchedules.length ? none.cloneNode(true) : region("Schedules", h("table", { class: "table work" },
       h("thead", {}, h("tr", {}, column("Schedule"), column("State", "wide"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
-      h("tbody", {}, w.schedules.map(scheduleRow))))));
+      h("tbody", {}, someSchedules.map(scheduleRow))))));
   }
-  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", [find.field], processors), panel("Schedules", null, schedules));
   draw();
   const tick = setInterval(() => {
     if (ageText("work")) draw();

@@ -1,0 +1,25 @@
+package incident
+
+import (
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
+)
+
+// WithoutLeader returns for how long a role was without a leader before a term: from when the
+// previous leader could last act to when the next one could. reason is why the previous term
+// ended. The result is negative if it is not known.
+//
+// A leader whose process ended could act until the lock was free. One that fell silent or lost
+// its server may have stopped at its last heartbeat.
+func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
+	if reason == history.EndCrashed && next.PrecedingVacancy >= 0 {
+		return next.PrecedingVacancy
+	}
+	return max(next.PrecedingVacancy, next.PrecedingSilence)
+}
+
+// Planned reports whether a term ended because its node or an operator wanted that. Its next
+// term is a move and no failover.
+func Planned(reason tenure.EndReason) bool { return reason != "" && !unclean(reason) }

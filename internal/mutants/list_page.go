@@ -1,0 +1,53 @@
+package main
+
+// pageMutants break what people see on the dashboard.
+var pageMutants = []mutant{
+	{
+		name: "dashboard: a silence is no time without a leader",
+		file: "internal/incident/without.go", from: "max(next.PrecedingVacancy, next.PrecedingSilence)", to: "next.PrecedingVacancy",
+		promise: "the time without a leader lasts from when the old leader could last act to when the next one could",
+		tests:   []tests{in("dashboard", "^TestTimeWithoutALeaderIncludesTheSilence$")}, says: "the role was without a leader for",
+	},
+	{
+		name: "dashboard: a move counts as a failover",
+		file: "internal/incident/without.go", from: "return reason != \"\" && !unclean(reason)", to: "return false",
+		promise: "planned moves are not failovers, in counts and medians",
+		tests:   []tests{in("dashboard", "^TestTimeWithoutALeaderIncludesTheSilence$")}, says: "want one failover and one move",
+	},
+	{
+		name: "dashboard: a share of the failovers is below the nearest rank",
+		file: "dashboard/failovers.go", from: "(percent*len(sorted)+99)/100", to: "percent*len(sorted)/100",
+		promise: "percentiles are cases at the nearest rank",
+		tests:   []tests{in("dashboard", "^TestSharesOfFailoversAreCases$")}, says: "failovers of 1 to",
+	},
+	{
+		name: "dashboard: few failovers have a 99 % share",
+		file: "dashboard/failovers.go", from: "const leastCases = 20", to: "const leastCases = 2",
+		promise: "under 20 cases there is no 99 % share",
+		tests:   []tests{in("dashboard", "^TestSharesOfFailoversAreCases$")}, says: "failovers of 1 to",
+	},
+	{
+		name: "dashboard: nodes that ran together replace one another",
+		file: "dashboard/replaced.go", from: "!h.StartedAt.Before(m.LastHeartbeat)", to: "true",
+		promise: "a node that came back leaves no dead node behind, and no other dead node is hidden",
+		tests:   []tests{in("dashboard", "^TestNodesOfOneNameReplaceOnlyEarlierOnes$")}, says: "are replaced, want",
+	},
+	{
+		name: "dashboard: a silenced alert is in the banner",
+		file: "dashboard/alerts.go", from: "return a.SilencedBy != \"\"", to: "return false",
+		promise: "the banner describes what stopped work before what is silenced",
+		tests:   []tests{in("dashboard", "^TestSilencedAlertIsNotInTheBanner$")}, says: "the alerts are read",
+	},
+	{
+		name: "dashboard: a planned end hides stopped work",
+		file: "dashboard/health.go", from: "r.state == vacant && !incident.Planned(r.term.Reason)", to: "r.state == vacant && !incident.Planned(\"\")",
+		promise: "the banner describes what stopped work before what ended as planned",
+		tests:   []tests{in("dashboard", "^TestStoppedWorkComesBeforePlannedEnds$")}, says: "after an end for the reason",
+	},
+	{
+		name: "dashboard: a node is forgotten without a record",
+		file: "dashboard/actions.go", from: "	d.recordAction(ctx, by, \"node\", name, \"forget\", node.String())", to: "	_ = name",
+		promise: "each action of an operator is on record",
+		tests:   []tests{in("dashboard", "^TestOperatorsRemedyWhatTheBannerShows$")}, says: "the audit",
+	},
+}

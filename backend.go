@@ -61,6 +61,11 @@ type SessionOptions struct {
 	// session or the node does not know.
 	PreviousSessionEnd clocks.Instant
 
+	// PreviousFellSilent reports whether the node closed its last session itself because
+	// the trust window had ended without an acknowledged heartbeat. Other nodes saw the
+	// connection end, as after a crash: the records should say that the node fell silent.
+	PreviousFellSilent bool
+
 	// PreviousIncarnation is the incarnation of the last session that this process
 	// opened for the node. Trust in that session is over and the work of its terms
 	// has returned. It is 0 if there was no such session, or while such work runs.
@@ -204,6 +209,13 @@ type ReleaseRequest struct {
 	// Target is the node to reserve the role for, during Reservation.
 	Target      uuid.UUID
 	Reservation time.Duration
+	// Cause says in words why the leader ended the term, for the records: for example the
+	// error of its work. It is empty if there is no cause.
+	Cause string
+	// NextIn is when the next term is due, from the end of this one: when the node
+	// campaigns again, or by when completed work should start again. It is 0 if that is
+	// not known.
+	NextIn time.Duration
 }
 
 // EndReason is how a term ended, in the record of the role. Package history has the

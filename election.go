@@ -464,6 +464,11 @@ func (e *Election) beginStepDownLocked(why termEnd) {
 // requestStopLocked stops the election, after its term if it has one. A term whose
 // trust has ended is lost first.
 func (e *Election) requestStopLocked(reason EndReason, cause error) {
+	e.stopAfterLocked(termEnd{reason: reason, cause: cause})
+}
+
+// stopAfterLocked stops the election. why is for its term, if it has one.
+func (e *Election) stopAfterLocked(why termEnd) {
 	if e.State() == Leading && !e.term.Valid() {
 		e.term.session.endLocked(ErrTrustExpired)
 	}
@@ -476,7 +481,7 @@ func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	case Leading:
 		e.stopping = true
 		e.stepLocked(fsm.StopRequested, e.term, nil)
-		e.term.stopLocked(termEnd{reason: reason, cause: cause})
+		e.term.stopLocked(why)
 	case Releasing:
 		e.stopping, e.steppingDown = true, false
 	default:

@@ -94,5 +94,12 @@ var (
 )
 
 // Done is returned by the function of [Election.Run] to resign and to end Run
-// without an error.
+// without an error. The text of an error that wraps Done becomes the recorded cause.
+//
+// If such an error has the method
+//
+//	NextWithin() time.Duration
+//
+// the work is completed until it is started again: the role is at rest then, and not
+// vacant. With a positive result, it counts as vacant if no term begins within that time.
 var Done = errors.New("done")

@@ -50,6 +50,7 @@ type Node struct {
 	outage          bool                   // the elections have been notified that opening sessions fails
 	lastIncarnation int64                  // of the last session that was opened
 	lastSessionEnd  clocks.Instant         // when the last session's connection ended, if known
+	fellSilent      bool                   // the last session ended because trust did
 	retryNow        chan struct{}          // wakes reconnect after the retry strategy gave up
 	closing         bool
 	takesOver       bool // takeOverRoles has been started

@@ -21,6 +21,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	defer timeout.Stop()
 	n.mu.Lock()
 	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.endedIncarnationLocked()
+	fellSilent := n.fellSilent
 	s.descriptionVersion = n.descriptionVersion
 	reopened := n.lastIncarnation != 0
 	n.mu.Unlock()
@@ -32,6 +33,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 		Clock:               n.clock,
 		Logger:              n.log,
 		PreviousSessionEnd:  lastEnd,
+		PreviousFellSilent:  fellSilent,
 		PreviousIncarnation: last,
 		Reopened:            reopened,
 		MaySend:             s.trust.maySend,

@@ -69,6 +69,7 @@ func (s *session) release() error {
 			planned = *r.term.plannedEnd
 		}
 		batch[i].Reason, batch[i].By = planned.reason, planned.by
+		batch[i].Cause, batch[i].NextIn = planned.detail, planned.nextIn
 		if planned.reason == endreason.HandedOver {
 			batch[i].Target, batch[i].Reservation = planned.target, n.cfg.CheckInterval
 		}

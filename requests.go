@@ -84,9 +84,9 @@ func (s *session) takeRequests() (accepted []Request, lost error) {
 // termEnd returns how the term that the request is about ends.
 func (r Request) termEnd() termEnd {
 	if r.Kind == RequestHandOver {
-		return termEnd{endreason.HandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
+		return termEnd{reason: endreason.HandedOver, cause: withDetail(ErrHandedOver, requesterCause(r)), target: r.Target, by: r.By}
 	}
-	return termEnd{endreason.SteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
+	return termEnd{reason: endreason.SteppedDown, cause: withDetail(ErrSteppedDown, requesterCause(r)), target: r.Target, by: r.By}
 }
 
 func requesterCause(r Request) error {

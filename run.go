@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/endreason"
@@ -42,12 +43,17 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 		if term == nil {
 			return err
 		}
-		early, failed := e.lead(term, work)
-		failure := e.countFailure(&failures, term, early, failed)
-		if early {
-			e.stayBehind(run, failure)
+		if next, early := e.lead(term, work, &failures); early {
+			e.stayBehind(run, next)
 		}
 	}
+}
+
+// nextAttempt is when a node campaigns again after its work returned during a term.
+type nextAttempt struct {
+	failure retry.Failure
+	delay   time.Duration
+	again   bool // false if the strategy gives up
 }
 
 // workFailures counts the terms in which work returned although the term was
@@ -93,39 +99,44 @@ func (e *Election) countFailure(own *workFailures, term *Term, early bool, err e
 
 var errWorkReturned = errors.New("work returned during its term")
 
-// stayBehind leaves the role to other candidates for as long as the strategy for
-// failed work says, or stops the election.
-func (e *Election) stayBehind(r electionRun, failure retry.Failure) {
-	n := e.node
-	interval := n.cfg.CheckInterval
+// nextAttempt asks the strategy for failed work.
+func (e *Election) nextAttempt(failure retry.Failure) nextAttempt {
+	interval := e.node.cfg.CheckInterval
 	strategy := e.cfg.WorkRetry
 	if strategy == nil {
 		strategy = retry.ExponentialBackoff{Base: interval, Max: longTerm * interval}
 	}
-	delay, again := n.nextDelay(strategy, failure)
-	delay = max(delay, min(stepDownPause, interval/2))
+	delay, again := e.node.nextDelay(strategy, failure)
+	return nextAttempt{failure, max(delay, min(stepDownPause, interval/2)), again}
+}
+
+// stayBehind leaves the role to other candidates until the next attempt, or stops the
+// election.
+func (e *Election) stayBehind(r electionRun, next nextAttempt) {
+	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e.finishedLocked(r.number) {
 		return
 	}
-	if !again {
-		e.err = cmp.Or(failure.LastError, errWorkReturned)
+	if !next.again {
+		e.err = cmp.Or(next.failure.LastError, errWorkReturned)
 		e.requestStopLocked(endreason.Shutdown, ErrStopping)
 		return
 	}
 	n.log.Warn("work returned during its term; leaving the role to other candidates", "role", e.role.Name(),
-		"attempt", failure.Attempt, "for", delay)
-	e.attempt.notBefore = n.clock.Now().Mono + delay
+		"attempt", next.failure.Attempt, "for", next.delay)
+	e.attempt.notBefore = n.clock.Now().Mono + next.delay
 	n.wakeSessionLocked()
 }
 
 // lead calls work for one term. It reports whether work returned during its
-// term, and with which error. In that case no attempt follows until stayBehind.
-func (e *Election) lead(term *Term, work Work) (early bool, failed error) {
+// term. In that case no attempt follows until stayBehind.
+func (e *Election) lead(term *Term, work Work, failures *workFailures) (next nextAttempt, early bool) {
 	defer term.mainReturned()
 	err := work(term.ctx, term)
 	done := errors.Is(err, Done)
+	var failed error
 	if err != nil && !done && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTermEnded) {
 		failed = fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)
 	}
@@ -133,19 +144,57 @@ func (e *Election) lead(term *Term, work Work) (early bool, failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if done {
-		e.requestStopLocked(endreason.Resigned, ErrResigned)
-		return false, nil
+		e.stopAfterLocked(endOfWork(err))
+	} else {
+		early = e.term == term && !term.stopRequested && term.Valid()
 	}
-	early = e.term == term && !term.stopRequested && term.Valid()
 	if failed != nil {
 		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
 		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
 		e.attempt.notBefore = math.MaxInt64
-		e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: ErrResigned})
 	}
-	return early, failed
+	n.mu.Unlock()
+	failure := e.countFailure(failures, term, early, failed)
+	if early {
+		next = e.nextAttempt(failure)
+	}
+	n.mu.Lock()
+	if early {
+		why := termEnd{reason: endreason.Resigned, cause: ErrResigned, detail: recordedCause(cmp.Or(err, errWorkReturned))}
+		if next.again {
+			why.nextIn = next.delay
+		}
+		e.beginStepDownLocked(why)
+	}
+	return next, early
+}
+
+// endOfWork is the end of a term whose work returned Done.
+func endOfWork(err error) termEnd {
+	completed, ok := errors.AsType[interface {
+		error
+		NextWithin() time.Duration
+	}](err)
+	if ok {
+		return termEnd{reason: endreason.Completed, cause: ErrResigned, nextIn: max(0, completed.NextWithin())}
+	}
+	return termEnd{reason: endreason.Resigned, cause: ErrResigned, detail: recordedCause(err)}
+}
+
+// recordedCause is an error as the records have it: a text that databases accept, of a
+// bounded length. Done alone is no cause.
+func recordedCause(err error) string {
+	if err == Done {
+		return ""
+	}
+	const most = 500
+	text := strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", ""), "\uFFFD")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // nextTerm waits for the next term of a run. It returns nil when the run has

@@ -68,6 +68,7 @@ func (s *session) endLocked(err error) {
 	s.endAttemptsLocked(cause)
 	s.failCallsLocked(cause)
 	s.checkIdleLocked()
+	n.fellSilent = errors.Is(cause, ErrTrustExpired)
 	n.lastSessionEnd = clocks.Instant{}
 	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
 		n.lastSessionEnd = n.clock.Now()

@@ -64,6 +64,8 @@ type termEnd struct {
 	cause  error
 	target uuid.UUID
 	by     string
+	detail string        // the cause in words, for the records
+	nextIn time.Duration // see ReleaseRequest.NextIn
 }
 
 // Role returns the role.

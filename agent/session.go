@@ -193,6 +193,7 @@ func (s *session) releaseSome(releases []tenure.ReleaseRequest) error {
 	for i, r := range releases {
 		call.Releases[i] = wire.Release{
 			Role: wire.NewRole(r.Role), Term: r.Term, Reason: r.Reason, By: r.By, Target: r.Target, Reservation: r.Reservation,
+			Cause: r.Cause, NextIn: r.NextIn,
 		}
 	}
 	_, err := s.call(call)

@@ -34,10 +34,11 @@ func (q Query) NodeID() (id uuid.UUID, ok bool) {
 	return id, err == nil
 }
 
-// Reasons for the end of a term. The leader gives the first four. The others are
+// Reasons for the end of a term. The leader gives the first five. The others are
 // recorded by the next leader, or by the same node in a new session.
 const (
 	EndResigned      tenure.EndReason = endreason.Resigned      // the leader gave up the term
+	EndCompleted     tenure.EndReason = endreason.Completed     // the leader completed its work until it is started again: see [tenure.Done]
 	EndSteppedDown   tenure.EndReason = endreason.SteppedDown   // the leader was asked to step down
 	EndHandedOver    tenure.EndReason = endreason.HandedOver    // the leader handed the role over to a named node
 	EndShutdown      tenure.EndReason = endreason.Shutdown      // the election or its node stopped
@@ -45,6 +46,11 @@ const (
 	EndLeaseExpired  tenure.EndReason = endreason.LeaseExpired  // no heartbeat arrived in time
 	EndServerChanged tenure.EndReason = endreason.ServerChanged // the server restarted or another one took over
 )
+
+// CauseUnobserved is the cause of the end of a term whose node crashed while no other node
+// watched it. Its end is when the next node found the role's lock free, and the vacancy
+// before the next term is not known.
+const CauseUnobserved = "no node observed the end"
 
 // Term is the record of a term.
 type Term struct {
@@ -60,6 +66,13 @@ type Term struct {
 	Ended  time.Time
 	Reason tenure.EndReason // empty while the term lasts
 	By     string           // the requester of the end, if any
+	// Cause says in words why the leader ended the term, for example the error of its
+	// work. It is empty if the leader gave none, and with leases.
+	Cause string
+	// NextBy is when the next term is due, if the term is the last one of its role and its
+	// leader said so: its node campaigns again then, or completed work should have started
+	// again by then. It is zero otherwise, and with leases.
+	NextBy time.Time
 	// PrecedingVacancy is for how long the role had no leader when the term began:
 	// from the end of the previous term. It is negative if that is not known: it was
 	// the first term, or the server had changed.
@@ -77,6 +90,12 @@ type Term struct {
 	Retired time.Time
 }
 
+// AtRest reports whether the role of the term needs no leader at a time: the term is the
+// last one, its work was completed, and the next one is not overdue.
+func (t Term) AtRest(now time.Time) bool {
+	return t.Reason == EndCompleted && (t.NextBy.IsZero() || now.Before(t.NextBy))
+}
+
 // NodeChange is the record of a change of a node's status, or of its session.
 type NodeChange struct {
 	At          time.Time
@@ -86,6 +105,9 @@ type NodeChange struct {
 	Status      string // joining, active, draining, dead, or left: it is gone
 	Previous    string // empty if the node is new
 	By          string // the requester, if any
+	// Silent reports whether a node that is dead had been silent: its lease had expired,
+	// or it closed its session because its trust window had ended.
+	Silent bool
 }
 
 // Outage is a time in which no node reached the database: the server was down, or the

@@ -11,19 +11,19 @@ import (
 // methods are safe for concurrent use.
 type deaths struct {
 	mu        sync.Mutex
-	noticedAt map[int32]time.Time // by incarnation
+	noticedAt map[int32]*time.Time // by incarnation; nil if the watch did not see it
 }
 
 // add remembers when the death of an incarnation was noticed first, and returns that
-// time.
-func (d *deaths) add(incarnation int32, at time.Time) time.Time {
+// time. It is nil if the session had ended before the watch waited for it.
+func (d *deaths) add(incarnation int32, at *time.Time) *time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if earlier, known := d.noticedAt[incarnation]; known {
 		return earlier
 	}
 	if d.noticedAt == nil {
-		d.noticedAt = map[int32]time.Time{}
+		d.noticedAt = map[int32]*time.Time{}
 	}
 	d.noticedAt[incarnation] = at
 	return at
@@ -37,10 +37,10 @@ func (d *deaths) recorded(incarnation int32) {
 }
 
 // arguments are the deaths as parameters of a statement.
-func (d *deaths) arguments() (incarnations []int32, noticedAt []time.Time) {
+func (d *deaths) arguments() (incarnations []int32, noticedAt []*time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	incarnations, noticedAt = []int32{}, []time.Time{}
+	incarnations, noticedAt = []int32{}, []*time.Time{}
 	for incarnation, at := range d.noticedAt {
 		incarnations, noticedAt = append(incarnations, incarnation), append(noticedAt, at)
 	}

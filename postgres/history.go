@@ -15,8 +15,8 @@ import (
 const readHistory = `
 SELECT *
 FROM (
-    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms,
-        silent_ms, blocked_by, NULL::timestamptz AS retired_at
+    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, end_cause, vacant_ms,
+        silent_ms, blocked_by, NULL::timestamptz AS retired_at, NULL::timestamptz AS next_by
     FROM {history}
     WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
@@ -28,10 +28,12 @@ FROM (
             ELSE 'crashed'
         END),
         t.ended_by,
+        t.end_cause,
         t.vacant_ms,
         t.silent_ms,
         t.blocked_by,
-        t.retired_at
+        t.retired_at,
+        t.next_by
     FROM {terms} t
     LEFT JOIN (
         SELECT
@@ -52,7 +54,7 @@ ORDER BY acquired_at DESC, role COLLATE "C", term DESC
 LIMIT $5`
 
 const readNodeHistory = `
-SELECT at, node_id, node_name, incarnation, status, previous, changed_by
+SELECT at, node_id, node_name, incarnation, status, previous, changed_by, silent
 FROM {node_history}
 WHERE ($5 = '' OR node_id = $1::uuid OR node_name = $5 OR length($5) >= 4 AND starts_with(node_id::text, lower($5)))
     AND ($2::timestamptz IS NULL OR at >= $2)
@@ -66,14 +68,18 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 		var (
 			r              history.Term
 			ended, retired *time.Time
+			next           *time.Time
 			vacant, silent *float64
 		)
-		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &silent, &r.PrecedingBlocker, &retired)
+		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &r.Cause, &vacant, &silent, &r.PrecedingBlocker, &retired, &next)
 		if ended != nil {
 			r.Ended = *ended
 		}
 		if retired != nil {
 			r.Retired = *retired
+		}
+		if next != nil {
+			r.NextBy = *next
 		}
 		r.PrecedingVacancy, r.PrecedingSilence = orUnknown(vacant), orUnknown(silent)
 		return r, err
@@ -92,7 +98,7 @@ func orUnknown(ms *float64) time.Duration {
 func (b *Backend) NodeHistory(ctx context.Context, query history.Query) ([]history.NodeChange, error) {
 	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (history.NodeChange, error) {
 		var r history.NodeChange
-		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By)
+		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By, &r.Silent)
 		return r, err
 	}, nodeID(query), orNull(query.Since), orNull(query.Until), query.Rows(), query.Node)
 }

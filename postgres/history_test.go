@@ -94,7 +94,8 @@ func TestCrashEndsTermWhenNoticed(t *testing.T) {
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '1 hour'")
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 seconds' WHERE id = $1", other.id)
 			seen := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", other.id)
-			noticed := p.deaths.add(other.incarnation, seen.Add(time.Second))
+			noticed := seen.Add(time.Second)
+			p.deaths.add(other.incarnation, &noticed)
 			other.Abort()
 			next := p.win("scheduler")
 

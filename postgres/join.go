@@ -46,8 +46,8 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	joinNodes = `
 INSERT INTO {nodes} AS n (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
-    roles, worker_capabilities, labels, version, spreads, status_by, server_lineage, server_epoch)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $6, $7
+    roles, worker_capabilities, labels, version, spreads, status_by, server_lineage, server_epoch, fell_silent)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $6, $7, $20
 FROM pg_stat_get_activity(pg_backend_pid()) a
 ON CONFLICT (id) DO UPDATE
 SET trust_until = CASE
@@ -75,6 +75,8 @@ SET trust_until = CASE
     status_by = excluded.status_by,
     watching = true,
     died_at = NULL,
+    death_seen = true,
+    fell_silent = excluded.fell_silent,
     last_heartbeat = clock_timestamp()`
 
 	// The row of a node records when its session ended, until the next session takes
@@ -108,7 +110,7 @@ SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, 
     last_seen = {last_sign}(c.last_heartbeat, t.acquired_at),
     end_reason = CASE
         WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($5::text, $6::text) THEN 'server_changed'
-        WHEN c.lease_until <= c.gone_at THEN 'lease_expired'
+        WHEN $8::boolean OR c.lease_until <= c.gone_at THEN 'lease_expired'
         ELSE 'crashed'
     END
 FROM closing c
@@ -344,7 +346,7 @@ func (s *session) rowCall() call {
 	return call{sql: s.backend.names.sql(joinNodes), args: append([]any{
 		node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
 		s.server.lineage(), s.server.epoch(), s.untrusted(),
-	}, descriptionColumns(s.opening.Description)...)}
+	}, append(descriptionColumns(s.opening.Description), s.opening.PreviousFellSilent)...)}
 }
 
 // remnantCalls are the statements that handle remnants.
@@ -360,7 +362,7 @@ func (s *session) remnantCalls(left remnants) []call {
 	}
 	if left.own {
 		calls = append(calls, call{sql: sql(closeForerunner), args: []any{
-			node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted(),
+			node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted(), s.opening.PreviousFellSilent,
 		}})
 	}
 	if left.others {

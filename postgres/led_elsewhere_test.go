@@ -366,7 +366,8 @@ func TestFirstAttemptDoesNotAskWhoLeads(t *testing.T) {
 	b := newBackend(t)
 	leader, candidate := open(t, b), open(t, b)
 	leader.take("x")
-	candidate.deaths.add(1000000, time.Now())
+	now := time.Now()
+	candidate.deaths.add(1000000, &now)
 	if attempt := candidate.asking("x")[0]; attempt.Led {
 		t.Errorf("%+v, want only Held", attempt)
 	}

@@ -120,8 +120,8 @@ var (
 	sessionWarmUp = []call{
 		{sql: string(stmtTake), args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", no, no, no, none, none, nil}},
 		{sql: string(stmtTake), args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", yes, no, no, none, none, nil}},
-		{sql: string(stmtEnd), args: []any{none, none, none, none, none, nothing, none}},
-		{sql: string(stmtResign), args: []any{none, none, none, none, none, nothing, none, none, none, "", none}},
+		{sql: string(stmtEnd), args: []any{none, none, none, none, none, nothing, none, none, none}},
+		{sql: string(stmtResign), args: []any{none, none, none, none, none, nothing, none, none, none, "", none, none, none}},
 	}
 	watchWarmUp = []call{
 		{sql: string(stmtDead), args: []any{zero, "", distant}},

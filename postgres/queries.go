@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/exactly-one/tenure/history"
+
 // statement is a prepared statement; its name is a key of the tables below.
 type statement string
 
@@ -106,7 +108,14 @@ WITH durability AS MATERIALIZED (
     SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
-    SET ended_at = {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), clock_timestamp()),
+    SET ended_at = {term_end}(
+            n.last_heartbeat, n.lease_ms, coalesce(CASE WHEN n.death_seen THEN n.died_at END, d.since), clock_timestamp()),
+        end_cause = CASE
+            WHEN coalesce(CASE WHEN n.death_seen THEN n.died_at END, d.since) IS NULL
+                AND {term_end}(n.last_heartbeat, n.lease_ms, NULL, NULL) > clock_timestamp()
+            THEN '` + history.CauseUnobserved + `'
+            ELSE ''
+        END,
         last_seen = {last_sign}(n.last_heartbeat, t.acquired_at),
         end_reason = CASE
             WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
@@ -169,12 +178,14 @@ WITH durability AS MATERIALIZED (
     SET ended_at = clock_timestamp(),
         end_reason = c.reason,
         ended_by = c.requester,
+        end_cause = c.cause,
+        next_by = clock_timestamp() + c.next_ms * interval '1 millisecond',
         reserved_for = c.target,
         reserved_until = CASE
             WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
         END
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $11::text[])
-            AS c(role, term, reason, target, reserve_ms, requester),
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $11::text[], $12::text[], $13::bigint[])
+            AS c(role, term, reason, target, reserve_ms, requester, cause, next_ms),
         durability
     WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL
     RETURNING t.role
@@ -197,12 +208,14 @@ UPDATE {terms} t
 SET ended_at = clock_timestamp(),
     end_reason = c.reason,
     ended_by = c.requester,
+    end_cause = c.cause,
+    next_by = clock_timestamp() + c.next_ms * interval '1 millisecond',
     reserved_for = c.target,
     reserved_until = CASE
         WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
     END
-FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::text[])
-        AS c(role, term, reason, target, reserve_ms, requester),
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::text[], $8::text[], $9::bigint[])
+        AS c(role, term, reason, target, reserve_ms, requester, cause, next_ms),
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
 

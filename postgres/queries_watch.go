@@ -8,7 +8,7 @@ SELECT event, coalesce(died, 0), membership, clock_timestamp() FROM {watch}($1, 
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), dead AS (
-    UPDATE {nodes} n SET status = 'dead', died_at = $3 FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
+    UPDATE {nodes} n SET status = 'dead', died_at = coalesce($3, clock_timestamp()), death_seen = $3 IS NOT NULL FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
     RETURNING n.id, n.name
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id AND r.role <> ''

@@ -15,7 +15,9 @@ type resignation struct {
 	heldRoles      []*heldRole // all, also those without a term
 	roles, reasons []string
 	requesters     []string
+	causes         []string
 	terms, reserve []int64
+	nextIn         []*int64 // milliseconds
 	targets        []*uuid.UUID
 }
 
@@ -41,7 +43,13 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) (resignation, er
 		all.roles, all.terms = append(all.roles, h.role.Name()), append(all.terms, h.term)
 		all.reasons = append(all.reasons, string(r.Reason))
 		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.Reservation.Milliseconds())
-		all.requesters = append(all.requesters, r.By)
+		all.requesters, all.causes = append(all.requesters, r.By), append(all.causes, r.Cause)
+		var next *int64
+		if r.NextIn > 0 {
+			ms := r.NextIn.Milliseconds()
+			next = &ms
+		}
+		all.nextIn = append(all.nextIn, next)
 	}
 	return all, nil
 }
@@ -67,7 +75,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		}
 		return err
 	}, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID,
-		keys.single, keys.a, keys.b, s.backend.names.channel(), all.requesters)
+		keys.single, keys.a, keys.b, s.backend.names.channel(), all.requesters, all.causes, all.nextIn)
 	switch {
 	case lostOnly(err) != nil:
 		return err
@@ -85,7 +93,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 // may have freed locks.
 func (s *session) releaseInSteps(all resignation) error {
 	if len(all.roles) > 0 {
-		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.requesters)
+		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.requesters, all.causes, all.nextIn)
 		if lost := lostOnly(err); lost != nil {
 			return lost
 		}

@@ -27,6 +27,7 @@ type watch struct {
 	staleSession staleSession
 	outside      outside
 	reportedAt   time.Time // when reportNodesAgain last reported
+	waited       bool      // a call has waited for the end of a session
 	down         atomic.Bool
 
 	stop     chan struct{}
@@ -130,7 +131,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		}
 		switch found.event {
 		case "died":
-			err = w.recordDeath(conn, found.incarnation, found.at)
+			err = w.recordDeath(conn, found.incarnation, found.seenAt())
 		case "silent":
 			err = w.endSilence(conn)
 		case "alone":
@@ -159,7 +160,19 @@ type finding struct {
 	event       string
 	incarnation int32
 	at          time.Time // when the call ended, by the database's clock
+	seen        bool      // the watch was waiting when the event happened
 }
+
+// seenAt is when the watch saw the event, or nil.
+func (f finding) seenAt() *time.Time {
+	if !f.seen {
+		return nil
+	}
+	return &f.at
+}
+
+// immediate is how long a call takes at most that finds a session ended when it begins.
+const immediate = 20 * time.Millisecond
 
 // call waits in the database for something to happen to the predecessor.
 func (w *watch) call(conn *pgx.Conn) (finding, error) {
@@ -173,19 +186,25 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	network := raw(conn)
 	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
+	began := time.Now()
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
 		w.reportMissedMove(membership)
 		w.seen = membership
+		if event := found.event; time.Since(began) > immediate || event != "moved" && event != "died" {
+			w.waited = true
+		}
+		found.seen = w.waited
 	}
 	return found, err
 }
 
-// recordDeath marks a node dead as of when that was noticed. It wakes this node's
+// recordDeath marks a node dead as of when that was noticed, or as of now if the watch did
+// not see it. It wakes this node's
 // session first, so that the session need not wait for the server's notification.
-func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed time.Time) error {
+func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Time) error {
 	s := w.session
 	noticed = s.deaths.add(incarnation, noticed) // before the session is woken
 	head := time.NewTimer(headStart)

@@ -147,6 +147,7 @@ func (h *host) decodeReleases(j *job) (releases []tenure.ReleaseRequest, kept ma
 		}
 		releases = append(releases, tenure.ReleaseRequest{
 			Role: role, Term: held.term, Reason: r.Reason, By: r.By, Target: target, Reservation: r.Reservation,
+			Cause: r.Cause, NextIn: r.NextIn,
 		})
 	}
 	return releases, kept, nil

@@ -5,6 +5,7 @@ package endreason
 // in a new session, records for it.
 const (
 	Resigned      = "resigned"
+	Completed     = "completed"
 	SteppedDown   = "stepped_down"
 	HandedOver    = "handed_over"
 	Shutdown      = "shutdown"

@@ -11,6 +11,9 @@ func (i Incident) Evidence(style Style) []string { return teller{i, style}.evide
 func (i teller) evidence() []string {
 	switch i.Kind {
 	case Crash:
+		if i.unobserved() {
+			return i.fault("The next node found the locks of %s free at %s.")
+		}
 		return i.fault("The server saw the connection of %s close at %s.")
 	case Silence:
 		text := "The lease of %s expired at %s"

@@ -20,7 +20,7 @@ type grouping struct {
 	standing  map[string][]*Incident  // outages, by the roles that stood still
 	outages   []*Incident             // oldest first
 	changes   map[uuid.UUID][]*change // of nodes, oldest first
-	joined    []time.Time             // when nodes joined, oldest first
+	joined    []*change               // of nodes that joined, oldest first
 	nodes     []change                // oldest first
 }
 
@@ -52,7 +52,7 @@ func newGrouping(changes Changes) *grouping {
 		n := &g.nodes[i]
 		g.changes[n.Node] = append(g.changes[n.Node], n)
 		if n.Previous == "" && n.Status != statusLeft {
-			g.joined = append(g.joined, n.At)
+			g.joined = append(g.joined, n)
 		}
 	}
 	return g
@@ -150,7 +150,10 @@ func (g *grouping) causeOf(t history.Term) (kind Kind, by string, since time.Tim
 	case history.EndServerChanged:
 		return Restart, "", since
 	}
-	if drain, drained := g.drainedAt(t.Node, t.Ended); drained {
+	if drain, drained := g.drainedAt(t.Node, t.Ended); drained && t.Reason != history.EndCompleted {
+		if g.isStop(drain) {
+			return Shutdown, "", drain.At
+		}
 		return Drain, drain.By, drain.At
 	}
 	switch {
@@ -174,16 +177,32 @@ func (g *grouping) drainedAt(node uuid.UUID, at time.Time) (last change, drainin
 	return last, last.Status == string(tenure.StatusDraining)
 }
 
+// isStop reports whether a node was draining because it stopped, without a request.
+func (g *grouping) isStop(drain change) bool {
+	if drain.By != "" {
+		return false
+	}
+	changes := g.changes[drain.Node]
+	last := changes[len(changes)-1]
+	return last.Status == statusLeft && last.At.Sub(drain.At) <= deployment
+}
+
 // addNode adds an incident for the death or the end of a node that moved no role.
 func (g *grouping) addNode(n history.NodeChange) {
 	var kind Kind
 	switch n.Status {
 	case string(tenure.StatusDead):
 		kind = Crash
+		if n.Silent {
+			kind = Silence
+		}
 	case statusLeft:
 		kind = Shutdown
 	case string(tenure.StatusDraining):
 		kind = Drain
+		if g.isStop(n) {
+			kind = Shutdown
+		}
 	default:
 		return
 	}
@@ -241,12 +260,26 @@ func (g *grouping) mergeDeployments() []*Incident {
 
 func (i *Incident) isStop() bool { return i.Kind == Shutdown || i.Kind == Drain }
 
-// joinedAround returns how many nodes were new while others stopped.
-func (g *grouping) joinedAround(stops []*Incident) int {
+// joinedAround returns how many nodes joined while others stopped and were not among
+// these: a node that soon stops replaces no other.
+func (g *grouping) joinedAround(stops []*Incident) (joined int) {
+	stopped := map[uuid.UUID]bool{}
+	for _, i := range stops {
+		for _, node := range i.Nodes {
+			stopped[node.ID] = true
+		}
+	}
 	from, to := stops[0].Began.Add(-deployment), stops[len(stops)-1].Began.Add(deployment)
-	after := sort.Search(len(g.joined), func(i int) bool { return g.joined[i].After(from) })
-	before := sort.Search(len(g.joined), func(i int) bool { return !g.joined[i].Before(to) })
-	return before - after
+	after := sort.Search(len(g.joined), func(i int) bool { return g.joined[i].At.After(from) })
+	for _, n := range g.joined[after:] {
+		if !n.At.Before(to) {
+			break
+		}
+		if !stopped[n.Node] {
+			joined++
+		}
+	}
+	return joined
 }
 
 func merged(stops []*Incident) *Incident {

@@ -46,6 +46,12 @@ type Move struct {
 	To   history.Term // its number is 0 while no node leads the role
 }
 
+// needsLeader reports whether the role needs a next term: it was not retired, and its
+// work was not completed.
+func (m Move) needsLeader() bool { return m.From.Retired.IsZero() && !m.completed() }
+
+func (m Move) completed() bool { return m.From.Reason == history.EndCompleted }
+
 // Incident is a group of changes with one cause.
 type Incident struct {
 	Kind  Kind
@@ -84,7 +90,7 @@ func (i Incident) Unplanned() bool {
 // Vacant returns how many of its roles have no leader.
 func (i Incident) Vacant() (n int) {
 	for _, m := range i.Moves {
-		if m.To.Term == 0 && m.From.Retired.IsZero() {
+		if m.To.Term == 0 && m.needsLeader() {
 			n++
 		}
 	}
@@ -160,7 +166,7 @@ func (i *Incident) finish() {
 				i.Began = seen
 			}
 		}
-		led = led && (m.To.Term > 0 || !m.From.Retired.IsZero())
+		led = led && (m.To.Term > 0 || !m.needsLeader())
 		if m.To.Term > 0 && m.To.Began.After(i.Ended) {
 			i.Ended = m.To.Began
 		}

@@ -69,13 +69,13 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 		"a crash": {func(s *story) {
 			s.moves(30, "api-1", when, when+41*time.Millisecond, history.EndCrashed, "api-2", "api-3", "api-2", "api-2", "api-3")
 			s.became("api-1", "dead", "active", "", when+time.Millisecond)
-		}, []string{"crash: api-1 crashed at 03:12:07. Its 30 roles moved to api-2 (18) and api-3 (12) within 41 ms."}},
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z. Its 30 roles moved to api-2 (18) and api-3 (12) within 41 ms."}},
 		"a crash of a node without roles": {func(s *story) {
 			s.became("api-1", "dead", "active", "", when)
-		}, []string{"crash: api-1 crashed at 03:12:07."}},
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z."}},
 		"a crash that leaves a role": {func(s *story) {
 			s.moves(1, "api-1", when, 0, history.EndCrashed)
-		}, []string{"crash: api-1 crashed at 03:12:07. Its role api-1-00 has no leader."}},
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z. Its role api-1-00 has no leader."}},
 		"a freeze": {func(s *story) {
 			s.moves(2, "api-1", when, when+17*time.Millisecond, history.EndLeaseExpired, "api-2")
 			for i := range s.changes.Terms {
@@ -84,27 +84,27 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 					s.changes.Terms[i].PrecedingVacancy = 17 * time.Millisecond
 				}
 			}
-		}, []string{"silence: api-1 fell silent at 03:11:57. Its 2 roles moved to api-2 after 9.4 s without a sign of life; the lock was free for 17 ms."}},
+		}, []string{"silence: api-1 fell silent at 2026-11-23T03:11:57Z. Its 2 roles moved to api-2 after 9.4 s without a sign of life; the lock was free for 17 ms."}},
 		"a crash during an open transaction": {func(s *story) {
 			s.moves(1, "api-1", when, when+30400*time.Millisecond, history.EndCrashed, "api-2")
 			s.changes.Terms[1].PrecedingBlocker = "process 4711 of user app (psql)"
-		}, []string{"crash: api-1 crashed at 03:12:07. Its role api-1-00 moved to api-2 within 30.4 s. The next term waited for process 4711 of user app (psql)."}},
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z. Its role api-1-00 moved to api-2 within 30.4 s. The next term waited for process 4711 of user app (psql)."}},
 		"an outage": {func(s *story) {
 			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 38*time.Second), ServerChanged: true, Roles: []string{"api-1-00", "api-2-00"}}}
 			for _, node := range []string{"api-1", "api-2"} {
 				s.moves(1, node, when+time.Second, when+39*time.Second, history.EndServerChanged, "api-2")
 				s.became(node, "active", "active", "", when+38*time.Second)
 			}
-		}, []string{"outage: No node reached the database from 03:12:07 to 03:12:45 (38.0 s); the server lost its locks. 2 roles stood still for up to 39.0 s."}},
+		}, []string{"outage: No node reached the database from 2026-11-23T03:12:07Z to 2026-11-23T03:12:45Z (38.0 s); the server lost its locks. 2 roles stood still for up to 39.0 s."}},
 		"a drain": {func(s *story) {
 			s.became("api-1", "draining", "active", "alice", when-time.Second)
 			s.moves(3, "api-1", when, when+5*time.Millisecond, history.EndHandedOver, "api-2")
 			s.became("api-1", "left", "draining", "", when+time.Second)
-		}, []string{"drain: api-1 was drained at 03:12:07, requested by alice. Its 3 roles moved to api-2 within 5 ms."}},
+		}, []string{"drain: api-1 was drained at 2026-11-23T03:12:07Z, requested by alice. Its 3 roles moved to api-2 within 5 ms."}},
 		"a rebalance": {func(s *story) {
 			s.moves(2, "api-1", when, when+time.Millisecond, history.EndHandedOver, "api-3")
 			s.moves(2, "api-2", when+time.Second, when+time.Second+time.Millisecond, history.EndHandedOver, "api-3")
-		}, []string{"rebalance: api-1 and api-2 handed over 4 roles at 03:12:07 to api-3."}},
+		}, []string{"rebalance: api-1 and api-2 handed over 4 roles at 2026-11-23T03:12:07Z to api-3."}},
 		"a rolling deployment": {func(s *story) {
 			for i, stop := range []time.Duration{when, when + 30*time.Second, when + 60*time.Second} {
 				from := fmt.Sprintf("old-%d", i+1)
@@ -112,17 +112,47 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 				s.moves(1, from, stop, stop+7*time.Millisecond, history.EndShutdown, fmt.Sprintf("new-%d", i+1))
 				s.became(from, "left", "active", "", stop+time.Second)
 			}
-		}, []string{"deployment: 3 nodes were replaced from 03:12:07 to 03:13:07: old-1, old-2 and old-3. Their 3 roles moved to new-1 (1), new-2 (1) and new-3 (1) within 7 ms."}},
+		}, []string{"deployment: 3 nodes were replaced from 2026-11-23T03:12:07Z to 2026-11-23T03:13:07Z: old-1, old-2 and old-3. Their 3 roles moved to new-1 (1), new-2 (1) and new-3 (1) within 7 ms."}},
+		"young nodes that stop": {func(s *story) {
+			for i, node := range []string{"a", "b"} {
+				s.became(node, "active", "", "", when-time.Minute)
+				s.moves(1, node, when+time.Duration(i)*time.Second, 0, history.EndShutdown)
+				s.became(node, "left", "active", "", when+time.Duration(i)*time.Second)
+			}
+		}, []string{
+			"shutdown: b stopped at 2026-11-23T03:12:08Z. Its role b-00 has no leader.",
+			"shutdown: a stopped at 2026-11-23T03:12:07Z. Its role a-00 has no leader.",
+		}},
+		"a death that no node observed": {func(s *story) {
+			s.moves(1, "api-1", when, when, history.EndCrashed, "api-2")
+			s.changes.Terms[0].Cause, s.changes.Terms[1].PrecedingSilence = history.CauseUnobserved, 7200*time.Millisecond
+		}, []string{"crash: api-1 crashed before 2026-11-23T03:12:07Z; no node observed it. Its role api-1-00 moved to api-2 after at most 7.2 s."}},
+		"a stop that drains first": {func(s *story) {
+			s.became("api-1", "draining", "active", "", when-time.Second)
+			s.moves(1, "api-1", when, when+5*time.Millisecond, history.EndShutdown, "api-2")
+			s.became("api-1", "left", "draining", "", when+time.Second)
+		}, []string{"shutdown: api-1 stopped at 2026-11-23T03:12:07Z. Its role api-1-00 moved to api-2 within 5 ms."}},
+		"silence of a node without roles": {func(s *story) {
+			s.became("api-1", "dead", "active", "", when)
+			s.changes.Nodes[0].Silent = true
+		}, []string{"silence: api-1 fell silent at 2026-11-23T03:12:07Z."}},
+		"work that fails": {func(s *story) {
+			s.led("billing", "api-1", 0, when, history.EndResigned, "")
+			s.changes.Terms[0].Cause = "the command ended 6 times in a row, most recently with exit code 3"
+		}, []string{"change: api-1 gave up billing at 2026-11-23T03:12:07Z: the command ended 6 times in a row, most recently with exit code 3. It has no leader."}},
+		"work that is completed": {func(s *story) {
+			s.led("nightly", "api-1", 0, when, history.EndCompleted, "")
+		}, []string{"change: api-1 completed the work of nightly at 2026-11-23T03:12:07Z."}},
 		"a step-down": {func(s *story) {
 			s.led("billing", "api-1", 0, when, history.EndSteppedDown, "bob")
 			s.led("billing", "api-2", when+2*time.Millisecond, open, "", "")
-		}, []string{"change: api-1 stepped down from billing at 03:12:07, requested by bob. It moved to api-2 within 2 ms."}},
+		}, []string{"change: api-1 stepped down from billing at 2026-11-23T03:12:07Z, requested by bob. It moved to api-2 within 2 ms."}},
 		"two crashes": {func(s *story) {
 			s.moves(1, "api-1", when, when+time.Millisecond, history.EndCrashed, "api-2")
 			s.moves(1, "api-3", when+time.Hour, when+time.Hour+time.Millisecond, history.EndCrashed, "api-2")
 		}, []string{
-			"crash: api-3 crashed at 04:12:07. Its role api-3-00 moved to api-2 within 1 ms.",
-			"crash: api-1 crashed at 03:12:07. Its role api-1-00 moved to api-2 within 1 ms.",
+			"crash: api-3 crashed at 2026-11-23T04:12:07Z. Its role api-3-00 moved to api-2 within 1 ms.",
+			"crash: api-1 crashed at 2026-11-23T03:12:07Z. Its role api-1-00 moved to api-2 within 1 ms.",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +223,8 @@ func TestEvidenceNamesCause(t *testing.T) {
 		tell func(*story)
 		want string
 	}{
-		"a crash":   {func(s *story) { s.moves(1, "api-1", time.Hour, 0, history.EndCrashed) }, "The server saw the connection of api-1 close at 01:00:00."},
-		"a silence": {silent, "The last heartbeat of api-1 arrived at 00:59:50. The lease of api-1 expired at 01:00:00, after 9.4 s of silence."},
+		"a crash":   {func(s *story) { s.moves(1, "api-1", time.Hour, 0, history.EndCrashed) }, "The server saw the connection of api-1 close at 2026-11-23T01:00:00Z."},
+		"a silence": {silent, "The last heartbeat of api-1 arrived at 2026-11-23T00:59:50Z. The lease of api-1 expired at 2026-11-23T01:00:00Z, after 9.4 s of silence."},
 		"a request": {func(s *story) { s.led("billing", "api-1", 0, time.Hour, history.EndSteppedDown, "anna") }, "Requested by anna."},
 	} {
 		s := &story{}

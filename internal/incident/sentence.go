@@ -19,10 +19,10 @@ type Style struct {
 // Sentence describes the incident. Times are shown in the given location.
 func (i Incident) Sentence(in *time.Location) string { return i.Describe(Plain(in)) }
 
-// Plain shows times of day in a location, and names unchanged.
+// Plain shows times in RFC 3339 with the offset of a location, and names unchanged.
 func Plain(in *time.Location) Style {
 	return Style{
-		Time: func(t time.Time) string { return t.In(in).Format(time.TimeOnly) },
+		Time: func(t time.Time) string { return t.In(in).Format(time.RFC3339) },
 		Name: func(name string) string { return name },
 	}
 }
@@ -66,6 +66,9 @@ func (i teller) event() string {
 	at := i.Time
 	switch i.Kind {
 	case Crash:
+		if i.unobserved() {
+			return fmt.Sprintf("%s crashed before %s; no node observed it.%s", i.names(), at(i.Began), i.moved("Its"))
+		}
 		return fmt.Sprintf("%s crashed at %s.%s", i.names(), at(i.Began), i.moved("Its"))
 	case Silence:
 		return fmt.Sprintf("%s fell silent at %s.%s", i.names(), at(i.Began), i.moved("Its"))
@@ -100,12 +103,18 @@ func (i teller) change(at string) string {
 	m := i.Moves[0]
 	verb := "gave up"
 	switch m.From.Reason {
+	case history.EndCompleted:
+		return fmt.Sprintf("%s completed the work of %s at %s.", i.names(), i.Name(m.From.Role), at)
 	case history.EndSteppedDown:
 		verb = "stepped down from"
 	case history.EndHandedOver:
 		verb = "handed over"
 	}
-	return fmt.Sprintf("%s %s %s at %s%s.%s", i.names(), verb, i.Name(m.From.Role), at, i.requester(), i.moved("It"))
+	cause := ""
+	if m.From.Cause != "" {
+		cause = ": " + i.Name(m.From.Cause)
+	}
+	return fmt.Sprintf("%s %s %s at %s%s%s.%s", i.names(), verb, i.Name(m.From.Role), at, i.requester(), cause, i.moved("It"))
 }
 
 func (i teller) requester() string {
@@ -170,8 +179,18 @@ func have(n int) string {
 }
 
 // delay states how long the roles took. After silence, that is longer than the locks
-// were free.
+// were free. If no node observed a crash, the last heartbeat bounds it.
 func (i teller) delay() string {
+	if i.unobserved() {
+		silence := time.Duration(-1)
+		for _, m := range i.Moves {
+			silence = max(silence, m.To.PrecedingSilence)
+		}
+		if silence <= 0 {
+			return "after a time that was not observed"
+		}
+		return "after at most " + Brief(silence)
+	}
 	if i.Kind != Silence {
 		return "within " + Brief(i.took())
 	}
@@ -180,6 +199,12 @@ func (i teller) delay() string {
 		text += "; the lock was free for " + Brief(free)
 	}
 	return text
+}
+
+// unobserved reports whether the incident is a crash that no node observed: the next
+// leaders found the locks free.
+func (i teller) unobserved() bool {
+	return i.Kind == Crash && slices.ContainsFunc(i.Moves, func(m Move) bool { return m.From.Cause == history.CauseUnobserved })
 }
 
 // free is the longest time in which no node held the lock of a role, or negative if

@@ -116,4 +116,28 @@ var endMutants = []mutant{
 		promise: "a title says how long a fault has lasted",
 		tests:   []tests{inCommand("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
 	},
+	{
+		name: "incident: nodes that stop replace themselves",
+		file: "internal/incident/group.go", from: "		if !stopped[n.Node] {\n", to: "		if true {\n",
+		promise: "nodes that stop are not shown as replaced",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "shutdown: b stopped at",
+	},
+	{
+		name: "history: a role whose run is overdue is at rest",
+		file: "history/history.go", from: "(t.NextBy.IsZero() || now.Before(t.NextBy))", to: "(t.NextBy.IsZero() || now.After(t.Began))",
+		promise: "a role counts as vacant when its next run is late",
+		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+	},
+	{
+		name: "postgres: a node that closed its silent session is recorded as crashed",
+		file: "postgres/migrations/0001.up.sql", from: "NEW.incarnation <> OLD.incarnation AND NEW.fell_silent", to: "NEW.incarnation <> OLD.incarnation AND NOT NEW.fell_silent",
+		promise: "a node whose trust window ended is not shown as crashed",
+		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+	},
+	{
+		name: "roster: a node that was replaced is dead",
+		file: "cmd/tenure/internal/roster/roster.go", from: "if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {", to: "if false {",
+		promise: "a restarted node leaves no dead one in lists",
+		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+	},
 }

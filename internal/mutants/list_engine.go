@@ -342,7 +342,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: work that fails immediately leads again immediately",
-		file: "run.go", from: "e.attempt.notBefore = n.clock.Now().Mono + delay", to: "e.attempt.notBefore = n.clock.Now().Mono - delay",
+		file: "run.go", from: "e.attempt.notBefore = n.clock.Now().Mono + next.delay", to: "e.attempt.notBefore = n.clock.Now().Mono - next.delay",
 		promise: "after work that returned early the node pauses",
 		tests:   []tests{in(".", "^TestRunPausesAfterEarlyReturn$")}, says: "terms in 0, 5, 15 and 35 s",
 	},

@@ -60,6 +60,8 @@ CREATE TABLE {nodes} (
     last_heartbeat timestamptz NOT NULL DEFAULT clock_timestamp(),
     lease_ms integer NOT NULL,
     died_at timestamptz,
+    death_seen boolean NOT NULL DEFAULT true,
+    fell_silent boolean NOT NULL DEFAULT false,
     pid integer NOT NULL,
     backend_start timestamptz NOT NULL,
     server_lineage text NOT NULL DEFAULT '',
@@ -81,6 +83,8 @@ COMMENT ON TABLE {nodes} IS 'Processes that take part in elections.';
 COMMENT ON COLUMN {nodes}.incarnation IS 'The session of the node; its advisory lock (two integers, the second is this number) is held as long as that session lives.';
 COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';
 COMMENT ON COLUMN {nodes}.died_at IS 'When the first node noticed that the session of this node had ended; by then it had been silent for milliseconds, or for its lease.';
+COMMENT ON COLUMN {nodes}.death_seen IS 'Whether a node was watching when the session ended; if not, died_at is when a node found it ended.';
+COMMENT ON COLUMN {nodes}.fell_silent IS 'Whether the node closed its previous session because its trust window had ended.';
 COMMENT ON COLUMN {nodes}.server_epoch IS 'With server_lineage, the life of the server in which the session was opened.';
 COMMENT ON COLUMN {nodes}.trust_until IS 'Until when another process with the id of this node may still trust a session, at the latest; see the manual page on failover.';
 COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
@@ -99,6 +103,8 @@ CREATE TABLE {terms} (
     ended_at timestamptz,
     end_reason text,
     ended_by text NOT NULL DEFAULT '',
+    end_cause text NOT NULL DEFAULT '',
+    next_by timestamptz,
     vacant_ms double precision,
     silent_ms double precision,
     blocked_by text NOT NULL DEFAULT '',
@@ -117,6 +123,8 @@ CREATE TABLE {terms} (
 COMMENT ON TABLE {terms} IS 'The last term of each role. Rows must not be deleted: terms must only grow.';
 COMMENT ON INDEX {schema}."{prefix}terms_role_term_key" IS 'Do not drop: it makes term a key column, so that a transaction that holds FOR KEY SHARE on the row keeps the next term from beginning. Without it fencing protects nothing.';
 COMMENT ON COLUMN {terms}.ended_by IS 'Who asked for the end of the term; empty if no one did.';
+COMMENT ON COLUMN {terms}.end_cause IS 'Why the leader ended the term, for example the error of its work; empty if it gave no cause.';
+COMMENT ON COLUMN {terms}.next_by IS 'When the next term is due after one that its leader ended: its node campaigns again then, or completed work should have started again by then.';
 COMMENT ON COLUMN {terms}.vacant_ms IS 'How long the role had no leader before the term: from the end of the previous term to the begin of this one.';
 COMMENT ON COLUMN {terms}.silent_ms IS 'How long the role was without a sign of life of a leader before the term: from the last heartbeat of the previous leader, or from the end of its term if it ended the term, to the begin of this one.';
 COMMENT ON COLUMN {terms}.blocked_by IS 'The transactions that kept the term from beginning for longer than the fence timeout; empty if there were none.';
@@ -236,6 +244,7 @@ CREATE TABLE {history} (
     ended_at timestamptz,
     end_reason text,
     ended_by text NOT NULL DEFAULT '',
+    end_cause text NOT NULL DEFAULT '',
     vacant_ms double precision,
     silent_ms double precision,
     blocked_by text NOT NULL DEFAULT '',
@@ -257,7 +266,8 @@ CREATE TABLE {node_history} (
     status text NOT NULL,
     previous text NOT NULL,
     changed_by text NOT NULL DEFAULT '',
-    outage_since timestamptz
+    outage_since timestamptz,
+    silent boolean NOT NULL DEFAULT false
 );
 
 CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
@@ -268,6 +278,7 @@ CREATE INDEX "{prefix}node_history_outages" ON {node_history} (outage_since) WHE
 COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
 COMMENT ON COLUMN {node_history}.changed_by IS 'The requester of the change; empty if there is none.';
 
+COMMENT ON COLUMN {node_history}.silent IS 'Whether a node that died had been silent: its lease had expired, or its trust window had ended.';
 COMMENT ON COLUMN {node_history}.outage_since IS 'The last heartbeat of any node before this session, if no node reached the database from then on until this session opened.';
 
 -- Runs with the rights of its owner: a user that may write a node's row need not be
@@ -277,6 +288,9 @@ COMMENT ON COLUMN {node_history}.outage_since IS 'The last heartbeat of any node
 -- A session ends an outage if it is the first one on a server that has lost its locks,
 -- or if its node returns to a server that has received no heartbeat of any node for
 -- longer than their leases.
+--
+-- A node that returns may have closed its session itself because its trust window had
+-- ended. The others found the session closed, as after a crash: their records are corrected.
 --
 -- The rows of the history may have been copied without the position of their sequence: no
 -- node could join until it has passed them. Later attempts follow the last row.
@@ -304,6 +318,14 @@ BEGIN
         HAVING bool_and((n.server_lineage, n.server_epoch) <> (NEW.server_lineage, NEW.server_epoch))
             OR is_back AND bool_and(n.last_heartbeat + n.lease_ms * interval '1 millisecond' < NEW.last_heartbeat);
     END IF;
+    IF TG_OP = 'UPDATE' AND NEW.incarnation <> OLD.incarnation AND NEW.fell_silent THEN
+        UPDATE {node_history} h
+        SET silent = true
+        WHERE h.at >= OLD.last_heartbeat AND h.node_id = NEW.id AND h.incarnation = OLD.incarnation AND h.status = 'dead';
+        UPDATE {history} h
+        SET end_reason = 'lease_expired'
+        WHERE h.ended_at >= OLD.last_heartbeat AND h.node_id = NEW.id AND h.incarnation = OLD.incarnation AND h.end_reason = 'crashed';
+    END IF;
     IF TG_OP = 'DELETE' AND OLD.status = 'dead' THEN
         RETURN NULL;
     END IF;
@@ -313,12 +335,13 @@ BEGIN
             VALUES (clock_timestamp(), OLD.id, OLD.name, OLD.incarnation, 'left', OLD.status)
             ON CONFLICT DO NOTHING;
         ELSE
-            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by, outage_since)
+            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by, outage_since, silent)
             VALUES (
                 clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
                 CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
                 CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END,
-                silent_since
+                silent_since,
+                NEW.status = 'dead' AND coalesce(NEW.last_heartbeat + NEW.lease_ms * interval '1 millisecond' <= NEW.died_at, false)
             )
             ON CONFLICT DO NOTHING;
         END IF;

@@ -143,7 +143,15 @@ BEGIN
     WITH previous AS MATERIALIZED (
         SELECT
             t.*,
-            coalesce(t.ended_at, {term_end}(n.last_heartbeat, n.lease_ms, coalesce(n.died_at, d.since), moment)) AS over_at,
+            coalesce(t.ended_at, {term_end}(
+                n.last_heartbeat, n.lease_ms, coalesce(CASE WHEN n.death_seen THEN n.died_at END, d.since), moment)) AS over_at,
+            -- The next one found the lock free, and no node saw when it became so.
+            CASE
+                WHEN t.ended_at IS NULL AND coalesce(CASE WHEN n.death_seen THEN n.died_at END, d.since) IS NULL
+                    AND {term_end}(n.last_heartbeat, n.lease_ms, NULL, NULL) > moment
+                THEN 'no node observed the end'
+                ELSE t.end_cause
+            END AS cause,
             coalesce(t.end_reason, CASE
                 WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, d.since, moment) THEN 'lease_expired'
                 ELSE 'crashed'
@@ -157,7 +165,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT
                 t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at, t.ended_at, t.end_reason, t.ended_by,
-                t.vacant_ms, t.silent_ms, t.blocked_by, t.last_seen
+                t.end_cause, t.vacant_ms, t.silent_ms, t.blocked_by, t.last_seen
             FROM {terms} t
             WHERE t.role = h.role AND t.lock_key = h.lock_key
                 AND (examined
@@ -169,7 +177,7 @@ BEGIN
             FOR UPDATE SKIP LOCKED
         ) t
         LEFT JOIN LATERAL (
-            SELECT n.last_heartbeat, n.lease_ms, n.died_at
+            SELECT n.last_heartbeat, n.lease_ms, n.died_at, n.death_seen
             FROM {nodes} n
             WHERE t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
             OFFSET 0
@@ -177,10 +185,10 @@ BEGIN
         LEFT JOIN unnest(dead_sessions, dead_since) AS d(session, since) ON t.ended_at IS NULL AND d.session = t.incarnation
     ), recorded AS (
         INSERT INTO {history}
-            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms, silent_ms,
-            blocked_by)
-        SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.vacant_ms,
-            p.silent_ms, p.blocked_by
+            (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, end_cause, vacant_ms,
+            silent_ms, blocked_by)
+        SELECT p.role, p.term, p.node_id, p.node_name, p.incarnation, p.acquired_at, p.over_at, p.reason, p.ended_by, p.cause,
+            p.vacant_ms, p.silent_ms, p.blocked_by
         FROM previous p
         WHERE p.term > 0
             AND (SELECT h.term FROM {history} h WHERE h.role = p.role AND h.term = p.term) IS NULL
@@ -195,9 +203,11 @@ BEGIN
             ended_at = NULL,
             end_reason = NULL,
             ended_by = '',
+            end_cause = '',
+            next_by = NULL,
             blocked_by = '',
             vacant_ms = CASE
-                WHEN p.term > 0 AND p.reason <> 'server_changed'
+                WHEN p.term > 0 AND p.reason <> 'server_changed' AND p.cause <> 'no node observed the end'
                 THEN 1000 * date_part('epoch', greatest(moment, p.over_at) - p.over_at)
             END,
             silent_ms = CASE

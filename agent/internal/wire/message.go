@@ -87,6 +87,8 @@ type Release struct {
 	By          string           `json:"by,omitempty"`
 	Target      uuid.UUID        `json:"target"`
 	Reservation time.Duration    `json:"reservation,omitempty"`
+	Cause       string           `json:"cause,omitempty"`
+	NextIn      time.Duration    `json:"next_in,omitempty"`
 }
 
 // Answer is a message of the agent.

@@ -162,6 +162,7 @@ var runKeys = []key{
 	{path: "run.health_every", kind: duration, flag: "health-every", command: "run", check: between(shortest, longest), note: "10s"},
 	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},
 	{path: "run.pass_dsn", kind: boolean, flag: "pass-dsn", command: "run", fallback: false},
+	{path: "run.next_within", kind: duration, flag: "next-within", command: "run", check: between(time.Second, 3650*24*time.Hour), note: "no limit"},
 	{path: "run.no_leader_exit", kind: integer, flag: "no-leader-exit", command: "run", check: between(int64(0), 255), note: "wait for the role"},
 }
 

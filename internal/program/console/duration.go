@@ -33,7 +33,7 @@ func SpellDuration(d time.Duration) string {
 
 // AsOf is the line about the age of what is shown, and about why it is not newer.
 func AsOf(at time.Time, failure error) string {
-	line := "as of " + at.Format(time.TimeOnly)
+	line := "as of " + at.Format(time.RFC3339)
 	if failure != nil {
 		line += fmt.Sprintf(" (%s ago): the database does not answer: %s", time.Since(at).Round(time.Second), OneLine(failure))
 	}

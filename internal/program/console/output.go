@@ -126,12 +126,13 @@ func (o *Output) Draw(text string) error {
 // Timestamp is a time in JSON output; null if it is zero.
 type Timestamp = record.Time
 
-// ShortTime formats a time for text output.
+// ShortTime formats a time for text output: in RFC 3339 with milliseconds and the local
+// offset from UTC.
 func ShortTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format("2006-01-02 15:04:05.000")
+	return t.Local().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // OrDash returns a dash for an empty text.
@@ -142,8 +143,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// DayTime formats a time to the second with its offset from UTC, for comparison
-// with a schedule.
+// DayTime formats a time to the second in RFC 3339, in its own time zone: that of a
+// schedule, or the local one.
 func DayTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"

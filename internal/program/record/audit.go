@@ -10,7 +10,7 @@ type Audit struct {
 // AuditAction is one action of an operator as printed.
 type AuditAction struct {
 	At     Time   `json:"at"`
-	By     string `json:"by"`
+	By     string `json:"requested_by"`
 	Kind   string `json:"kind"` // role, node, schedule, processor or alert
 	Name   string `json:"name"`
 	Action string `json:"action"`

@@ -8,7 +8,7 @@ type OperatorChanges struct {
 // OperatorChange is one change as printed.
 type OperatorChange struct {
 	At     Time   `json:"at"`
-	By     string `json:"by"`
+	By     string `json:"requested_by"`
 	Name   string `json:"name"` // of the changed object
 	Action string `json:"action"`
 	Detail string `json:"detail,omitempty"`

@@ -15,9 +15,9 @@ type Profile struct {
 	Name         string             `json:"name"`
 	Hostname     string             `json:"hostname"`
 	Status       tenure.NodeStatus  `json:"status"`
-	StatusBy     string             `json:"status_by"` // requester of the status, if any
-	Drained      bool               `json:"drained"`   // draining, with nothing left to do
-	Roles        []string           `json:"roles"`     // its node roles
+	StatusBy     string             `json:"requested_by"` // requester of the status, if any
+	Drained      bool               `json:"drained"`      // draining, with nothing left to do
+	Roles        []string           `json:"node_roles"`
 	Capabilities []string           `json:"capabilities"`
 	Labels       map[string]string  `json:"labels"`
 	Spreads      map[string]float64 `json:"spreads"` // its weight in each
@@ -47,7 +47,8 @@ func NewProfile(info tenure.NodeInfo, d tenure.Description, started time.Time) P
 // Node is a node of a cluster.
 type Node struct {
 	Profile
-	Leads []string `json:"leads"` // the roles that it leads
+	Leads    []string `json:"leads"`    // the roles that it leads
+	Replaced bool     `json:"replaced"` // it is dead, and a node of the same name started later
 
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	LastHeartbeat Time    `json:"last_heartbeat"`
@@ -90,6 +91,7 @@ type Counts struct {
 	Draining int `json:"draining"`
 	Dead     int `json:"dead"`
 	Joining  int `json:"joining"`
+	Replaced int `json:"replaced"` // dead, and another node of the same name started later
 	Total    int `json:"total"`
 }
 

@@ -3,8 +3,11 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,13 +24,16 @@ type Source interface {
 
 // Roster is what a database said once.
 type Roster struct {
-	Members []tenure.Member // oldest session first, the dead among them
+	// Members are the dead nodes that no other one replaced, then the living ones, then the
+	// replaced ones, each by their sessions, the oldest first.
+	Members []tenure.Member
 	Leaders []tenure.Leader // by role
 	// Unplaced are the roles that nodes share and no living one may lead, if it
 	// was read with them.
 	Unplaced []cluster.UnplacedRole
 
-	leads map[uuid.UUID][]string
+	leads    map[uuid.UUID][]string
+	replaced map[uuid.UUID]bool
 }
 
 // Read reads the roster. A node that was silent for longer than its lease counts
@@ -64,16 +70,53 @@ func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 
 // New makes a roster of what was read. It keeps both slices.
 func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
-	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}}
+	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}, replaced: map[uuid.UUID]bool{}}
 	for i := range members {
 		if m := &members[i]; m.SilentFor > m.Lease {
 			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
+	r.findReplaced()
+	slices.SortStableFunc(r.Members, func(a, b tenure.Member) int { return cmp.Compare(r.rank(a), r.rank(b)) })
 	for _, leader := range leaders {
 		r.leads[leader.NodeID] = append(r.leads[leader.NodeID], leader.Role)
 	}
 	return r
+}
+
+// findReplaced finds the dead nodes that were replaced: another node of the same name
+// started later.
+func (r *Roster) findReplaced() {
+	latest := map[string]time.Time{} // the last start of each name
+	for _, m := range r.Members {
+		if m.StartedAt.After(latest[m.Name]) {
+			latest[m.Name] = m.StartedAt
+		}
+	}
+	for _, m := range r.Members {
+		if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {
+			r.replaced[m.ID] = true
+		}
+	}
+}
+
+// Replaced reports whether a node is dead and another node of its name started later.
+func (r *Roster) Replaced(m tenure.Member) bool { return r.replaced[m.ID] }
+
+// rank orders the nodes.
+func (r *Roster) rank(m tenure.Member) int {
+	switch {
+	case r.Replaced(m):
+		return 2
+	case Dead(m):
+		return 0
+	}
+	return 1
+}
+
+// Current returns the nodes without those that were replaced.
+func (r *Roster) Current() []tenure.Member {
+	return r.where(func(m tenure.Member) bool { return !r.Replaced(m) })
 }
 
 // Leads returns the roles that a node leads, by name.
@@ -90,7 +133,11 @@ func (r *Roster) Member(id uuid.UUID) (tenure.Member, bool) {
 }
 
 // Node returns the record of a node of the roster.
-func (r *Roster) Node(m tenure.Member) record.Node { return record.NewNode(m, r.leads[m.ID]) }
+func (r *Roster) Node(m tenure.Member) record.Node {
+	node := record.NewNode(m, r.leads[m.ID])
+	node.Replaced = r.Replaced(m)
+	return node
+}
 
 // Record returns the record of the whole cluster under its display name.
 func (r *Roster) Record(name string) record.Cluster {
@@ -112,6 +159,10 @@ func (r *Roster) Record(name string) record.Cluster {
 func (r *Roster) Counts() record.Counts {
 	counts := record.Counts{Total: len(r.Members)}
 	for _, m := range r.Members {
+		if r.Replaced(m) {
+			counts.Replaced++
+			continue
+		}
 		switch m.Status {
 		case tenure.StatusActive:
 			counts.Active++

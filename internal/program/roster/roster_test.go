@@ -87,10 +87,10 @@ func TestSilentNodeCountsAsDead(t *testing.T) {
 	if c := seen.Counts; c.Active != 1 || c.Draining != 1 || c.Dead != 2 || c.Joining != 0 || c.Total != 4 {
 		t.Errorf("%+v", c)
 	}
-	if leads := seen.Nodes[1].Leads; len(leads) != 2 || leads[1] != "b" {
+	if leads := seen.Nodes[2].Leads; len(leads) != 2 || leads[1] != "b" {
 		t.Errorf("leads %v", leads)
 	}
-	if alive, dead := seen.Nodes[1].UptimeSeconds, seen.Nodes[3].UptimeSeconds; alive != 61 || dead != 60 {
+	if alive, dead := seen.Nodes[2].UptimeSeconds, seen.Nodes[1].UptimeSeconds; alive != 61 || dead != 60 {
 		t.Errorf("uptimes %v, %v", alive, dead)
 	}
 }

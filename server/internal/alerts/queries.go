@@ -9,7 +9,12 @@ FROM (SELECT clock_timestamp() AS now) present
 LEFT JOIN {alert_rules} r ON true
 ORDER BY r.position, r.name COLLATE "C"`
 
-	readRoles = `SELECT role FROM {terms} WHERE retired_at IS NULL`
+	// A role whose work was completed needs no leader until its next term is due.
+	readRoles = `
+SELECT role
+FROM {terms}
+WHERE retired_at IS NULL
+    AND NOT (coalesce(end_reason, '') = 'completed' AND coalesce(clock_timestamp() BETWEEN ended_at AND next_by, true))`
 
 	// A node whose lease ran out is as good as dead.
 	readNodes = `

@@ -66,7 +66,7 @@ func TestStandbyTakesOverFromFailingCommand(t *testing.T) {
 		failing.want("run")
 	}
 	healthy.want("steady")
-	failing.awaitLog("the command ended 3 times in a row, most recently with exit code 3: resigning")
+	failing.awaitLog("the command ended 3 times in a row, most recently with exit code 3")
 	failing.awaitLog("leaving the role to other candidates")
 	if err := os.WriteFile(folder+"/repaired", nil, 0o600); err != nil {
 		t.Fatal(err)

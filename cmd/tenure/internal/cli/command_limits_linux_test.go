@@ -99,5 +99,5 @@ func TestStandbyTakesOverFromNodeWhoseGuardianIsKilled(t *testing.T) {
 	if runs != 3 || !led {
 		t.Errorf("a node whose guardian was killed each time ran its command %d times (standby leads: %t), want 3 times and then the standby", runs, led)
 	}
-	sick.awaitLog("the command ended 3 times in a row, most recently because the guardian was killed: resigning")
+	sick.awaitLog("the command ended 3 times in a row, most recently because the guardian was killed")
 }

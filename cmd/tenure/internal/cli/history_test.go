@@ -117,7 +117,7 @@ func checkDays(t *testing.T, place place) {
 		('2026-01-01', 'tenure_node_load', 'x', '{}', 'gauge', 4, 2, 0.25, 1),
 		('2026-01-01', 'tenure_leader_terms_total', 'y', '{"role": "billing"}', 'counter', 9, 12, NULL, NULL)`)
 	for kind, want := range map[string]string{
-		"roles": "DAY ROLE TERMS UNCLEAN", "nodes": "DAY CAME WENT DIED", "schedules": "DAY SCHEDULE SUCCEEDED",
+		"roles": "DAY ROLE TERMS UNCLEAN", "nodes": "DAY JOINED LEFT DIED", "schedules": "DAY SCHEDULE SUCCEEDED",
 		"metrics": "2026-01-01 tenure_leader_terms_total {\"role\":\"billing\"} counter 9 12 - - - " +
 			"2026-01-01 tenure_node_load {} gauge 4 2 0.5 0.25 1",
 	} {

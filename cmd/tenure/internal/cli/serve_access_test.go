@@ -77,7 +77,7 @@ func TestServeSeparatesViewersFromOperators(t *testing.T) {
 		return strings.Contains(audit.stdout, `"kind":"role","name":"metrics-aggregator","action":"step_down"`)
 	})
 	audit.want(t, console.ExitDone)
-	if !strings.Contains(audit.stdout, `"by":"HTTP from 127.0.0.1:`) || !strings.Contains(audit.stdout, `"result":"done"`) {
+	if !strings.Contains(audit.stdout, `"requested_by":"HTTP from 127.0.0.1:`) || !strings.Contains(audit.stdout, `"result":"done"`) {
 		t.Errorf("the audit is %s", audit.stdout)
 	}
 }

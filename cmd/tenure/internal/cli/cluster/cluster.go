@@ -28,7 +28,8 @@ if it has one.
 ID is the beginning of the id, long enough to be unique. ROLES lists the node roles, and
 the roles that the node leads, marked with a star. STATUS is "joining", "active",
 "draining", "drained" (with nothing left to do) or "dead". A node that has been silent
-for longer than its lease is shown as dead, even if no other node has noticed. LOAD is
+for longer than its lease is shown as dead, even if no other node has noticed. Dead nodes
+come first; last are "replaced" ones, whose name a later node has. LOAD is
 the mean of CPU and memory usage. Shared roles that no live node may lead are listed
 with the reason.
 

@@ -44,8 +44,12 @@ func countsText(counts record.Counts) string {
 	if counts.Total == 1 {
 		noun = "node"
 	}
-	return fmt.Sprintf("%d %s: %d active, %d joining, %d draining, %d dead",
+	text := fmt.Sprintf("%d %s: %d active, %d joining, %d draining, %d dead",
 		counts.Total, noun, counts.Active, counts.Joining, counts.Draining, counts.Dead)
+	if counts.Replaced > 0 {
+		text += fmt.Sprintf(", %d replaced", counts.Replaced)
+	}
+	return text
 }
 
 // omittedOfNodes are the columns that a narrow terminal does not show.
@@ -61,11 +65,19 @@ func nodeRows(found *roster.Roster) [][]string {
 			load = "-"
 		}
 		rows = append(rows, []string{
-			short(m.ID), console.Flatten(m.Name), console.OrDash(console.Flatten(m.Host)), statusText(m), console.OrDash(rolesColumn(m.Roles, found.Leads(m.ID))),
+			short(m.ID), console.Flatten(m.Name), console.OrDash(console.Flatten(m.Host)), listedStatus(found, m), console.OrDash(rolesColumn(m.Roles, found.Leads(m.ID))),
 			load, console.ShortDuration(record.Uptime(m)), console.OrDash(console.Flatten(m.Version)),
 		})
 	}
 	return rows
+}
+
+// listedStatus is the status of a node in a list.
+func listedStatus(found *roster.Roster, m tenure.Member) string {
+	if found.Replaced(m) {
+		return "replaced"
+	}
+	return statusText(m)
 }
 
 func statusText(m tenure.Member) string {

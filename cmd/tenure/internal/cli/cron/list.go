@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,8 @@ const cronListLong = `List the schedules in the database.
 STATUS is "active", "paused", "unled" (no leader runs the schedule), "failing" (its
 leader cannot work: last_error in JSON says why), "ahead" (it waits until NEXT for a
 clock that was set back) or "overdue" (a tick waits for over a minute). NEXT is the next tick,
-without jitter, in the schedule's time zone. LAST is the last run that started, with
-its state. MISSED counts the ticks that were missed for lack of a leader.`
+without jitter. LAST is the last run that started, with its state. Both are in the
+schedule's time zone. MISSED counts the ticks that were missed for lack of a leader.`
 
 func newCronList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
@@ -36,7 +37,11 @@ func scheduleRows(statuses []cron.Status) [][]string {
 	for _, s := range statuses {
 		last, next := "-", console.DayTime(s.Next)
 		if s.Last != nil {
-			last = console.DayTime(s.Last.ScheduledFor) + " " + string(s.Last.State)
+			at := s.Last.ScheduledFor
+			if zone, err := time.LoadLocation(s.Zone); err == nil {
+				at = at.In(zone) // as the next one
+			}
+			last = console.DayTime(at) + " " + string(s.Last.State)
 		}
 		if s.Problem != nil {
 			next = console.OneLine(s.Problem)

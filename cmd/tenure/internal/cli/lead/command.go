@@ -22,6 +22,7 @@ type CommandFlags struct {
 	grace        flagvalue.Duration
 	restart      RestartPolicy
 	once         bool
+	nextWithin   flagvalue.Duration
 	noLeaderExit string
 	maxRestarts  flagvalue.Number
 	slots        slotFlags
@@ -39,6 +40,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.slots.register(flags)
 	f.health.register(flags)
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
+	flags.Var(&f.nextWithin, "next-within", "with --once: the role is at rest after exit code 0, and vacant after this time; default no limit")
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this `code` instead of waiting if another node leads")
 }
 
@@ -52,7 +54,7 @@ func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 
 // Unused rejects the flags if there is no command.
 func (f *CommandFlags) Unused() error {
-	for _, name := range []string{"grace", "restart", "max-restarts", "slots", "slots-per-node", "health-command", "health-every", "once", "no-leader-exit", "pass-dsn"} {
+	for _, name := range []string{"grace", "restart", "max-restarts", "slots", "slots-per-node", "health-command", "health-every", "once", "next-within", "no-leader-exit", "pass-dsn"} {
 		if f.flags.Changed(name) {
 			return console.Usage("--%s requires a command: tenure run --role NAME --%s ... -- COMMAND", name, name)
 		}
@@ -78,6 +80,7 @@ type Plan struct {
 	Slots        Slots
 	Health       Health
 	Once         bool
+	NextWithin   time.Duration // after a completed run; 0 for no limit
 	NoLeaderExit *int
 }
 
@@ -92,12 +95,14 @@ const (
 // whose lease must be set.
 func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	times, err := f.Timing(config)
-	p := Plan{Timing: times, Args: args, Restart: f.restart, MaxRestarts: f.maxRestarts.Value, Once: f.once}
+	p := Plan{Timing: times, Args: args, Restart: f.restart, MaxRestarts: f.maxRestarts.Value, Once: f.once, NextWithin: f.nextWithin.Value}
 	switch {
 	case err != nil:
 		return p, err
 	case p.Once && f.flags.Changed("restart") && p.Restart != RestartNever:
 		return p, console.Usage("--once and --restart %s contradict each other", p.Restart)
+	case !p.Once && p.NextWithin > 0:
+		return p, console.Usage("--next-within is for --once: without it the role always needs a leader")
 	}
 	if p.Slots, err = f.slots.plan(f.flags); err != nil {
 		return p, err

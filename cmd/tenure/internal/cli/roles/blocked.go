@@ -32,6 +32,41 @@ func (b blocked) sentences(now time.Time) []string {
 	return all
 }
 
+// causes say why the first roles have no leader, if their last leaders recorded that, and
+// when the next term is due.
+func (s summary) causes() (sentences []string) {
+	for _, v := range s.vacant {
+		t := s.last[v.name]
+		switch {
+		case len(sentences) == maxNamed:
+			return sentences
+		case t.Reason == history.EndCompleted:
+			sentences = append(sentences, console.Flatten(fmt.Sprintf("%s was completed at %s; its next run was due by %s.",
+				v.name, console.ShortTime(t.Ended), console.ShortTime(t.NextBy))))
+		case t.Cause != "" && t.Cause != history.CauseUnobserved:
+			text := fmt.Sprintf("%s gave up %s at %s: %s.", t.NodeName, v.name, console.ShortTime(t.Ended), t.Cause)
+			if t.NextBy.After(s.now) && s.living[t.Node] {
+				text += fmt.Sprintf(" It campaigns again at %s.", console.ShortTime(t.NextBy))
+			}
+			sentences = append(sentences, console.Flatten(text))
+		}
+	}
+	return sentences
+}
+
+// gaveUp says why leaders ended terms, the latest of each role.
+func gaveUp(terms []history.Term) (sentences []string) {
+	seen := map[string]bool{}
+	for _, t := range terms {
+		if t.Cause == "" || t.Cause == history.CauseUnobserved || seen[t.Role] || len(sentences) == maxNamed {
+			continue
+		}
+		seen[t.Role] = true
+		sentences = append(sentences, console.Flatten(fmt.Sprintf("%s gave up %s at %s: %s.", t.NodeName, t.Role, console.ShortTime(t.Ended), t.Cause)))
+	}
+	return sentences
+}
+
 // waited names what kept terms from beginning.
 func waited(terms []history.Term) (sentences []string) {
 	for _, t := range terms {

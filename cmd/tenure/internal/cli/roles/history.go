@@ -100,10 +100,11 @@ type TermRecord struct {
 	Began    console.Timestamp `json:"began_at"`
 	Ended    console.Timestamp `json:"ended_at"` // null while the term continues
 	Reason   string            `json:"end_reason"`
-	By       string            `json:"ended_by"`
-	Vacant   *float64          `json:"vacant_ms"`  // before the term; null if unknown
-	Silent   *float64          `json:"silent_ms"`  // before the term; null if unknown
-	Blocker  string            `json:"blocked_by"` // transactions that kept it from beginning for longer than the fence timeout
+	By       string            `json:"requested_by"`   // of the end
+	Cause    string            `json:"end_cause"`      // as the leader recorded it
+	Vacant   *float64          `json:"vacant_seconds"` // before the term; null if unknown
+	Silent   *float64          `json:"silent_seconds"` // before the term; null if unknown
+	Blocker  string            `json:"blocked_by"`     // transactions that kept it from beginning for longer than the fence timeout
 }
 
 // NodeHistoryRecord lists status changes of nodes as printed.
@@ -117,7 +118,8 @@ type nodeChangeRecord struct {
 	NodeName string            `json:"node_name"`
 	Status   string            `json:"status"`
 	Previous string            `json:"previous"`
-	By       string            `json:"changed_by"`
+	By       string            `json:"requested_by"`
+	Silent   bool              `json:"silent"` // it is dead and had sent no heartbeat for its trust window
 }
 
 func (c *historyCommand) run(ctx context.Context) error {
@@ -160,6 +162,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 		before = append(before, outageSentence(outage, now))
 	}
 	before = append(before, waited(terms)...)
+	before = append(before, gaveUp(terms)...)
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 
@@ -197,7 +200,7 @@ func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 	for i, t := range terms {
 		r := TermRecord{
 			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: console.Timestamp(t.Began), Ended: console.Timestamp(t.Ended),
-			Reason: string(t.Reason), By: t.By, Blocker: t.PrecedingBlocker,
+			Reason: string(t.Reason), By: t.By, Cause: t.Cause, Blocker: t.PrecedingBlocker,
 		}
 		r.Vacant, _ = orDash(t.PrecedingVacancy)
 		r.Silent, _ = orDash(t.PrecedingSilence)
@@ -231,13 +234,13 @@ func fillTerms(page *console.Page, terms []history.Term, before []string, now ti
 	page.Table(rows, "TERM", "BY", "ENDED", "LASTED", "SILENT", "VACANT")
 }
 
-// orDash returns a duration in milliseconds and as text, or nil and a dash if it is
+// orDash returns a duration in seconds and as text, or nil and a dash if it is
 // negative.
-func orDash(d time.Duration) (ms *float64, text string) {
+func orDash(d time.Duration) (seconds *float64, text string) {
 	if d < 0 {
 		return nil, "-"
 	}
-	value := float64(d) / float64(time.Millisecond)
+	value := d.Seconds()
 	return &value, d.Round(100 * time.Microsecond).String()
 }
 
@@ -250,7 +253,7 @@ func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backe
 	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE", "BY"}}
 	for i, n := range changes {
 		record.Changes[i] = nodeChangeRecord{
-			At: console.Timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous, By: n.By,
+			At: console.Timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous, By: n.By, Silent: n.Silent,
 		}
 		rows = append(rows, []string{console.ShortTime(n.At), n.NodeName, n.Node.String(), n.Status, console.OrDash(n.Previous), console.OrDash(console.Flatten(n.By))})
 	}

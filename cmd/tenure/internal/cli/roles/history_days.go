@@ -32,10 +32,10 @@ type RoleDayRecord struct {
 }
 
 type nodeDayRecord struct {
-	Day  string `json:"day"`
-	Came int64  `json:"came"`
-	Went int64  `json:"went"`
-	Died int64  `json:"died"`
+	Day    string `json:"day"`
+	Joined int64  `json:"joined"`
+	Left   int64  `json:"left"`
+	Died   int64  `json:"died"`
 }
 
 type scheduleDayRecord struct {
@@ -96,7 +96,7 @@ func (c *historyCommand) printDays(ctx context.Context, now time.Time) error {
 		})
 	case "nodes":
 		days, err := retention.NodeDays(ctx, database.Backend, database.Pool, query)
-		return printDays(c, err, days, "DAY CAME WENT DIED", func(d retention.NodeDay) (nodeDayRecord, []string) {
+		return printDays(c, err, days, "DAY JOINED LEFT DIED", func(d retention.NodeDay) (nodeDayRecord, []string) {
 			return nodeDayRecord{day(d.Day), d.Joined, d.Left, d.Died}, []string{day(d.Day), whole(d.Joined), whole(d.Left), whole(d.Died)}
 		})
 	case "schedules":

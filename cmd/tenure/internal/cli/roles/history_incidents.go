@@ -42,8 +42,8 @@ type MoveRecord struct {
 	Reason string            `json:"end_reason"`
 	To     string            `json:"to"` // the node; empty while the role has no leader
 	Began  console.Timestamp `json:"began_at"`
-	Vacant *float64          `json:"vacant_ms"` // null if unknown
-	Silent *float64          `json:"silent_ms"` // null if unknown
+	Vacant *float64          `json:"vacant_seconds"` // null if unknown
+	Silent *float64          `json:"silent_seconds"` // null if unknown
 	// Blocker names the transactions that kept the next term from beginning.
 	Blocker string `json:"blocked_by"`
 }

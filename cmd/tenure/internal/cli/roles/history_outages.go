@@ -19,7 +19,7 @@ type OutageHistoryRecord struct {
 type OutageRecord struct {
 	Began  console.Timestamp `json:"began_at"`
 	Ended  console.Timestamp `json:"ended_at"`
-	Lasted float64           `json:"lasted_ms"`
+	Lasted float64           `json:"lasted_seconds"`
 	Cause  string            `json:"cause"` // server_changed or unreachable
 	Roles  []string          `json:"roles"` // that stood still
 }
@@ -53,7 +53,7 @@ func (c *historyCommand) printOutages(ctx context.Context, backend *postgres.Bac
 			cause = string(history.EndServerChanged)
 		}
 		record.Outages[i] = OutageRecord{
-			Began: console.Timestamp(o.Began), Ended: console.Timestamp(o.Ended), Lasted: float64(lasted) / float64(time.Millisecond),
+			Began: console.Timestamp(o.Began), Ended: console.Timestamp(o.Ended), Lasted: lasted.Seconds(),
 			Cause: cause, Roles: append([]string{}, o.Roles...),
 		}
 		rows = append(rows, []string{

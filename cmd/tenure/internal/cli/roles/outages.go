@@ -57,5 +57,5 @@ func outageSentence(o history.Outage, now time.Time) string {
 		still = "1 role stood still"
 	}
 	return fmt.Sprintf("%s for %s, from %s until %s, %s ago; %s.", cause, console.SpellDuration(o.Ended.Sub(o.Began)),
-		console.ShortTime(o.Began), o.Ended.Local().Format("15:04:05.000"), console.SpellDuration(now.Sub(o.Ended)), still)
+		console.ShortTime(o.Began), console.ShortTime(o.Ended), console.SpellDuration(now.Sub(o.Ended)), still)
 }

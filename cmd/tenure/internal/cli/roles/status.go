@@ -5,6 +5,7 @@ package roles
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +35,10 @@ see tenure history --outages. What cannot be read is named with the cause.
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that
 holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose term
-has not begun; "foreign" for a program other than Tenure; or "vacant". The exit code
+has not begun; "foreign" for a program other than Tenure; "vacant"; or "at rest", if
+the last command with --once ended with exit code 0 and the next one is not overdue by
+its --next-within. SINCE is then when the last term ended. If the last leader recorded
+why it gave a role up, that is shown with the time of its next attempt. The exit code
 is 0 even if there is no leader. Transactions that keep a term from beginning are named.
 
 With --watch it shows the roles again after every change, until a signal. On a terminal
@@ -80,10 +84,22 @@ type StatusRecord struct {
 
 type roleRecord struct {
 	Role     string          `json:"role"`
+	State    string          `json:"state"`  // leads, waits, foreign, vacant, or at rest
 	Key      *string         `json:"key"`    // advisory lock key: N or A:B; null for leases
 	Leader   *leaderRecord   `json:"leader"` // null if there is no leader
 	Sessions []sessionRecord `json:"sessions"`
 	Blockers []BlockerRecord `json:"blockers"` // transactions that keep the term of a waiting node from beginning
+	Last     *lastTermRecord `json:"last"`     // the end of the last term, if no node leads; else null
+}
+
+// lastTermRecord is how the last term of a role without a leader ended.
+type lastTermRecord struct {
+	Node   uuid.UUID         `json:"node"`
+	Name   string            `json:"node_name"`
+	Ended  console.Timestamp `json:"ended_at"`
+	Reason string            `json:"end_reason"`
+	Cause  string            `json:"end_cause"` // as the leader recorded it
+	Next   console.Timestamp `json:"next_by"`   // when the next term is due, if the leader recorded that; else null
 }
 
 // BlockerRecord is a transaction that holds the row of a role.
@@ -110,11 +126,13 @@ type sessionRecord struct {
 	StartedAt   console.Timestamp `json:"started_at"`
 }
 
-// The states of a server session that holds a lock.
+// The states of a server session that holds a lock, and of a role without one.
 const (
 	StateLeads   = "leads"
 	stateWaits   = "waits" // the term has not begun
 	StateForeign = "foreign"
+	stateVacant  = "vacant"
+	StateAtRest  = "at rest" // its work is completed
 )
 
 func (c *statusCommand) run(ctx context.Context) error {
@@ -188,16 +206,17 @@ func (c *statusCommand) read(ctx context.Context, backend connect.Backend, roles
 		record: StatusRecord{Roles: []roleRecord{}},
 		rows:   [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}},
 	}
+	s.summary, err = summarize(ctx, backend, c.work, holders)
 	_, byLeases := backend.(connect.Leases)
 	for _, holder := range holders {
 		role := newRoleRecord(holder)
 		if byLeases {
 			role.Key = nil
 		}
+		role.addLast(s.summary)
 		s.record.Roles = append(s.record.Roles, role)
 		s.rows = append(s.rows, role.rows(holder.Leader)...)
 	}
-	s.summary, err = summarize(ctx, backend, c.work, holders)
 	s.record.Problems, s.record.Summary = s.summary.problems(), s.summary.sentence()
 	s.record.Well = len(s.record.Problems) == 0
 	return s, err
@@ -242,7 +261,27 @@ func newRoleRecord(holder history.RoleStatus) roleRecord {
 		}
 		role.Sessions = append(role.Sessions, record)
 	}
+	switch {
+	case holder.Leader != nil:
+		role.State = StateLeads
+	case len(role.Sessions) > 0:
+		role.State = role.Sessions[0].State
+	default:
+		role.State = stateVacant
+	}
 	return role
+}
+
+// addLast adds how the last term ended, if no node leads.
+func (r *roleRecord) addLast(s summary) {
+	t, found := s.last[r.Role]
+	if !found || r.Leader != nil {
+		return
+	}
+	r.Last = &lastTermRecord{t.Node, t.NodeName, console.Timestamp(t.Ended), string(t.Reason), t.Cause, console.Timestamp(t.NextBy)}
+	if r.State == stateVacant && slices.Contains(s.rest, r.Role) {
+		r.State = StateAtRest
+	}
 }
 
 // rows returns the role's table rows: one for each server session, and one for
@@ -263,7 +302,11 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 		row := append([]string{r.Role, StateLeads, leader.NodeName}, termColumns(leader)...)
 		rows = append([][]string{append(row, "-", "-", "-")}, rows...)
 	case len(rows) == 0:
-		rows = [][]string{{r.Role, "vacant", "-", "-", "-", "-", "-", "-", "-"}}
+		since := "-"
+		if r.Last != nil {
+			since = console.ShortTime(time.Time(r.Last.Ended))
+		}
+		rows = [][]string{{r.Role, r.State, "-", "-", since, "-", "-", "-", "-"}}
 	}
 	return rows
 }

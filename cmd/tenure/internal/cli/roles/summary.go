@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
@@ -20,12 +22,15 @@ import (
 // summary is whether all is well.
 type summary struct {
 	roles   []string
-	vacant  []lack   // roles without a leader, the longest vacancy first
-	lost    []string // roles whose leader has no session
-	foreign []string // roles that another program holds
+	vacant  []lack                  // roles without a leader, the longest vacancy first
+	rest    []string                // roles without a leader whose work is completed
+	last    map[string]history.Term // the last terms of the roles without a leader
+	lost    []string                // roles whose leader has no session
+	foreign []string                // roles that another program holds
 	blocked []blocked
 	nodes   bool // there is a registry of nodes
 	alive   int
+	living  map[uuid.UUID]bool
 	busy    int    // joining or draining
 	dead    []lack // nodes, the shortest silence first
 	outages []history.Outage
@@ -69,7 +74,7 @@ func summarize(ctx context.Context, backend connect.Backend, work *workReader, h
 		case err != nil:
 			return s, err
 		default:
-			s.takeNodes(found.Members)
+			s.takeNodes(found.Current())
 		}
 	}
 	var err error
@@ -126,12 +131,20 @@ func (s *summary) readVacancies(ctx context.Context, backend connect.Backend) er
 
 // takeVacancies takes over the ends of the last terms.
 func (s *summary) takeVacancies(terms []history.Term) {
-	ended := map[string]time.Time{}
+	s.last = map[string]history.Term{}
 	for _, t := range terms {
-		ended[t.Role] = t.Ended
+		s.last[t.Role] = t
 	}
+	s.vacant = slices.DeleteFunc(s.vacant, func(v lack) bool {
+		t, found := s.last[v.name]
+		resting := found && t.AtRest(s.now)
+		if resting {
+			s.rest = append(s.rest, v.name)
+		}
+		return resting
+	})
 	for i, v := range s.vacant {
-		if at := ended[v.name]; !at.IsZero() {
+		if at := s.last[v.name].Ended; !at.IsZero() {
 			s.vacant[i].lasted = max(0, s.now.Sub(at))
 		}
 	}
@@ -139,7 +152,7 @@ func (s *summary) takeVacancies(terms []history.Term) {
 }
 
 func (s *summary) takeNodes(members []tenure.Member) {
-	s.nodes = true
+	s.nodes, s.living = true, map[uuid.UUID]bool{}
 	for _, m := range members {
 		switch m.Status {
 		case tenure.StatusDead:
@@ -149,6 +162,7 @@ func (s *summary) takeNodes(members []tenure.Member) {
 			s.busy++
 		}
 		s.alive++
+		s.living[m.ID] = true
 	}
 	slices.SortStableFunc(s.dead, func(a, b lack) int { return cmp.Compare(a.lasted, b.lasted) })
 }
@@ -156,6 +170,9 @@ func (s *summary) takeNodes(members []tenure.Member) {
 // fill shows the summary.
 func (s summary) fill(page *console.Page) {
 	page.Paragraph(s.sentence())
+	for _, sentence := range s.causes() {
+		page.Paragraph(sentence)
+	}
 	for _, b := range s.blocked {
 		for _, sentence := range b.sentences(s.now) {
 			page.Paragraph(sentence)
@@ -176,6 +193,9 @@ func (u notRead) sentence() string {
 // sentence is one line that names what is not well.
 func (s summary) sentence() string {
 	parts := []string{s.rolesText()}
+	if n := len(s.rest); n > 0 && n < len(s.roles) {
+		parts = append(parts, plural(n, "role is", "roles are")+" at rest: "+names(s.rest))
+	}
 	if n := len(s.lost); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s no session: %s", plural(n, "leader has", "leaders have"), names(s.lost)))
 	}
@@ -195,11 +215,13 @@ func (s summary) sentence() string {
 }
 
 func (s summary) rolesText() string {
-	all, vacant := len(s.roles), len(s.vacant)
+	all, vacant := len(s.roles)-len(s.rest), len(s.vacant)
 	led := all - vacant - len(s.lost) - len(s.foreign)
 	switch {
-	case all == 0:
+	case len(s.roles) == 0:
 		return "No role has had a leader yet"
+	case all == 0:
+		return "No role needs a leader now: " + names(s.rest) + " " + isOrAre(len(s.rest)) + " at rest"
 	case vacant > 0:
 		return fmt.Sprintf("%s no leader: %s", of(vacant, all, "has", "have"), lacks(s.vacant))
 	case led == 0:
@@ -207,7 +229,8 @@ func (s summary) rolesText() string {
 	case led < all:
 		return of(led, all, "is", "are") + " led"
 	case all == 1:
-		return fmt.Sprintf("The role %s is led", console.Flatten(s.roles[0]))
+		led := slices.DeleteFunc(slices.Clone(s.roles), func(role string) bool { return slices.Contains(s.rest, role) })
+		return fmt.Sprintf("The role %s is led", console.Flatten(led[0]))
 	default:
 		return fmt.Sprintf("All %d roles are led", all)
 	}
@@ -228,6 +251,13 @@ func (s summary) nodesText() string {
 		text += fmt.Sprintf(", %d of them joining or draining", s.busy)
 	}
 	return text
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // maxNamed is how many roles or nodes a sentence names.

@@ -115,7 +115,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 		}
 		if !again && (l.plan.Once || !l.plan.Restart.Again(end.Code)) {
 			l.result.set(console.ExitWith(end.Code, err))
-			return tenure.Done
+			return l.finished(end.Code, err)
 		}
 		if restarts := pause.Restarts(); restarts >= l.plan.MaxRestarts {
 			return giveUp(restarts+1, end, err)
@@ -124,6 +124,27 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	}
 	return l.interrupted(ctx)
 }
+
+// finished returns the result of a term whose command ended and is not restarted.
+func (l *commandRunner) finished(code int, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: the command could not be run: %w", tenure.Done, err)
+	case code != 0:
+		return fmt.Errorf("%w: the command ended with exit code %d", tenure.Done, code)
+	case l.plan.Once:
+		return completed{l.plan.NextWithin}
+	}
+	return tenure.Done
+}
+
+// completed is tenure.Done of a command that ended well and needs no leader until it is
+// started again.
+type completed struct{ within time.Duration }
+
+func (completed) Error() string               { return "the command is completed" }
+func (completed) Is(target error) bool        { return target == tenure.Done }
+func (c completed) NextWithin() time.Duration { return c.within }
 
 // awaitRestart pauses before a restart, but not beyond the term.
 func awaitRestart(term *tenure.Term, log *slog.Logger, wait time.Duration) {
@@ -136,11 +157,11 @@ func awaitRestart(term *tenure.Term, log *slog.Logger, wait time.Duration) {
 func giveUp(times int, end guardian.End, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("the command ended or could not be run %d times in a row, most recently because: %w: resigning", times, err)
+		return fmt.Errorf("the command ended or could not be run %d times in a row, most recently because: %w", times, err)
 	case end.GuardianLost:
-		return fmt.Errorf("the command ended %d times in a row, most recently because the guardian was killed: resigning", times)
+		return fmt.Errorf("the command ended %d times in a row, most recently because the guardian was killed", times)
 	}
-	return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d: resigning", times, end.Code)
+	return fmt.Errorf("the command ended %d times in a row, most recently with exit code %d", times, end.Code)
 }
 
 // noteLoss records why the term was lost, if it was.

@@ -27,7 +27,7 @@ type role struct {
 // snapshot is what the database said once.
 type snapshot struct {
 	roles   []role          // by name
-	members []tenure.Member // by name; those alive first
+	members []tenure.Member // by name; the dead first
 	leads   map[string]int  // the number of roles that a node leads, by its id
 	drains  bool            // there is a registry of nodes, which can be drained
 	outage  *history.Outage // the latest that ended within outageAge, or nil
@@ -84,9 +84,9 @@ func readOutage(ctx context.Context, backend *postgres.Backend) (*history.Outage
 
 func deadness(m tenure.Member) int {
 	if m.Status == tenure.StatusDead {
-		return 1
+		return 0
 	}
-	return 0
+	return 1
 }
 
 // readNodes reads the nodes and the leaders. A database without a registry knows only
@@ -97,7 +97,7 @@ func readNodes(ctx context.Context, backend connect.Backend) ([]tenure.Member, [
 		if err != nil {
 			return nil, nil, err
 		}
-		return found.Members, found.Leaders, nil
+		return found.Current(), found.Leaders, nil
 	}
 	nodes, err := backend.Nodes(ctx)
 	if err != nil {

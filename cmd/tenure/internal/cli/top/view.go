@@ -139,7 +139,7 @@ func (v view) changes(m *model, n int) []string {
 		if e.bad {
 			look = bad
 		}
-		lines = append(lines, v.paint(look, "  "+e.at.Local().Format("15:04:05.000")+"  "+e.text))
+		lines = append(lines, v.paint(look, "  "+console.ShortTime(e.at)+"  "+e.text))
 	}
 	return lines
 }

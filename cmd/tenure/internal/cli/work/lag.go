@@ -73,7 +73,7 @@ func asOf(l processor.Lag) string {
 	if l.AsOf.IsZero() {
 		return "never"
 	}
-	at := l.AsOf.Local().Format(time.DateTime)
+	at := console.DayTime(l.AsOf)
 	if l.Age < time.Second {
 		return at
 	}

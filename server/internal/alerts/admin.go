@@ -245,7 +245,8 @@ type HistoryQuery struct {
 	Limit        int
 }
 
-// History returns alerts that fired, the latest first.
+// History returns alerts that fired, the latest first. If none did and no rule has the
+// name that the query selects, the error is an [*UnknownRuleError].
 func (a *Admin) History(ctx context.Context, query HistoryQuery) ([]Past, error) {
 	if exist, err := a.Exist(ctx); err != nil || !exist {
 		return nil, err
@@ -266,6 +267,9 @@ func (a *Admin) History(ctx context.Context, query HistoryQuery) ([]Past, error)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the history of alerts: %w", err)
+	}
+	if len(all) == 0 && query.Rule != "" {
+		return nil, a.checkRule(ctx, query.Rule)
 	}
 	return all, nil
 }

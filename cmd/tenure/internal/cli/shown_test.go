@@ -185,3 +185,25 @@ func (p place) block(t *testing.T, node string) (release func()) {
 	}
 	return func() { _ = tx.Rollback(t.Context()) }
 }
+
+// A name that does not exist is not an outage: commands exit with 2 and suggest a name.
+func TestUnknownNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "api").await("acquired")
+	for command, want := range map[string]string{
+		"status --role biling":       `no node has ever been a candidate for the role: biling; did you mean "billing"?`,
+		"history --role biling":      `no node has ever been a candidate for the role: biling; did you mean "billing"?`,
+		"step-down --role biling":    `no node has ever been a candidate for the role: biling; did you mean "billing"?`,
+		"status --role nope":         `no node has ever been a candidate for the role: nope`,
+		"history --node apo":         `no such node: "apo"; did you mean "api"?`,
+		"history --nodes --node apo": `no such node: "apo"; did you mean "api"?`,
+	} {
+		got := invoke(t, place.with(strings.Fields(command)...)...).want(t, console.ExitUsage)
+		if got.stderr != "tenure: "+want+"\n" || got.stdout != "" {
+			t.Errorf("%s: %s%s\nwant %s", command, got.stdout, got.stderr, want)
+		}
+	}
+	invoke(t, place.with("status", "--role", "billing")...).want(t, console.ExitDone)
+	invoke(t, place.with("history", "--node", "api")...).want(t, console.ExitDone)
+}

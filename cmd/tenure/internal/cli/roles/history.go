@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
@@ -150,6 +151,11 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(terms) == 0 {
+		if err := c.requireNames(ctx, backend, query); err != nil {
+			return err
+		}
+	}
 	outages, err := c.outagesOf(ctx, backend, query, terms)
 	var before []string
 	switch {
@@ -164,6 +170,19 @@ func (c *historyCommand) run(ctx context.Context) error {
 	before = append(before, waited(terms)...)
 	before = append(before, gaveUp(terms)...)
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
+}
+
+// requireNames returns an error if the role or the node of a query is not known.
+func (c *historyCommand) requireNames(ctx context.Context, backend connect.Backend, query history.Query) error {
+	if query.Role != "" {
+		if err := requireRoles(ctx, backend, tenure.NamedRole(query.Role)); err != nil {
+			return err
+		}
+	}
+	if query.Node != "" {
+		return requireNode(ctx, backend, query.Node)
+	}
+	return nil
 }
 
 func (c *historyCommand) checkFlags() error {
@@ -248,6 +267,11 @@ func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backe
 	changes, err := backend.NodeHistory(ctx, query)
 	if err != nil {
 		return err
+	}
+	if len(changes) == 0 {
+		if err := c.requireNames(ctx, backend, query); err != nil {
+			return err
+		}
 	}
 	record := NodeHistoryRecord{Changes: make([]nodeChangeRecord, len(changes))}
 	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE", "BY"}}

@@ -1,7 +1,6 @@
 package roles
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -106,20 +105,4 @@ func (c *retireCommand) namedRoles(matching bool) ([]tenure.Role, error) {
 		_, err = c.roles.Single()
 	}
 	return roles, err
-}
-
-// unknownRole is the error for a role that the database does not know.
-func unknownRole(ctx context.Context, backend connect.Backend, role string, cause error) error {
-	known, err := backend.Holders(ctx)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, holder := range known {
-		names = append(names, holder.Role)
-	}
-	if meant := nearest.Of(role, names); meant != "" {
-		return console.Usage("%w; did you mean %q?", cause, meant)
-	}
-	return console.Usage("%w", cause)
 }

@@ -156,6 +156,9 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return c.follow(ctx, backend, roles)
 	}
 	shown, err := c.read(ctx, backend, roles)
+	if err == nil && len(shown.summary.vacant) > 0 {
+		err = requireRoles(ctx, backend, roles...)
+	}
 	if err != nil {
 		return err
 	}

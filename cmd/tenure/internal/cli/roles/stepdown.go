@@ -101,6 +101,9 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	case c.own && (before == nil || before.NodeName != name):
 		return c.printResult(role.Name(), before, before)
 	case before == nil:
+		if err := requireRoles(ctx, backend, role); err != nil {
+			return err
+		}
 		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, role)
 	case before.NodeID == request.Target:
 		return c.printResult(role.Name(), before, before)

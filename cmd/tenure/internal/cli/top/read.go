@@ -60,11 +60,25 @@ func read(ctx context.Context, backend connect.Backend) (snapshot, error) {
 			s.roles = append(s.roles, role{term, byRole[term.Role]})
 		}
 	}
-	slices.SortFunc(s.roles, func(a, b role) int { return cmp.Compare(a.last.Role, b.last.Role) })
+	now := time.Now()
+	slices.SortFunc(s.roles, func(a, b role) int {
+		return cmp.Or(cmp.Compare(a.urgency(now), b.urgency(now)), cmp.Compare(a.last.Role, b.last.Role))
+	})
 	slices.SortStableFunc(s.members, func(a, b tenure.Member) int {
-		return cmp.Or(cmp.Compare(deadness(a), deadness(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID.String(), b.ID.String()))
+		return cmp.Or(compareDead(a, b), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	return s, nil
+}
+
+// urgency orders roles: those without a leader, those with one, and those at rest.
+func (r role) urgency(now time.Time) int {
+	switch {
+	case r.leader != nil:
+		return 1
+	case r.last.AtRest(now):
+		return 2
+	}
+	return 0
 }
 
 // outageAge is how long an outage is shown after its end.
@@ -80,13 +94,6 @@ func readOutage(ctx context.Context, backend *postgres.Backend) (*history.Outage
 		return nil, err
 	}
 	return &outages[0], nil
-}
-
-func deadness(m tenure.Member) int {
-	if m.Status == tenure.StatusDead {
-		return 0
-	}
-	return 1
 }
 
 // readNodes reads the nodes and the leaders. A database without a registry knows only
@@ -111,4 +118,15 @@ func readNodes(ctx context.Context, backend connect.Backend) ([]tenure.Member, [
 	}
 	leaders, err := backend.Leaders(ctx)
 	return members, leaders, err
+}
+
+// compareDead orders dead nodes before others.
+func compareDead(a, b tenure.Member) int {
+	switch {
+	case roster.Dead(a) == roster.Dead(b):
+		return 0
+	case roster.Dead(a):
+		return -1
+	}
+	return 1
 }

@@ -203,3 +203,24 @@ func TestKeysAreParsed(t *testing.T) {
 		}
 	}
 }
+
+// Rows that do not fit are counted in the header, and no line is empty while rows are
+// hidden. Roles at rest are not vacant.
+func TestHiddenRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	var s snapshot
+	for _, name := range strings.Split("abcdefghijklmnop", "") {
+		s.roles, s.members = append(s.roles, led(name, "one", 1)), append(s.members, member(name, tenure.StatusActive))
+	}
+	s.roles[0] = led("rest", "", 1)
+	s.roles[0].last.Reason = history.EndCompleted
+	m := &model{}
+	m.take(reading(0, s))
+	for _, height := range []int{12, 24, 30, 50} {
+		lines := view{width: 80, height: height, now: start}.render(m)
+		hidden := strings.Count(strings.Join(lines, "\n"), " more)")
+		if empty := slices.Index(lines, ""); empty >= 0 && hidden > 0 || (hidden == 0) != (height == 50) || !strings.Contains(lines[0], "vacant 0") {
+			t.Errorf("with %d lines, line %d is empty and %d lists hide rows:\n%s", height, empty, hidden, strings.Join(lines, "\n"))
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/record"
+	"github.com/exactly-one/tenure/internal/program/roster"
 )
 
 const help = "up/down select  tab roles/nodes  s step down  d drain  u undrain  q quit"
@@ -34,9 +35,7 @@ type view struct {
 
 // render returns the lines of the screen, at most as many as its height.
 func (v view) render(m *model) []string {
-	room := max(0, v.height-2) // the title and the last line
-	nodes := min(len(m.reading.Value.members)+1, max(2, room/3))
-	roleRows := min(len(m.reading.Value.roles)+1, max(2, room-nodes-max(3, room/4)))
+	roleRows, nodes, changes := v.share(m)
 	look := bold
 	if m.reading.Err != nil {
 		look = bad
@@ -44,22 +43,36 @@ func (v view) render(m *model) []string {
 	lines := []string{v.paint(look, v.title(m))}
 	lines = append(lines, v.roles(m, roleRows)...)
 	lines = append(lines, v.nodes(m, nodes)...)
-	lines = append(lines, v.changes(m, room-roleRows-nodes)...)
+	lines = append(lines, v.changes(m, changes)...)
 	for len(lines) < v.height-1 {
 		lines = append(lines, "")
 	}
 	return append(lines[:min(len(lines), max(0, v.height-1))], v.footer(m))
 }
 
+// share divides the lines among the lists. What a list does not need is for the others, so
+// that no line is empty while rows are hidden.
+func (v view) share(m *model) (roles, nodes, changes int) {
+	room := max(0, v.height-2) // the title and the last line
+	allRoles, allNodes, allChanges := len(m.reading.Value.roles)+1, len(m.reading.Value.members)+1, len(m.events)+1
+	nodes = min(allNodes, max(2, room/3))
+	changes = max(2, min(allChanges, room/4))
+	roles = min(allRoles, max(2, room-nodes-changes))
+	nodes = min(allNodes, max(nodes, room-roles-changes))
+	return roles, nodes, room - roles - nodes
+}
+
 func (v view) title(m *model) string {
 	vacant, dead := 0, 0
 	for _, r := range m.reading.Value.roles {
-		if r.leader == nil {
+		if r.urgency(v.now) == 0 {
 			vacant++
 		}
 	}
 	for _, member := range m.reading.Value.members {
-		dead += deadness(member)
+		if roster.Dead(member) {
+			dead++
+		}
 	}
 	return fmt.Sprintf("tenure top  roles %d, vacant %d  nodes %d, dead %d  %s", len(m.reading.Value.roles), vacant,
 		len(m.reading.Value.members), dead, console.AsOf(m.reading.At, m.reading.Err))
@@ -79,7 +92,11 @@ func (v view) roles(m *model, n int) []string {
 			})
 			look = plain
 		} else if !r.last.Ended.IsZero() {
-			row[2], row[4] = "vacant, "+string(r.last.Reason), console.ShortDuration(max(0, v.now.Sub(r.last.Ended)))
+			state := "vacant, "
+			if r.last.AtRest(v.now) {
+				state, look = "at rest, ", plain
+			}
+			row[2], row[4] = state+string(r.last.Reason), console.ShortDuration(max(0, v.now.Sub(r.last.Ended)))
 		}
 		rows, styles = append(rows, row), append(styles, look)
 	}
@@ -111,13 +128,17 @@ func (v view) nodes(m *model, n int) []string {
 	return v.list(m, nodeList, rows, styles, n)
 }
 
-// list returns the header and the rows around the selected one, n lines at most.
+// list returns the header and the rows around the selected one, n lines at most. The
+// header says how many rows are hidden.
 func (v view) list(m *model, list int, rows [][]string, styles []style, n int) []string {
 	chosen := m.index(list) + 1
 	if m.list == list && chosen < len(rows) {
 		rows[chosen][0], styles[chosen] = ">", selected
 	}
 	first := max(1, min(chosen-(n-1)/2, len(rows)-(n-1)))
+	if hidden := len(rows) - n; hidden > 0 {
+		rows[0][1] += fmt.Sprintf(" (%d more)", hidden)
+	}
 	var lines []string
 	table := strings.Split(strings.TrimSuffix(console.Table(rows, v.width), "\n"), "\n")
 	for i, line := range table {
@@ -134,6 +155,9 @@ func (v view) changes(m *model, n int) []string {
 		return nil
 	}
 	lines := []string{v.paint(bold, "  CHANGES")}
+	if len(m.events) == 0 {
+		lines = append(lines, "  none since this program started")
+	}
 	for _, e := range m.events[max(0, len(m.events)-(n-1)):] {
 		look := plain
 		if e.bad {

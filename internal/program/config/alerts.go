@@ -110,8 +110,9 @@ func (f *File) named(prefix string) map[string]string {
 type Language interface {
 	CheckCondition(text string) error // a [*alerting.ConditionError] knows the place
 	CheckTemplate(text string) error
-	// Doubts says where a condition that is valid names a metric that does not exist.
-	Doubts(condition, prefix string) []string
+	// UnknownMetrics says which metrics of a condition have a prefix of this program, or the
+	// given one, and do not exist.
+	UnknownMetrics(condition, prefix string) []string
 }
 
 // language is what the program knows of conditions and templates; nil if it cannot read them.
@@ -227,20 +228,12 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// DoubtfulAlerts warns of alerts whose metrics do not exist or whose conditions were not read,
-// and of secrets that every reader of the file can see.
+// DoubtfulAlerts warns of alerts whose conditions were not read, and of secrets that every reader of the file can see.
 func (f *File) DoubtfulAlerts() []string {
 	var notices []string
-	prefix := f.text("metrics.prefix")
-	for i, rule := range f.Alerts() {
-		condition := f.lookup(fmt.Sprintf("%s[%d].condition", alertList, i))
-		if language == nil {
-			notices = append(notices, fmt.Sprintf("%s:%d: conditions and templates of alerts are not checked: only tenure-server reads them", f.name, condition.at.line))
-			break
-		}
-		for _, doubt := range language.Doubts(rule.Condition, prefix) {
-			notices = append(notices, fmt.Sprintf("%s:%d: %s: %s", f.name, condition.at.line, condition.path, doubt))
-		}
+	if language == nil && len(f.Alerts()) > 0 {
+		at := f.lookup(alertList + "[0].condition").at
+		notices = append(notices, fmt.Sprintf("%s:%d: conditions and templates of alerts are not checked: only tenure-server reads them", f.name, at.line))
 	}
 	for _, s := range f.ordered() {
 		if strings.HasPrefix(s.path, notifications) && s.key.secret == whole && s.template == "" {
@@ -248,4 +241,20 @@ func (f *File) DoubtfulAlerts() []string {
 		}
 	}
 	return notices
+}
+
+// UnknownMetrics says which alerts can never fire because no node has their metric, with
+// their lines.
+func (f *File) UnknownMetrics() (unknown []string) {
+	if language == nil {
+		return nil
+	}
+	prefix := f.text("metrics.prefix")
+	for i, rule := range f.Alerts() {
+		condition := f.lookup(fmt.Sprintf("%s[%d].condition", alertList, i))
+		for _, text := range language.UnknownMetrics(rule.Condition, prefix) {
+			unknown = append(unknown, fmt.Sprintf("%s:%d: %s: %s", f.name, condition.at.line, condition.path, text))
+		}
+	}
+	return unknown
 }

@@ -15,7 +15,8 @@ comes from the first of these that sets it: the flag, the environment, the file,
 default.`
 
 const configCheckLong = `Read a configuration file, report every error on its own line, and list what is
-doubtful. The conditions and the templates of alerts are checked by tenure-server only.
+doubtful. An alert on a metric that no node has is an error. Conditions and templates of
+alerts are checked where the program tenure-server is installed.
 
 Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
 the file that --config or TENURE_CONFIG names.`
@@ -26,6 +27,7 @@ func NewConfig(out *console.Output) *cobra.Command {
 		Use: "config", Short: "Check and show the configuration", Long: configLong, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	var unknown settings.UnknownMetrics
 	check := &cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file", Long: configCheckLong,
 		Example: "  tenure config check tenure.toml",
@@ -35,13 +37,14 @@ func NewConfig(out *console.Output) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, args, unknown) },
 	}
+	unknown.Register(check.Flags())
 	cmd.AddCommand(check)
 	return cmd
 }
 
-func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string) error {
+func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string, unknown settings.UnknownMetrics) error {
 	c := settings.Of(cmd.Flags())
 	if len(args) > 0 {
 		c.Path = args[0]
@@ -51,6 +54,9 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string) 
 	}
 	if c.Path == "" {
 		return console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
+	}
+	if err := unknown.Refuse(c.File); err != nil {
+		return err
 	}
 	notices := c.File.Notices()
 	checked := record.Checked{File: c.Path, Notices: append([]string{}, notices...)}

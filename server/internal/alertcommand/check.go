@@ -16,20 +16,24 @@ import (
 )
 
 const alertsCheckLong = `Check the alerts of a configuration file. Errors are reported with line and column:
-invalid PromQL, templates and labels, and notifiers that are not configured. Warnings
-name metrics that do not exist.
+invalid PromQL, templates and labels, notifiers that are not configured, and metrics
+that do not exist.
 
 Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
 the file that --config or TENURE_CONFIG names.`
 
 func newAlertsCheck(out *console.Output) *cobra.Command {
-	return &cobra.Command{
+	var unknown settings.UnknownMetrics
+	cmd := &cobra.Command{
 		Use: "check [FILE]", Short: "Check the alerts in a configuration file", Long: alertsCheckLong,
 		Example: "  tenure alerts check tenure.toml",
 		Args:    atMostOne("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, path, err := namedFile(cmd, args)
 			if err != nil {
+				return err
+			}
+			if err := unknown.Refuse(file); err != nil {
 				return err
 			}
 			rules := file.Alerts()
@@ -39,6 +43,8 @@ func newAlertsCheck(out *console.Output) *cobra.Command {
 			return out.Print(record, append(warnings, summary)...)
 		},
 	}
+	unknown.Register(cmd.Flags())
+	return cmd
 }
 
 // alertsCheckRecord is the printed result of a check.

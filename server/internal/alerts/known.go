@@ -30,6 +30,16 @@ var knownMetrics = func() []string {
 	return names
 }()
 
+// UnknownMetrics says which metrics of a condition have a prefix of this program but do not
+// belong to it. The condition can never hold.
+func UnknownMetrics(condition, prefix string) []string {
+	expression, err := parse(condition)
+	if err != nil {
+		return nil
+	}
+	return unknownMetrics(expression, prefix)
+}
+
 // unknownMetrics names metrics that have a prefix of this program but do not belong
 // to it. Metrics with other prefixes may be the application's.
 func unknownMetrics(expression parser.Expr, prefix string) []string {
@@ -61,19 +71,6 @@ func unknownMetric(name, prefix string) string {
 			return fmt.Sprintf("there is no metric %s; did you mean %s_%s?", name, begin, meant)
 		}
 		return fmt.Sprintf("there is no metric %s", name)
-	}
-	return ""
-}
-
-// UnknownMetric describes the first metric of a condition that has a prefix of this program and
-// does not exist, or is empty. Such a condition is never true.
-func UnknownMetric(condition, prefix string) string {
-	expression, err := parse(condition)
-	if err != nil {
-		return ""
-	}
-	for _, one := range unknownMetrics(expression, prefix) {
-		return one
 	}
 	return ""
 }

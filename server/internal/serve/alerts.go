@@ -114,7 +114,7 @@ const maxShown = 100
 func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	all := []dashboard.Alert{}
 	for _, rule := range list {
-		role, problem := alerts.RoleOf(rule.Rule), cmp.Or(rule.Problem, alerts.UnknownMetric(rule.Condition, ""))
+		role, problem := alerts.RoleOf(rule.Rule), cmp.Or(rule.Problem, strings.Join(alerts.UnknownMetrics(rule.Condition, ""), "; "))
 		if len(rule.Alerts) == 0 {
 			all = append(all, dashboard.Alert{
 				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels, Role: role,

@@ -20,6 +20,14 @@ The command takes the flags of tenure run and shows what they change.`
 
 func newConfig(out *console.Output) *cobra.Command {
 	cmd := tree.NewConfig(out)
+	check := cmd.Commands()[0]
+	alone := check.RunE
+	check.RunE = func(cmd *cobra.Command, args []string) error {
+		if path, err := findServer(); err == nil { // it checks conditions too
+			return become(path, append([]string{"tenure"}, os.Args[1:]...))
+		}
+		return alone(cmd, args)
+	}
 	show := &cobra.Command{
 		Use: "show", Short: "Print the effective configuration", Long: configShowLong, Args: console.NoArgs,
 		Annotations: map[string]string{settings.WithoutConfiguration: "it shows the flags before they are completed"},

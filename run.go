@@ -186,7 +186,7 @@ func endOfWork(err error) termEnd {
 // recordedCause is an error as the records have it: a text that databases accept, of a
 // bounded length. Done alone is no cause.
 func recordedCause(err error) string {
-	if err == Done {
+	if err.Error() == Done.Error() {
 		return ""
 	}
 	const most = 500

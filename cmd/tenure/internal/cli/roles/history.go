@@ -151,10 +151,8 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(terms) == 0 {
-		if err := c.requireNames(ctx, backend, query); err != nil {
-			return err
-		}
+	if err := c.requireNames(ctx, backend, query, len(terms)); err != nil {
+		return err
 	}
 	outages, err := c.outagesOf(ctx, backend, query, terms)
 	var before []string
@@ -172,8 +170,12 @@ func (c *historyCommand) run(ctx context.Context) error {
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 
-// requireNames returns an error if the role or the node of a query is not known.
-func (c *historyCommand) requireNames(ctx context.Context, backend connect.Backend, query history.Query) error {
+// requireNames returns an error if the role or the node of a query that found nothing is
+// not known.
+func (c *historyCommand) requireNames(ctx context.Context, backend connect.Backend, query history.Query, found int) error {
+	if found > 0 {
+		return nil
+	}
 	if query.Role != "" {
 		if err := requireRoles(ctx, backend, tenure.NamedRole(query.Role)); err != nil {
 			return err
@@ -268,10 +270,8 @@ func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backe
 	if err != nil {
 		return err
 	}
-	if len(changes) == 0 {
-		if err := c.requireNames(ctx, backend, query); err != nil {
-			return err
-		}
+	if err := c.requireNames(ctx, backend, query, len(changes)); err != nil {
+		return err
 	}
 	record := NodeHistoryRecord{Changes: make([]nodeChangeRecord, len(changes))}
 	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE", "BY"}}

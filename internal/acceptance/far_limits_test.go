@@ -45,7 +45,7 @@ var farLimits = []struct {
 	{"cron/work.go", "const statementTimeout = 30 * time.Second", 30 * time.Second, 13, ""},
 	{"processor/admin.go", "statementTimeout = 30 * time.Second", 30 * time.Second, 13, ""},
 	{"internal/leaderwatch/watch.go", "readTimeout  = 5 * time.Second", 5 * time.Second, 12, ""},
-	{"cmd/tenure/internal/database/postgres.go", "const connectTimeout = 5 * time.Second", 5 * time.Second, 9, ""},
+	{"internal/program/database/postgres.go", "const connectTimeout = 5 * time.Second", 5 * time.Second, 9, ""},
 }
 
 // No fixed limit harms up to the longest round trip of TestFarServer.

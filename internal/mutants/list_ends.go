@@ -136,7 +136,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "roster: a node that was replaced is dead",
-		file: "cmd/tenure/internal/roster/roster.go", from: "if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {", to: "if false {",
+		file: "internal/program/roster/roster.go", from: "if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {", to: "if false {",
 		promise: "a restarted node leaves no dead one in lists",
 		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
 	},

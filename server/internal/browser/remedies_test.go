@@ -14,11 +14,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/dashboard"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
+	"github.com/exactly-one/tenure/server/dashboard"
 )
 
 // press opens the dialog of a button with the keyboard, types into its field if there is one, and

@@ -10,7 +10,6 @@ import (
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/flagvalue"
-	"github.com/exactly-one/tenure/internal/program/nearest"
 	"github.com/exactly-one/tenure/postgres"
 )
 

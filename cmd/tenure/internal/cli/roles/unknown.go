@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/connect"
+	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/nearest"
+	"github.com/exactly-one/tenure/internal/program/roster"
 	"github.com/exactly-one/tenure/postgres"
 )
 

@@ -187,7 +187,7 @@ var edgeMutants = []mutant{
 		name: "lease: a row that has changed is no commit of this session",
 		file: "lease/acquire.go", from: "if now, ok := locked[t.role]; ok && now.sameTerm(t) {", to: "if _, ok := locked[t.role]; ok {",
 		promise: "no role is held by a node that does not lead it",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendLateCommitKeepsNoRole$")}, says: "want the role, which no node leads",
+		tests:   []tests{inShared("dialects", "^TestBackendLateCommitKeepsNoRole$")}, says: "want the role, which no node leads",
 	},
 	{
 		name: "engine: a node takes over from the node that took over from it",

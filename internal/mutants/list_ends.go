@@ -108,13 +108,13 @@ var endMutants = []mutant{
 		name: "alerts: an end has the latest incident",
 		file: "server/internal/alerts/relate.go", from: "			i = incidentWith(a.GroupKey, incidents)\n", to: "			_ = incidentWith(a.GroupKey, incidents)\n",
 		promise: "the messages of one alert have one incident",
-		tests:   []tests{inCommand("internal/alerts", "^TestAlertsGetTheirIncident$")}, says: "want that of the crash",
+		tests:   []tests{inServer("internal/alerts", "^TestAlertsGetTheirIncident$")}, says: "want that of the crash",
 	},
 	{
 		name: "notifiers: an alert that fires immediately has lasted 0 s",
 		file: "server/internal/notifiers/batch.go", from: "switch brief := lasted < time.Second; {", to: "switch brief := lasted < 0; {",
 		promise: "a title says how long a fault has lasted",
-		tests:   []tests{inCommand("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
+		tests:   []tests{inServer("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
 	},
 	{
 		name: "incident: nodes that stop replace themselves",
@@ -126,18 +126,18 @@ var endMutants = []mutant{
 		name: "history: a role whose run is overdue is at rest",
 		file: "history/history.go", from: "(t.NextBy.IsZero() || now.Before(t.NextBy))", to: "(t.NextBy.IsZero() || now.After(t.Began))",
 		promise: "a role counts as vacant when its next run is late",
-		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+		tests:   []tests{inCommand("internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
 	},
 	{
 		name: "postgres: a node that closed its silent session is recorded as crashed",
 		file: "postgres/migrations/0001.up.sql", from: "NEW.incarnation <> OLD.incarnation AND NEW.fell_silent", to: "NEW.incarnation <> OLD.incarnation AND NOT NEW.fell_silent",
 		promise: "a node whose trust window ended is not shown as crashed",
-		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+		tests:   []tests{inCommand("internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
 	},
 	{
 		name: "roster: a node that was replaced is dead",
 		file: "internal/program/roster/roster.go", from: "if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {", to: "if false {",
 		promise: "a restarted node leaves no dead one in lists",
-		tests:   []tests{in("cmd/tenure/internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
+		tests:   []tests{inCommand("internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
 	},
 }

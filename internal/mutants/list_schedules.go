@@ -114,7 +114,7 @@ var scheduleMutants = []mutant{
 		name: "alerts: a vacancy ends with the round that sees it",
 		file: "server/internal/alerts/relate.go", from: "			end = t.Began\n", to: "			_ = t.Began\n",
 		promise: "a vacancy lasts until the next term begins",
-		tests:   []tests{inCommand("internal/alerts", "^TestMessageTellsIncidentAndVacancy$")}, says: "want the beginning of the next term",
+		tests:   []tests{inServer("internal/alerts", "^TestMessageTellsIncidentAndVacancy$")}, says: "want the beginning of the next term",
 	},
 	{
 		name: "cron: a pause drops the ticks that no leader has handled",

@@ -39,8 +39,14 @@ func (m mutant) String() string {
 // in names tests of the root module.
 func in(folder, run string) tests { return tests{".", folder, run, ""} }
 
-// inCommand names tests of the program's module.
+// inCommand names tests of the module of the program on each machine.
 func inCommand(folder, run string) tests { return tests{"cmd/tenure", folder, run, ""} }
+
+// inShared names tests of the module that the programs share.
+func inShared(folder, run string) tests { return tests{"internal/program", folder, run, ""} }
+
+// inServer names tests of the server's module.
+func inServer(folder, run string) tests { return tests{"server", folder, run, ""} }
 
 // schedules names the first schedules of the simulator.
 func schedules(n int) tests {
@@ -57,7 +63,7 @@ func (t tests) String() string {
 }
 
 // mutants are all entries of the list.
-var mutants = slices.Concat(engineMutants, endMutants, postgresMutants, leaseMutants, processorMutants, replayMutants, schemaMutants, guardianMutants, agentMutants, limitMutants, edgeMutants, apiMutants, timeMutants, commandMutants, doorMutants, pageMutants, claimMutants, damageMutants, agentPromiseMutants, agentSessionMutants, scheduleMutants, clockMutants, hostileMutants, constantMutants, doorbellMutants)
+var mutants = slices.Concat(engineMutants, endMutants, postgresMutants, leaseMutants, processorMutants, replayMutants, schemaMutants, guardianMutants, agentMutants, limitMutants, edgeMutants, apiMutants, timeMutants, commandMutants, doorMutants, pageMutants, claimMutants, damageMutants, agentPromiseMutants, agentSessionMutants, scheduleMutants, clockMutants, hostileMutants, doorbellMutants, constantMutants)
 
 // mutate returns the text of the mutant's file with the break, or an error if
 // the entry is stale.

@@ -190,7 +190,7 @@ var serviceConstants = []Constant{
 	},
 	{
 		In:   on(useDashboard, "links, at most 20."),
-		File: "server/dashboard/links.go", From: "maxLinks        = 20",
+		File: "internal/program/link/link.go", From: "const Most = 20",
 		Tests: byServer("dashboard", "^TestMessagesHaveLinks$"), Says: "21 links",
 	},
 }

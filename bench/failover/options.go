@@ -22,19 +22,6 @@ type options struct {
 	summary            string
 }
 
-// commandList is a flag that may be repeated.
-type commandList []string
-
-func (c *commandList) String() string { return strings.Join(*c, ", ") }
-
-func (c *commandList) Set(command string) error {
-	if strings.TrimSpace(command) == "" {
-		return errors.New("name a command")
-	}
-	*c = append(*c, command)
-	return nil
-}
-
 // parseFlags reads the flags. It has written what is wrong to w when it returns an error.
 func parseFlags(args []string, w io.Writer) (options, error) {
 	o := options{settling: settlePeriod}

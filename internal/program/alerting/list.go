@@ -75,26 +75,33 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 	if err != nil {
 		return nil, err
 	}
+	assign(byName, present, silences)
+	for i := range all {
+		slices.SortFunc(all[i].Alerts, func(a, b Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
+	}
+	return all, t.countNotifications(ctx, byName)
+}
+
+// assign gives each rule its alerts and its silence.
+func assign(byName map[string]*Status, present []storedAlert, silences []Silence) {
 	for _, silence := range silences {
 		if s := byName[silence.Rule]; s != nil && silence.Until.After(s.SilencedUntil) {
 			s.SilencedBy, s.SilencedUntil = silence.CreatedBy, silence.Until
 		}
 	}
 	for _, a := range present {
-		if s := byName[a.rule]; s != nil {
-			if silence := Silencing(silences, a.rule, a.Labels); silence != nil {
-				a.SilencedBy, a.SilencedUntil = silence.CreatedBy, silence.Until
-			}
-			s.Alerts = append(s.Alerts, a.Alert)
-			if a.State == Firing || s.State == Inactive {
-				s.State = a.State
-			}
+		s := byName[a.rule]
+		if s == nil {
+			continue
+		}
+		if silence := Silencing(silences, a.rule, a.Labels); silence != nil {
+			a.SilencedBy, a.SilencedUntil = silence.CreatedBy, silence.Until
+		}
+		s.Alerts = append(s.Alerts, a.Alert)
+		if a.State == Firing || s.State == Inactive {
+			s.State = a.State
 		}
 	}
-	for i := range all {
-		slices.SortFunc(all[i].Alerts, func(a, b Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
-	}
-	return all, t.countNotifications(ctx, byName)
 }
 
 // storedAlert is an alert with the name of its rule.

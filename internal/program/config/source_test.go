@@ -11,7 +11,6 @@ import (
 const sourceFile = "testdata/forge.toml"
 
 // all is a notice filter for which a version uses every key.
-func all(string) bool { return true }
 
 // TestSourceNeedsReceivers: the blocks of the source document have two errors, each of
 // which names the table to add.

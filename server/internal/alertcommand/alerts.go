@@ -1,4 +1,4 @@
-// Package alerts implements the commands on alerts.
+// Package alertcommand implements the commands on alerts.
 package alertcommand
 
 import (

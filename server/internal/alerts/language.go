@@ -10,4 +10,6 @@ func (Language) CheckCondition(text string) error { return CheckCondition(text) 
 func (Language) CheckTemplate(text string) error { return CheckTemplate(text) }
 
 // UnknownMetrics implements config.Language.
-func (Language) UnknownMetrics(condition, prefix string) []string { return UnknownMetrics(condition, prefix) }
+func (Language) UnknownMetrics(condition, prefix string) []string {
+	return UnknownMetrics(condition, prefix)
+}

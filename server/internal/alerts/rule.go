@@ -11,14 +11,20 @@ import (
 	"github.com/exactly-one/tenure/internal/program/alerting"
 )
 
-// What the program on each machine reads too.
-type (
-	Rule    = alerting.Rule
-	State   = alerting.State
-	Status  = alerting.Status
-	Alert   = alerting.Alert
-	Silence = alerting.Silence
-)
+// Rule says what to watch and whom to notify. The program on each machine reads it too.
+type Rule = alerting.Rule
+
+// State is what an alert is.
+type State = alerting.State
+
+// Status is a rule and what becomes of it.
+type Status = alerting.Status
+
+// Alert is one series of a rule that is pending or firing.
+type Alert = alerting.Alert
+
+// Silence is a time in which alerts that match it fire without notifications.
+type Silence = alerting.Silence
 
 // The states of an alert, and of a rule: that of its alert that is worst.
 const (

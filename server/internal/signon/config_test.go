@@ -19,7 +19,7 @@ func (s said) Claims(v any) error { return json.Unmarshal([]byte(s), v) }
 // and the greater access.
 func TestClaimsDecideTheAccess(t *testing.T) {
 	t.Parallel()
-	config := Config{SignOn: config.SignOn{
+	c := Config{SignOn: config.SignOn{
 		GroupsClaim: "roles", OperatorEmails: []string{"Olga@Example.com"}, OperatorGroups: []string{"sre"},
 		ViewerEmails: []string{"*@example.com"}, ViewerGroups: []string{"dev"},
 	}}
@@ -41,10 +41,10 @@ func TestClaimsDecideTheAccess(t *testing.T) {
 		`{"email":"*@example.com","email_verified":true,"preferred_username":"olga@example.com"}`: "*@example.com viewer",
 	} {
 		found := claims{subject: "sub"}
-		if err := found.read(said(text), config.groupsClaim()); err != nil {
+		if err := found.read(said(text), c.groupsClaim()); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		user, err := config.userOf(found)
+		user, err := c.userOf(found)
 		got := user.Name + " " + user.Access.String()
 		if errors.Is(err, dashboard.ErrNoAccess) {
 			got = "none"
@@ -68,17 +68,17 @@ func TestUnusableProvidersAreRefused(t *testing.T) {
 		"no way back": func(c *Config) { c.RedirectURL = "/login" }, "all addresses": func(c *Config) { c.ViewerEmails = []string{"*@*"} }, "no address": func(c *Config) { c.OperatorEmails = []string{"olga"} },
 		"part of a name": func(c *Config) { c.OperatorEmails = []string{"ol*@example.com"} },
 	} {
-		config := valid()
-		change(&config)
-		if _, err := New(config); !errors.Is(err, tenure.ErrInvalidConfig) {
+		c := valid()
+		change(&c)
+		if _, err := New(c); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	local := valid()
 	local.Issuer = "http://127.0.0.1:5556/dex"
-	for _, config := range []Config{valid(), local} {
-		if _, err := New(config); err != nil {
-			t.Errorf("%s: %v", config.Issuer, err)
+	for _, c := range []Config{valid(), local} {
+		if _, err := New(c); err != nil {
+			t.Errorf("%s: %v", c.Issuer, err)
 		}
 	}
 }

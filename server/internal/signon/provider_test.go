@@ -112,23 +112,23 @@ func newSite(t *testing.T, secret string, change func(*Config)) *site {
 	var handler atomic.Pointer[dashboard.Dashboard]
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().ServeHTTP(w, r) }))
 	s := &site{url: web.URL}
-	config := Config{
+	c := Config{
 		SignOn: config.SignOn{
 			ClientID: "tenure", OperatorGroups: []string{"sre"}, OperatorEmails: []string{"olga@example.com"}, ViewerEmails: []string{"*@example.com"},
 		},
 		RedirectURL: web.URL + "/login/callback",
 	}
 	if secret != "" {
-		config.SecretFile = filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(config.SecretFile, []byte(secret+"\n"), 0o600); err != nil {
+		c.SecretFile = filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(c.SecretFile, []byte(secret+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.identity = startProvider(t, secret, config.RedirectURL)
-	config.Issuer = s.identity.issuer
-	change(&config)
+	s.identity = startProvider(t, secret, c.RedirectURL)
+	c.Issuer = s.identity.issuer
+	change(&c)
 	var err error
-	if s.provider, err = New(config); err != nil {
+	if s.provider, err = New(c); err != nil {
 		t.Fatal(err)
 	}
 	backend, err := postgres.New("postgres://nobody@127.0.0.1:1/none?connect_timeout=1", postgres.Config{})

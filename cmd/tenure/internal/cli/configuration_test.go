@@ -275,10 +275,10 @@ func TestConfigShowPrintsSources(t *testing.T) {
 	if strings.Contains(got.stdout, secret) {
 		t.Errorf("the password is shown:\n%s", got.stdout)
 	}
-	var record struct{ TOML string }
-	invoke(t, "config", "show", "-o", "json").want(t, console.ExitDone).decode(t, &record)
-	if !strings.Contains(record.TOML, "check_interval") {
-		t.Errorf("%+v", record)
+	var shown struct{ TOML string }
+	invoke(t, "config", "show", "-o", "json").want(t, console.ExitDone).decode(t, &shown)
+	if !strings.Contains(shown.TOML, "check_interval") {
+		t.Errorf("%+v", shown)
 	}
 }
 

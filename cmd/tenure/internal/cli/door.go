@@ -46,8 +46,8 @@ func door(name, short string) *cobra.Command {
 // findServer finds the server's program: beside this one, or else in the PATH.
 func findServer() (string, error) {
 	if own, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(own); err == nil {
-			own = real
+		if target, err := filepath.EvalSymlinks(own); err == nil {
+			own = target
 		}
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(own), serverName)); err == nil {
 			return path, nil

@@ -119,14 +119,25 @@ type cachedMember struct {
 	member tenure.Member
 }
 
+// sentID reads an id as the server sent it: as text if its statement was not prepared yet.
+func sentID(raw []byte) (uuid.UUID, error) {
+	if len(raw) == len(uuid.UUID{}) {
+		return uuid.FromBytes(raw)
+	}
+	return uuid.ParseBytes(raw)
+}
+
 // scan reads a row into next, which replaces the cache after the last row.
 func (c registryCache) scan(row pgx.CollectableRow, next registryCache) (tenure.Member, error) {
 	raw := row.RawValues()
-	if len(raw) < firstSeldom || len(raw[0]) != len(uuid.UUID{}) {
-		return tenure.Member{}, fmt.Errorf("the server returned %d columns of a node, or no id", len(raw))
+	if len(raw) < firstSeldom {
+		return tenure.Member{}, fmt.Errorf("the server returned %d columns of a node", len(raw))
+	}
+	key, err := sentID(raw[0])
+	if err != nil {
+		return tenure.Member{}, fmt.Errorf("the server returned no id of a node: %w", err)
 	}
 	seldom := raw[firstSeldom:]
-	key := [16]byte(raw[0])
 	known, found := c[key]
 	if found && slices.EqualFunc(known.raw, seldom, bytes.Equal) {
 		err := scanInto(row, &known.member, false)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,11 +269,11 @@ func TestPrimaryIsFoundAmongSeveralHosts(t *testing.T) {
 func TestConnectFunctionOpensAllConnections(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	calls := 0
+	var calls atomic.Int32
 	b := backendOn(t, "postgres://nobody@nowhere/none", Config{
 		Schema: server.Schema(t),
 		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
-			calls++
+			calls.Add(1)
 			right, err := pgx.ParseConfig(server.DSN())
 			if err != nil {
 				return nil, err
@@ -287,7 +288,7 @@ func TestConnectFunctionOpensAllConnections(t *testing.T) {
 	if leaders, err := b.Leaders(context.Background()); err != nil || len(leaders) != 1 {
 		t.Errorf("leaders: %v, %v; want one", leaders, err)
 	}
-	if calls != 3 {
+	if calls := calls.Load(); calls != 3 {
 		t.Errorf("it was called %d times, want 3", calls)
 	}
 }

@@ -12,8 +12,11 @@ import (
 // ended. The result is negative if it is not known.
 //
 // A leader whose process ended could act until the lock was free. One that fell silent or lost
-// its server may have stopped at its last heartbeat.
+// its server may have stopped at its last heartbeat. After completed work, a role is at rest.
 func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
+	if reason == history.EndCompleted {
+		return -1
+	}
 	if reason == history.EndCrashed && next.PrecedingVacancy >= 0 {
 		return next.PrecedingVacancy
 	}

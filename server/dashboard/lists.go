@@ -47,7 +47,7 @@ func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 	var names []string
 	for _, name := range p.names {
 		role := p.roles[name]
-		if state != "" && role.state != state || node != "" && (role.state == vacant || role.term.Node.String() != node) ||
+		if state != "" && role.state != state || node != "" && (!role.isLed() || role.term.Node.String() != node) ||
 			wanted != "" && !contains(name, wanted) && !contains(role.term.NodeName, wanted) {
 			continue
 		}
@@ -67,7 +67,7 @@ func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 
 // order compares roles by one of their columns. Under the mutex.
 func (p *snapshot) order(by string) func(a, b string) int {
-	urgency := map[string]int{vacant: 0, silent: 1, led: 2}
+	urgency := map[string]int{vacant: 0, silent: 1, led: 2, atRest: 3}
 	return func(a, b string) int {
 		left, right := p.roles[a], p.roles[b]
 		switch by {

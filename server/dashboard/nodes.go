@@ -15,6 +15,9 @@ import (
 // the node has not opened another session.
 func (p *snapshot) stateOf(t history.Term) string {
 	m, ok := p.member(t.Node)
+	if !t.Ended.IsZero() && t.AtRest(p.clock()) {
+		return atRest
+	}
 	if !t.Ended.IsZero() || !ok || m.Incarnation != int64(t.Incarnation) {
 		return vacant
 	}
@@ -116,7 +119,7 @@ func (p *snapshot) isDead(id uuid.UUID) bool {
 func (p *snapshot) leads() map[uuid.UUID]int {
 	counts := map[uuid.UUID]int{}
 	for _, name := range p.names {
-		if r := p.roles[name]; r.state != vacant {
+		if r := p.roles[name]; r.isLed() {
 			counts[r.term.Node]++
 		}
 	}

@@ -12,13 +12,14 @@ const (
 	led    = "led"
 	silent = "silent" // its node sent no heartbeat for half a lease, but its lease has not expired
 	vacant = "vacant"
+	atRest = "at rest" // its work is completed, and its next start is not overdue
 	dead   = "dead"
 )
 
 // roleRecord is the current state of a role.
 type roleRecord struct {
 	Name     string     `json:"name"`
-	State    string     `json:"state"` // led, silent or vacant
+	State    string     `json:"state"` // led, silent, vacant or at rest
 	Term     int64      `json:"term"`  // the last one
 	Node     uuid.UUID  `json:"node"`  // of that term
 	NodeName string     `json:"node_name"`
@@ -97,6 +98,7 @@ type nowRecord struct {
 	Led      int          `json:"led"`
 	Silent   int          `json:"silent"`
 	Vacant   int          `json:"vacant"`
+	AtRest   int          `json:"at_rest"`
 	Living   int          `json:"living"`   // nodes
 	Firing   int          `json:"firing"`   // alerts that are not silenced
 	Silenced int          `json:"silenced"` // alerts that fire

@@ -61,6 +61,9 @@ type role struct {
 	retired bool
 }
 
+// isLed reports whether the role has a leader.
+func (r *role) isLed() bool { return r.state == led || r.state == silent }
+
 // nodeChange identifies a change of a node.
 type nodeChange struct {
 	node   uuid.UUID
@@ -228,6 +231,8 @@ func (p *snapshot) now() nowRecord {
 			n.Led++
 		case silent:
 			n.Silent++
+		case atRest:
+			n.AtRest++
 		default:
 			n.Vacant++
 		}

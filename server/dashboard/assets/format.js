@@ -102,16 +102,19 @@ export const shortTerm = (n) => (n < 1e6 ? String(n) : "…" + String(n % 1e6).p
 
 const reasons = {
   resigned: "resigned", stepped_down: "stepped down", handed_over: "handed over", shutdown: "shut down", crashed: "crashed",
-  lease_expired: "fell silent: lease expired", server_changed: "the server changed",
+  lease_expired: "fell silent: lease expired", completed: "completed its work", server_changed: "the server changed",
 };
 export const reason = (text) => (text ? reasons[text] ?? text.replaceAll("_", " ") : "end not known");
+
+// isLed tells whether a role has a leader.
+export const isLed = (role) => role.state === "led" || role.state === "silent";
 
 // unclean ends are unplanned.
 export const unclean = (text) => ["crashed", "lease_expired", "server_changed"].includes(text);
 
 const statuses = {
   joining: ["faint", "joining"], active: ["good", "active"], draining: ["warning", "draining", "paused"], silent: ["warning", "silent"],
-  dead: ["critical", "dead"], left: ["faint", "left"], led: ["good", "led"], vacant: ["critical", "vacant"], paused: ["warning", "paused", "paused"],
+  dead: ["critical", "dead"], left: ["faint", "left"], led: ["good", "led"], "at rest": ["faint", "at rest", "paused"], vacant: ["critical", "vacant"], paused: ["warning", "paused", "paused"],
   failed: ["critical", "failed"], failing: ["critical", "failing"], firing: ["critical", "firing"], pending: ["warning", "pending"], inactive: ["good", "inactive"],
   running: ["good", "running", "began"], succeeded: ["good", "succeeded"], waiting: ["faint", "waiting"], timed_out: ["critical", "timed out"],
   panicked: ["critical", "panicked"], abandoned: ["warning", "abandoned"], missed: ["warning", "missed"], skipped: ["faint", "skipped"],

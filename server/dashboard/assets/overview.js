@@ -3,7 +3,7 @@
 import { updateElement, figures, h, lines, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink, parameter, setParameters } from "./address.js";
-import { ago, count, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
+import { ago, count, duration, grouped, long, shortTerm, since, statusOf, whole, isLed } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
@@ -17,7 +17,7 @@ const urgency = (node) => ["dead", "silent", "draining", "joining", "active"].in
 // leaseLeft returns for how long a role stays reserved if its leader becomes silent now.
 function leaseLeft(role) {
   const node = state.now?.nodes.find((n) => n.id === role.node);
-  if (!node || role.state === "vacant" || staleSeconds()) return null;
+  if (!node || !isLed(role) || staleSeconds()) return null;
   const age = node.silent_seconds + (state.connected ? (performance.now() - state.now.at) / 1000 : 0);
   return { left: Math.max(0, node.lease_seconds - age), length: node.lease_seconds };
 }
@@ -30,7 +30,7 @@ export function leaseCell(role) {
 }
 
 // inStateSince returns the time since which a role has been in its state.
-const inStateSince = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
+const inStateSince = (role) => role.ended ?? (isLed(role) ? role.began : null);
 
 // timeInState returns for how long a role has been in its state, as far as that is known.
 export const timeInState = (role) => (inStateSince(role) ? long(since(inStateSince(role)) - staleSeconds()) : "–");
@@ -41,11 +41,11 @@ export function roleStatus(role) {
 }
 
 export default function overview(page) {
-  const filter = { state: parameter("state", "", ["led", "silent", "vacant"]) };
+  const filter = { state: parameter("state", "", ["led", "silent", "vacant", "at rest"]) };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [!isLed(r) ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => lines(lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: inStateSince(r) ? `since ${whole(inStateSince(r))}` : null }, timeInState(r)) },
@@ -57,7 +57,7 @@ export default function overview(page) {
     ordered: (order) => setParameters({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
     fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, search: find.text(), sort: order.sort, down: order.down ? "1" : "" }),
   });
-  const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
+  const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"], ["at rest", "At rest"]].map(([value, text]) => h("option", { value }, text)));
   states.value = filter.state;
   states.addEventListener("change", () => { filter.state = states.value; setParameters({ state: filter.state }); roles.refresh(); });
 
@@ -71,7 +71,7 @@ export default function overview(page) {
     if (!n) return;
     updateElement(summary.firstChild, figures([
       ["Roles led", grouped(n.led + n.silent), `of ${grouped(n.roles)}`],
-      ["Vacant", grouped(n.vacant)],
+      ["Vacant", grouped(n.vacant), n.at_rest ? `and ${grouped(n.at_rest)} at rest` : ""],
       ["Live nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
       ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
       ["Median failover", failovers?.median ? duration(failovers.median.without_leader_seconds) : "–"],

@@ -3,7 +3,7 @@
 import { updateElement, figures, h, inText, lines, name, visibleName, panel, status } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink } from "./address.js";
-import { count, duration, grouped, moment, parts, reason, short, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
+import { count, duration, grouped, moment, parts, reason, short, shortTerm, since, long, statusOf, unclean, whole, isLed } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { outward } from "./outward.js";
 import { list } from "./table.js";
@@ -34,10 +34,10 @@ export default function role(page, roleName) {
 
   // summary returns a sentence that states since when the role is in its state, and why.
   function summary(now) {
-    const began = now.ended ?? (now.state === "vacant" ? null : now.began);
-    const known = now.state === "vacant" || now.previous;
-    return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", now.state === "vacant" ? "No node leads" : [inText(now.node_name), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
-      known ? [": ", lastChange(now)] : "", now.state !== "vacant" && now.without_leader_seconds ? `; before, no node led for ${duration(now.without_leader_seconds)}` : "", "."];
+    const began = now.ended ?? (isLed(now) ? now.began : null);
+    const known = !isLed(now) || now.previous;
+    return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", !isLed(now) ? "No node leads" : [inText(now.node_name), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+      known ? [": ", lastChange(now)] : "", isLed(now) && now.without_leader_seconds ? `; before, no node led for ${duration(now.without_leader_seconds)}` : "", "."];
   }
 
   function ending(term) {
@@ -54,18 +54,18 @@ export default function role(page, roleName) {
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     updateElement(story.firstChild, h("span", {}, summary(current)));
     updateElement(facts.firstChild, figures([
-      ["Leader", current.state === "vacant" ? "none" : name(current.node_name, pageLink("node", current.node)), current.state === "vacant" ? "" : undefined],
+      ["Leader", isLed(current) ? name(current.node_name, pageLink("node", current.node)) : "none", isLed(current) ? undefined : ""],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
-      [current.state === "vacant" ? "Vacant for" : "Leading for", timeInState(current)],
+      [isLed(current) ? "Leading for" : current.state === "vacant" ? "Vacant for" : "At rest for", timeInState(current)],
       ["Lease left", leaseCell(current)],
       ["Failovers", failovers ? grouped(failovers.failovers) : "–", failovers?.moves ? `and ${count(failovers.moves, "planned move")}` : ""],
       ["Median failover", failovers?.median ? duration(failovers.median.without_leader_seconds) : "–"],
     ], ageText()));
     terms.redraw();
-    const key = `${current.state !== "vacant"} ${current.term}`;
+    const key = `${isLed(current)} ${current.term}`;
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
-      buttons.replaceChildren(...(current.state === "vacant" ? [] : [stepDown(current), " ", handOver(current)]));
+      buttons.replaceChildren(...(isLed(current) ? [stepDown(current), " ", handOver(current)] : []));
     }
   }
 

@@ -1,7 +1,7 @@
 // An event as a sentence, and as an entry of a list.
 
 import { reorder, h, inText, sign, visibleName } from "./dom.js";
-import { action, ago, duration, lately, reason, shortTerm, unclean, whole } from "./format.js";
+import { action, ago, duration, lately, reason, shortTerm, unclean, whole, isLed } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
 
@@ -74,7 +74,7 @@ export function showEntries(list, events) {
 
 // lastChange states the reason for the last change of a role's leader.
 export function lastChange(role) {
-  const vacant = role.state === "vacant";
+  const vacant = !isLed(role);
   if (vacant && !role.ended) return h("span", {}, "its node died or left");
   const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
   if (!who) return h("span", { class: "faint" }, "–");

@@ -34,8 +34,9 @@ func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 		t.Cleanup(s.Abort)
 		return extended
 	}
-	if extended := open(); !slices.Equal(extended, []time.Duration{migrationTimeout, 0}) {
-		t.Errorf("a migration extended its time by %v", extended)
+	// The first one waits for others that create the tables, too.
+	if extended := open(); len(extended) == 0 || slices.Max(extended) != migrationTimeout || extended[len(extended)-1] != 0 {
+		t.Errorf("a migration extended its time by %v, want at most %v, and none at the end", extended, migrationTimeout)
 	}
 	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	if extended := open(); !slices.Equal(extended, []time.Duration{migrationTimeout, 0}) {

@@ -55,6 +55,8 @@ func TestPauseBeforeTheBatchBeginsIsSeen(t *testing.T) {
 	})
 	w.await("the processor", func() bool { return w.exists("counts") })
 	w.must(w.management().Pause(t.Context(), "counts", "ann"))
+	paused := database.reads.Load()
+	w.await("the leader to rest, after the transaction in which it records that", func() bool { return database.reads.Load() > paused+1 })
 	w.append(1)
 	returned := make(chan struct{})
 	pause := func() {

@@ -106,7 +106,7 @@ const reasons = {
 };
 export const reason = (text) => (text ? reasons[text] ?? text.replaceAll("_", " ") : "end not known");
 
-// isLed tells whether a role has a leader.
+// isLed says whether a role has a leader.
 export const isLed = (role) => role.state === "led" || role.state === "silent";
 
 // unclean ends are unplanned.

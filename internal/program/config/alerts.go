@@ -228,9 +228,10 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// DoubtfulAlerts warns of alerts whose conditions were not read, and of secrets that every reader of the file can see.
+// DoubtfulAlerts warns of metrics that do not exist, of alerts whose conditions were not
+// read, and of secrets that every reader of the file can see.
 func (f *File) DoubtfulAlerts() []string {
-	var notices []string
+	notices := f.UnknownMetrics()
 	if language == nil && len(f.Alerts()) > 0 {
 		at := f.lookup(alertList + "[0].condition").at
 		notices = append(notices, fmt.Sprintf("%s:%d: conditions and templates of alerts are not checked: only tenure-server reads them", f.name, at.line))

@@ -90,7 +90,7 @@ func TestAlertsGetTheirIncident(t *testing.T) {
 		term("old", 1, db, "db-1", time.Hour, 10*time.Minute, history.EndResigned),
 		term("old", 2, api, "api-1", 10*time.Minute, 0, ""),
 	}}
-	const crash = "api-1 crashed at 03:12:07. Its 2 roles have no leader."
+	const crash = "api-1 crashed at 2026-11-21T03:12:07Z. Its 2 roles have no leader."
 	rules := []Rule{
 		{Name: "named", Condition: "sum(tenure_leader_is_leader{role='scheduler'}) == 0"},
 		{Name: "several", Condition: "sum(tenure_leader_is_leader{role='scheduler'}) == 0 or sum(tenure_leader_is_leader{role='old'}) == 0"},

@@ -107,8 +107,8 @@ func TestInvalidHandOverIsRefused(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
-	got := invoke(t, place.with("step-down", "--role", "billing")...).want(t, console.ExitNotAcquired)
-	if !strings.Contains(got.stderr, "has no leader") {
+	got := invoke(t, place.with("step-down", "--role", "billing")...).want(t, console.ExitUsage)
+	if !strings.Contains(got.stderr, "no node has ever been a candidate for the role: billing") {
 		t.Errorf("%s", got.stderr)
 	}
 

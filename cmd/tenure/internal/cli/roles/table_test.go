@@ -66,18 +66,18 @@ func TestHistoryTableFitsItsWidth(t *testing.T) {
 	outage := history.Outage{Began: noon.Add(-40 * time.Second), Ended: noon.Add(-2 * time.Second), Roles: []string{"a", "b"}}
 	outages := []string{outageSentence(outage, noon.Add(2*time.Minute))}
 	for width, want := range map[int]string{
-		80: `No node reached the database for 38 s, from 2026-11-23 11:59:20.000 until
-11:59:58.000, 2 min 2 s ago; 2 roles stood still.
+		80: `No node reached the database for 38 s, from 2026-11-23T11:59:20.000Z until
+2026-11-23T11:59:58.000Z, 2 min 2 s ago; 2 roles stood still.
 
-ROLE              NODE           BEGAN                    REASON         VACANT
-billing-invoices  api-2.example  2026-11-23 12:00:00.000  -              6.7ms
-billing-invoices  api-1.example  2026-11-23 11:00:00.000  lease_expired  -
+ROLE              NODE           BEGAN                     REASON         VACANT
+billing-invoices  api-2.example  2026-11-23T12:00:00.000Z  -              6.7ms
+billing-invoices  api-1.example  2026-11-23T11:00:00.000Z  lease_expired  -
 `,
-		200: `No node reached the database for 38 s, from 2026-11-23 11:59:20.000 until 11:59:58.000, 2 min 2 s ago; 2 roles stood still.
+		200: `No node reached the database for 38 s, from 2026-11-23T11:59:20.000Z until 2026-11-23T11:59:58.000Z, 2 min 2 s ago; 2 roles stood still.
 
-ROLE              TERM           NODE           BEGAN                    ENDED                    LASTED      REASON         BY                            VACANT  SILENT
-billing-invoices  1795426915928  api-2.example  2026-11-23 12:00:00.000  -                        2m0s        -              -                             6.7ms   9.4s
-billing-invoices  1795426915927  api-1.example  2026-11-23 11:00:00.000  2026-11-23 11:59:59.993  59m59.993s  lease_expired  operator@bastion.example.com  -       -
+ROLE              TERM           NODE           BEGAN                     ENDED                     LASTED      REASON         BY                            VACANT  SILENT
+billing-invoices  1795426915928  api-2.example  2026-11-23T12:00:00.000Z  -                         2m0s        -              -                             6.7ms   9.4s
+billing-invoices  1795426915927  api-1.example  2026-11-23T11:00:00.000Z  2026-11-23T11:59:59.993Z  59m59.993s  lease_expired  operator@bastion.example.com  -       -
 `,
 	} {
 		got := render(t, width, func(page *console.Page) { fillTerms(page, terms, outages, noon.Add(2*time.Minute)) })

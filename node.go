@@ -291,11 +291,14 @@ func (n *Node) run(s *session) {
 	}
 }
 
-// hasProven reports whether a session acknowledged a second heartbeat.
+// earlyLoss is how young a session is that is lost right after it has opened.
+const earlyLoss = time.Second
+
+// hasProven reports whether a session acknowledged a second heartbeat, or lasted for a while.
 func (n *Node) hasProven(s *session) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return s.proven
+	return s.proven || n.clock.Now().Mono-s.openedAt >= earlyLoss
 }
 
 // pauseBefore waits before the next session if several in a row were lost right after

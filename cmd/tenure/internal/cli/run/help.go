@@ -25,7 +25,7 @@ var flagGroups = []struct {
 	{"Timing", `
 		refresh margin check-interval heartbeat-interval health-interval settle failover-wait synchronous-failover
 		fence-timeout lock-timeout reconnect-grace retry-base retry-max stop-timeout drain-timeout
-		force-after drain-poll-interval`},
+		force-after drain-poll-interval next-within`},
 	{"HTTP", `
 		host token-file tls-cert tls-key metrics-prefix`},
 	{"Database", `

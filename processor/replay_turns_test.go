@@ -210,7 +210,10 @@ func TestFaultsOfAReplayDelayNoLiveEvent(t *testing.T) {
 		Name: "counts", PollInterval: 10 * time.Millisecond, MaxPollInterval: time.Minute, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if string(batch[0].Data) == "1" {
-				w.append(1000 + int(faults.Add(1)))
+				if n := faults.Load(); n < 3 { // later ones can outlast the test
+					w.append(1001 + int(n))
+				}
+				faults.Add(1)
 				return &pgconn.PgError{Code: "40001", Message: "could not serialize access"}
 			}
 			return w.fill(ctx, tx, batch)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -58,6 +59,9 @@ func (a *ahead) send(ctx context.Context, calls ...call) {
 		}
 	}
 	_ = pipeline.Close() // as above
+	if a.IsClosed() {
+		discard(a.Conn) // the driver could still receive what a server sends without end
+	}
 	a.answers = append(a.answers, answers...)
 }
 
@@ -91,7 +95,7 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result,
 		got.Name, got.SQL = string(c.as), c.sql
 		statementsOf(conn).prepared[c.as] = got
 	}
-	for {
+	for range mostAfterAnswer {
 		got, syncErr := pipeline.GetResults()
 		if _, synced := got.(*pgconn.PipelineSync); synced {
 			return result, err
@@ -103,7 +107,16 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result,
 			return result, err
 		}
 	}
+	// The answers that follow would be taken for those of other statements.
+	discard(conn)
+	return nil, cmp.Or(err, errTooManyAnswers)
 }
+
+// mostAfterAnswer is how much a server sends at most between an answer and the end of its
+// transaction: an error of the commit, and that end.
+const mostAfterAnswer = 3
+
+var errTooManyAnswers = errors.New("the server answered one statement several times")
 
 // forget forgets the answers that are left: something has changed since.
 func (a *ahead) forget() { a.answers = nil }

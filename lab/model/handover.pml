@@ -12,13 +12,13 @@ variant: examined-unchecked -DBUG_EXAMINED handover binds : a node that could no
 variant: no-end -DBUG_NO_END handover ends : a reservation has no end
 variant: clock-set-back -DBUG_ONE_SIDED handover-clock ends : a reservation that was made under a clock that was ahead lasts until that time
 
-code: postgres/release.go session.Release sha256:338cd9351ff56033
-code: postgres/release.go session.resignation sha256:7d8a664e2d69bbe7
-code: postgres/queries.go stmtResign sha256:8394f80bd58c43ea
-code: postgres/queries.go stmtClose sha256:c271a1997009467f
+code: postgres/release.go session.Release sha256:419f06b68cb52692
+code: postgres/release.go session.resignation sha256:5227ea1b3d7dc687
+code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
+code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/examine.go session.examine sha256:8019a933f0c94bcd
-code: postgres/migrations/0001_functions.up.sql {take} sha256:e8ab70fbf3bfad7a
-code: release.go session.release sha256:6c6014335f8b8840
+code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
+code: release.go session.release sha256:477900d6c88f96cf
 code: acquire.go session.applyHeldLocked sha256:fdcf295a10e33c01
 
 Abstractions. Time passes in ticks; a reservation lasts 2. One role, one hand-over after the

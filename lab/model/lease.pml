@@ -24,7 +24,7 @@ code: lease/session.go session.renewLease sha256:7195cee81bf65452
 code: lease/session.go Backend.Open sha256:3225614f069fbe04
 code: lease/release.go session.Release sha256:d75318da32f18465
 code: trust.go trust.extend sha256:aadaf25df12c27cb
-code: release.go session.release sha256:6c6014335f8b8840
+code: release.go session.release sha256:477900d6c88f96cf
 
 Abstractions. Time passes in ticks; trust is one tick shorter than the lease. One role. A
 statement is one transaction; the node stops waiting for its answer at any time, and then

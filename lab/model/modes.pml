@@ -15,8 +15,8 @@ code: postgres/mode.go Backend.livingLeases sha256:c583fd813f16a3f3
 code: postgres/mode.go Backend.checkMode sha256:e52213fd20524e20
 code: postgres/mode.go endLeases sha256:52f9837c0dafdc3d
 code: postgres/mode.go liveLeases sha256:8d5b7959cd4b6ee2
-code: postgres/installation.go Backend.enterInstallation sha256:fc878a80c9c751d3
-code: postgres/installation.go Backend.completeSchema sha256:176b9bde91aee8f6
+code: postgres/installation.go Backend.enterInstallation sha256:ddcf3cee12608faf
+code: postgres/installation.go Backend.completeSchema sha256:7997cc34f0fc3c3a
 code: postgres/installation.go Backend.refuseNodes sha256:11773fa2e75ab322
 code: postgres/trusting.go readTrustingNodes sha256:1e8ffbe7b38a32b7
 code: lease/mode.go Backend.lockMode sha256:eec7e46b90659007

@@ -30,13 +30,13 @@ code: postgres/server.go identifyServer sha256:3e379993fc439ca3
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
 code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
-code: postgres/join.go joinNodes sha256:e1ac0d21209d75ef
+code: postgres/join.go joinNodes sha256:812263df9d8a28a6
 code: postgres/session.go session.Heartbeat sha256:f6141f583e97c6c8
 code: postgres/session.go session.warningAsError sha256:6b4ce9e5bd18aa9b
 code: postgres/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
-code: postgres/migrations/0001_functions.up.sql {take} sha256:e8ab70fbf3bfad7a
+code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.extend sha256:aadaf25df12c27cb
-code: session.go session.heartbeat sha256:5dd77e2bf02ef814
+code: session.go session.heartbeat sha256:c00debb694b828ef
 
 Abstractions. Time passes in ticks: a lease of 4, a margin of 1. Two nodes, one role, one
 promotion. A heartbeat has the time at which it was sent, which is earlier than that of its

@@ -27,19 +27,21 @@ code: postgres/reunion.go session.isRegistryComplete sha256:1581f3738ddda6df
 code: postgres/reunion.go session.endWaits sha256:ffab7b8d6646aeea
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
 code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
-code: postgres/queries.go stmtClose sha256:c271a1997009467f
+code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/queries.go readServer sha256:8aea1c3926018bf8
-code: postgres/join.go joinNodes sha256:e1ac0d21209d75ef
-code: postgres/join.go session.join sha256:edf872c947f50f2b
+code: postgres/join.go joinNodes sha256:812263df9d8a28a6
+code: postgres/join.go joining.before sha256:2fefead8805fe54a
+code: postgres/join.go joining.prepare sha256:9b561acb59f1f11b
+code: postgres/join.go joining.finish sha256:9f0a1eea778b10c0
 code: postgres/members.go trustOver sha256:472c48d5cd74bb28
-code: postgres/migrations/0001_functions.up.sql {take} sha256:e8ab70fbf3bfad7a
+code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.begin sha256:fd9e8db6807eaaf8
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: trust.go trust.valid sha256:78e38a65d7ecfa35
-code: session.go session.heartbeat sha256:5dd77e2bf02ef814
-code: opening.go Node.open sha256:4cc2b18fb164c56d
-code: session_end.go session.endLocked sha256:5ee5d3cdc296c995
+code: session.go session.heartbeat sha256:c00debb694b828ef
+code: opening.go Node.open sha256:81095bd28afcbb73
+code: session_end.go session.endLocked sha256:d9c92839944879fa
 code: acquire.go session.beginTermLocked sha256:d4b2826e9bc0dd06
 
 Abstractions. Time passes in ticks; the trust window is one tick shorter than the lease,

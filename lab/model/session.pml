@@ -30,30 +30,30 @@ code: trust.go trust.valid sha256:78e38a65d7ecfa35
 code: trust.go trust.maySend sha256:0056e75a6e8f4140
 code: trust.go trust.add sha256:897b77563846fa9a
 code: trust.go trust.end sha256:4be489ef53bfda69
-code: session.go session.heartbeat sha256:5dd77e2bf02ef814
+code: session.go session.heartbeat sha256:c00debb694b828ef
 code: session.go session.nextJob sha256:00ebfaadf3a9daf3
-code: session_end.go session.endLocked sha256:5ee5d3cdc296c995
+code: session_end.go session.endLocked sha256:d9c92839944879fa
 code: session_end.go session.closeWhenIdle sha256:c6e69c6a33ffe2c2
 code: acquire.go session.dueLocked sha256:e9b4b39825362cb9
 code: acquire.go session.beginTermLocked sha256:d4b2826e9bc0dd06
 code: term.go Term.advanceLocked sha256:056984dca558061e
 code: term.go Term.endTrustLocked sha256:2f4424871a508542
-code: release.go session.release sha256:6c6014335f8b8840
+code: release.go session.release sha256:477900d6c88f96cf
 code: internal/fsm/table.go Table sha256:05d38f675ee196b2
 code: postgres/session.go session.query sha256:9f3996c84e7f7656
-code: postgres/session.go session.checkAnswer sha256:d45bdec7b3f52679
+code: postgres/session.go session.checkAnswer sha256:4378f8589d689178
 code: postgres/settings.go sessionLimits sha256:11dac4d9df73e791
 code: postgres/reaper.go session.reap sha256:b8b9379e925513db
 code: postgres/queries.go stmtReap sha256:6c3793d51b427cae
-code: postgres/queries.go stmtResign sha256:8394f80bd58c43ea
-code: postgres/queries.go stmtClose sha256:c271a1997009467f
-code: postgres/release.go session.Release sha256:338cd9351ff56033
+code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
+code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
+code: postgres/release.go session.Release sha256:419f06b68cb52692
 code: postgres/locks.go session.take sha256:81f83d381c24adab
 code: postgres/acquire.go session.TryAcquire sha256:822170b45bc34b6a
 code: postgres/fence.go Backend.fenceQuery sha256:b242d2779a85e928
 code: postgres/fence.go verdict sha256:d30ab14656f312ce
 code: postgres/intx.go InTx sha256:137058f16d377f31
-code: postgres/migrations/0001_functions.up.sql {take} sha256:e8ab70fbf3bfad7a
+code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 
 Abstractions. Time passes in ticks; the trust window is one tick shorter than the lease. A
 node that makes no step while ticks pass is frozen. A session has one statement under way,

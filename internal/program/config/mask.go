@@ -77,7 +77,12 @@ func maskTemplate(k *key, template string) string {
 			names = append(names, "${"+match[1]+"}")
 		}
 	}
-	without := reference.ReplaceAllString(template, "$${$1}")
+	without := reference.ReplaceAllStringFunc(template, func(found string) string {
+		if match := reference.FindStringSubmatch(found); match[1] != "" {
+			return "${" + match[1] + "}"
+		}
+		return found // the escape
+	})
 	switch {
 	case len(names) == 1 && without == names[0]:
 		return without

@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 		"", "[node]\nname = 'a'", "a.b.c = {d = [1, {e = 2}]}", "[[alerts]]\nname='a'\ncondition='b'\nlabels = {x='y'}",
 		"[[cron]]\n[cron.x]", "cron = [{name='a', schedule='b', command='c'}]", "[alerts.notifications.slack]\nurl='https://h/${A:-b}'",
 		"alerts.notifications.'a.b'.url='x'", "[cluster.leader_election]\nlease_duration = 1e300", "\"\"=1", "[alerts.notifications.\"\"]",
-		"[database]\ndsn = '${A}${B:-c}$${'", "[run]\nroles = ['a', 'b']\ncommand = 'x'", "[[[", "x = 0x", "[node]\r\nname = \"\\u0000\"",
+		"[database]\ndsn = '${A}${B:-c}$${'", "[database]\ndsn = 'n = #{B:-c}$${'", "[run]\nroles = ['a', 'b']\ncommand = 'x'", "[[[", "x = 0x", "[node]\r\nname = \"\\u0000\"",
 	} {
 		f.Add(seed)
 	}

@@ -489,14 +489,3 @@ func (e *Election) stopAfterLocked(why termEnd) {
 		e.stepLocked(fsm.StopRequested, nil, nil)
 	}
 }
-
-// withDetail wraps cause and detail unless one of them matches the other.
-func withDetail(cause, detail error) error {
-	switch {
-	case detail == nil || errors.Is(cause, detail):
-		return cause
-	case errors.Is(detail, cause):
-		return detail
-	}
-	return fmt.Errorf("%w: %w", cause, detail)
-}

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/exactly-one/tenure/internal/sentinel"
 )
@@ -103,3 +104,14 @@ var (
 // the work is completed until it is started again: the role is at rest then, and not
 // vacant. With a positive result, it counts as vacant if no term begins within that time.
 var Done = errors.New("done")
+
+// withDetail wraps cause and detail unless one of them matches the other.
+func withDetail(cause, detail error) error {
+	switch {
+	case detail == nil || errors.Is(cause, detail):
+		return cause
+	case errors.Is(detail, cause):
+		return detail
+	}
+	return fmt.Errorf("%w: %w", cause, detail)
+}

@@ -192,7 +192,7 @@ func (b *Backend) checkPrivileges(ctx context.Context, conn connection) error {
 }
 
 // requiredPrivileges returns the privileges of a node's user one by one, and the
-// parameters of the statement that looks for those that are missing.
+// parameters of lackingPrivileges, which looks for missing ones.
 func (b *Backend) requiredPrivileges() (each []privilege, args []any) {
 	var allowed, kind, named []string
 	for _, p := range nodePrivileges {

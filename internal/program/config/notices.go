@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Notices returns what is not an error in a file but worth a line each: alerts on metrics
-// that do not exist, secrets that every reader sees, and times that do not fit a default.
+// Notices returns what is not an error in a file but worth a line each: alerts on unknown
+// metrics, secrets in the file itself, and times that contradict a default.
 func (f *File) Notices() []string {
 	if f == nil {
 		return nil

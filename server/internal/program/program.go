@@ -2,6 +2,7 @@
 package program
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	_ "time/tzdata" // times are shown in time zones also where the machine knows none
@@ -10,14 +11,15 @@ import (
 
 	"github.com/exactly-one/tenure/internal/program/config"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/guardian"
 	"github.com/exactly-one/tenure/internal/program/tree"
 	"github.com/exactly-one/tenure/server/internal/alertcommand"
 	"github.com/exactly-one/tenure/server/internal/alerts"
 	"github.com/exactly-one/tenure/server/internal/serve"
 )
 
-// The names under which the program is called: its own, and that of the program whose
-// commands serve and alerts become it.
+// The names under which the program is called. The commands serve and alerts of the program
+// tenure become this program, and keep the name.
 const (
 	name   = "tenure-server"
 	caller = "tenure"
@@ -33,6 +35,9 @@ func Main() int {
 	called := name
 	if filepath.Base(os.Args[0]) == caller {
 		called = caller
+	}
+	if os.Getpid() == 1 { // as in a container, whose orphans become children of its first process
+		go guardian.ReapOrphans(context.Background()) // exits with this process
 	}
 	ctx, cancel := console.UntilSignal()
 	defer cancel()

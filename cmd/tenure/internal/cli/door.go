@@ -43,21 +43,35 @@ func door(name, short string) *cobra.Command {
 	}
 }
 
+// errItself is returned for a program of the server's name that is this program.
+var errItself = errors.New("it is this program under another name")
+
 // findServer finds the server's program: beside this one, or else in the PATH.
 func findServer() (string, error) {
-	if own, err := os.Executable(); err == nil {
-		if target, err := filepath.EvalSymlinks(own); err == nil {
-			own = target
-		}
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(own), serverName)); err == nil {
-			return path, nil
-		}
+	own, err := os.Executable()
+	if err != nil {
+		return exec.LookPath(serverName)
 	}
-	path, err := exec.LookPath(serverName)
-	if errors.Is(err, exec.ErrDot) {
-		return "", err // a program of the current folder is not trusted
+	if target, err := filepath.EvalSymlinks(own); err == nil {
+		own = target
+	}
+	if filepath.Base(own) == serverName { // it would become itself again and again
+		return "", errItself
+	}
+	path, err := exec.LookPath(filepath.Join(filepath.Dir(own), serverName))
+	if err != nil {
+		path, err = exec.LookPath(serverName) // not in the current folder
+	}
+	if err == nil && sameFile(own, path) {
+		return "", errItself
 	}
 	return path, err
+}
+
+func sameFile(a, b string) bool {
+	left, err := os.Stat(a)
+	right, errRight := os.Stat(b)
+	return err == nil && errRight == nil && os.SameFile(left, right)
 }
 
 // release is the version to install: this program's, unless it was built from other sources.

@@ -90,3 +90,29 @@ func completed(t *testing.T, args ...string) []string {
 	}
 	return values
 }
+
+// A program tenure-server that is this program under another name does not become itself for
+// ever.
+func TestDoorToItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, place := range map[string]func(path string) error{
+		"a link": func(path string) error { return os.Symlink(os.Args[0], path) },
+		"a copy": func(path string) error { return os.WriteFile(path, content, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			if err := place(filepath.Join(folder, serverName)); err != nil {
+				t.Fatal(err)
+			}
+			got := invokeWith(t, []string{"PATH=" + folder}, "serve").want(t, console.ExitUsage)
+			if !strings.Contains(got.stderr, "go install github.com/exactly-one/tenure/server/tenure-server@") {
+				t.Errorf("%q", got.stderr)
+			}
+		})
+	}
+}

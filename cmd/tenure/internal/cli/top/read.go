@@ -70,7 +70,7 @@ func read(ctx context.Context, backend connect.Backend) (snapshot, error) {
 	return s, nil
 }
 
-// urgency orders roles: those without a leader, those with one, and those at rest.
+// urgency orders roles: first without a leader, then led, then at rest.
 func (r role) urgency(now time.Time) int {
 	switch {
 	case r.leader != nil:

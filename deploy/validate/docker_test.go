@@ -50,16 +50,35 @@ func readRecipe(t *testing.T) []instruction {
 	return all
 }
 
-// last returns what follows the last instruction of a kind in the last stage,
-// in which the image runs.
+// last returns what follows the last instruction of a kind in the last stage, in which the
+// image runs, or in the stage that it is made from.
 func last(recipe []instruction, word string) string {
-	found := ""
+	stage, names := recipe[len(recipe)-1].stage, map[string]int{}
 	for _, i := range recipe {
-		if i.word == word && i.stage == recipe[len(recipe)-1].stage {
-			found = i.rest
+		if _, name, named := strings.Cut(i.rest, " AS "); named && i.word == "FROM" {
+			names[name] = i.stage
 		}
 	}
-	return found
+	for {
+		found, from := "", ""
+		for _, i := range recipe {
+			if i.stage != stage {
+				continue
+			}
+			if i.word == word {
+				found = i.rest
+			}
+			if i.word == "FROM" {
+				from, _, _ = strings.Cut(i.rest, " AS ")
+			}
+		}
+		before, isStage := names[from]
+		if !isStage || found != "" && word != "FROM" {
+			base, _, _ := strings.Cut(found, " AS ")
+			return base
+		}
+		stage = before
+	}
 }
 
 func TestImageRunsWithoutRoot(t *testing.T) {
@@ -99,7 +118,7 @@ func TestCopiedSourcesExist(t *testing.T) {
 		}
 		words := slices.DeleteFunc(strings.Fields(i.rest), func(word string) bool { return strings.HasPrefix(word, "--chown") })
 		if strings.HasPrefix(words[0], "--from=") {
-			if words[0] != "--from=build" {
+			if words[0] != "--from=build" && words[0] != "--from=build-server" {
 				t.Errorf("COPY %s: there is no such stage", i.rest)
 			}
 			continue

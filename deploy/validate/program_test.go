@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			defer os.RemoveAll(folder)
 			program = filepath.Join(folder, "tenure")
-			err = build(program)
+			err = build(folder)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -37,29 +37,31 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// build builds the program with the words of the recipe, so that they are tried
-// too.
-func build(path string) error {
+// build builds the programs into a folder with the words of the recipe, so that they are
+// tried too.
+func build(folder string) error {
 	recipe, err := os.ReadFile(recipePath)
 	if err != nil {
 		return err
 	}
-	command := buildCommand.FindString(strings.ReplaceAll(string(recipe), "\\\n", " "))
-	if command == "" {
-		return fmt.Errorf("%s: no line with go build", recipePath)
+	commands := buildCommand.FindAllString(strings.ReplaceAll(string(recipe), "\\\n", " "), -1)
+	if len(commands) != 2 {
+		return fmt.Errorf("%s: %d lines with go build, want one for each program", recipePath, len(commands))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "sh", "-c", strings.Replace(command, "-o /tenure", "-o "+path, 1))
-	shell.Dir = root
-	shell.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
-	if out, err := shell.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", command, err, out)
+	for _, command := range commands {
+		shell := exec.CommandContext(ctx, "sh", "-c", strings.Replace(command, "-o /", "-o "+folder+"/", 1))
+		shell.Dir = root
+		shell.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
+		if out, err := shell.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", command, err, out)
+		}
 	}
 	return nil
 }
 
-var buildCommand = regexp.MustCompile(`cd cmd/tenure && +CGO_ENABLED=0.* go build .*`)
+var buildCommand = regexp.MustCompile(`cd (?:cmd/tenure|server) && +CGO_ENABLED=0.* go build .*`)
 
 // TestProgramIsStatic: an empty image has no loader and no libraries.
 func TestProgramIsStatic(t *testing.T) {
@@ -115,15 +117,19 @@ func output(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// programFiles are the files that the program is built from, relative to the root.
+// programFiles are the files that the programs are built from, relative to the root.
 func programFiles(t *testing.T) string {
 	t.Helper()
 	const files = `{{if not .Standard}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}} {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}} {{end}}{{end}}`
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", files, ".")
-	list.Dir = root + "/cmd/tenure"
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
+	var out []byte
+	for folder, program := range map[string]string{"cmd/tenure": ".", "server": "./tenure-server"} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", files, program)
+		list.Dir = filepath.Join(root, folder)
+		listed, err := list.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(append(out, listed...), ' ')
 	}
 	top, err := filepath.Abs(root)
 	if err != nil {

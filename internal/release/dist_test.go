@@ -55,7 +55,7 @@ func TestDistIsComplete(t *testing.T) {
 	files := makeTestDist(t, root)
 	system := "tenure_0.1.0_linux_" + host.Arch
 	want := []string{
-		"SHA256SUMS", "notes.md", system + ".tar.gz", system + ".cdx.json",
+		"SHA256SUMS", "notes.md", system + ".tar.gz", system + ".cdx.json", strings.Replace(system, "tenure", "tenure-server", 1) + ".cdx.json",
 		"tenure_0.1.0_" + host.Arch + ".deb", "tenure_0.1.0_docker-context.tar.gz",
 	}
 	for _, name := range want {
@@ -180,7 +180,7 @@ func TestDistReplacesAnotherVersion(t *testing.T) {
 	put(t, root, "dist/folder/file", "in a folder")
 	files := makeTestDist(t, root)
 	for name := range files {
-		if !strings.HasPrefix(name, "tenure_0.1.0_") && name != "SHA256SUMS" && name != "notes.md" {
+		if !strings.HasPrefix(name, "tenure_0.1.0_") && !strings.HasPrefix(name, "tenure-server_0.1.0_") && name != "SHA256SUMS" && name != "notes.md" {
 			t.Errorf("dist has %s", name)
 		}
 	}
@@ -230,7 +230,8 @@ func TestDockerContextBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ".dockerignore .gitignore LICENSE cmd/tenure/go.mod cmd/tenure/go.sum cmd/tenure/main.go " +
-		"deploy/docker/Dockerfile deploy/docker/go.work go.mod go.sum go.work internal/release/testdata/user/main.go tenure.go"
+		"deploy/docker/Dockerfile deploy/docker/go.work go.mod go.sum go.work internal/program/go.mod internal/program/go.sum internal/program/program.go " +
+		"internal/release/testdata/user/main.go server/go.mod server/go.sum server/server.go server/tenure-server/main.go tenure.go"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the context has:\n%s\nwant:\n%s", got, want)
 	}

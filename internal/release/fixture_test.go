@@ -69,6 +69,7 @@ func newRepository(t *testing.T) string {
 		"deploy/validate/go.sum":       "",
 		"cmd/tenure/main.go":           fmt.Sprintf(programSource, "tenure"),
 		"server/tenure-server/main.go": fmt.Sprintf(programSource, "tenure-server"),
+		"server/server.go":             "// Package server makes the module one of several packages.\npackage server\n",
 		"internal/program/program.go": `package program
 
 import "github.com/exactly-one/tenure"
@@ -79,7 +80,7 @@ const Library = tenure.Name
 		"deploy/systemd/tenure@.service": "[Service]\nExecStart=/usr/local/bin/tenure run\n",
 		"deploy/docker/Dockerfile":       "FROM scratch\n",
 		"deploy/docker/go.work":          "go 1.26\n\nuse (\n\t../..\n\t../../cmd/tenure\n\t../../internal/program\n\t../../server\n)\n\nreplace " + library + " v0.0.9 => ../..\n\nreplace " + shared + " v0.0.9 => ../../internal/program\n",
-		".dockerignore":                  ".git\ndeploy\n!deploy/docker/go.work\noutbox\nmetrics\n**/*_test.go\n**/*.md\n",
+		".dockerignore":                  ".git\ndeploy\n!deploy/docker/go.work\nadapters\n**/*_test.go\n**/*.md\n",
 		".gitignore":                     "/dist/\n/tmp/\n",
 		"internal/release/testdata/user/main.go": `package main
 

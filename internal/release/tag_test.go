@@ -56,7 +56,7 @@ func TestTagSetsAllVersionsInOneCommit(t *testing.T) {
 	if err := tagRepository(t, root, "v0.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	want := "cmd/tenure/v0.1.0\nadapters/tracing/v0.1.0\nadapters/kafka/v0.1.0\nv0.1.0"
+	want := "adapters/kafka/v0.1.0\nadapters/tracing/v0.1.0\ncmd/tenure/v0.1.0\ninternal/program/v0.1.0\nserver/v0.1.0\nv0.1.0"
 	if tags := inGit(t, root, "tag", "--points-at", "HEAD"); tags != want {
 		t.Errorf("tags of the last commit:\n%s\nwant:\n%s", tags, want)
 	}

@@ -214,6 +214,12 @@ var leaseMutants = []mutant{
 		tests:   []tests{inShared("dialects", "^TestBackendHardLinkOfFileHasNoLeader$")}, says: "after the link was made",
 	},
 	{
+		name: "lease: a fence begins to read before it writes",
+		file: "lease/internal/sqldb/file.go", from: "\"PRAGMA database_list\"", to: "\"SELECT * FROM pragma_database_list\"",
+		promise: "3 Fenced writes are ordered: a fence on SQLite waits for another writer",
+		tests:   []tests{inShared("dialects", "^TestBackendFenceWaitsForAnotherWriter$")}, says: "want it to wait",
+	},
+	{
 		name: "lease: a file with two names is written to before it is refused",
 		file: "lease/internal/sqldb/database.go", from: "err := checkBeforeUse(ctx, conn)\n", to: "err := error(nil)\n",
 		promise: "a file with two names is not changed",

@@ -128,6 +128,32 @@ func TestBackendFenceRejectsOldTermInOldSnapshot(t *testing.T) {
 	})
 }
 
+// A fence waits for another writer as long as its connection waits, also as the first
+// statement of a transaction that has not locked the file: SQLite never waits once such a
+// transaction has read.
+func TestBackendFenceWaitsForAnotherWriter(t *testing.T) {
+	t.Parallel()
+	onIsolations(t, []kind{sqliteKind}, func(t *testing.T, f *fenceTest) {
+		ctx := soon(t)
+		writer := f.db
+		if f.level.suffix == "" {
+			writer = sqliteKind.connect(t, f.source+"&_txlock=immediate")
+		}
+		writing, err := writer.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		time.AfterFunc(300*time.Millisecond, func() { ended <- writing.Commit() })
+		if err := lease.InTx(ctx, f.db, f.level.options, f.term, func(*sql.Tx) error { return nil }); err != nil {
+			t.Errorf("while another transaction wrote, the fence ended with %v; want it to wait", err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // checkOldSnapshot begins the next term in the middle of a transaction.
 func (f *fenceTest) checkOldSnapshot(t *testing.T) {
 	t.Helper()

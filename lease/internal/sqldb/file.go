@@ -36,10 +36,22 @@ func FindFile(ctx context.Context, conn *sql.Conn) (*File, error) {
 }
 
 // pathOf returns the path of a connection's database, without symbolic links, or an
-// empty one for a database in memory.
+// empty one for a database in memory. It begins no read transaction: after one, SQLite
+// would not wait for another writer in the same transaction.
 func pathOf(ctx context.Context, on Querier) (path string, err error) {
-	const query = "SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main'"
-	err = ForEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&path) })
+	err = ForEach(ctx, on, "PRAGMA database_list", func(rows *sql.Rows) error {
+		var (
+			number     any
+			name, file sql.NullString
+		)
+		if err := rows.Scan(&number, &name, &file); err != nil {
+			return err
+		}
+		if name.String == "main" {
+			path = file.String
+		}
+		return nil
+	})
 	return path, err
 }
 

@@ -16,19 +16,24 @@ FROM {terms}
 WHERE retired_at IS NULL
     AND NOT (coalesce(end_reason, '') = 'completed' AND coalesce(clock_timestamp() BETWEEN ended_at AND next_by, true))`
 
-	// A node whose lease ran out is as good as dead.
+	// A node whose lease ran out is as good as dead. The leaders are read once, not once for
+	// each node.
 	readNodes = `
 SELECT
     n.id,
     n.name,
     n.status <> 'dead' AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp(),
-    ARRAY(
-        SELECT l.role FROM {leaders} l WHERE l.node_id = n.id AND l.lease_until > clock_timestamp() ORDER BY l.role LIMIT 1000
-    ),
+    coalesce(l.roles, '{}'),
     n.hostname,
     n.started_at,
     n.last_heartbeat
-FROM {nodes} n`
+FROM {nodes} n
+LEFT JOIN (
+    SELECT node_id, (array_agg(role ORDER BY role))[:1000] AS roles
+    FROM {leaders}
+    WHERE lease_until > clock_timestamp()
+    GROUP BY node_id
+) l ON l.node_id = n.id`
 
 	readStates = `
 SELECT

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// Work that waits for its own session is answered when the session ends, also if its
-// statement is running and never returns: the connection stays open until the work has
-// returned, so each would wait for the other.
+// Work calls its own session, and the statement never returns. When trust ends, the call
+// returns an error. Without it the work would wait for the session, and the session, which
+// closes after the work, for the work.
 func TestWorkIsAnsweredWhenSessionEndsDuringItsCall(t *testing.T) {
 	for name, call := range map[string]func(*tenure.Election) error{
 		"Refresh": func(e *tenure.Election) error { return e.Refresh(context.Background()) },
@@ -65,34 +65,35 @@ func TestWorkIsAnsweredWhenSessionEndsDuringItsCall(t *testing.T) {
 	}
 }
 
-// patient is a session in which, while waits is set, everything else happens before trust is extended.
-type patient struct {
+// lateTrust is a session. While waits is set, it extends trust only after all other
+// goroutines of the test have blocked.
+type lateTrust struct {
 	tenure.Session
 	clock clocks.Clock
 	waits *atomic.Bool
 }
 
-func (p *patient) TrustLimit() clocks.Instant {
+func (p *lateTrust) TrustLimit() clocks.Instant {
 	if p.waits.CompareAndSwap(true, false) {
 		synctest.Wait()
 	}
 	return p.clock.Now().Add(time.Hour)
 }
 
-type patientBackend struct {
+type lateTrustBackend struct {
 	*database
 	waits atomic.Bool
 }
 
-func (b *patientBackend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
+func (b *lateTrustBackend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	session, err := b.database.Open(ctx, options)
-	return &patient{session, options.Clock, &b.waits}, err
+	return &lateTrust{session, options.Clock, &b.waits}, err
 }
 
 // Refresh returns when trust has been extended, not before.
 func TestRefreshReturnsAfterTrustIsExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		backend := &patientBackend{database: newDatabase()}
+		backend := &lateTrustBackend{database: newDatabase()}
 		node := open(t, backend)
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})

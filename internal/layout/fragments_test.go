@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// commonNames declares what fragments leave out: variables of the names that all pages
-// use. A page's own fragments hide them.
+// commonNames declares the variables that all pages use without a declaration. A fragment
+// that declares one of them hides it.
 const commonNames = `
 var (
 	ctx      context.Context
@@ -55,8 +55,8 @@ var knownImports = []string{
 // command says about modules that it has to fetch first.
 var notStubbed = regexp.MustCompile(`^go: downloading |undefined: \w+$|declared and not used|imported (as \w+ )?and not used|label .* defined and not used|missing return`)
 
-// TestGoFragmentsTypeCheck compiles every fragment. What it leaves out has the type of
-// commonNames, or none: an undefined name is no fault, and fits everywhere.
+// TestGoFragmentsTypeCheck compiles every fragment. A missing name has the type that
+// commonNames declares. Any other undefined name is no fault and fits everywhere.
 func TestGoFragmentsTypeCheck(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

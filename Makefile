@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server bench/chaos deploy/validate internal/oidcprovider internal/release
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate internal/oidcprovider internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
@@ -105,7 +105,7 @@ bench-scale: prerequisites ## commits that wake processors and assigners, and th
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)
-	@cd bench/chaos && $(GO) build -o $(BIN)/chaos .
+	@cd lab/chaos && $(GO) build -o $(BIN)/chaos .
 	$(tied) $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 storm: ## schedules, processors and outbox while nodes, the clock, the log and operators disturb them: DURATION=2h SEED=1

@@ -24,7 +24,7 @@ var raced = []string{
 // processors busy alternate with packages that mostly wait.
 var together = []string{
 	"./cmd/tenure/internal/cli", "./internal/acceptance", "./internal/program/dialects",
-	"./internal/program/sidecar", "./internal/sim", "./server/internal/alerts", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...",
+	"./internal/program/sidecar", "./internal/sim", "./server/internal/alerts", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model",
 }
 
 // Tests also wait for a server and not only for a processor, so more of them run
@@ -49,7 +49,7 @@ var check = part{
 	needs:  slices.Concat(compiler, servers, network),
 	steps: []step{
 		{title: "lint", proves: "formatting, tidy modules, words to avoid; go vet and golangci-lint of the library and the programs",
-			command: []string{"make", "--no-print-directory", "lint", "LINTED=. internal/program cmd/tenure server"}},
+			command: []string{"make", "--no-print-directory", "lint", "LINTED=. internal/program cmd/tenure server lab/model"}},
 		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
 		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
 		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},

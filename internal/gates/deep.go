@@ -50,7 +50,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./..."}, race: true, flags: parallel, without: slices.Concat(raced, []string{
+		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/model"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
 			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
@@ -103,7 +103,7 @@ var deep = slices.Concat([]part{
 				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},
-			{title: "the laboratory", packages: []string{"./bench/...", "./bench/chaos/...", "./internal/mutants"}, flags: parallel},
+			{title: "the laboratory", packages: []string{"./bench/...", "./lab/chaos/...", "./internal/mutants"}, flags: parallel},
 		},
 	},
 	{
@@ -113,8 +113,8 @@ var deep = slices.Concat([]part{
 	{
 		name: "portability", proves: "the code compiles on Windows and macOS, and the list of tests is complete",
 		steps: []step{
-			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/..."}},
-			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/..."}},
+			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model"}},
+			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model"}},
 			{title: "go test -list agrees with the list of the gates", command: []string{"go", "run", "./internal/gates", "compare"}},
 		},
 	},

@@ -47,6 +47,10 @@ var forTests = []string{
 	"internal/interruption", "internal/gates", "internal/promises", "internal/managed", "internal/matrix", "internal/mutants", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
 }
 
+// laboratory is the module of what proves the product. The product does not import it,
+// and its tests do not either: what both need is in internal.
+const laboratory = "lab"
+
 // rootMayImport is all that the root package may import in addition to the standard
 // library: no database driver, above all.
 var rootMayImport = []string{
@@ -85,6 +89,11 @@ func faults(s source) []string {
 	if s.lines > maxLines && !s.generated {
 		add("%d lines; at most %d", s.lines, maxLines)
 	}
+	for _, path := range s.imports {
+		if target, ours := inModule(path); ours && within(target, laboratory) && !within(s.folder, laboratory) {
+			add("imports %s, which is of the laboratory", target)
+		}
+	}
 	if s.isTest() {
 		return found
 	}
@@ -97,11 +106,11 @@ func faults(s source) []string {
 			add("the root package must not import %s", path)
 		}
 		target, ours := inModule(path)
-		if !ours || within(s.folder, topFolder(target)) && !isForTests(target) {
+		if !ours || within(target, laboratory) || within(s.folder, topFolder(target)) && !isForTests(target) {
 			continue
 		}
 		switch {
-		case isForTests(target) && !isForTests(s.folder) && !within(s.folder, "bench"):
+		case isForTests(target) && !isForTests(s.folder) && !within(s.folder, "bench") && !within(s.folder, laboratory):
 			add("imports %s, which is for tests", target)
 		case level >= 0 && layerOf(target) >= level && !isForTests(target):
 			add("imports %s, which is not below it", target)
@@ -224,13 +233,18 @@ func TestFaultsAreFound(t *testing.T) {
 		"benchmark imports a test folder": {
 			source{folder: "bench/failover", imports: []string{module + "/internal/faultwire"}}, "",
 		},
-		"test folder imports another": {source{folder: "lease/leasetest", imports: []string{module + "/internal/sessiontest"}}, ""},
-		"backend imports its tests":   {source{folder: "lease", imports: []string{module + "/lease/leasetest"}}, "for tests"},
-		"folder without a place":      {source{folder: "helpers"}, "no layer is planned"},
-		"long file":                   {source{folder: "cron", lines: maxLines + 1}, "501 lines"},
-		"full file":                   {source{folder: "cron", lines: maxLines}, ""},
-		"long generated file":         {source{folder: "cron", lines: 9999, generated: true}, ""},
-		"long test":                   {source{folder: "cron", name: "x_test.go", lines: maxLines + 1}, "501 lines"},
+		"laboratory imports a test folder":   {source{folder: "lab/chaos", imports: []string{module + "/internal/faultwire"}}, ""},
+		"laboratory imports its own parts":   {source{folder: "lab/chaos", imports: []string{module + "/lab/chaos/check"}}, ""},
+		"library imports the laboratory":     {source{folder: "metrics", imports: []string{module + "/lab/sim"}}, "of the laboratory"},
+		"test of the library imports it":     {source{folder: "metrics", name: "x_test.go", imports: []string{module + "/lab/sim"}}, "of the laboratory"},
+		"test folder imports the laboratory": {source{folder: "internal/pgtest", imports: []string{module + "/lab/sim"}}, "of the laboratory"},
+		"test folder imports another":        {source{folder: "lease/leasetest", imports: []string{module + "/internal/sessiontest"}}, ""},
+		"backend imports its tests":          {source{folder: "lease", imports: []string{module + "/lease/leasetest"}}, "for tests"},
+		"folder without a place":             {source{folder: "helpers"}, "no layer is planned"},
+		"long file":                          {source{folder: "cron", lines: maxLines + 1}, "501 lines"},
+		"full file":                          {source{folder: "cron", lines: maxLines}, ""},
+		"long generated file":                {source{folder: "cron", lines: 9999, generated: true}, ""},
+		"long test":                          {source{folder: "cron", name: "x_test.go", lines: maxLines + 1}, "501 lines"},
 	} {
 		got := faults(test.source)
 		ok := len(got) == 0

@@ -15,7 +15,7 @@ var listeners = map[string]string{
 	"agent/server/socket_linux.go":         "TestEveryCallAsEverybody",
 	"internal/program/sidecar/listener.go": "TestEveryRouteOfCommandsAsEverybody TestEveryRequestThroughProxyAsEverybody TestEveryConnectionThroughProxyAsEverybody",
 	"examples/service/main.go":             "an example on the loopback interface",
-	"bench/chaos/receiver.go":              "for tests",
+	"lab/chaos/receiver.go":                "for tests",
 	"internal/hostile/server.go":           "for tests",
 	"internal/faultwire/proxy.go":          "for tests",
 	"internal/oidcprovider/main.go":        "for tests",

@@ -48,18 +48,18 @@ var claimMutants = []mutant{
 		name: "model: a search that ran out of memory passes",
 		file: "lab/model/search.go", from: "	case found[2] == \"0\" && !stopped:\n", to: "	case found[2] == \"0\" && (!stopped || stopped):\n",
 		promise: "make model visits every state",
-		tests:   []tests{in("lab/model", "^TestOnlyFinishedSearchesPass$")}, says: ": the verdict is ",
+		tests:   []tests{inLaboratory("model", "^TestOnlyFinishedSearchesPass$")}, says: ": the verdict is ",
 	},
 	{
 		name: "model: a variant may be refuted by any property",
 		file: "lab/model/main.go", from: "	case found.refuted != s.variant.property:\n", to: "	case found.refuted == \"\":\n",
 		promise: "make model refutes each rule that is broken on purpose",
-		tests:   []tests{in("lab/model", "^TestOnlyFinishedSearchesPass$")}, says: ": the verdict is ",
+		tests:   []tests{inLaboratory("model", "^TestOnlyFinishedSearchesPass$")}, says: ": the verdict is ",
 	},
 	{
 		name: "model: a digest leaves out the statements in Go",
 		file: "lab/model/code.go", from: "			tokens = append(tokens, sqlWords(literal)...)\n", to: "			tokens = append(tokens, \"\")\n",
 		promise: "a model describes the present code",
-		tests:   []tests{in("lab/model", "^TestDigestFollowsTheCode$")}, says: " stays when ",
+		tests:   []tests{inLaboratory("model", "^TestDigestFollowsTheCode$")}, says: " stays when ",
 	},
 }

@@ -48,6 +48,9 @@ func inShared(folder, run string) tests { return tests{"internal/program", folde
 // inServer names tests of the server's module.
 func inServer(folder, run string) tests { return tests{"server", folder, run, ""} }
 
+// inLaboratory names tests of the laboratory's module.
+func inLaboratory(folder, run string) tests { return tests{"lab", folder, run, ""} }
+
 // schedules names the first schedules of the simulator.
 func schedules(n int) tests {
 	return tests{".", "internal/sim", "^TestSchedules$", fmt.Sprintf("-schedules=%d", n)}

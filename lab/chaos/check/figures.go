@@ -1,0 +1,71 @@
+package check
+
+import (
+	"time"
+
+	"github.com/exactly-one/tenure/lab/chaos/record"
+)
+
+const (
+	// longestAge is how old a figure may be while its processor is led: "At rest it records
+	// every 15 s that none waits", and the statement may take 5 s.
+	longestAge = 20 * time.Second
+	// undisturbed is how long before a figure nothing may have happened to the server, so that
+	// its age is judged.
+	undisturbed = 20 * time.Second
+	// fewEvents is how many events a figure may differ by: those of a batch that is applied
+	// between two looks.
+	fewEvents = 5
+	// blur is how far apart a figure and the truth were looked at.
+	blur = time.Second
+)
+
+// checkFigures compares what a person was shown with what was: the figure must have been
+// true, but for a few events, within a second of the time of which it is said to be, and not be too old.
+func checkFigures(h *record.History, v *Verdict) {
+	for _, f := range h.Figures {
+		age := time.Duration(f.Age)
+		if disturbed(h, f.From-int64(age)-int64(undisturbed), f.To) {
+			continue
+		}
+		if age > longestAge {
+			v.violation(Figures, f.From, "%v: the backlog of the view is %v old", since(h, f.From), age.Round(time.Millisecond))
+			continue
+		}
+		least, most, known := backlogAt(h, f.From-f.Age-int64(blur), f.To-f.Age+int64(blur))
+		if known && !f.More && (f.Behind < least-fewEvents || f.Behind > most+fewEvents) {
+			v.violation(Figures, f.From, "%v: the backlog of the view is said to be %d as of %v ago; it was %d to %d",
+				since(h, f.From), f.Behind, age.Round(time.Millisecond), least, most)
+		}
+	}
+}
+
+// disturbed reports whether the server could not answer in time, or had another clock.
+func disturbed(h *record.History, from, to int64) bool {
+	for _, f := range h.Faults {
+		if f.Node == 0 && f.From <= to && f.To >= from && f.Failed == "" && !harmless[f.Kind] {
+			return true
+		}
+	}
+	return false
+}
+
+// harmless are the kinds of faults that must not make a figure old or wrong.
+var harmless = map[string]bool{
+	"log-unreadable": true, "view-pause": true, "view-rebuild": true, "poison": true, "schedule-pause": true,
+	"schedule-trigger": true, "receiver-down": true, "receiver-slow": true, "step-down": true, "drain": true,
+}
+
+// backlogAt returns the least and the greatest backlog in a time.
+func backlogAt(h *record.History, from, to int64) (least, most int64, known bool) {
+	for _, b := range h.Backlogs {
+		if b.To < from || b.From > to {
+			continue
+		}
+		if !known {
+			least, most, known = b.Behind, b.Behind, true
+		}
+		least, most = min(least, b.Behind), max(most, b.Behind)
+	}
+	return least, most, known
+}

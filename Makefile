@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate internal/oidcprovider internal/release
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
@@ -53,7 +53,7 @@ deep-table: ## rewrite the table of gates and slices in CONTRIBUTING.md
 # The modules of the workspace share one graph of packages. The others have a workspace of their own. LINTED='. internal/program cmd/tenure server'
 # leaves out modules, which have large dependencies.
 LINTED    ?= $(MODULES)
-ALONE     := $(filter deploy/validate internal/oidcprovider,$(LINTED))
+ALONE     := $(filter deploy/validate,$(LINTED))
 WORKSPACE := $(patsubst ././...,./...,$(patsubst %,./%/...,$(filter-out $(ALONE),$(LINTED))))
 
 lint: $(GOLANGCI_LINT) vet ## formatting, tidy modules, go vet, golangci-lint and the words to avoid

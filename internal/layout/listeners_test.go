@@ -18,7 +18,7 @@ var listeners = map[string]string{
 	"lab/chaos/receiver.go":                "for tests",
 	"internal/hostile/server.go":           "for tests",
 	"internal/faultwire/proxy.go":          "for tests",
-	"internal/oidcprovider/main.go":        "for tests",
+	"lab/oidcprovider/main.go":             "for tests",
 	"internal/pgtest/slow.go":              "for tests",
 	"internal/sandbox/port.go":             "for tests",
 }

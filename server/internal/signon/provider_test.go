@@ -25,7 +25,7 @@ import (
 
 const clientSecret = "the-secret-of-the-client"
 
-// builtProvider builds the provider, once. It is in its own module.
+// builtProvider builds the provider, once. It is in the module of the laboratory.
 var builtProvider = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "oidcprovider-")
 	if err != nil {
@@ -33,7 +33,7 @@ var builtProvider = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(folder, "oidcprovider")
 	build := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".")
-	build.Dir = "../../../internal/oidcprovider"
+	build.Dir = "../../../lab/oidcprovider"
 	build.Env = append(os.Environ(), "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", &exec.Error{Name: string(text), Err: err}

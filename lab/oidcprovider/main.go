@@ -1,6 +1,5 @@
 // Command oidcprovider is a provider of OpenID Connect for tests: the example server of
-// zitadel/oidc, a certified implementation, with its own users. It is a separate module so that
-// no other module needs its dependencies.
+// zitadel/oidc, a certified implementation, with its own users.
 //
 //	oidcprovider CLIENT-ID CLIENT-SECRET REDIRECT-URL
 //

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate internal/release
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
@@ -58,7 +58,7 @@ WORKSPACE := $(patsubst ././...,./...,$(patsubst %,./%/...,$(filter-out $(ALONE)
 
 lint: $(GOLANGCI_LINT) vet ## formatting, tidy modules, go vet, golangci-lint and the words to avoid
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
-	@cd internal/release && $(GO) run . tidy
+	@cd lab/release && $(GO) run . tidy
 	$(GOLANGCI_LINT) run $(WORKSPACE)
 	@set -e; for module in $(ALONE); do echo "[$$module] golangci-lint"; (cd $$module && $(GOLANGCI_LINT) run ./...); done
 	@$(GO) test -run TestTextsAvoidListedWords ./internal/layout
@@ -71,7 +71,7 @@ fmt: ## format all code
 	gofmt -w .
 
 tidy: ## go.mod and go.sum of all modules, also while they require a version that is not published
-	@cd internal/release && $(GO) run . tidy -write
+	@cd lab/release && $(GO) run . tidy -write
 
 build: ## the programs, as bin/tenure and bin/tenure-server
 	cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
@@ -156,14 +156,14 @@ mutants: prerequisites ## break the code line by line and see that tests fail; r
 	$(GO) run ./internal/mutants $(ARGS)
 
 release-check: ## install the program and build a user's program from this folder, as if VERSION were published
-	@cd internal/release && $(GO) run . check -version=$(VERSION)
+	@cd lab/release && $(GO) run . check -version=$(VERSION)
 
 release: ## the files of a release of VERSION=v0.1.0 in dist/, and a list of its other steps; ARGS=-commit runs them
-	@cd internal/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
+	@cd lab/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
 
 deb-check: ## install the Debian package of VERSION=v0.1.0 on a clean Debian in memory, use it, remove it, and run lintian; needs root; DEB=dist/….deb checks that file
 	@.ci/prerequisites debootstrap lintian unshare:util-linux
-	@[ -n "$(DEB)" ] || (cd internal/release && $(GO) run . tag -version=$(or $(VERSION),v0.1.0) -targets=linux/$$($(GO) env GOARCH))
+	@[ -n "$(DEB)" ] || (cd lab/release && $(GO) run . tag -version=$(or $(VERSION),v0.1.0) -targets=linux/$$($(GO) env GOARCH))
 	@exec .ci/deb-check $(or $(DEB),dist/*.deb)
 
 clean: ## remove what was built

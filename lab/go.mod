@@ -3,11 +3,14 @@ module github.com/exactly-one/tenure/lab
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/exactly-one/tenure v0.1.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/moby/patternmatcher v0.6.1
 	github.com/zitadel/oidc/v3 v3.52.0
+	golang.org/x/mod v0.42.0
 	golang.org/x/sys v0.48.0
 )
 

@@ -83,7 +83,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "release", proves: "a release can be installed and built upon; the Debian package works on a clean system", needs: []string{"git"},
 		steps: []step{
-			{title: "tests of the release tool", packages: []string{"./internal/release/..."}},
+			{title: "tests of the release tool", packages: []string{"./lab/release/..."}},
 			{title: "installation from empty caches", command: []string{"make", "release-check"}},
 			{title: "the Debian package", command: []string{"make", "deb-check"}},
 		},

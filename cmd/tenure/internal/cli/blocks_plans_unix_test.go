@@ -7,7 +7,7 @@ const (
 	noShell   = "it is no shell, but a statement, a setting or a formula"
 	tutorial  = "TestTutorialOfCommandsRuns runs the steps of the tutorial in their order"
 	examples  = "it is a step of the tutorial whose programs are tested in the folder examples"
-	published = "it needs a published version: internal/release installs the program as if there were one"
+	published = "it needs a published version: lab/release installs the program as if there were one"
 	elsewhere = "it needs what a test machine lacks: "
 )
 
@@ -69,7 +69,7 @@ var plans = map[string]plan{
 	"patronictl switchover": {skip: elsewhere + "Patroni, which make chaos-patroni starts"},
 
 	// How-to guides
-	"sha256sum --check --ignore-missing SHA256SUMS   # in the folder with the downloaded files":                             {skip: elsewhere + "the files of a release, which internal/release tests"},
+	"sha256sum --check --ignore-missing SHA256SUMS   # in the folder with the downloaded files":                             {skip: elsewhere + "the files of a release, which lab/release tests"},
 	"docker build --file deploy/docker/Dockerfile --tag tenure .":                                                           {skip: elsewhere + "Docker"},
 	"tenure run --role billing --priority 10 --label zone=a --prefer zone=a --take-over-after 1m -- ./billing":              {until: "works"},
 	"tenure run --dsn postgres://app@db/app --role worker --slots 3 -- ./worker":                                            {until: "works"},

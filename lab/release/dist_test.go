@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 // linux is the platform of a Debian package, which the tests make on every system.
@@ -231,7 +231,7 @@ func TestDockerContextBuilds(t *testing.T) {
 	}
 	want := ".dockerignore .gitignore LICENSE cmd/tenure/go.mod cmd/tenure/go.sum cmd/tenure/main.go " +
 		"deploy/docker/Dockerfile deploy/docker/go.work go.mod go.sum go.work internal/program/go.mod internal/program/go.sum internal/program/program.go " +
-		"internal/release/testdata/user/main.go server/go.mod server/go.sum server/server.go server/tenure-server/main.go tenure.go"
+		"lab/release/testdata/user/main.go server/go.mod server/go.sum server/server.go server/tenure-server/main.go tenure.go"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the context has:\n%s\nwant:\n%s", got, want)
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 // host is the platform of this machine, whose program can run here.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 // distFolder is where the files to publish are, in the repository. Git ignores it.

@@ -72,7 +72,7 @@ func (p *trial) installPrograms(ctx context.Context, _ *tree) error {
 // buildUser makes a module that requires the library, a publisher and the traces,
 // and runs its program.
 func (p *trial) buildUser(ctx context.Context, t *tree) error {
-	const source = "internal/release/testdata/user/main.go"
+	const source = "lab/release/testdata/user/main.go"
 	content, err := t.read(source)
 	if err != nil {
 		return err

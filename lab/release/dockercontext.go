@@ -8,7 +8,7 @@ import (
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 const recipe = "deploy/docker/Dockerfile"

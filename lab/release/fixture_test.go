@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 const changelog = `# Changelog
@@ -82,7 +82,7 @@ const Library = tenure.Name
 		"deploy/docker/go.work":          "go 1.26\n\nuse (\n\t../..\n\t../../cmd/tenure\n\t../../internal/program\n\t../../server\n)\n\nreplace " + library + " v0.0.9 => ../..\n\nreplace " + shared + " v0.0.9 => ../../internal/program\n",
 		".dockerignore":                  ".git\ndeploy\n!deploy/docker/go.work\nadapters\n**/*_test.go\n**/*.md\n",
 		".gitignore":                     "/dist/\n/tmp/\n",
-		"internal/release/testdata/user/main.go": `package main
+		"lab/release/testdata/user/main.go": `package main
 
 import (
 	"fmt"

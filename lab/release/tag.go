@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	"github.com/exactly-one/tenure/internal/release/pack"
+	"github.com/exactly-one/tenure/lab/release/pack"
 )
 
 // release is the version of all modules that is to be published.

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/recipes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)

@@ -99,7 +99,7 @@ var deep = slices.Concat([]part{
 		name: "deployments", proves: "examples, adapters, manifests and the tools of the laboratory", needs: slices.Concat(servers, patroni, []string{"systemd-analyze:systemd", "prometheus-alertmanager"}),
 		steps: []step{
 			{title: "examples and adapters", packages: []string{
-				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./adapters/recipes/...",
+				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./lab/recipes/...",
 				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},

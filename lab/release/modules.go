@@ -19,7 +19,7 @@ const (
 )
 
 // unpublished are the modules that serve the repository alone: they get no tags.
-var unpublished = []string{"adapters/recipes", "deploy/validate", "lab"}
+var unpublished = []string{"deploy/validate", "lab"}
 
 // goModule is a module of the repository.
 type goModule struct {

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab deploy/validate
+MODULES := . adapters/gocron adapters/grpchealth adapters/kubernetes adapters/kafka adapters/nats adapters/watermill adapters/tracing internal/program cmd/tenure server lab
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tenure/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(shell $(GO) env GOVERSION)
@@ -50,22 +50,18 @@ deep: ## everything else, in slices; SLICE='chaos fuzz' runs some, LIST=1 lists 
 deep-table: ## rewrite the table of gates and slices in CONTRIBUTING.md
 	$(gates) table
 
-# The modules of the workspace share one graph of packages. The others have a workspace of their own. LINTED='. internal/program cmd/tenure server'
-# leaves out modules, which have large dependencies.
+# LINTED='. internal/program cmd/tenure server' leaves out modules and packages, which have large dependencies.
 LINTED    ?= $(MODULES)
-ALONE     := $(filter deploy/validate,$(LINTED))
-WORKSPACE := $(patsubst ././...,./...,$(patsubst %,./%/...,$(filter-out $(ALONE),$(LINTED))))
+WORKSPACE := $(patsubst ././...,./...,$(patsubst %,./%/...,$(LINTED)))
 
 lint: $(GOLANGCI_LINT) vet ## formatting, tidy modules, go vet, golangci-lint and the words to avoid
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
 	@cd lab/release && $(GO) run . tidy
 	$(GOLANGCI_LINT) run $(WORKSPACE)
-	@set -e; for module in $(ALONE); do echo "[$$module] golangci-lint"; (cd $$module && $(GOLANGCI_LINT) run ./...); done
 	@$(GO) test -run TestTextsAvoidListedWords ./internal/layout
 
 vet: ## go vet in all modules, on this system
 	$(GO) vet $(WORKSPACE)
-	@set -e; for module in $(ALONE); do echo "[$$module] go vet"; (cd $$module && $(GO) vet ./...); done
 
 fmt: ## format all code
 	gofmt -w .

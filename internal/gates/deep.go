@@ -102,7 +102,7 @@ var deep = slices.Concat([]part{
 				"./examples/...", "./adapters/gocron/...", "./adapters/grpchealth/...", "./adapters/kubernetes/...", "./lab/recipes/...",
 				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
-			{title: "manifests", folder: "deploy/validate", packages: []string{"./..."}},
+			{title: "manifests", packages: []string{"./lab/validate"}},
 			{title: "the laboratory", packages: []string{"./bench/...", "./lab/chaos/...", "./internal/mutants"}, flags: parallel},
 		},
 	},

@@ -32,7 +32,7 @@ func fuzzTargets(program bool) []step {
 
 // fuzzes reports whether a step fuzzes a target.
 func (s step) fuzzes(t test) bool {
-	return s.has("-fuzz=^"+t.name+"$") && t.matchesAny(s.folder, s.packages)
+	return s.has("-fuzz=^"+t.name+"$") && t.matchesAny(s.packages)
 }
 
 // benchmarks reports whether a step runs a benchmark, or a part of it.
@@ -43,7 +43,7 @@ func (s step) benchmarks(t test) bool {
 			top, _, _ := strings.Cut(p, "/")
 			return regexp.MustCompile(top).MatchString(t.name)
 		})
-	}) && t.matchesAny(s.folder, s.packages) && !t.matchesAny(s.folder, s.without)
+	}) && t.matchesAny(s.packages) && !t.matchesAny(s.without)
 }
 
 func (s step) has(flag string) bool { return slices.Contains(s.flags, flag) }

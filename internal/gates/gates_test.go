@@ -64,7 +64,6 @@ func TestStepSelectsWhatGoTestRuns(t *testing.T) {
 	library := test{module: ".", folder: "cron", name: "TestTick", kind: testKind}
 	engine := test{module: ".", folder: ".", name: "TestTerm", kind: testKind}
 	program := test{module: "cmd/tenure", folder: "internal/cli", name: "TestRun", kind: testKind}
-	validate := test{module: "deploy/validate", folder: ".", name: "TestUnit", kind: testKind}
 	for _, c := range []struct {
 		name string
 		step step
@@ -77,7 +76,6 @@ func TestStepSelectsWhatGoTestRuns(t *testing.T) {
 		{"another module is not below it", step{packages: []string{"./..."}}, program, false},
 		{"a module of the workspace", step{packages: []string{"./cmd/tenure/..."}}, program, true},
 		{"a folder above the other module", step{packages: []string{"./cmd/..."}}, program, false},
-		{"another folder to run in", step{folder: "deploy/validate", packages: []string{"./..."}}, validate, true},
 		{"a package that is left out", step{packages: []string{"./..."}, without: []string{"./cron/..."}}, library, false},
 		{"a folder whose name begins alike", step{packages: []string{"./cr..."}}, library, false},
 		{"a pattern that matches", step{packages: []string{"./cron"}, run: "^TestT"}, library, true},

@@ -86,7 +86,7 @@ func (r *runner) prepare(ctx context.Context, needs []string) error {
 	if needs == nil {
 		return nil
 	}
-	return r.command(ctx, ".", nil, append([]string{filepath.Join(".ci", "prerequisites")}, needs...))
+	return r.command(ctx, nil, append([]string{filepath.Join(".ci", "prerequisites")}, needs...))
 }
 
 // limited runs a step that may take no longer than the limit.
@@ -103,7 +103,7 @@ func (r *runner) limited(ctx context.Context, s step) (counts, []string) {
 // step runs a step and returns the names of what failed.
 func (r *runner) step(ctx context.Context, s step) (counts, []string) {
 	if !s.tests() {
-		if err := r.command(ctx, s.folder, s.env, s.command); err != nil {
+		if err := r.command(ctx, s.env, s.command); err != nil {
 			return counts{}, []string{fmt.Sprintf("%s: %v", strings.Join(s.command, " "), err)}
 		}
 		return counts{}, nil
@@ -113,7 +113,7 @@ func (r *runner) step(ctx context.Context, s step) (counts, []string) {
 		return counts{}, []string{err.Error()}
 	}
 	environment := slices.Concat(s.env, r.memory(ctx))
-	command := r.prepared(ctx, s.folder, environment, slices.Concat([]string{"go"}, s.arguments(packages), r.args))
+	command := r.prepared(ctx, environment, slices.Concat([]string{"go"}, s.arguments(packages), r.args))
 	read, write := io.Pipe()
 	command.Stdout = write
 	command.Stderr = r.out
@@ -152,11 +152,11 @@ func (r *runner) memory(ctx context.Context) []string {
 // packages returns the packages of a step in the order of its patterns, the longest
 // first, and each once.
 func (r *runner) packages(ctx context.Context, s step) ([]string, error) {
-	all, err := r.list(ctx, s, s.packages)
+	all, err := r.list(ctx, s.packages)
 	if err != nil || len(s.without) == 0 {
 		return all, err
 	}
-	without, err := r.list(ctx, s, s.without)
+	without, err := r.list(ctx, s.without)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +174,12 @@ func (r *runner) packages(ctx context.Context, s step) ([]string, error) {
 }
 
 // list lists the packages that match patterns, in the order of the patterns.
-func (r *runner) list(ctx context.Context, s step, patterns []string) ([]string, error) {
+func (r *runner) list(ctx context.Context, patterns []string) ([]string, error) {
 	var all []string
 	seen := map[string]bool{}
 	for _, pattern := range patterns {
 		command := exec.CommandContext(ctx, "go", "list", pattern)
-		command.Dir = filepath.Join(r.root, s.folder)
+		command.Dir = r.root
 		command.Stderr = r.out
 		text, err := command.Output()
 		if err != nil {
@@ -195,18 +195,18 @@ func (r *runner) list(ctx context.Context, s step, patterns []string) ([]string,
 	return all, nil
 }
 
-// command runs a command in a folder and shows what it prints.
-func (r *runner) command(ctx context.Context, folder string, env, words []string) error {
-	command := r.prepared(ctx, folder, env, words)
+// command runs a command and shows what it prints.
+func (r *runner) command(ctx context.Context, env, words []string) error {
+	command := r.prepared(ctx, env, words)
 	command.Stdout, command.Stderr = r.out, r.out
 	return command.Run()
 }
 
 // prepared makes a command that ends, with all its descendants, when the context
 // ends.
-func (r *runner) prepared(ctx context.Context, folder string, env, words []string) *exec.Cmd {
+func (r *runner) prepared(ctx context.Context, env, words []string) *exec.Cmd {
 	command := exec.CommandContext(ctx, words[0], words[1:]...)
-	command.Dir = filepath.Join(r.root, folder)
+	command.Dir = r.root
 	command.Env = append(os.Environ(), env...)
 	endWithDescendants(command)
 	command.WaitDelay = 20 * time.Second

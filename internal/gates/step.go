@@ -19,7 +19,6 @@ type part struct {
 type step struct {
 	title  string
 	proves string // what a step of the gate of a commit proves
-	folder string // where it runs, from the root of the repository; empty for the root
 
 	packages []string // patterns of go test
 	without  []string // patterns of packages that are left out
@@ -63,16 +62,16 @@ func (s step) arguments(packages []string) []string {
 
 // selects reports whether the step runs a test, in full or as the short version.
 func (s step) selects(t test) bool {
-	return s.tests() && t.matchesAny(s.folder, s.packages) && !t.matchesAny(s.folder, s.without) &&
+	return s.tests() && t.matchesAny(s.packages) && !t.matchesAny(s.without) &&
 		matchesName(s.run, t.name, true) && !matchesName(s.skip, t.name, false)
 }
 
 // matchesAny reports whether the test's package matches one of the patterns of go
-// test in a folder. As for go test, "..." stays within one module.
-func (t test) matchesAny(folder string, patterns []string) bool {
+// test in the root of the repository. As for go test, "..." stays within one module.
+func (t test) matchesAny(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		prefix, recursive := strings.CutSuffix(pattern, "...")
-		prefix = path.Join(folder, prefix)
+		prefix = path.Clean(prefix)
 		switch {
 		case prefix == t.pkg():
 			return true

@@ -65,8 +65,8 @@ func newRepository(t *testing.T) string {
 		"CHANGELOG.md": changelog,
 		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./internal/program\n\t./adapters/tracing\n\t./adapters/kafka\n\t./server\n)\n\n" +
 			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n\nreplace " + shared + " v0.0.9 => ./internal/program\n",
-		"deploy/validate/go.mod":       "module " + library + "/deploy/validate\n\ngo 1.26\n",
-		"deploy/validate/go.sum":       "",
+		"lab/go.mod":                   "module " + library + "/lab\n\ngo 1.26\n",
+		"lab/go.sum":                   "",
 		"cmd/tenure/main.go":           fmt.Sprintf(programSource, "tenure"),
 		"server/tenure-server/main.go": fmt.Sprintf(programSource, "tenure-server"),
 		"server/server.go":             "// Package server makes the module one of several packages.\npackage server\n",

@@ -18,8 +18,8 @@ const (
 	shared  = library + "/internal/program"
 )
 
-// unpublished are the modules that serve the repository alone: they get no tags.
-var unpublished = []string{"deploy/validate", "lab"}
+// laboratory is the module that serves the repository alone: it gets no tag.
+const laboratory = "lab"
 
 // goModule is a module of the repository.
 type goModule struct {
@@ -37,7 +37,7 @@ func (m goModule) tagName(version string) string {
 	return m.folder + "/" + version
 }
 
-func (m goModule) published() bool { return !slices.Contains(unpublished, m.folder) }
+func (m goModule) published() bool { return m.folder != laboratory }
 
 // modules lists all modules, the library first.
 func (t *tree) modules() ([]goModule, error) {

@@ -140,7 +140,7 @@ far-table: ## time to open, take over, hand over, drain and work on a server tha
 	$(tied) env $(if $(PAGE),TENURE_TEST_FAR_PAGE=$(abspath $(PAGE))) $(GO) test ./internal/acceptance -run='^TestFarServer$$' -count=1 -v $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of nodes on a server and as many of hosts with an agent, from seed SEED=1; the first in parts that resume with STATE=FILE
-	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts
+	@$(GO) build -o $(BIN)/sim-parts ./lab/sim/parts
 	$(tied) $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
 	$(tied) $(GO) test ./agent/server -run '^TestSimulatedHosts$$' -count=1 -timeout=0 -v -schedules=$(or $(N),2000) -seed=$(or $(SEED),1)
 

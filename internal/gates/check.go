@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Programs that tests start, as .ci/prerequisites takes them. MariaDB's packages
 // contain only programs. The packages of Alertmanager, PgBouncer, Pgpool-II, Patroni
@@ -20,12 +23,25 @@ var raced = []string{
 	"./postgres", "./cluster/...", "./agent/...", "./internal/program/guardian/...", ".", "./processor/...", "./lease/...", "./slots/...",
 }
 
+// laboratory are the folders of the laboratory that need little more than the library.
+// The gate of a commit includes them, and leaves the others to the slices: they need
+// modules that take minutes to compile.
+var laboratory = []string{"lab/model", "lab/sim"}
+
+// inLaboratory are the patterns of their packages.
+var inLaboratory = func() (patterns []string) {
+	for _, folder := range laboratory {
+		patterns = append(patterns, "./"+folder+"/...")
+	}
+	return patterns
+}()
+
 // together is the order of the quick tests in one run: packages that keep the
 // processors busy alternate with packages that mostly wait.
-var together = []string{
+var together = append([]string{
 	"./cmd/tenure/internal/cli", "./internal/acceptance", "./internal/program/dialects",
-	"./internal/program/sidecar", "./internal/sim", "./server/internal/alerts", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model",
-}
+	"./internal/program/sidecar", "./lab/sim", "./server/internal/alerts", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...",
+}, inLaboratory...)
 
 // Tests also wait for a server and not only for a processor, so more of them run
 // in parallel than there are processors.
@@ -49,10 +65,10 @@ var check = part{
 	needs:  slices.Concat(compiler, servers, network),
 	steps: []step{
 		{title: "lint", proves: "formatting, tidy modules, words to avoid; go vet and golangci-lint of the library and the programs",
-			command: []string{"make", "--no-print-directory", "lint", "LINTED=. internal/program cmd/tenure server lab/model"}},
+			command: []string{"make", "--no-print-directory", "lint", "LINTED=. internal/program cmd/tenure server " + strings.Join(laboratory, " ")}},
 		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
 		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
-		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./internal/sim/parts", "-n=2000"}},
+		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./lab/sim/parts", "-n=2000"}},
 		{title: "failovers", proves: "one failover of each kind, with real processes", command: []string{"go", "run", "./bench/failover",
 			"-rounds=1", "-slow-rounds=1", "-lease=1s", "-roles=100", "-only=sigkill,step-down,hand-over,shutdown,terminate-backend,sigkill-many-roles,sigstop,network-cut,restart-fast,restart-immediate,backend-sigkill"}},
 	},

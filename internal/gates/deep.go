@@ -51,7 +51,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
 		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/model"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/mutants", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
 	{
@@ -113,8 +113,8 @@ var deep = slices.Concat([]part{
 	{
 		name: "portability", proves: "the code compiles on Windows and macOS, and the list of tests is complete",
 		steps: []step{
-			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model"}},
-			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: []string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/...", "./lab/model"}},
+			{title: "go vet for Windows", env: []string{"GOOS=windows"}, command: vetted},
+			{title: "go vet for macOS", env: []string{"GOOS=darwin"}, command: vetted},
 			{title: "go test -list agrees with the list of the gates", command: []string{"go", "run", "./internal/gates", "compare"}},
 		},
 	},
@@ -155,8 +155,8 @@ var deep = slices.Concat([]part{
 	{
 		name: "simulator", proves: "20,000 simulated schedules of nodes, 5,000 of hosts with an agent, and all tests of the simulator",
 		steps: []step{
-			{title: "all tests", packages: []string{"./internal/sim/..."}},
-			{title: "20,000 schedules from a new seed", command: []string{"go", "run", "./internal/sim/parts", "-n=20000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
+			{title: "all tests", packages: []string{"./lab/sim/..."}},
+			{title: "20,000 schedules from a new seed", command: []string{"go", "run", "./lab/sim/parts", "-n=20000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
 			{title: "5,000 schedules of hosts with an agent, from a new seed", command: []string{"go", "test", "./agent/server", "-run=^TestSimulatedHosts$", "-count=1", "-v", "-schedules=5000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
 		},
 	},
@@ -193,6 +193,9 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
+
+// vetted is go vet of what the programs and the gate of a commit need.
+var vetted = append([]string{"go", "vet", "./...", "./cmd/tenure/...", "./internal/program/...", "./server/..."}, inLaboratory...)
 
 // damages is a test with a database for each of some hundred damages.
 const damages = "^TestEveryDamageHasAWayOut$"

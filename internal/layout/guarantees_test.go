@@ -171,14 +171,14 @@ func testNames(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts, err := filepath.Glob(filepath.Join(root, "internal", "sim", "testdata", "*.txt"))
+	scripts, err := filepath.Glob(filepath.Join(root, "lab", "sim", "testdata", "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, script := range scripts {
 		names["TestScriptsMatchTranscripts/"+strings.TrimSuffix(filepath.Base(script), ".txt")] = true
 	}
-	for _, found := range mutation.FindAllStringSubmatch(readPage(t, "internal/sim/mutation_test.go"), -1) {
+	for _, found := range mutation.FindAllStringSubmatch(readPage(t, "lab/sim/mutation_test.go"), -1) {
 		names["TestMutationsAreDetected/"+strings.ReplaceAll(found[1], " ", "_")] = true
 	}
 	return names

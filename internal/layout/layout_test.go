@@ -35,15 +35,14 @@ var layers = [][]string{
 	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest", "internal/audit"},
 	{"cluster", "cron", "processor", "leaderhttp", "slots", "internal/sweeps"},
 	{"eventstore", "outbox", "view", "assign"},
-	// The simulator is a backend, and runs members of a cluster on it.
-	{"metrics", "internal/sim"},
+	{"metrics"},
 	{"retention", "internal/program"},
 	{"cmd/tenure", "server", "deploy", "bench", "lab", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/consulbuild", "internal/together",
+	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/consulbuild", "internal/together",
 	"internal/interruption", "internal/gates", "internal/promises", "internal/managed", "internal/matrix", "internal/mutants", "internal/recording", "internal/site", "lease/leasetest",
 }
 

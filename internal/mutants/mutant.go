@@ -53,7 +53,7 @@ func inLaboratory(folder, run string) tests { return tests{"lab", folder, run, "
 
 // schedules names the first schedules of the simulator.
 func schedules(n int) tests {
-	return tests{".", "internal/sim", "^TestSchedules$", fmt.Sprintf("-schedules=%d", n)}
+	return tests{"lab", "sim", "^TestSchedules$", fmt.Sprintf("-schedules=%d", n)}
 }
 
 // String is how to run the tests by hand.

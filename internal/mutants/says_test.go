@@ -131,7 +131,7 @@ var withoutVerbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z%]`)
 // helps reports whether a package serves tests only: it imports package testing,
 // or belongs to the simulator or to the checks of histories.
 func (s *sources) helps(folder string) bool {
-	return slices.Contains(s.imports[folder], "testing") || strings.HasPrefix(folder, "internal/sim")
+	return slices.Contains(s.imports[folder], "testing") || strings.HasPrefix(folder, "lab/sim")
 }
 
 // read reads the literals and the imports of a folder's files.
@@ -179,7 +179,7 @@ func (s *sources) read(t *testing.T, key string) {
 			})
 		}
 	}
-	if folder == "internal/sim" && ofTests {
+	if folder == "lab/sim" && ofTests {
 		imports[folder] = true // its tests print what it finds
 	}
 	s.imports[key] = slices.Sorted(maps.Keys(imports))

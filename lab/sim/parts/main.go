@@ -1,7 +1,7 @@
 // Command parts runs many simulated schedules in parts, on every processor, and
 // keeps what they found in a file, so that a run that was interrupted continues:
 //
-//	go run ./internal/sim/parts -n 1000000 -state sim.json -page docs/reference/tested-with.md
+//	go run ./lab/sim/parts -n 1000000 -state sim.json -page docs/reference/tested-with.md
 //
 // A run begins anew when the code has changed since the last part, unless -keep.
 // The exit code is 1 if a schedule has violated an invariant.
@@ -83,7 +83,7 @@ func command(ctx context.Context, args []string) error {
 		}
 	}
 	for _, v := range s.Violations {
-		fmt.Printf("seed %d: %s\n\tgo test ./internal/sim -run 'TestReplayPrintsItsTranscript$' -v -args -seed=%d\n", v.Seed, v.What, v.Seed)
+		fmt.Printf("seed %d: %s\n\tgo test ./lab/sim -run 'TestReplayPrintsItsTranscript$' -v -args -seed=%d\n", v.Seed, v.What, v.Seed)
 	}
 	if n := len(s.Violations); n > 0 {
 		return fmt.Errorf("%d schedules violated an invariant", n)

@@ -24,7 +24,7 @@ type program struct {
 // build builds the test program.
 func build(ctx context.Context, folder string) (*program, error) {
 	p := &program{folder: folder, path: filepath.Join(folder, "sim.test")}
-	compile := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-o", p.path, "./internal/sim")
+	compile := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-o", p.path, "./lab/sim")
 	compile.Stdout, compile.Stderr = os.Stdout, os.Stderr
 	compile.Env = append(os.Environ(), "GOTMPDIR="+folder)
 	if err := compile.Run(); err != nil {

@@ -85,7 +85,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// summary is the result of many schedules, as internal/sim/parts reads it.
+// summary is the result of many schedules, as lab/sim/parts reads it.
 type summary struct {
 	mu         sync.Mutex
 	Schedules  int               `json:"schedules"`

@@ -292,5 +292,5 @@ func (w *World) undrainAll() {
 
 // ReplayCommand is how to run one schedule again, with its whole transcript.
 func ReplayCommand(seed uint64) string {
-	return fmt.Sprintf("go test ./internal/sim -run 'TestReplayPrintsItsTranscript$' -v -args -seed=%d", seed)
+	return fmt.Sprintf("go test ./lab/sim -run 'TestReplayPrintsItsTranscript$' -v -args -seed=%d", seed)
 }

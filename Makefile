@@ -149,7 +149,7 @@ model: ## check the models of the protocol with Spin: every state of each part, 
 	$(tied) $(BIN)/model $(ARGS)
 
 mutants: prerequisites ## break the code line by line and see that tests fail; run it weekly (ARGS='-j 2 postgres:')
-	$(GO) run ./internal/mutants $(ARGS)
+	$(GO) run ./lab/mutants $(ARGS)
 
 release-check: ## install the program and build a user's program from this folder, as if VERSION were published
 	@cd lab/release && $(GO) run . check -version=$(VERSION)

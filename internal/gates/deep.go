@@ -51,7 +51,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
 		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/model"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/mutants", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
 	{
@@ -103,7 +103,7 @@ var deep = slices.Concat([]part{
 				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", packages: []string{"./lab/validate"}},
-			{title: "the laboratory", packages: []string{"./bench/...", "./lab/chaos/...", "./internal/mutants"}, flags: parallel},
+			{title: "the laboratory", packages: []string{"./bench/...", "./lab/chaos/...", "./lab/mutants"}, flags: parallel},
 		},
 	},
 	{
@@ -278,7 +278,7 @@ func brokenCode(count int) []part {
 	var parts []part
 	for i := range count {
 		p := part{name: fmt.Sprintf("mutants-%02d", i+1), proves: "tests notice broken lines of the code", needs: servers}
-		p.steps = []step{{title: "about 30 lines", command: []string{"go", "run", "./internal/mutants", "-j=2", fmt.Sprintf("-part=%d/%d", i+1, count)}}}
+		p.steps = []step{{title: "about 30 lines", command: []string{"go", "run", "./lab/mutants", "-j=2", fmt.Sprintf("-part=%d/%d", i+1, count)}}}
 		parts = append(parts, p)
 	}
 	return parts

@@ -1,6 +1,6 @@
 // Package promises lists the numbers that the documents promise. Each entry names
 // the constant in the code and the tests that hold its value. internal/layout
-// compares the list with the pages. internal/mutants breaks each constant.
+// compares the list with the pages. lab/mutants breaks each constant.
 package promises
 
 import (

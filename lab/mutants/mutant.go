@@ -33,7 +33,7 @@ const limit = 2 * time.Minute
 
 // String is the command that tries the mutant alone.
 func (m mutant) String() string {
-	return fmt.Sprintf("go run ./internal/mutants -v '%s'", strings.ReplaceAll(m.name, "'", `'\''`))
+	return fmt.Sprintf("go run ./lab/mutants -v '%s'", strings.ReplaceAll(m.name, "'", `'\''`))
 }
 
 // in names tests of the root module.

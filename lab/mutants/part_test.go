@@ -49,7 +49,7 @@ func TestPartsHaveEachMutantOnce(t *testing.T) {
 // TestFailureReportsTheCommandThatRepeatsIt: every verdict but one has the
 // command. A shell reads the name unchanged, and the name chooses one mutant.
 func TestFailureReportsTheCommandThatRepeatsIt(t *testing.T) {
-	const start = "    repeat it: go run ./internal/mutants -v "
+	const start = "    repeat it: go run ./lab/mutants -v "
 	for v, want := range map[verdict]bool{survived: true, another: true, hung: true, broken: true, stale: true, unsound: true, caught: false} {
 		var out strings.Builder
 		report(&out, outcome{mutant: mutants[0], verdict: v}, true)

@@ -2,7 +2,7 @@
 // which breaks the tests notice. A break that no test notices is a promise that
 // no test keeps.
 //
-//	go run ./internal/mutants [-j 2] [-list] [-part K/N] [-v] [NAME...]
+//	go run ./lab/mutants [-j 2] [-list] [-part K/N] [-v] [NAME...]
 //
 // Each entry of the list names four things: the line to break, the invariant or
 // the promise that the break violates, the tests that must fail because of it,

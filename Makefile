@@ -36,7 +36,7 @@ demo: ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch 
 
 recording: build ## record make demo as the animated pictures of README.md, docs/images/demo-*.svg
 	$(BIN)/tenure demo -o json --kill-every 3s >$(BIN)/demo.json
-	@set -ex; for colors in light dark; do $(GO) run ./internal/recording -colors $$colors <$(BIN)/demo.json >docs/images/demo-$$colors.svg; done
+	@set -ex; for colors in light dark; do $(GO) run ./lab/recording -colors $$colors <$(BIN)/demo.json >docs/images/demo-$$colors.svg; done
 
 test: ## the quick tests of the library and the program, on real servers, in minutes (ARGS='-count=1 -v')
 	$(gates) -args='$(ARGS)' test
@@ -79,11 +79,11 @@ manual: build ## the manual pages, in bin/man
 
 docs: ## the site of the documents, in dist/site; VERSION=v0.1.0 adds a release, BASE=/tenure/ is the path on the server
 	@.ci/prerequisites npm
-	$(GO) run ./internal/site -version=$(VERSION) -base=$(or $(BASE),/) $(ARGS)
+	$(GO) run ./lab/site -version=$(VERSION) -base=$(or $(BASE),/) $(ARGS)
 
 docs-check: ## build the site of the documents in bin/site and check its links, anchors, titles, search and requests
 	@.ci/prerequisites npm
-	$(GO) run ./internal/site -out=$(BIN)/site
+	$(GO) run ./lab/site -out=$(BIN)/site
 
 docs-reference: ## rewrite the generated parts of docs/reference
 	TENURE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference' $(REFERENCE)
@@ -113,12 +113,12 @@ chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind
 	$(tied) $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/reference/tested-with.md (ARGS='14 mariadb', ARGS=-h)
-	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	@$(GO) build -o $(BIN)/test-matrix ./lab/matrix
 	$(tied) $(BIN)/test-matrix $(ARGS)
 
 test-proxies: ## the suites behind PgBouncer, Pgpool-II, HAProxy and TCP proxies, into docs/reference/tested-with.md (ARGS='pgpool', PG=14)
 	@.ci/prerequisites $(PROXIES)
-	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	@$(GO) build -o $(BIN)/test-matrix ./lab/matrix
 	$(tied) $(BIN)/test-matrix -proxies $(ARGS)
 
 test-damages: ## every damage to the tables is named and mended by a command (PG=14)
@@ -126,12 +126,12 @@ test-damages: ## every damage to the tables is named and mended by a command (PG
 
 test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
 	@.ci/prerequisites
-	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	@$(GO) build -o $(BIN)/test-matrix ./lab/matrix
 	$(tied) $(BIN)/test-matrix -tests=internal/managed -- -timeout=20m -parallel=4 $(ARGS)
 
 test-observer: ## compare recorded vacancies, silences and outages with an outside observer: FAULTS=200 of each kind in CLUSTERS=2 clusters (PAGE=docs/reference/tested-with.md)
 	@.ci/prerequisites ip:iproute2 setpriv:util-linux
-	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	@$(GO) build -o $(BIN)/test-matrix ./lab/matrix
 	$(tied) env TENURE_TEST_OBSERVED_FAULTS=$(or $(FAULTS),200) TENURE_TEST_OBSERVED_CLUSTERS=$(or $(CLUSTERS),2) $(if $(PAGE),TENURE_TEST_OBSERVED_PAGE=$(abspath $(PAGE))) \
 		$(BIN)/test-matrix -tests=internal/acceptance -- -run='^TestRecordsAgreeWithObserver$$' -parallel=20 -timeout=0 -v $(ARGS)
 

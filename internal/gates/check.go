@@ -26,7 +26,7 @@ var raced = []string{
 // laboratory are the folders of the laboratory that need little more than the library.
 // The gate of a commit includes them, and leaves the others to the slices: they need
 // modules that take minutes to compile.
-var laboratory = []string{"lab/model", "lab/mutants", "lab/sim"}
+var laboratory = []string{"lab/consulbuild", "lab/matrix", "lab/model", "lab/mutants", "lab/recording", "lab/sim", "lab/site"}
 
 // inLaboratory are the patterns of their packages.
 var inLaboratory = func() (patterns []string) {

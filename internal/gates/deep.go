@@ -50,8 +50,8 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/model"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/site", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
+		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/matrix/...", "./lab/model", "./lab/recording"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
 	{
@@ -91,7 +91,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "documents", proves: "links, examples of code and figures of the documents", needs: slices.Concat([]string{"npm"}, servers),
 		steps: []step{
-			{title: "layout and site", packages: []string{"./internal/layout", "./internal/site"}},
+			{title: "layout and site", packages: []string{"./internal/layout", "./lab/site"}},
 			{title: "the site of the documents", command: []string{"make", "docs-check"}},
 		},
 	},
@@ -125,7 +125,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "consul", proves: "the commands of the page on Consul, beside a real one", needs: servers,
 		steps: []step{
-			{title: "build Consul", command: []string{"go", "run", "./internal/consulbuild", "bin/consul"}},
+			{title: "build Consul", command: []string{"go", "run", "./lab/consulbuild", "bin/consul"}},
 			{title: "its tests", packages: []string{"./cmd/tenure/internal/cli"}, run: besideConsul, env: []string{"PATH=" + filepath.Join(here(), "bin") + ":" + os.Getenv("PATH")}, strict: true},
 		},
 	},

@@ -43,7 +43,7 @@ func newConsulMove(t *testing.T) *consulMove {
 	pgtest.Long(t)
 	program, err := exec.LookPath("consul")
 	if err != nil {
-		t.Skip("there is no consul in PATH: go run ./internal/consulbuild FILE builds it, for the commands of " + consulPage)
+		t.Skip("there is no consul in PATH: go run ./lab/consulbuild FILE builds it, for the commands of " + consulPage)
 	}
 	t.Parallel()
 	m := &consulMove{stage: newStage(t, "", true), address: fmt.Sprint("127.0.0.1:", freePort(t)), releases: map[string]string{}}

@@ -1,7 +1,7 @@
 // Command consulbuild builds the program consul from its Go module, for the tests that
 // run the commands of docs/coming-from/consul.md:
 //
-//	go run ./internal/consulbuild bin/consul
+//	go run ./lab/consulbuild bin/consul
 //
 // The modules are downloaded once, which takes a minute or two; the build takes some
 // minutes and 1 GB of Go's build cache. The version has a free license. It is built

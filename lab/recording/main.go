@@ -1,7 +1,7 @@
 // Command recording draws a run of the demonstration as an animated picture. It reads
 // what tenure demo -o json prints from standard input, and writes SVG to standard output:
 //
-//	tenure demo -o json --kill-every 3s | go run ./internal/recording -colors dark >demo-dark.svg
+//	tenure demo -o json --kill-every 3s | go run ./lab/recording -colors dark >demo-dark.svg
 //
 // The picture needs no program to be shown: CSS animates it, and does not for readers
 // who prefer reduced motion.

@@ -1,7 +1,7 @@
 // Command site builds the site of the documents from the same Markdown that GitHub
 // shows, with VitePress, and checks what was built:
 //
-//	go run ./internal/site [-version=v0.1.0] [-base=/] [-out=dist/site]
+//	go run ./lab/site [-version=v0.1.0] [-base=/] [-out=dist/site]
 //
 // Each version has its folder. The command changes only what differs between GitHub
 // and the site: the names of index pages, and links to files that are no pages of the

@@ -92,11 +92,11 @@ pictures: prerequisites ## take the pictures of incidents in docs/images/inciden
 	TENURE_TEST_QUIET=1 TENURE_WRITE_PICTURES=1 $(GO) -C server test -count=1 -v -run '^TestFaultsAreShown' ./internal/browser
 
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock, with the causes of slow rounds, and the cost of nodes at rest (ARGS='-rounds=1000 -json=FILE -plot=FILE', PAGE=docs/reference/tested-with.md, ARGS=-h)
-	@$(GO) build -o $(BIN)/bench-failover ./bench/failover
+	@$(GO) build -o $(BIN)/bench-failover ./lab/failover
 	$(tied) $(BIN)/bench-failover $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 bench-scale: prerequisites ## commits that wake processors and assigners, and their delays, beside commits and readers without Tenure (ARGS='-rounds=9 -json=FILE', ARGS=-h)
-	@$(GO) build -o $(BIN)/bench-scale ./bench/scale
+	@$(GO) build -o $(BIN)/bench-scale ./lab/scale
 	$(tied) $(BIN)/bench-scale $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
@@ -109,7 +109,7 @@ storm: ## schedules, processors and outbox while nodes, the clock, the log and o
 
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
-	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
+	@$(GO) build -o $(BIN)/chaos-patroni ./lab/patroni
 	$(tied) $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/reference/tested-with.md (ARGS='14 mariadb', ARGS=-h)

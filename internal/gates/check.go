@@ -26,7 +26,9 @@ var raced = []string{
 // laboratory are the folders of the laboratory that need little more than the library.
 // The gate of a commit includes them, and leaves the others to the slices: they need
 // modules that take minutes to compile.
-var laboratory = []string{"lab/consulbuild", "lab/matrix", "lab/model", "lab/mutants", "lab/recording", "lab/sim", "lab/site"}
+var laboratory = []string{
+	"lab/consulbuild", "lab/failover", "lab/matrix", "lab/model", "lab/mutants", "lab/patroni", "lab/recording", "lab/scale", "lab/sim", "lab/site",
+}
 
 // inLaboratory are the patterns of their packages.
 var inLaboratory = func() (patterns []string) {
@@ -69,7 +71,7 @@ var check = part{
 		{title: "quick tests with the race detector", proves: "the packages whose goroutines carry the promise", packages: raced, short: true, race: true, flags: parallel},
 		{title: "quick tests without it", proves: "all other packages of the library and the program", packages: together, without: raced, short: true, flags: parallel},
 		{title: "simulator", proves: "no violation in 2,000 simulated schedules", command: []string{"go", "run", "./lab/sim/parts", "-n=2000"}},
-		{title: "failovers", proves: "one failover of each kind, with real processes", command: []string{"go", "run", "./bench/failover",
+		{title: "failovers", proves: "one failover of each kind, with real processes", command: []string{"go", "run", "./lab/failover",
 			"-rounds=1", "-slow-rounds=1", "-lease=1s", "-roles=100", "-only=sigkill,step-down,hand-over,shutdown,terminate-backend,sigkill-many-roles,sigstop,network-cut,restart-fast,restart-immediate,backend-sigkill"}},
 	},
 }

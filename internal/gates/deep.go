@@ -51,7 +51,7 @@ var deep = slices.Concat([]part{
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
 		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/matrix/...", "./lab/model", "./lab/recording"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/hostile", "./examples/...", "./deploy/...", "./bench/...",
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/hostile", "./examples/...", "./deploy/...",
 		})}},
 	},
 	{
@@ -103,7 +103,7 @@ var deep = slices.Concat([]part{
 				"./adapters/kafka/...", "./adapters/nats/...", "./adapters/watermill/...", "./adapters/tracing/...", "./deploy/generate/...",
 			}, flags: parallel, skip: besideSidecar},
 			{title: "manifests", packages: []string{"./lab/validate"}},
-			{title: "the laboratory", packages: []string{"./bench/...", "./lab/chaos/...", "./lab/mutants"}, flags: parallel},
+			{title: "the laboratory", packages: []string{"./lab/failover", "./lab/patroni", "./lab/scale", "./lab/chaos/...", "./lab/mutants"}, flags: parallel},
 		},
 	},
 	{

@@ -207,7 +207,7 @@ func ourFolders(t *testing.T) map[string]string {
 	folders := map[string]string{}
 	for _, s := range readSources(t) {
 		folder := filepath.ToSlash(s.folder)
-		if s.isTest() || strings.Contains("/"+folder+"/", "/internal/") || slices.Contains([]string{"cmd", "bench", "lab", "deploy", "examples"}, strings.Split(folder, "/")[0]) {
+		if s.isTest() || strings.Contains("/"+folder+"/", "/internal/") || slices.Contains([]string{"cmd", "lab", "deploy", "examples"}, strings.Split(folder, "/")[0]) {
 			continue
 		}
 		name := path.Base(folder)

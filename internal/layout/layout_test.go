@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"eventstore", "outbox", "view", "assign"},
 	{"metrics"},
 	{"retention", "internal/program"},
-	{"cmd/tenure", "server", "deploy", "bench", "lab", "examples", "adapters"},
+	{"cmd/tenure", "server", "lab", "deploy", "examples", "adapters"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
@@ -109,7 +109,7 @@ func faults(s source) []string {
 			continue
 		}
 		switch {
-		case isForTests(target) && !isForTests(s.folder) && !within(s.folder, "bench") && !within(s.folder, laboratory):
+		case isForTests(target) && !isForTests(s.folder) && !within(s.folder, laboratory):
 			add("imports %s, which is for tests", target)
 		case level >= 0 && layerOf(target) >= level && !isForTests(target):
 			add("imports %s, which is not below it", target)
@@ -213,25 +213,22 @@ func TestFaultsAreFound(t *testing.T) {
 		source source
 		want   string // part of the only fault; empty if there is none
 	}{
-		"root imports its state machine":    {source{folder: ".", imports: []string{"time", module + "/internal/fsm"}}, ""},
-		"root imports a driver":             {source{folder: ".", imports: []string{"github.com/jackc/pgx/v5"}}, "must not import"},
-		"backend imports root":              {source{folder: "postgres", imports: []string{module}}, ""},
-		"backend imports its own parts":     {source{folder: "lease", imports: []string{module + "/lease/sqlite"}}, ""},
-		"part imports its backend":          {source{folder: "lease/sqlite", imports: []string{module + "/lease"}}, ""},
-		"backend imports a backend":         {source{folder: "lease", imports: []string{module + "/postgres"}}, "not below it"},
-		"state machine imports root":        {source{folder: "internal/fsm", imports: []string{module}}, "not below it"},
-		"backend imports upwards":           {source{folder: "postgres", imports: []string{module + "/cluster"}}, "not below it"},
-		"upper layer skips one":             {source{folder: "outbox", imports: []string{module, module + "/processor"}}, ""},
-		"the program imports all":           {source{folder: "cmd/tenure", imports: []string{module + "/internal/program/console", module + "/internal/pgserver"}}, ""},
-		"the program imports the server":    {source{folder: "cmd/tenure", imports: []string{module + "/server/dashboard"}}, "not below it"},
-		"the server imports the program":    {source{folder: "server/internal/serve", imports: []string{module + "/cmd/tenure/internal/cli"}}, "not below it"},
-		"the shared part imports a program": {source{folder: "internal/program/config", imports: []string{module + "/server/dashboard"}}, "not below it"},
-		"library imports the program":       {source{folder: "metrics", imports: []string{module + "/cmd/tenure"}}, "not below it"},
-		"library imports a test folder":     {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
-		"test imports a test folder":        {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
-		"benchmark imports a test folder": {
-			source{folder: "bench/failover", imports: []string{module + "/internal/faultwire"}}, "",
-		},
+		"root imports its state machine":     {source{folder: ".", imports: []string{"time", module + "/internal/fsm"}}, ""},
+		"root imports a driver":              {source{folder: ".", imports: []string{"github.com/jackc/pgx/v5"}}, "must not import"},
+		"backend imports root":               {source{folder: "postgres", imports: []string{module}}, ""},
+		"backend imports its own parts":      {source{folder: "lease", imports: []string{module + "/lease/sqlite"}}, ""},
+		"part imports its backend":           {source{folder: "lease/sqlite", imports: []string{module + "/lease"}}, ""},
+		"backend imports a backend":          {source{folder: "lease", imports: []string{module + "/postgres"}}, "not below it"},
+		"state machine imports root":         {source{folder: "internal/fsm", imports: []string{module}}, "not below it"},
+		"backend imports upwards":            {source{folder: "postgres", imports: []string{module + "/cluster"}}, "not below it"},
+		"upper layer skips one":              {source{folder: "outbox", imports: []string{module, module + "/processor"}}, ""},
+		"the program imports all":            {source{folder: "cmd/tenure", imports: []string{module + "/internal/program/console", module + "/internal/pgserver"}}, ""},
+		"the program imports the server":     {source{folder: "cmd/tenure", imports: []string{module + "/server/dashboard"}}, "not below it"},
+		"the server imports the program":     {source{folder: "server/internal/serve", imports: []string{module + "/cmd/tenure/internal/cli"}}, "not below it"},
+		"the shared part imports a program":  {source{folder: "internal/program/config", imports: []string{module + "/server/dashboard"}}, "not below it"},
+		"library imports the program":        {source{folder: "metrics", imports: []string{module + "/cmd/tenure"}}, "not below it"},
+		"library imports a test folder":      {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
+		"test imports a test folder":         {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
 		"laboratory imports a test folder":   {source{folder: "lab/chaos", imports: []string{module + "/internal/faultwire"}}, ""},
 		"laboratory imports its own parts":   {source{folder: "lab/chaos", imports: []string{module + "/lab/chaos/check"}}, ""},
 		"library imports the laboratory":     {source{folder: "metrics", imports: []string{module + "/lab/sim"}}, "of the laboratory"},

@@ -63,7 +63,7 @@ func TestArchitectureShowsEveryLayer(t *testing.T) {
 	}
 	for _, layer := range layers {
 		for _, folder := range layer {
-			if strings.HasPrefix(folder, "internal/") || slices.Contains([]string{".", "deploy", "bench", "examples"}, folder) {
+			if strings.HasPrefix(folder, "internal/") || slices.Contains([]string{".", "deploy", "examples"}, folder) {
 				continue
 			}
 			if !strings.Contains(picture, folder) {

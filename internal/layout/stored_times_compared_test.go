@@ -21,7 +21,7 @@ var (
 	// Times of rows that Go compares with the clock that was read with the row.
 	comparedInGo = regexp.MustCompile(`\b(\w+)(?:\.Int64)? ?[-<>]=? ?(?:max\()?\w+\.now\b|\.(ActiveAt)\.Before\(now\)`)
 	// Sources of schedules, and of the laboratory.
-	othersTimes = regexp.MustCompile(`^(cron|bench|lab)/`)
+	othersTimes = regexp.MustCompile(`^(cron|lab)/`)
 	readsClock  = regexp.MustCompile(clockWord + `|\.now\b|ActiveAt`)
 	spaces      = regexp.MustCompile(`\s+`)
 )

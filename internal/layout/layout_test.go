@@ -37,7 +37,8 @@ var layers = [][]string{
 	{"eventstore", "outbox", "view", "assign"},
 	{"metrics"},
 	{"retention", "internal/program"},
-	{"cmd/tenure", "server", "lab", "deploy", "examples", "adapters"},
+	{"cmd/tenure", "server", "deploy", "examples", "adapters"},
+	{laboratory},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
@@ -230,6 +231,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"library imports a test folder":      {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
 		"test imports a test folder":         {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
 		"laboratory imports a test folder":   {source{folder: "lab/chaos", imports: []string{module + "/internal/faultwire"}}, ""},
+		"laboratory imports a program":       {source{folder: "lab/chaos", imports: []string{module + "/server/dashboard"}}, ""},
 		"laboratory imports its own parts":   {source{folder: "lab/chaos", imports: []string{module + "/lab/chaos/check"}}, ""},
 		"library imports the laboratory":     {source{folder: "metrics", imports: []string{module + "/lab/sim"}}, "of the laboratory"},
 		"test of the library imports it":     {source{folder: "metrics", name: "x_test.go", imports: []string{module + "/lab/sim"}}, "of the laboratory"},

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // closeTimeout bounds the graceful end of a connection.
@@ -85,7 +86,7 @@ func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
 		return dial(ctx, network, address)
 	}
 	// The text of the severity is translated; the default handler reads it.
-	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !fatal(err) }
+	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !sqlstate.IsFatal(err) }
 	if listener != nil {
 		config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
 			if connected.Load() {

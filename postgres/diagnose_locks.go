@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // The locks of all sessions in the shared table.
@@ -69,7 +70,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 		return needs, err
 	}
 	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
-	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) || hasCode(err, codeUndefinedColumn) {
+	if sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.InvalidSchema) || sqlstate.Has(err, sqlstate.UndefinedColumn) {
 		err = nil
 	}
 	return needs, err

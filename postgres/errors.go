@@ -10,27 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/sentinel"
-)
-
-// SQLSTATE codes that this package handles.
-const (
-	codeInsufficientPrivilege = "42501"
-	codeUndefinedTable        = "42P01"
-	codeUndefinedColumn       = "42703"
-	codeUndefinedFunction     = "42883"
-	codeInvalidSchema         = "3F000"
-	codeOutOfMemory           = "53200" // here: of the shared lock table
-	codeLockNotAvailable      = "55P03"
-	codeSerialization         = "40001"
-	codeQueryCanceled         = "57014" // by statement_timeout, or by another session
-	codeNoSuchStatement       = "26000"
-	codeReadOnlyTransaction   = "25006"
-	codePrerequisite          = "55000" // as a migration raises it
-	codeObjectInUse           = "55006" // as the trigger on the rows of roles raises it
-	codeUntranslatable        = "22P05" // the database's encoding has no such character
-	codeDuplicateTable        = "42P07" // also an index, a view or a sequence
-	codeDuplicateObject       = "42710" // also a type
-	codeDuplicateFunction     = "42723"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // Errors of this database only.
@@ -54,31 +34,26 @@ func superseded(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrSuperseded, fmt.Sprintf(format, args...))
 }
 
-// fatal reports whether PostgreSQL ended the session with this error.
-func fatal(err *pgconn.PgError) bool {
-	return err.SeverityUnlocalized == "FATAL" || err.SeverityUnlocalized == "PANIC"
-}
-
 // classify returns what an error on a session's connection means for the session.
 func classify(conn *pgx.Conn, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && fatal(pg) || conn.IsClosed() {
+	if errors.As(err, &pg) && sqlstate.IsFatal(pg) || conn.IsClosed() {
 		return lost(doing, err)
 	}
 	switch {
-	case hasCode(err, codeNoSuchStatement):
+	case sqlstate.Has(err, sqlstate.NoSuchStatement):
 		return superseded("%s: another program has reset the session: %v", doing, err)
 	case errors.Is(err, dberr.ErrPooled):
 		// The cause is not wrapped: if the next connection goes through a pooler too,
 		// Open refuses it.
 		return superseded("%s: %v", doing, err)
-	case hasCode(err, codeReadOnlyTransaction):
+	case sqlstate.Has(err, sqlstate.ReadOnlyTransaction):
 		return fmt.Errorf("%w: %w: %s: the server's configuration was made read-only, which fences it: %w",
 			tenure.ErrSessionLost, dberr.ErrReadOnly, doing, err)
-	case hasCode(err, codeQueryCanceled):
+	case sqlstate.Has(err, sqlstate.QueryCanceled):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrDatabase, doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

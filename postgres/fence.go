@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // Fence makes a transaction commit only while terms are valid: as long as the
@@ -152,7 +153,7 @@ func verdict(marks []termRef, valid []validTerm, err error) error {
 // newer term shows as a serialization failure.
 func fenceError(marks []termRef, err error) error {
 	var state interface{ SQLState() string }
-	if errors.As(err, &state) && state.SQLState() == codeSerialization {
+	if errors.As(err, &state) && state.SQLState() == sqlstate.Serialization {
 		return fmt.Errorf("%w: %s: %w", tenure.ErrFenced, marks[0].role, err)
 	}
 	return fmt.Errorf("fence %s: %w", marks[0].role, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 const (
@@ -391,7 +392,7 @@ func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
 		_, err := tx.Exec(ctx, awaitNodeOf, s.space, incarnation)
 		return err
 	})
-	if hasCode(err, codeLockNotAvailable) {
+	if sqlstate.Has(err, sqlstate.LockNotAvailable) {
 		return nil
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // take tries to acquire the locks of roles, none of which is held, with distinct
@@ -53,7 +54,7 @@ func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error
 	if lost := s.reconcile(); lost != nil {
 		return errors.Join(lost, err)
 	}
-	if hasCode(err, codeOutOfMemory) {
+	if sqlstate.Has(err, sqlstate.OutOfMemory) {
 		if lost := lostOnly(s.recount()); lost != nil {
 			return errors.Join(lost, err)
 		}

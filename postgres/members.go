@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // The columns from the second to the one before name change often, the others
@@ -160,7 +161,7 @@ func (s *session) WriteDescription(description tenure.Description) error {
 		found = true
 		return nil
 	}, append([]any{s.opening.Node.ID, s.incarnation}, descriptionColumns(description)...)...)
-	if hasCode(err, codeUntranslatable) {
+	if sqlstate.Has(err, sqlstate.Untranslatable) {
 		return fmt.Errorf("%w: the database cannot keep the node's labels: %w", tenure.ErrInvalidConfig, err)
 	}
 	if err != nil {
@@ -391,7 +392,7 @@ func (b *Backend) awaitEnd(ctx context.Context, conn *pgx.Conn, incarnation int3
 		_, err := tx.Exec(ctx, b.names.sql(awaitEnd), incarnation)
 		return err
 	})
-	if hasCode(err, codeLockNotAvailable) { // the node is forgotten all the same
+	if sqlstate.Has(err, sqlstate.LockNotAvailable) { // the node is forgotten all the same
 		return nil
 	}
 	return err

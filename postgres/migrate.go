@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
@@ -344,10 +343,4 @@ func (b *Backend) usableVersions(ctx context.Context, q querier) (schema.Version
 		return nil, err
 	}
 	return versions, versions[schema.Core].Usable(b.core)
-}
-
-// hasCode reports whether an error came from PostgreSQL with this SQLSTATE.
-func hasCode(err error, code string) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == code
 }

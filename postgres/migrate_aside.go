@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // A migration that waits for a table blocks every session that comes after it,
@@ -30,7 +31,7 @@ const (
 // schema. It calls fn again if another session's transaction held a table.
 func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
 	err := b.tryMigration(ctx, conn, firstTableWait, fn)
-	for hasCode(err, codeLockNotAvailable) {
+	for sqlstate.Has(err, sqlstate.LockNotAvailable) {
 		if !wakeup.Sleep(ctx, migrationPause) {
 			return fmt.Errorf("migrate: a transaction keeps a table of the schema, see pg_stat_activity for long ones: %w", errors.Join(ctx.Err(), err))
 		}
@@ -44,13 +45,13 @@ func (b *Backend) migrationFailed(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case hasCode(err, codeInsufficientPrivilege):
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
 		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
 			dberr.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
-	case hasCode(err, codeDuplicateTable), hasCode(err, codeDuplicateObject), hasCode(err, codeDuplicateFunction):
+	case sqlstate.Has(err, sqlstate.DuplicateTable), sqlstate.Has(err, sqlstate.DuplicateObject), sqlstate.Has(err, sqlstate.DuplicateFunction):
 		return fmt.Errorf("%w: schema %q has an object of another program, or of leases, with a name of ours: choose another prefix than %q, or another schema: %w",
 			dberr.ErrSchema, b.config.Schema, b.config.Prefix, err)
-	case hasCode(err, codePrerequisite):
+	case sqlstate.Has(err, sqlstate.Prerequisite):
 		return fmt.Errorf("%w: migrate: %w", dberr.ErrSchema, err)
 	}
 	return fmt.Errorf("migrate: %w", err)

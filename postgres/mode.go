@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // An installation elects by sessions or by leases, and records which: the two modes
@@ -60,7 +61,7 @@ func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err err
 	}
 	err = b.schema.ExplainMissing(ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode)), "installation")
 	switch {
-	case hasCode(err, codeInsufficientPrivilege):
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
 		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, b.names.sql("{installation}"), err)
 	case err != nil:
 		return "", fmt.Errorf("read the installation's mode: %w", err)

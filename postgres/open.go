@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // Open implements [tenure.Backend]. Unless [Config.ManualMigrations] is set, it
@@ -353,7 +354,7 @@ const readSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::
 // lacksObject reports whether a statement failed because the schema has no such table,
 // column or function.
 func lacksObject(err error) bool {
-	return hasCode(err, codeUndefinedTable) || hasCode(err, codeUndefinedColumn) || hasCode(err, codeUndefinedFunction)
+	return sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.UndefinedColumn) || sqlstate.Has(err, sqlstate.UndefinedFunction)
 }
 
 // explain adds a category to an error of opening that has none: the error may be
@@ -362,11 +363,11 @@ func (b *Backend) explain(err error) error {
 	switch {
 	case errors.Is(err, tenure.ErrTenure):
 		return fmt.Errorf("open a session: %w", err)
-	case hasCode(err, codeInsufficientPrivilege):
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
 		return fmt.Errorf("%w: open a session: %w", dberr.ErrPrivilege, err)
 	case lacksObject(err): // no retry creates it
 		return fmt.Errorf("%w: open a session: another build of Tenure made the tables, or they are damaged: run tenure doctor: %w", dberr.ErrSchema, err)
-	case hasCode(err, codeUntranslatable): // of the node's name, host or description
+	case sqlstate.Has(err, sqlstate.Untranslatable): // of the node's name, host or description
 		return fmt.Errorf("%w: %w: the database cannot keep the node's name or labels: %w", tenure.ErrRefused, tenure.ErrInvalidConfig, err)
 	default:
 		return fmt.Errorf("%w: open a session: %w", tenure.ErrConnection, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // askTimeout bounds a read whose context has no deadline, or a later one.
@@ -173,17 +174,17 @@ func (b *Backend) answer(doing string, err error) error {
 		return nil
 	case errors.Is(err, tenure.ErrTenure): // it already describes the failure
 		return fmt.Errorf("%s: %w", doing, err)
-	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
+	case sqlstate.Has(err, sqlstate.UndefinedTable), sqlstate.Has(err, sqlstate.InvalidSchema):
 		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
 			dberr.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
-	case hasCode(err, codeUndefinedColumn), hasCode(err, codeUndefinedFunction):
+	case sqlstate.Has(err, sqlstate.UndefinedColumn), sqlstate.Has(err, sqlstate.UndefinedFunction):
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
 			dberr.ErrSchema, doing, err)
-	case hasCode(err, codeInsufficientPrivilege):
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, doing, err)
-	case hasCode(err, codeReadOnlyTransaction):
+	case sqlstate.Has(err, sqlstate.ReadOnlyTransaction):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrReadOnly, doing, err)
-	case hasCode(err, codeUntranslatable): // no role or node has such a name here
+	case sqlstate.Has(err, sqlstate.Untranslatable): // no role or node has such a name here
 		return fmt.Errorf("%w: %s: %w", tenure.ErrInvalidConfig, doing, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)

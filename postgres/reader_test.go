@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // The connection for reads is closed when it is idle, and opened again for the
@@ -58,7 +59,7 @@ func TestReaderClosesIdleConnection(t *testing.T) {
 func TestReaderDoesNotRepeatErrorText(t *testing.T) {
 	t.Parallel()
 	b := new(Backend)
-	refused := &pgconn.PgError{Code: codeInsufficientPrivilege, Message: "permission denied"}
+	refused := &pgconn.PgError{Code: sqlstate.InsufficientPrivilege, Message: "permission denied"}
 	for _, err := range []error{refused, fmt.Errorf("%w: GRANT SELECT: %w", dberr.ErrPrivilege, refused)} {
 		answer := b.answer("read", err)
 		if !errors.Is(answer, dberr.ErrPrivilege) || strings.Count(answer.Error(), dberr.ErrPrivilege.Error()) != 1 {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // The server ends a session that was silent for a lease, but only if it counts the
@@ -49,7 +51,7 @@ func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	s := w.session
 	err := w.bounded(conn, callTimeout, stmtReap, scanReaped(w.log),
 		s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, append(noPairs, strangers...))
-	if hasCode(err, codeInsufficientPrivilege) {
+	if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
 		w.log.Error("a silent node's session may not be ended by this user", "error", err,
 			"advice", "GRANT the role of the other node's user to this user")
 		err = nil

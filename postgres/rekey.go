@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 const (
@@ -117,9 +118,9 @@ func (b *Backend) lockForRekey(ctx context.Context, tx pgx.Tx, role tenure.Role,
 // rekeyError explains what keeps the row, or one of the locks.
 func rekeyError(role tenure.Role, err error) error {
 	switch {
-	case hasCode(err, codeObjectInUse):
+	case sqlstate.Has(err, sqlstate.ObjectInUse):
 		return errRoleLocked(role)
-	case hasCode(err, codeLockNotAvailable):
+	case sqlstate.Has(err, sqlstate.LockNotAvailable):
 		return fmt.Errorf("%w: a transaction has locked the row of %s; retry when it has ended", dberr.ErrBusy, role)
 	}
 	return err

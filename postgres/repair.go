@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // repairWait bounds the wait of a repair for a table.
@@ -52,7 +53,7 @@ func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []
 	switch {
 	case err == nil || errors.Is(err, errTakenBack):
 		return r.done, nil
-	case hasCode(err, codeInsufficientPrivilege):
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
 		return nil, fmt.Errorf("%w: repair as the owner of the tables or a superuser: %w", dberr.ErrPrivilege, err)
 	case errors.Is(err, dberr.ErrSchema):
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // watch is the second connection of a node: it waits for the death of the node's
@@ -142,7 +143,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		}
 		if err == nil && found.event != "died" { // a death must be recorded first
 			err = w.lookOutside(conn)
-			if hasCode(err, codeLockNotAvailable) { // a migration holds the table: the next call reports it
+			if sqlstate.Has(err, sqlstate.LockNotAvailable) { // a migration holds the table: the next call reports it
 				err = nil
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 const oldestServer = 140000
@@ -140,7 +141,7 @@ func probeConnection(ctx context.Context, conn connection, key int64) (probe, er
 func identify(ctx context.Context, conn querier, s *server) error {
 	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions, &s.encoding)
 	if err != nil {
-		if hasCode(err, codeInsufficientPrivilege) {
+		if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
 			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", dberr.ErrPrivilege, err)
 		}
 		return fmt.Errorf("%w: identify the server: %w", tenure.ErrConnection, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // session is one incarnation of a node: the session connection and the watch. All
@@ -212,7 +213,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.silence, &a.ended)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation,
 		s.space, s.elsewhere.sessions, s.opening.Timing.Margin.Milliseconds(), s.someLedRoles())
-	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
+	if sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.InvalidSchema) {
 		return false, superseded("the schema was removed: %v", err)
 	}
 	if err != nil {

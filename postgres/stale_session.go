@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // staleSession is an earlier session of this node that the server may still keep.
@@ -79,7 +81,7 @@ func (w *watch) endStaleSession(conn *pgx.Conn) error {
 		w.log.Warn("an earlier session of this node was ended", "incarnation", w.staleSession.incarnation, "pid", pid, "signaled", ended)
 		return nil
 	}, w.session.space, w.staleSession.incarnation)
-	if hasCode(err, codeInsufficientPrivilege) {
+	if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
 		w.log.Error("an earlier session of this node may not be ended by this user", "error", err)
 		err = nil
 	}

@@ -48,7 +48,7 @@ code: postgres/queries.go stmtReap sha256:6c3793d51b427cae
 code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/release.go session.Release sha256:419f06b68cb52692
-code: postgres/locks.go session.take sha256:81f83d381c24adab
+code: postgres/locks.go session.take sha256:e8b27c8c732e0128
 code: postgres/acquire.go session.TryAcquire sha256:822170b45bc34b6a
 code: postgres/fence.go Backend.fenceQuery sha256:b242d2779a85e928
 code: postgres/fence.go verdict sha256:d30ab14656f312ce

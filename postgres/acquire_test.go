@@ -233,12 +233,12 @@ func TestLockedRowDelaysOnlyItsRole(t *testing.T) {
 	first.try(roles...)
 	second.try(roles...)
 	ctx := context.Background()
-	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(ctx)
+	tx, err := pgtest.Conn(t, b.connect.Config.ConnString()).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} WHERE role = 'b' FOR UPDATE")); err != nil {
+	if _, err := tx.Exec(ctx, b.names.SQL("SELECT FROM {terms} WHERE role = 'b' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	first.Abort()

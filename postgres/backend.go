@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -9,19 +10,18 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Backend is elections on one PostgreSQL database. It implements
 // [tenure.Backend] and is safe for concurrent use.
 type Backend struct {
 	config  Config
-	connect *pgx.ConnConfig
-	login   pgdial.Credentials
-	names   names
+	connect *link.Connector
+	names   link.Names
 	schema  *schema.Schema
 	core    *schema.Feature
-	dialer  *pgdial.Dialer
-	reader  reader
+	reader  link.Reader
 
 	counters counters
 	recent   recentTerms
@@ -48,20 +48,41 @@ func New(dsn string, config Config) (*Backend, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	connect, err := parse(dsn)
+	server, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	named := schema.NewNames(config.Schema, config.Prefix)
-	b := &Backend{config: config, connect: connect, login: pgdial.Credentials{DSN: dsn, Password: config.Password}, names: names{named}, core: core, dialer: pgdial.New(clocks.System())}
-	b.schema = schema.New(named, config.ManualMigrations, upper{b})
-	b.reader.init(b)
+	connect := &link.Connector{
+		Config: server, Login: pgdial.Credentials{DSN: dsn, Password: config.Password},
+		Program: config.ApplicationName, Hook: config.Connect, Dialer: pgdial.New(clocks.System()),
+	}
+	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix), core: core}
+	b.schema = schema.New(b.names.Names, config.ManualMigrations, upper{b})
+	b.reader.Init(connect, b.names, &b.running, b.refuseNewer)
 	return b, nil
 }
 
 // Close closes the connection for reads and waits for the goroutines of sessions.
 // Close the node first. Close may be called more than once.
 func (b *Backend) Close() {
-	b.reader.close()
+	b.reader.Close()
 	b.running.Wait()
+}
+
+var _ tenure.Listener = (*Backend)(nil)
+
+// Listen implements [tenure.Listener]: it calls wake, in this goroutine, whenever
+// something about the elections or the nodes of the schema may have changed, and
+// once when it has begun to listen. It uses a separate connection and no privilege
+// beyond connecting. It returns nil when ctx ends, and an error when it can no
+// longer listen. Notifications can be lost before that, so poll at intervals too.
+func (b *Backend) Listen(ctx context.Context, wake func()) error {
+	return b.connect.Listen(ctx, wake, b.names.ElectionsChannel(), b.names.NodesChannel())
+}
+
+// refuseNewer returns an error if the schema is newer than this program and must not be used
+// by it: its tables may have another meaning, so nothing is read or written.
+func (b *Backend) refuseNewer(ctx context.Context, conn *pgx.Conn) error {
+	_, err := b.usableVersions(ctx, conn)
+	return err
 }

@@ -67,27 +67,3 @@ func TestNewRequiresADatabaseName(t *testing.T) {
 		t.Errorf("with PGHOST: %v", err)
 	}
 }
-
-func namesOf(in, prefix string) names { return names{schema.NewNames(in, prefix)} }
-
-func TestChannelDependsOnSchemaAndPrefix(t *testing.T) {
-	if got := namesOf("public", "tenure_").channel(); got != "public_tenure_" {
-		t.Errorf("channel %q, want public_tenure_", got)
-	}
-	long := namesOf(strings.Repeat("s", 63), "tenure_").channel()
-	other := namesOf(strings.Repeat("s", 62)+"t", "tenure_").channel()
-	if len(long) > maxIdentifier || long == other {
-		t.Errorf("channels %q and %q; want them short and distinct", long, other)
-	}
-}
-
-func TestApplicationNameFitsItsLimit(t *testing.T) {
-	for _, c := range [][3]string{
-		{"tenure", "api-1 session", "tenure api-1 session"},
-		{strings.Repeat("a", 60), "session", strings.Repeat("a", 55) + " session"},
-	} {
-		if got := applicationName(c[0], c[1]); got != c[2] {
-			t.Errorf("%q, %q: %q, want %q", c[0], c[1], got, c[2])
-		}
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Diagnose connects and reports what would break an election here, in the order in
@@ -22,7 +23,7 @@ import (
 // that are impossible after a failure are left out. ctx bounds it; without a
 // deadline it ends after 30 s.
 func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, link.AskTimeout)
 	defer cancel()
 	d := &diagnosis{backend: b}
 	d.run(ctx)
@@ -46,18 +47,18 @@ func (d *diagnosis) fail(name string, err error) {
 func (d *diagnosis) run(ctx context.Context) {
 	s := d.backend.newSession(doctorOpening())
 	var err error
-	if s.conn, err = d.backend.dial(ctx, pgdial.Migration, "doctor", s.listener); err != nil {
+	if s.conn, err = d.backend.connect.Dial(ctx, pgdial.Migration, "doctor", s.listener); err != nil {
 		d.fail(findingOf(err), err)
 		return
 	}
-	defer discard(s.conn)
-	s.network = raw(s.conn)
-	watch, err := d.backend.dial(ctx, pgdial.Watch, "doctor watch", nil)
+	defer link.Discard(s.conn)
+	s.network = link.Raw(s.conn)
+	watch, err := d.backend.connect.Dial(ctx, pgdial.Watch, "doctor watch", nil)
 	if err != nil {
 		d.fail(findingOf(err), fmt.Errorf("a second connection: %w", err))
 		return
 	}
-	defer discard(watch)
+	defer link.Discard(watch)
 	config := s.conn.Config()
 	d.add("connection", doctor.OK, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
 
@@ -72,7 +73,7 @@ func (d *diagnosis) run(ctx context.Context) {
 			d.fail("blocked roles", err)
 		}
 	}
-	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
 		d.fail("settings", err)
 		return
 	}
@@ -162,7 +163,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.mayMigrate(ctx, conn, version)
 		return false
 	}
-	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+	if err := pgdial.Apply(ctx, conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
 		d.fail("settings", err)
 		return false
 	}

@@ -42,7 +42,7 @@ const rowLocksFinding = "row locks"
 // rowLocks checks whether this user may terminate every transaction that can hold up a
 // failover.
 func (d *diagnosis) rowLocks(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, d.backend.names.sql(readUnendableLockers))
+	rows, err := conn.Query(ctx, d.backend.names.SQL(readUnendableLockers))
 	if err != nil {
 		return fmt.Errorf("read who can lock the rows of roles: %w", err)
 	}

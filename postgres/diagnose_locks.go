@@ -44,7 +44,7 @@ func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + 2
 // ctx bounds it; without a deadline it ends after 30 s.
 func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding {
 	var needs lockNeeds
-	err := b.reader.ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
+	err := b.reader.Ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
 		needs, err = b.readLockNeeds(ctx, conn)
 		return err
@@ -69,7 +69,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 	if err := conn.QueryRow(ctx, readLockUsage).Scan(&needs.used); err != nil {
 		return needs, err
 	}
-	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
+	err := conn.QueryRow(ctx, b.names.SQL(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
 	if sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.InvalidSchema) || sqlstate.Has(err, sqlstate.UndefinedColumn) {
 		err = nil
 	}

@@ -54,7 +54,7 @@ func (s *session) rehearse(ctx context.Context) error {
 	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil || !locked {
 		return errors.Join(err, fmt.Errorf("the node lock was taken: %t", locked))
 	}
-	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
+	if err := s.backend.names.StartListening(ctx, s.conn); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {

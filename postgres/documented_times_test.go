@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // The tests of this file contain durations as the documents state them.
@@ -131,7 +132,7 @@ func TestMigrationWaitsForTheDocumentedTimes(t *testing.T) {
 	}
 	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	holder := server.Conn(t)
-	if _, err := holder.Exec(t.Context(), b.names.sql(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
+	if _, err := holder.Exec(t.Context(), b.names.SQL(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Migrate(ctx); !errors.Is(err, context.Canceled) {
@@ -183,11 +184,11 @@ func TestSettingsFollowTheLease(t *testing.T) {
 	} {
 		show("a session with a lease of "+lease.String(), open(t, b, leaseOf(lease)).conn, want)
 	}
-	watch, err := b.dial(t.Context(), pgdial.Watch, "of a test", nil)
+	watch, err := b.connect.Dial(t.Context(), pgdial.Watch, "of a test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer discard(watch)
+	defer link.Discard(watch)
 	show("a watch", watch, map[string]string{
 		"tcp_user_timeout": "80000", "tcp_keepalives_idle": "40", "tcp_keepalives_interval": "10",
 		"client_connection_check_interval": "1s", "tcp_keepalives_count": "4", "idle_session_timeout": "90s",

@@ -35,9 +35,9 @@ const mayCorrectTimes = `SELECT coalesce(has_table_privilege(to_regclass($1), 'U
 // correct corrects times before a command waits for them, if the user may do it.
 func (b *Backend) correct(ctx context.Context, conn *pgx.Conn) error {
 	var may bool
-	err := conn.QueryRow(ctx, mayCorrectTimes, b.names.sql("{nodes}")).Scan(&may)
+	err := conn.QueryRow(ctx, mayCorrectTimes, b.names.SQL("{nodes}")).Scan(&may)
 	if err == nil && may {
-		_, err = conn.Exec(ctx, b.names.sql(correctTimes))
+		_, err = conn.Exec(ctx, b.names.SQL(correctTimes))
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func TestFirstUseCreatesTables(t *testing.T) {
 	group.Wait()
 	p.beat()
 	for _, table := range []string{"base", "extra"} {
-		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.sql("{"+table+"}")) {
+		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.SQL("{"+table+"}")) {
 			t.Errorf("no table %s", table)
 		}
 	}
@@ -75,7 +75,7 @@ func TestScriptOfFeatureWorksWithAcceptedNames(t *testing.T) {
 		if err := b.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pgtest.Conn(t, server.DSN()).Exec(t.Context(), b.names.sql(feature.Script(true))); err != nil {
+		if _, err := pgtest.Conn(t, server.DSN()).Exec(t.Context(), b.names.SQL(feature.Script(true))); err != nil {
 			t.Errorf("the prefix %q: %v", b.config.Prefix, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestNewInstallationGetsTablesOfUsedFeature(t *testing.T) {
 		if err := b.schema.Ensure(t.Context(), pool, f); err != nil {
 			t.Fatal(err)
 		}
-		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.sql("{extra}")) {
+		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.SQL("{extra}")) {
 			t.Fatal("no table extra")
 		}
 		exec(t, b, dropSchema)

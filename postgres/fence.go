@@ -84,7 +84,7 @@ func (b *Backend) fenceQuery(marks []termRef) (string, []any) {
 		values[i] = fmt.Sprintf("($%d::text, $%d::bigint, $%d::uuid)", 3*i+1, 3*i+2, 3*i+3)
 		args = append(args, m.role, m.term, m.node.String())
 	}
-	return b.names.sql(`
+	return b.names.SQL(`
 SELECT held.role, held.term
 FROM {terms} t
 JOIN (VALUES ` + strings.Join(values, ", ") + `) AS held(role, term, node_id)

@@ -18,7 +18,7 @@ func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
-	db, err := sql.Open("pgx", b.connect.ConnString())
+	db, err := sql.Open("pgx", b.connect.Config.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestFenceRejectsEndedTermBesideCurrentOne(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
-	db, err := sql.Open("pgx", b.connect.ConnString())
+	db, err := sql.Open("pgx", b.connect.Config.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestFenceReadsItsOwnSchema(t *testing.T) {
 	p.release("scheduler", history.EndResigned)
 
 	ctx := context.Background()
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	if _, err := conn.Exec(ctx, "SELECT set_config('search_path', $1, false)", decoy); err != nil {
 		t.Fatal(err)
 	}

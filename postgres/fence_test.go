@@ -25,7 +25,7 @@ func work(t testing.TB, b *Backend) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	exec(t, b, `CREATE TABLE {schema}.work (term bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`)
-	return pgtest.Pool(t, b.connect.ConnString())
+	return pgtest.Pool(t, b.connect.Config.ConnString())
 }
 
 func (p *peer) mark(role string) []termRef { return []termRef{{role, p.heldRoles[role].term, p.id}} }
@@ -33,7 +33,7 @@ func (p *peer) mark(role string) []termRef { return []termRef{{role, p.heldRoles
 // write is one fenced transaction of a peer's term.
 func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []termRef, middle func(pgx.Tx)) error {
 	return p.backend.inTx(context.Background(), pool, options, marks, func(tx pgx.Tx) error {
-		_, err := tx.Exec(context.Background(), p.backend.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), marks[0].term)
+		_, err := tx.Exec(context.Background(), p.backend.names.SQL("INSERT INTO {schema}.work (term) VALUES ($1)"), marks[0].term)
 		if middle != nil {
 			middle(tx)
 		}
@@ -157,7 +157,7 @@ func TestOverlappingFencedTransactionsDoNotBlockNextTerm(t *testing.T) {
 	transaction := func() error {
 		ctx := context.Background()
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
+			if _, err := tx.Exec(ctx, b.names.SQL("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
 				return err
 			}
 			if err := b.fence(ctx, tx, marks); err != nil {
@@ -267,7 +267,7 @@ func TestInTxCommitsOnlyItself(t *testing.T) {
 		"error":            func(pgx.Tx) error { return errors.New("no") },
 	} {
 		err := b.inTx(ctx, pool, pgx.TxOptions{}, p.mark("scheduler"), func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
+			if _, err := tx.Exec(ctx, b.names.SQL("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			return end(tx)
@@ -286,7 +286,7 @@ func TestFenceWorksWithDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	work(t, b)
-	db, err := sql.Open("pgx", b.connect.ConnString())
+	db, err := sql.Open("pgx", b.connect.Config.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestFenceWorksWithDatabaseSQL(t *testing.T) {
 	first.take("archive")
 	both := append(first.mark("scheduler"), first.mark("archive")...)
 	insert := func(tx *sql.Tx) error {
-		_, err := tx.Exec(b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)"))
+		_, err := tx.Exec(b.names.SQL("INSERT INTO {schema}.work (term) VALUES (1)"))
 		return err
 	}
 	ctx := context.Background()
@@ -349,7 +349,7 @@ func TestInTxFencesWithTermOfNode(t *testing.T) {
 	defer cancel()
 	term := termOfNode(ctx, t, b)
 	insert := func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
+		_, err := tx.Exec(ctx, b.names.SQL("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
 		return err
 	}
 	repeatable := pgx.TxOptions{IsoLevel: pgx.RepeatableRead}
@@ -385,14 +385,14 @@ func TestInSQLTxFencesWithTermOfNode(t *testing.T) {
 	work(t, b)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	db, err := sql.Open("pgx", b.connect.ConnString())
+	db, err := sql.Open("pgx", b.connect.Config.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	term := termOfNode(ctx, t, b)
 	insert := func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
+		_, err := tx.ExecContext(ctx, b.names.SQL("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
 		return err
 	}
 	fence := func() error {

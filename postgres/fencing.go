@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // blockerTerminator terminates transactions that delay new terms for longer than the
@@ -186,7 +187,7 @@ func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err 
 	if err != nil {
 		return 0, err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	if !f.named(roles, last) {
 		f.name(ctx, conn, roles, last)
 	}
@@ -207,12 +208,12 @@ func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err 
 // connect opens a connection to the server of the session: on another server, the same
 // rows are held by transactions of the term that is valid there.
 func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
+	conn, err := f.session.backend.connect.Dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.session.checkServer(ctx, conn); err != nil {
-		discard(conn)
+		link.Discard(conn)
 		return nil, err
 	}
 	return conn, nil
@@ -226,7 +227,7 @@ type culprits struct {
 
 // lockers reads which transactions hold the rows of roles.
 func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (culprits, error) {
-	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles, last)
+	lockers, err := texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
 		// Fails if the number is that of a transaction.
@@ -240,7 +241,7 @@ func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles [
 // endAll terminates the backends among the culprits and logs the prepared
 // transactions.
 func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
-	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), found.transactions, f.session.space, found.pids)
+	rows, err := conn.Query(ctx, f.session.backend.names.SQL(endLockers), found.transactions, f.session.space, found.pids)
 	if err != nil {
 		return ended, fmt.Errorf("terminate the blocking transactions: %w", err)
 	}

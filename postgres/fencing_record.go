@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // blockedTerm is a term whose begin transactions prevented for longer than the fence
@@ -94,13 +95,13 @@ func (f *blockerTerminator) record(records []blockedTerm) error {
 	if err != nil {
 		return err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	if err := limitLockWait(ctx, conn, waitTimeout); err != nil {
 		return err
 	}
 	slices.SortFunc(records, func(a, b blockedTerm) int { return strings.Compare(a.role, b.role) })
 	for _, r := range records {
-		if _, err := conn.Exec(ctx, f.session.backend.names.sql(recordBlockers), r.role, r.term, r.by); err != nil {
+		if _, err := conn.Exec(ctx, f.session.backend.names.SQL(recordBlockers), r.role, r.term, r.by); err != nil {
 			return fmt.Errorf("%s: %w", r.role, err)
 		}
 	}

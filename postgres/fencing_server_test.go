@@ -34,7 +34,7 @@ func TestTransactionsOnAnotherServerAreNotTerminated(t *testing.T) {
 	first, second := open(t, b), open(t, b, impatient, logTo(&logged))
 	first.take("scheduler")
 	holder := pgtest.Conn(t, older.DSN())
-	if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+	if _, err := holder.Exec(t.Context(), b.names.SQL("BEGIN; SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 

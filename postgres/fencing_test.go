@@ -98,7 +98,7 @@ func TestStoppedFencedTransactionsAreTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bystander.Rollback(ctx)
-	if _, err := bystander.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES (0)")); err != nil {
+	if _, err := bystander.Exec(ctx, b.names.SQL("INSERT INTO {schema}.work (term) VALUES (0)")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -242,7 +242,7 @@ func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 			defer cancel()
 			for range 3 {
 				conn := pgtest.Conn(t, pgtest.Shared(t).DSNFor(user, "postgres"))
-				held.Go(func() { _, _ = conn.Exec(ctx, b.names.sql("BEGIN; "+hold)) }) // some wait until they are terminated
+				held.Go(func() { _, _ = conn.Exec(ctx, b.names.SQL("BEGIN; "+hold)) }) // some wait until they are terminated
 			}
 			eventually(t, b, `
 				SELECT count(*) = 3
@@ -289,8 +289,8 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 			second := open(t, b, fenceLater)
 			third := open(t, b, func(o *peerOptions) { o.timing.FenceTimeout = time.Hour })
 			first.take("scheduler")
-			holder := pgtest.Conn(t, b.connect.ConnString())
-			if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; "+hold)); err != nil {
+			holder := pgtest.Conn(t, b.connect.Config.ConnString())
+			if _, err := holder.Exec(t.Context(), b.names.SQL("BEGIN; "+hold)); err != nil {
 				t.Fatal(err)
 			}
 			first.Abort()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // A row that was locked in a savepoint contains the savepoint's number. Once the
@@ -40,14 +42,14 @@ func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles 
 	if err != nil {
 		return found, err
 	}
-	defer discard(waiter)
+	defer link.Discard(waiter)
 	if err := limitLockWait(ctx, waiter, waitTimeout); err != nil {
 		return found, err
 	}
 	ended := make(chan struct{})
 	go func() { // ends when it is canceled, within waitTimeout, or with ctx
 		defer close(ended)
-		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles, last) // it fails if it waits too long, which blockers expects
+		_, _ = waiter.Exec(ctx, f.session.backend.names.SQL(waitForRows), roles, last) // it fails if it waits too long, which blockers expects
 	}()
 	defer func() {
 		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", int32(waiter.PgConn().PID())) // if it fails, the wait ends within waitTimeout
@@ -78,6 +80,6 @@ func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles 
 
 // limitLockWait bounds each wait for a lock on a connection.
 func limitLockWait(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
-	_, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, milliseconds(limit))
+	_, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, link.Milliseconds(limit))
 	return err
 }

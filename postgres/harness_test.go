@@ -245,7 +245,7 @@ func (p *peer) release(role string, reason tenure.EndReason) {
 func row[T any](t testing.TB, b *Backend, sql string, args ...any) T {
 	t.Helper()
 	var value T
-	if err := pgtest.Conn(t, b.connect.ConnString()).QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&value); err != nil {
+	if err := pgtest.Conn(t, b.connect.Config.ConnString()).QueryRow(context.Background(), b.names.SQL(sql), args...).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return value
@@ -254,7 +254,7 @@ func row[T any](t testing.TB, b *Backend, sql string, args ...any) T {
 // exec changes something in the schema without using a session.
 func exec(t testing.TB, b *Backend, sql string, args ...any) {
 	t.Helper()
-	if _, err := pgtest.Conn(t, b.connect.ConnString()).Exec(context.Background(), b.names.sql(sql), args...); err != nil {
+	if _, err := pgtest.Conn(t, b.connect.Config.ConnString()).Exec(context.Background(), b.names.SQL(sql), args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
@@ -273,12 +273,12 @@ const dropSchema = `SET deadlock_timeout = '10min'; DROP SCHEMA {schema} CASCADE
 // eventually waits until a condition in the database holds.
 func eventually(t testing.TB, b *Backend, sql string, args ...any) {
 	t.Helper()
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
 		var holds *bool
-		if err := conn.QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&holds); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		if err := conn.QueryRow(context.Background(), b.names.SQL(sql), args...).Scan(&holds); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 		if holds != nil && *holds {

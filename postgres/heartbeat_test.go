@@ -46,7 +46,7 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 			for p.beats%auditBeats != 0 { // the longest time until the next check of the locks
 				p.beat()
 			}
-			p.interfere(p.backend.names.sql(c.sql))
+			p.interfere(p.backend.names.SQL(c.sql))
 			for beats := 1; ; beats++ {
 				_, err := p.Heartbeat(tenure.Load{})
 				if err == nil && beats < c.within {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // The last term of a role is in the role's row. A term that its node left open is
@@ -91,7 +92,7 @@ func orUnknown(ms *float64) time.Duration {
 	if ms == nil {
 		return -1
 	}
-	return fromMilliseconds(*ms)
+	return link.FromMilliseconds(*ms)
 }
 
 // NodeHistory returns the changes of the nodes' statuses, the latest first.
@@ -113,8 +114,8 @@ func nodeID(query history.Query) *uuid.UUID {
 
 func readRecords[R any](ctx context.Context, b *Backend, doing, sql string, scan pgx.RowToFunc[R], args ...any) ([]R, error) {
 	var records []R
-	err := b.reader.ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, b.names.sql(sql), args...)
+	err := b.reader.Ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.SQL(sql), args...)
 		if err == nil {
 			records, err = pgx.CollectRows(rows, scan)
 		}

@@ -53,7 +53,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 		holders []history.RoleStatus
 		space   int32
 	)
-	err := b.reader.ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
+	err := b.reader.Ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		if !schema {
 			return nil, nil
 		}
-		rows, err := conn.Query(ctx, b.names.sql(readRoles))
+		rows, err := conn.Query(ctx, b.names.SQL(readRoles))
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 	}
 	var installation uuid.UUID
 	if schema {
-		if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&installation); err != nil {
+		if err := conn.QueryRow(ctx, b.names.SQL(readInstallation)).Scan(&installation); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +137,7 @@ func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []
 	for i, h := range holders {
 		names[i] = h.Role
 	}
-	rows, err := conn.Query(ctx, b.names.sql(sessionStatements[stmtRoleKeys]), names)
+	rows, err := conn.Query(ctx, b.names.SQL(sessionStatements[stmtRoleKeys]), names)
 	if err != nil {
 		return err
 	}
@@ -161,10 +161,10 @@ type nodeSession struct {
 
 func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes map[nodeSession]history.LockSession) (space int32, err error) {
 	var installation uuid.UUID
-	if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&installation); err != nil {
+	if err := conn.QueryRow(ctx, b.names.SQL(readInstallation)).Scan(&installation); err != nil {
 		return 0, err
 	}
-	rows, err := conn.Query(ctx, b.names.sql(readNodeSessions))
+	rows, err := conn.Query(ctx, b.names.SQL(readNodeSessions))
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ func TestHoldersReportsSessionsOfRoles(t *testing.T) {
 	b := backendOn(t, server.Database(t), Config{}) // numeric keys are shared by the whole database
 	ctx := context.Background()
 
-	stranger := pgtest.Conn(t, b.connect.ConnString())
+	stranger := pgtest.Conn(t, b.connect.Config.ConnString())
 	if _, err := stranger.Exec(ctx, "SET application_name = 'stranger'; SELECT pg_advisory_lock(-77), pg_advisory_lock(-1, 2)"); err != nil {
 		t.Fatal(err)
 	}

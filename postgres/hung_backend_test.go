@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // A server process that hangs, as in an uninterruptible wait, keeps the role, since no signal
@@ -36,7 +37,7 @@ func TestVacancyOfHungServerProcessIsRecorded(t *testing.T) {
 		t.Errorf("the vacancy was %v; want %v to %v", next.PrecedingVacancy, least, most)
 	}
 	vacant := row[float64](t, b, "SELECT vacant_ms FROM {terms} WHERE role = 'scheduler'")
-	if got := fromMilliseconds(vacant); got != next.PrecedingVacancy {
+	if got := link.FromMilliseconds(vacant); got != next.PrecedingVacancy {
 		t.Errorf("the row has the vacancy %v; want %v", got, next.PrecedingVacancy)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Lock keys, rows and term numbers protect only within one installation. So every
@@ -55,38 +56,38 @@ func (b *Backend) lockKey() tenure.LockKey {
 
 // enterCall is the statement with which an opening acquires the lock, shared, if there are
 // tables.
-func (b *Backend) enterCall() call {
+func (b *Backend) enterCall() link.Call {
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	return call{sql: tryExisting, args: []any{first, second, b.names.sql("{migrations}")}}
+	return link.Call{SQL: tryExisting, Args: []any{first, second, b.names.SQL("{migrations}")}}
 }
 
 // entered reports whether an opening has acquired the lock. Whatever prevented that is
 // found again by enterInstallation.
-func (b *Backend) entered(ctx context.Context, a *ahead) bool {
+func (b *Backend) entered(ctx context.Context, a *link.Ahead) bool {
 	c := b.enterCall()
 	var entered bool
-	err := a.QueryRow(ctx, c.sql, c.args...).Scan(&entered)
+	err := a.QueryRow(ctx, c.SQL, c.Args...).Scan(&entered)
 	return err == nil && entered
 }
 
 // completeCalls are the statements of completeSchema if the schema is complete.
-func (b *Backend) completeCalls() []call {
+func (b *Backend) completeCalls() []link.Call {
 	exist, args, read := b.schema.VersionsQueries()
-	return []call{
-		{sql: exist, args: args},
-		{sql: read},
-		{sql: tableExists, args: []any{b.names.sql("{installation}")}},
-		{sql: b.names.sql(installation.ReadMode)},
+	return []link.Call{
+		{SQL: exist, Args: args},
+		{SQL: read},
+		{SQL: tableExists, Args: []any{b.names.SQL("{installation}")}},
+		{SQL: b.names.SQL(installation.ReadMode)},
 	}
 }
 
 // stayInInstallation does what enterInstallation does, on a connection that has entered.
-func (b *Backend) stayInInstallation(ctx context.Context, a *ahead, migrate migrator) (schema.Versions, error) {
+func (b *Backend) stayInInstallation(ctx context.Context, a *link.Ahead, migrate migrator) (schema.Versions, error) {
 	versions, there, err := b.completeSchema(ctx, a, migrate)
 	if err != nil || there {
 		return versions, err
 	}
-	a.forget()
+	a.Forget()
 	if _, err := b.tryLock(ctx, a.Conn, endInstallationShared); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 			return nil, err
 		}
 		if entered {
-			versions, there, err := b.completeSchema(ctx, &ahead{Conn: conn}, migrate)
+			versions, there, err := b.completeSchema(ctx, &link.Ahead{Conn: conn}, migrate)
 			if err != nil || there {
 				return versions, err
 			}
@@ -141,7 +142,7 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 // completeSchema checks the schema while the lock is held shared, and brings it up
 // to date if migrate is set. It returns false if there is no schema and migrate is
 // set.
-func (b *Backend) completeSchema(ctx context.Context, a *ahead, migrate migrator) (versions schema.Versions, there bool, err error) {
+func (b *Backend) completeSchema(ctx context.Context, a *link.Ahead, migrate migrator) (versions schema.Versions, there bool, err error) {
 	versions, err = b.usableVersions(ctx, a)
 	version := versions[schema.Core].Present
 	if err != nil {
@@ -159,7 +160,7 @@ func (b *Backend) completeSchema(ctx context.Context, a *ahead, migrate migrator
 	case migrate == nil:
 		return nil, false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
 	}
-	a.forget()
+	a.Forget()
 	if err := migrate(ctx, a.Conn); err != nil {
 		return nil, false, err
 	}
@@ -335,16 +336,16 @@ ORDER BY 1`
 // still the one that the session has read, and that no node is alive under another
 // one in its place: an operator may have replaced the tables. Of two sessions that
 // have read two ids, one sees the other's node lock or the new id.
-func (s *session) proveInstallation(ctx context.Context, conn connection) error {
+func (s *session) proveInstallation(ctx context.Context, conn link.Connection) error {
 	var present uuid.UUID
-	if err := conn.QueryRow(ctx, s.backend.names.sql(readInstallation)).Scan(&present); err != nil {
+	if err := conn.QueryRow(ctx, s.backend.names.SQL(readInstallation)).Scan(&present); err != nil {
 		return fmt.Errorf("read the installation: %w", err)
 	}
 	if present != s.installation {
 		return fmt.Errorf("%w: the tables were replaced while the session opened", dberr.ErrInstallationInUse)
 	}
 	strange := s.strangersCall()
-	rows, err := conn.Query(ctx, strange.sql, strange.args...)
+	rows, err := conn.Query(ctx, strange.SQL, strange.Args...)
 	if err != nil {
 		return fmt.Errorf("check for sessions of another installation: %w", err)
 	}
@@ -359,9 +360,9 @@ func (s *session) proveInstallation(ctx context.Context, conn connection) error 
 }
 
 // strangersCall is the second statement of proveInstallation.
-func (s *session) strangersCall() call {
+func (s *session) strangersCall() link.Call {
 	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
-	return call{sql: readStrangers, args: []any{first, second, s.space}}
+	return link.Call{SQL: readStrangers, Args: []any{first, second, s.space}}
 }
 
 // liveNodes lists the sessions that hold the installation's lock, and the live nodes
@@ -417,15 +418,15 @@ func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, erro
 // none if the registry does not exist or may not be read.
 func (b *Backend) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map[int32]string, error) {
 	var readable bool
-	err := conn.QueryRow(ctx, mayReadNodes, b.names.sql("{nodes}"), b.names.sql("{installation}")).Scan(&readable)
+	err := conn.QueryRow(ctx, mayReadNodes, b.names.SQL("{nodes}"), b.names.SQL("{installation}")).Scan(&readable)
 	if err != nil || !readable {
 		return nil, err
 	}
 	var id uuid.UUID
-	if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&id); err != nil {
+	if err := conn.QueryRow(ctx, b.names.SQL(readInstallation)).Scan(&id); err != nil {
 		return nil, ignoreNoRows(err)
 	}
-	rows, err := conn.Query(ctx, b.names.sql(readLivingNodes), nodeSpace(id))
+	rows, err := conn.Query(ctx, b.names.SQL(readLivingNodes), nodeSpace(id))
 	if err != nil {
 		return nil, fmt.Errorf("read the live nodes: %w", err)
 	}

@@ -101,7 +101,7 @@ func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	}
 	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
 	for change, reason := range changes {
-		if _, err := conn.Exec(context.Background(), b.names.sql(change)); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := conn.Exec(context.Background(), b.names.SQL(change)); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v; want it refused", change, err)
 		}
 	}

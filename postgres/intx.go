@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Pool is where [InTx] begins transactions: a *pgxpool.Pool or a *pgx.Conn.
@@ -60,7 +61,7 @@ func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, ma
 	}
 	defer func() {
 		// Does nothing after a commit. A canceled context must not prevent it.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), link.CloseTimeout)
 		defer cancel()
 		_ = tx.Rollback(ctx)
 	}()

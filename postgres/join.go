@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -169,52 +169,52 @@ SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1) OR EXISTS (SELECT FROM {reques
 // row in one round trip and the rest in another one.
 type joining struct {
 	session      *session
-	settings     call // while the session is opened
-	remnants     []call
-	preparations []call
-	row          call
-	name         []call // begins the transaction of a unique name
-	announcement call
-	usage        call
-	last         call // settings
+	settings     link.Call // while the session is opened
+	remnants     []link.Call
+	preparations []link.Call
+	row          link.Call
+	name         []link.Call // begins the transaction of a unique name
+	announcement link.Call
+	usage        link.Call
+	last         link.Call // settings
 }
 
 func (s *session) newJoining() *joining {
 	names, timing := s.backend.names, s.opening.Timing
 	j := &joining{
 		session:      s,
-		settings:     applyCall(pgdial.Session, openingLimits(timing, s.incarnation)),
+		settings:     link.ApplyCall(pgdial.Session, link.OpeningLimits(timing, s.incarnation)),
 		remnants:     s.remnantCalls(s.remnants),
 		preparations: s.preparations(),
 		row:          s.rowCall(),
-		announcement: call{sql: names.sql(sessionStatements[stmtMoved]), args: []any{names.nodesChannel(), s.nodePayload()}},
-		usage:        call{sql: names.sql(sessionStatements[stmtLockUsage])},
-		last:         applyCall(pgdial.Session, sessionLimits(timing, s.incarnation)),
+		announcement: link.Call{SQL: names.SQL(sessionStatements[stmtMoved]), Args: []any{names.NodesChannel(), s.nodePayload()}},
+		usage:        link.Call{SQL: names.SQL(sessionStatements[stmtLockUsage])},
+		last:         link.ApplyCall(pgdial.Session, link.SessionLimits(timing, s.incarnation)),
 	}
 	if s.opening.UniqueName {
-		j.name = []call{
-			{sql: beginJoin},
-			{sql: lockNames, args: []any{s.space}},
-			{sql: names.sql(findNamesake), args: []any{s.opening.Node.Name, s.opening.Node.ID, s.space}},
+		j.name = []link.Call{
+			{SQL: beginJoin},
+			{SQL: lockNames, Args: []any{s.space}},
+			{SQL: names.SQL(findNamesake), Args: []any{s.opening.Node.Name, s.opening.Node.ID, s.space}},
 		}
 	}
 	return j
 }
 
 // before are the statements that come before the row.
-func (j *joining) before() []call {
+func (j *joining) before() []link.Call {
 	s := j.session
 	names := s.backend.names
-	calls := []call{j.settings, {sql: lockNode, args: []any{s.space, s.incarnation}}, {sql: names.sql(readInstallation)}, s.strangersCall()}
-	calls = append(calls, listenCalls(names.channel(), names.nodesChannel())...)
+	calls := []link.Call{j.settings, {SQL: lockNode, Args: []any{s.space, s.incarnation}}, {SQL: names.SQL(readInstallation)}, s.strangersCall()}
+	calls = append(calls, link.ListenCalls(names.ElectionsChannel(), names.NodesChannel())...)
 	calls = append(calls, s.staleSessionCall())
 	return slices.Concat(calls, j.remnants, j.preparations, j.name)
 }
 
 // prepare does what comes before the row.
-func (j *joining) prepare(ctx context.Context, a *ahead) error {
+func (j *joining) prepare(ctx context.Context, a *link.Ahead) error {
 	s := j.session
-	_, err := a.Exec(ctx, j.settings.sql, j.settings.args...)
+	_, err := a.Exec(ctx, j.settings.SQL, j.settings.Args...)
 	if err := pgdial.ExplainSettings(ctx, a.Conn, err); err != nil {
 		return err
 	}
@@ -228,18 +228,18 @@ func (j *joining) prepare(ctx context.Context, a *ahead) error {
 	if err := s.proveInstallation(ctx, a); err != nil {
 		return err
 	}
-	if err := s.backend.names.startListening(ctx, a); err != nil {
+	if err := s.backend.names.StartListening(ctx, a); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	if err := s.watch.findStaleSession(ctx, a); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	for _, c := range j.remnants {
-		if _, err := a.Exec(ctx, c.sql, c.args...); err != nil {
+		if _, err := a.Exec(ctx, c.SQL, c.Args...); err != nil {
 			return fmt.Errorf("join: %w", err)
 		}
 	}
-	if err := a.checkPreparations(j.preparations); err != nil {
+	if err := a.CheckPreparations(j.preparations); err != nil {
 		return err
 	}
 	if err := j.claimName(ctx, a); err != nil {
@@ -253,7 +253,7 @@ func (j *joining) prepare(ctx context.Context, a *ahead) error {
 // the row is committed: if two nodes join at the same time, the second one sees the first. A
 // process that was killed a moment ago may still have its session: the server checks once a
 // second whether a client is connected.
-func (j *joining) claimName(ctx context.Context, a *ahead) error {
+func (j *joining) claimName(ctx context.Context, a *link.Ahead) error {
 	if j.name == nil {
 		return nil
 	}
@@ -271,16 +271,16 @@ func (j *joining) claimName(ctx context.Context, a *ahead) error {
 	return j.findName(ctx, a)
 }
 
-func (j *joining) findName(ctx context.Context, a *ahead) error {
+func (j *joining) findName(ctx context.Context, a *link.Ahead) error {
 	if _, err := a.Exec(ctx, beginJoin); err != nil {
 		return err
 	}
 	lock, find := j.name[1], j.name[2]
-	if _, err := a.Exec(ctx, lock.sql, lock.args...); err != nil {
+	if _, err := a.Exec(ctx, lock.SQL, lock.Args...); err != nil {
 		return fmt.Errorf("wait for other nodes that join: %w", err)
 	}
 	taken := &nameTaken{name: j.session.opening.Node.Name}
-	err := a.QueryRow(ctx, find.sql, find.args...).Scan(&taken.id, &taken.host, &taken.incarnation)
+	err := a.QueryRow(ctx, find.SQL, find.Args...).Scan(&taken.id, &taken.host, &taken.incarnation)
 	switch {
 	case err == nil:
 		return taken
@@ -291,18 +291,18 @@ func (j *joining) findName(ctx context.Context, a *ahead) error {
 }
 
 // rest are the row and the statements after it.
-func (j *joining) rest() []call {
-	calls := []call{j.row}
+func (j *joining) rest() []link.Call {
+	calls := []link.Call{j.row}
 	if j.name != nil {
-		calls = append(calls, call{sql: endJoin})
+		calls = append(calls, link.Call{SQL: endJoin})
 	}
 	return append(calls, j.announcement, j.usage, j.last)
 }
 
 // finish does the rest.
-func (j *joining) finish(ctx context.Context, a *ahead) error {
+func (j *joining) finish(ctx context.Context, a *link.Ahead) error {
 	s := j.session
-	if _, err := a.Exec(ctx, j.row.sql, j.row.args...); err != nil {
+	if _, err := a.Exec(ctx, j.row.SQL, j.row.Args...); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	if j.name != nil {
@@ -313,28 +313,23 @@ func (j *joining) finish(ctx context.Context, a *ahead) error {
 	if err := s.warningAsError("join"); err != nil {
 		return err
 	}
-	if _, err := a.Exec(ctx, j.announcement.sql, j.announcement.args...); err != nil {
+	if _, err := a.Exec(ctx, j.announcement.SQL, j.announcement.Args...); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
 	var used, elections int
-	if err := a.QueryRow(ctx, j.usage.sql).Scan(&used, &elections); err != nil {
+	if err := a.QueryRow(ctx, j.usage.SQL).Scan(&used, &elections); err != nil {
 		return fmt.Errorf("count locks: %w", err)
 	}
 	s.table.capacity = s.server.lockTable
 	s.table.count(used, elections, s.openedAt)
-	_, err := a.Exec(ctx, j.last.sql, j.last.args...)
+	_, err := a.Exec(ctx, j.last.SQL, j.last.Args...)
 	return pgdial.ExplainSettings(ctx, a.Conn, err)
 }
 
-// executor is a connection or a transaction.
-type executor interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
 // insertRow writes the row of a doctor's node.
-func (s *session) insertRow(ctx context.Context, on executor) error {
+func (s *session) insertRow(ctx context.Context, on link.Executor) error {
 	for _, c := range append(s.remnantCalls(remnants{own: true, others: true}), s.rowCall()) {
-		if _, err := on.Exec(ctx, c.sql, c.args...); err != nil {
+		if _, err := on.Exec(ctx, c.SQL, c.Args...); err != nil {
 			return err
 		}
 	}
@@ -342,35 +337,35 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 }
 
 // rowCall is the statement that writes the node's row.
-func (s *session) rowCall() call {
+func (s *session) rowCall() link.Call {
 	node := s.opening.Node
-	return call{sql: s.backend.names.sql(joinNodes), args: append([]any{
+	return link.Call{SQL: s.backend.names.SQL(joinNodes), Args: append([]any{
 		node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
 		s.server.lineage(), s.server.epoch(), s.untrusted(),
 	}, append(descriptionColumns(s.opening.Description), s.opening.PreviousFellSilent)...)}
 }
 
 // remnantCalls are the statements that handle remnants.
-func (s *session) remnantCalls(left remnants) []call {
-	sql, node := s.backend.names.sql, s.opening.Node
+func (s *session) remnantCalls(left remnants) []link.Call {
+	sql, node := s.backend.names.SQL, s.opening.Node
 	var gone any // for how long the session before has been, in milliseconds, if that is known
 	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
 		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
 	}
-	var calls []call
+	var calls []link.Call
 	if recent := s.backend.recent.arguments(node.ID); recent != nil {
-		calls = append(calls, call{sql: sql(recordLostTerms), args: append(recent, node.ID, node.Name, gone)})
+		calls = append(calls, link.Call{SQL: sql(recordLostTerms), Args: append(recent, node.ID, node.Name, gone)})
 	}
 	if left.own {
-		calls = append(calls, call{sql: sql(closeForerunner), args: []any{
+		calls = append(calls, link.Call{SQL: sql(closeForerunner), Args: []any{
 			node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted(), s.opening.PreviousFellSilent,
 		}})
 	}
 	if left.others {
-		calls = append(calls, call{sql: sql(sweepNodes), args: []any{s.space}})
+		calls = append(calls, link.Call{SQL: sql(sweepNodes), Args: []any{s.space}})
 	}
 	if left.own {
-		calls = append(calls, call{sql: sql(sweepRequests), args: []any{node.ID, s.opening.Reopened}})
+		calls = append(calls, link.Call{SQL: sql(sweepRequests), Args: []any{node.ID, s.opening.Reopened}})
 	}
 	return calls
 }
@@ -386,7 +381,7 @@ func (s *session) untrusted() []int32 {
 func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
 	const noticed = 1200 * time.Millisecond
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, limitWait, milliseconds(min(noticed, s.opening.Timing.RefreshInterval/3))); err != nil {
+		if _, err := tx.Exec(ctx, limitWait, link.Milliseconds(min(noticed, s.opening.Timing.RefreshInterval/3))); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, awaitNodeOf, s.space, incarnation)

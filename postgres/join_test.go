@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 func named(name string) func(*peerOptions) {
@@ -67,11 +68,11 @@ func TestLockTimeoutIsNotAFreeName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
-	tx, err := b.dial(t.Context(), pgdial.Question, "test", nil)
+	tx, err := b.connect.Dial(t.Context(), pgdial.Question, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer discard(tx)
+	defer link.Discard(tx)
 	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_lock($1, 0)", p.space); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 	if err := b.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	tx, err := pgtest.Conn(t, b.connect.Config.ConnString()).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 	for i := range rivals {
 		id := uuid.New()
 		// A row that is being written: another writer has to wait.
-		_, err := tx.Exec(t.Context(), b.names.sql(`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+		_, err := tx.Exec(t.Context(), b.names.SQL(`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
 			VALUES ($1, 0, '', '', 1, 0, now())`), id)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +116,7 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 		})
 	}
 	eventually(t, b, "SELECT count(*) = $2 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'",
-		applicationName("tenure", name+" session"), rivals)
+		link.ApplicationName("tenure", name+" session"), rivals)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +151,8 @@ func TestLockedRowOfLongDeadLeaderDelaysNoJoin(t *testing.T) {
 		SET status = 'dead', last_heartbeat = last_heartbeat - interval '2 days', died_at = clock_timestamp() - interval '2 days'
 		WHERE id = $1`, dead.id)
 
-	holder := pgtest.Conn(t, b.connect.ConnString())
-	if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+	holder := pgtest.Conn(t, b.connect.Config.ConnString())
+	if _, err := holder.Exec(t.Context(), b.names.SQL("BEGIN; SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	p, err := tryOpen(t, b)

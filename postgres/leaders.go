@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // A node whose lease has expired leads nothing, whatever its rows contain.
@@ -33,9 +34,9 @@ ORDER BY role COLLATE "C"`
 // Leaders implements [tenure.Backend].
 func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	var leaders []tenure.Leader
-	err := b.reader.ask(ctx, "read leaders", func(ctx context.Context, conn *pgx.Conn) error {
+	err := b.reader.Ask(ctx, "read leaders", func(ctx context.Context, conn *pgx.Conn) error {
 		readAt := time.Now() // before the query: this may only shorten the lease
-		rows, err := conn.Query(ctx, b.names.sql(readLeaders), append([]string{}, roles...))
+		rows, err := conn.Query(ctx, b.names.SQL(readLeaders), append([]string{}, roles...))
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 			)
 			err := row.Scan(&l.Role, &l.Term, &l.NodeID, &l.NodeName, &l.Host, &l.AcquiredAt, &l.LeaseUntil, &valid,
 				&l.Address, &l.HTTPPort, &l.GRPCPort, &encoded)
-			l.ValidFor = fromMilliseconds(valid)
+			l.ValidFor = link.FromMilliseconds(valid)
 			known, ok := labels[l.NodeID]
 			if !ok && err == nil {
 				err = json.Unmarshal(encoded, &known)

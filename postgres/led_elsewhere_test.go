@@ -189,8 +189,8 @@ func TestHeartbeatNoticesDeathBeforeTheTerm(t *testing.T) {
 	pending, leader := open(t, b, slowTiming), open(t, b, slowTiming) // whose watch sees the death
 	candidate := open(t, b, slowTiming).deaf()
 	leader.take("x")
-	locked := pgtest.Conn(t, b.connect.ConnString())
-	if _, err := locked.Exec(t.Context(), b.names.sql("BEGIN; SELECT FROM {terms} WHERE role = 'x' FOR UPDATE")); err != nil {
+	locked := pgtest.Conn(t, b.connect.Config.ConnString())
+	if _, err := locked.Exec(t.Context(), b.names.SQL("BEGIN; SELECT FROM {terms} WHERE role = 'x' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	leader.release("x", "resigned")
@@ -221,7 +221,7 @@ func TestRoleHeldByNoLeaderIsTriedEachTime(t *testing.T) {
 	candidate.take("x")
 	key := candidate.heldRoles["x"].key.String()
 	candidate.release("x", "resigned")
-	foreign := pgtest.Conn(t, b.connect.ConnString())
+	foreign := pgtest.Conn(t, b.connect.Config.ConnString())
 	if _, err := foreign.Exec(t.Context(), "SELECT pg_advisory_lock($1::text::bigint)", key); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestEndOfSessionsIsUnknownWithFullLockTable(t *testing.T) {
 	leader, asking, bystander := open(t, b), pgtest.Conn(t, server.DSN()), pgtest.Conn(t, server.DSN())
 	ended := func() (yes bool) {
 		t.Helper()
-		if err := asking.QueryRow(t.Context(), b.names.sql(`SELECT {ended}($1::int, ARRAY[$2::int])`), leader.space, leader.incarnation).Scan(&yes); err != nil {
+		if err := asking.QueryRow(t.Context(), b.names.SQL(`SELECT {ended}($1::int, ARRAY[$2::int])`), leader.space, leader.incarnation).Scan(&yes); err != nil {
 			t.Fatal(err)
 		}
 		return yes
@@ -395,7 +395,7 @@ func TestRoleOfTerminatedSessionIsTriedAgainSoon(t *testing.T) {
 			terminated := open(t, b, lasting)
 			terminated.take("x")
 			terminated.watch.leave()
-			resume := pgtest.PauseBackend(t, b.connect.ConnString(), int32(terminated.listener.pid), "ClientRead")
+			resume := pgtest.PauseBackend(t, b.connect.Config.ConnString(), int32(terminated.listener.pid), "ClientRead")
 			terminated.silence(time.Hour)
 			candidate := open(t, b, lasting, func(o *peerOptions) { next(o, terminated) })
 			candidate.watch.leave()

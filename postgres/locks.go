@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -151,7 +152,7 @@ func (k *keyArrays) add(key tenure.LockKey) {
 }
 
 // eachKey runs a statement for single keys and one for pairs, as needed.
-func (s *session) eachKey(singles, pairs statement, keys keyArrays, each func(tenure.LockKey, bool)) error {
+func (s *session) eachKey(singles, pairs link.Statement, keys keyArrays, each func(tenure.LockKey, bool)) error {
 	if len(keys.single) > 0 {
 		err := s.query(singles, func(rows pgx.Rows) error {
 			var (

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -100,9 +101,9 @@ func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	if err := row.Scan(into...); err != nil {
 		return err
 	}
-	m.Status, m.SilentFor = tenure.NodeStatus(status).OrDead(), fromMilliseconds(silent)
+	m.Status, m.SilentFor = tenure.NodeStatus(status).OrDead(), link.FromMilliseconds(silent)
 	if whole {
-		m.Lease = fromMilliseconds(lease)
+		m.Lease = link.FromMilliseconds(lease)
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func (s *session) WriteDescription(description tenure.Description) error {
 	if !found {
 		return superseded("the node has a newer session or was found dead")
 	}
-	return s.query(stmtNotify, nil, s.backend.names.nodesChannel(), s.nodePayload()) // the ring is the same
+	return s.query(stmtNotify, nil, s.backend.names.NodesChannel(), s.nodePayload()) // the ring is the same
 }
 
 // Members implements [tenure.RegistrySession].
@@ -232,8 +233,8 @@ func (s *session) Holders(roles []string) ([]tenure.RoleHolder, error) {
 // first. It is safe for concurrent use, like the other methods on nodes.
 func (b *Backend) Members(ctx context.Context) ([]tenure.Member, error) {
 	var members []tenure.Member
-	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, b.names.sql(readRegistry))
+	err := b.reader.Ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.SQL(readRegistry))
 		if err == nil {
 			members, err = pgx.CollectRows(rows, scanMember)
 		}
@@ -354,12 +355,12 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 // whether there was one. If it terminates a session, it notifies the candidates once
 // more when the session has ended: until then, the session holds its roles.
 func (b *Backend) forget(ctx context.Context, node uuid.UUID) (gone bool, err error) {
-	err = b.reader.ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
+	err = b.reader.Ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
 		var (
 			incarnation int32
 			ended       bool
 		)
-		err := conn.QueryRow(ctx, b.names.sql(forgetNode), node).Scan(&incarnation, &ended)
+		err := conn.QueryRow(ctx, b.names.SQL(forgetNode), node).Scan(&incarnation, &ended)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -368,7 +369,7 @@ func (b *Backend) forget(ctx context.Context, node uuid.UUID) (gone bool, err er
 		}
 		gone = true
 		notify := func() error {
-			_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel(), node.String())
+			_, err := conn.Exec(ctx, b.names.SQL(sessionStatements[stmtMoved]), b.names.ElectionsChannel(), node.String())
 			return err
 		}
 		if err := notify(); err != nil || !ended {
@@ -389,7 +390,7 @@ func (b *Backend) awaitEnd(ctx context.Context, conn *pgx.Conn, incarnation int3
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", endTimeout.Milliseconds())); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, b.names.sql(awaitEnd), incarnation)
+		_, err := tx.Exec(ctx, b.names.SQL(awaitEnd), incarnation)
 		return err
 	})
 	if sqlstate.Has(err, sqlstate.LockNotAvailable) { // the node is forgotten all the same
@@ -401,13 +402,13 @@ func (b *Backend) awaitEnd(ctx context.Context, conn *pgx.Conn, incarnation int3
 // readTrust returns for how long a dead node may still trust its last session.
 func (b *Backend) readTrust(ctx context.Context, node uuid.UUID) (time.Duration, error) {
 	var left float64
-	err := b.reader.ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, b.names.sql(readTrust), node).Scan(&left)
+	err := b.reader.Ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, b.names.SQL(readTrust), node).Scan(&left)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
 	}
-	return fromMilliseconds(left), err
+	return link.FromMilliseconds(left), err
 }
 
 // ForgetDead removes dead nodes whose last heartbeat is older than olderThan and
@@ -421,13 +422,13 @@ func (b *Backend) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uu
 // and sends a notification.
 func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...any) ([]uuid.UUID, error) {
 	var changed []uuid.UUID
-	err := b.reader.ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, b.names.sql(sql), args...)
+	err := b.reader.Ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.SQL(sql), args...)
 		if err == nil {
 			changed, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		}
 		if err == nil && len(changed) > 0 {
-			_, err = conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel(), anything)
+			_, err = conn.Exec(ctx, b.names.SQL(sessionStatements[stmtMoved]), b.names.ElectionsChannel(), anything)
 		}
 		return err
 	})

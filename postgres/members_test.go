@@ -146,13 +146,13 @@ func TestStalledRequestBlocksNoSession(t *testing.T) {
 	if err := requestOfNode(b, tenure.RequestDrain, p.id); err != nil {
 		t.Fatal(err)
 	}
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), b.names.sql(lockRequests)); err != nil {
+	if _, err := tx.Exec(t.Context(), b.names.SQL(lockRequests)); err != nil {
 		t.Fatal(err)
 	}
 	if requests, err := p.Requests(); err != nil || len(requests) != 1 {
@@ -174,7 +174,7 @@ func TestAutoscalingViewCountsLiveNodes(t *testing.T) {
 	}
 	read := func() (f figures) {
 		t.Helper()
-		err := pgtest.Conn(t, b.connect.ConnString()).QueryRow(t.Context(), b.names.sql(`
+		err := pgtest.Conn(t, b.connect.Config.ConnString()).QueryRow(t.Context(), b.names.SQL(`
 			SELECT active_nodes, joining_nodes, draining_nodes, mean_load, highest_load, total_load, mean_cpu_usage,
 				connections, jobs, in_flight
 			FROM {autoscaling}`)).
@@ -275,12 +275,12 @@ func TestMigrationDownRestoresWatch(t *testing.T) {
 	if err := b.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	quoted := b.names.sql(source)
+	quoted := b.names.SQL(source)
 	latest := row[string](t, b, quoted)
 	if err := b.MigrateDown(ctx, core.Name, core.Newest()); err != nil {
 		t.Fatal(err)
 	}
-	body := strings.Split(b.names.sql(watch), schema.FunctionQuote)[1]
+	body := strings.Split(b.names.SQL(watch), schema.FunctionQuote)[1]
 	if first := row[string](t, b, quoted); first != body || first == latest {
 		t.Error("the watch function is not that of the first version")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 //go:embed migrations/*.sql migrations/parts.tsv
@@ -62,11 +63,11 @@ func findFeatures(names []string) ([]*schema.Feature, error) {
 
 // migrateFeatures brings the core and features up to date.
 func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Feature) error {
-	conn, err := b.connectForMigration(ctx)
+	conn, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	if _, err := b.enterInstallation(ctx, conn, b.migrate, nil); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Featu
 	if err != nil || len(foreign) == 0 {
 		return err
 	}
-	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+	if err := pgdial.Apply(ctx, conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
 		return err
 	}
 	return b.schema.CheckParts(ctx, conn, versions, foreign...)
@@ -123,11 +124,11 @@ func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) 
 	if err != nil {
 		return err
 	}
-	conn, err := b.connectForMigration(ctx)
+	conn, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	needed, err := b.needsDown(ctx, conn, features, version)
 	if err != nil || !needed {
 		return err
@@ -148,7 +149,7 @@ func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) 
 		if version > 0 || features[len(features)-1] != b.core {
 			return nil
 		}
-		_, err := tx.Exec(ctx, b.names.sql(schema.DropVersions))
+		_, err := tx.Exec(ctx, b.names.SQL(schema.DropVersions))
 		return err
 	})
 }
@@ -180,7 +181,7 @@ func (b *Backend) undone(feature string, version int) ([]*schema.Feature, error)
 
 // needsDown reports whether some of the features have a later version, and
 // refuses what this program does not know how to undo.
-func (b *Backend) needsDown(ctx context.Context, q querier, features []*schema.Feature, version int) (needed bool, err error) {
+func (b *Backend) needsDown(ctx context.Context, q link.Querier, features []*schema.Feature, version int) (needed bool, err error) {
 	versions, err := b.schema.Versions(ctx, q)
 	if err != nil {
 		return false, err
@@ -211,11 +212,11 @@ type FeatureVersion struct {
 // SchemaVersions reads the versions of all features: the core, then the features
 // of this program, then others.
 func (b *Backend) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) {
-	conn, err := b.connectForMigration(ctx)
+	conn, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	versions, err := b.schema.Versions(ctx, conn)
 	if err != nil {
 		return nil, err
@@ -238,11 +239,11 @@ func versionOf(versions schema.Versions, f *schema.Feature) FeatureVersion {
 // SchemaVersion reads the version of the tables of elections and of the cluster;
 // 0 if there are none.
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
-	conn, err := b.connectForMigration(ctx)
+	conn, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	return b.readVersion(ctx, conn)
 }
 
@@ -268,7 +269,7 @@ func (b *Backend) MigrationSQL(features ...string) (string, error) {
 		script.WriteString(f.Script(true) + "\n")
 	}
 	script.WriteString("COMMIT;\n")
-	return b.names.sql(script.String()), nil
+	return b.names.SQL(script.String()), nil
 }
 
 // claimSQL is the statement with which the script acquires the installation's lock.
@@ -303,7 +304,7 @@ func (b *Backend) createCore(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if !exists { // IF NOT EXISTS alone needs the privilege to create
-		if _, err := tx.Exec(ctx, b.names.sql(createSchema)); err != nil {
+		if _, err := tx.Exec(ctx, b.names.SQL(createSchema)); err != nil {
 			return err
 		}
 	}
@@ -324,20 +325,15 @@ func (b *Backend) rehearseMigration(ctx context.Context, conn *pgx.Conn) error {
 	return b.migrationFailed(err)
 }
 
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // readVersion reads the version of the core, 0 if there is none.
-func (b *Backend) readVersion(ctx context.Context, q querier) (int, error) {
+func (b *Backend) readVersion(ctx context.Context, q link.Querier) (int, error) {
 	versions, err := b.schema.Versions(ctx, q)
 	return versions[schema.Core].Present, err
 }
 
 // usableVersions reads the versions of all features and refuses a core that is newer than
 // this program, unless its migrations say that the program may use it.
-func (b *Backend) usableVersions(ctx context.Context, q querier) (schema.Versions, error) {
+func (b *Backend) usableVersions(ctx context.Context, q link.Querier) (schema.Versions, error) {
 	versions, err := b.schema.Versions(ctx, q)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -64,7 +65,7 @@ func (b *Backend) tryMigration(ctx context.Context, conn *pgx.Conn, tableWait ti
 		if _, err := tx.Exec(ctx, lockMigrations, int64(binary.BigEndian.Uint64(sum[:8]))); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, limitWait, milliseconds(tableWait)); err != nil {
+		if _, err := tx.Exec(ctx, limitWait, link.Milliseconds(tableWait)); err != nil {
 			return err
 		}
 		return fn(tx)
@@ -83,7 +84,7 @@ WHERE pid = $1 AND NOT granted AND locktype = 'relation' AND relation = {nodes:r
 
 // migrateAside is tryMigration while it makes the watch connections step aside.
 func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
-	asking, err := b.connectForMigration(ctx)
+	asking, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.
 	err = b.tryMigration(ctx, conn, laterTableWait, fn)
 	close(stop)
 	<-done
-	discard(asking)
+	link.Discard(asking)
 	return err
 }
 
@@ -107,7 +108,7 @@ func (b *Backend) askWatchersAside(ctx context.Context, conn *pgx.Conn, pid uint
 	defer tick.Stop()
 	for {
 		var moved int64
-		err := conn.QueryRow(ctx, b.names.sql(stepAside), int64(pid)).Scan(&moved)
+		err := conn.QueryRow(ctx, b.names.SQL(stepAside), int64(pid)).Scan(&moved)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return
 		}

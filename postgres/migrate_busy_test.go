@@ -25,7 +25,7 @@ func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 	before := core.Newest()
 	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	lasting, other := pgtest.Conn(t, pgtest.Shared(t).DSN()), pgtest.Conn(t, pgtest.Shared(t).DSN())
-	if _, err := lasting.Exec(ctx, b.names.sql(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
+	if _, err := lasting.Exec(ctx, b.names.SQL(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
 		t.Fatal(err)
 	}
 	short, stop := context.WithTimeout(ctx, 500*time.Millisecond)
@@ -40,14 +40,14 @@ func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 	awaitWait := func() {
 		t.Helper()
 		for waiting := false; !waiting; {
-			if err := lasting.QueryRow(ctx, waits, b.names.sql("{terms}")).Scan(&waiting); err != nil {
+			if err := lasting.QueryRow(ctx, waits, b.names.SQL("{terms}")).Scan(&waiting); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for range 2 {
 		awaitWait()
-		if _, err := other.Exec(ctx, b.names.sql(`UPDATE {terms} SET lease_ms = 1`)); err != nil { // it succeeds after a while
+		if _, err := other.Exec(ctx, b.names.SQL(`UPDATE {terms} SET lease_ms = 1`)); err != nil { // it succeeds after a while
 			t.Fatal(err)
 		}
 	}

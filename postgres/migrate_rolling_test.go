@@ -130,7 +130,7 @@ func TestRollingUpgradeKeepsInvariants(t *testing.T) {
 	r.load = func(ctx context.Context, term *tenure.Term) {
 		for ctx.Err() == nil {
 			_ = InTx(ctx, pool, term, func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, b.names.sql(`INSERT INTO {schema}.work VALUES ($1)`), term.Number())
+				_, err := tx.Exec(ctx, b.names.SQL(`INSERT INTO {schema}.work VALUES ($1)`), term.Number())
 				return err
 			})
 		}

@@ -238,7 +238,7 @@ func TestApplicationUserFencesWithGrants(t *testing.T) {
 	for _, sql := range []string{
 		"UPDATE {terms} SET term = term + 1", "UPDATE {terms} SET ended_at = now()", "DELETE FROM {terms}", "UPDATE {nodes} SET status = 'dead'",
 	} {
-		if _, err := conn.Exec(ctx, b.names.sql(sql)); !sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
+		if _, err := conn.Exec(ctx, b.names.SQL(sql)); !sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
 			t.Errorf("%s: %v; want it forbidden", sql, err)
 		}
 	}

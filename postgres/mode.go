@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -42,7 +43,7 @@ ORDER BY node_name`
 )
 
 // checkMode refuses an installation that elects by leases.
-func (b *Backend) checkMode(ctx context.Context, q querier) error {
+func (b *Backend) checkMode(ctx context.Context, q link.Querier) error {
 	mode, err := b.readMode(ctx, q)
 	if err != nil {
 		return err
@@ -51,18 +52,18 @@ func (b *Backend) checkMode(ctx context.Context, q querier) error {
 }
 
 // readMode reads the record; empty if there is none.
-func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err error) {
+func (b *Backend) readMode(ctx context.Context, q link.Querier) (mode string, err error) {
 	there, hidden := false, false
-	if err := q.QueryRow(ctx, tableExists, b.names.sql("{installation}")).Scan(&there, &hidden); err != nil {
+	if err := q.QueryRow(ctx, tableExists, b.names.SQL("{installation}")).Scan(&there, &hidden); err != nil {
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}
 	if err := b.schema.RefuseRowSecurity(hidden, "installation"); err != nil || !there {
 		return "", err
 	}
-	err = b.schema.ExplainMissing(ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode)), "installation")
+	err = b.schema.ExplainMissing(ignoreNoRows(q.QueryRow(ctx, b.names.SQL(installation.ReadMode)).Scan(&mode)), "installation")
 	switch {
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, b.names.sql("{installation}"), err)
+		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, b.names.SQL("{installation}"), err)
 	case err != nil:
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}
@@ -84,11 +85,11 @@ func (b *Backend) SetMode(ctx context.Context, mode string) error {
 	if mode != installation.Sessions && mode != installation.Leases {
 		return invalid("the mode is %q; it must be %s or %s", mode, installation.Sessions, installation.Leases)
 	}
-	conn, err := b.dialWith(ctx, "migration", nil, pgdial.Options{Pooled: true})
+	conn, err := b.connect.DialWith(ctx, "migration", nil, pgdial.Options{Pooled: true})
 	if err != nil {
 		return err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	if mode == installation.Leases { // outside the attempt, which a refusal rolls back
 		if err := b.correct(ctx, conn); err != nil {
 			return err
@@ -131,22 +132,22 @@ func (b *Backend) trySetMode(ctx context.Context, conn *pgx.Conn, mode, doing st
 		if len(leases) > 0 {
 			return b.inUse(ctx, conn, doing, leases)
 		}
-		if _, err := tx.Exec(ctx, b.names.sql(installation.CreateMode)); err != nil {
+		if _, err := tx.Exec(ctx, b.names.SQL(installation.CreateMode)); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, b.names.sql(replaceMode), mode)
+		_, err = tx.Exec(ctx, b.names.SQL(replaceMode), mode)
 		return err
 	})
 	if err != nil {
-		err = b.answer(doing, err)
+		err = b.names.Explain(doing, err)
 	}
 	return changed && err == nil, err
 }
 
 // executorQuerier is a connection or a transaction.
 type executorQuerier interface {
-	querier
-	executor
+	link.Querier
+	link.Executor
 }
 
 // livingLeases lists the nodes of the installation with valid leases, and ends the

@@ -50,7 +50,7 @@ func (w *watch) endSilence(conn *pgx.Conn) error {
 	reported := w.reportNodesAgain()
 	err := w.reap(conn)
 	if err == nil && reported {
-		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.nodesChannel(), anything)
+		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.NodesChannel(), anything)
 	}
 	return err
 }

@@ -18,8 +18,8 @@ ORDER BY incarnation`
 // the schema's version. It is safe for concurrent use.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
-	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, b.names.sql(readNodes))
+	err := b.reader.Ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.SQL(readNodes))
 		if err != nil {
 			return err
 		}

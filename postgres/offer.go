@@ -99,8 +99,8 @@ func (b *Backend) withdraw(ctx context.Context, id int64) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error { // the next session of the target removes it otherwise
-		_, err := conn.Exec(ctx, b.names.sql(withdrawOffer), id)
+	_ = b.reader.Ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error { // the next session of the target removes it otherwise
+		_, err := conn.Exec(ctx, b.names.SQL(withdrawOffer), id)
 		return err
 	})
 }

@@ -124,8 +124,8 @@ func (b *Backend) sendOffers(sent []*pendingOffer, waiting map[int64]*pendingOff
 		id     int64
 	}
 	var results []result
-	err := b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, _ := conn.Query(ctx, b.names.sql(insertOffers), roles, targets, requesters, b.names.channel()) // its error is that of the rows
+	err := b.reader.Ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, _ := conn.Query(ctx, b.names.SQL(insertOffers), roles, targets, requesters, b.names.ElectionsChannel()) // its error is that of the rows
 		var err error
 		results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r result, err error) { return r, row.Scan(&r.role, &r.status, &r.id) })
 		return err
@@ -162,8 +162,8 @@ func (b *Backend) takeAnswers(waiting map[int64]*pendingOffer) error {
 		ids = append(ids, id)
 	}
 	answers := map[int64]string{}
-	err := b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, _ := conn.Query(ctx, b.names.sql(takeAnswers), ids) // its error is that of the rows
+	err := b.reader.Ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, _ := conn.Query(ctx, b.names.SQL(takeAnswers), ids) // its error is that of the rows
 		var (
 			id   int64
 			kind string

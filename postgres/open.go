@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -25,17 +26,17 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	connecting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := beside(func() (*pgx.Conn, error) {
-		return b.dialOpening(connecting, pgdial.Watch, opening.Node.Name+" watch", s.silence)
+		return b.connect.DialOpening(connecting, pgdial.Watch, opening.Node.Name+" watch", s.silence)
 	})
 	var err error
-	if s.conn, err = b.dialOpening(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
+	if s.conn, err = b.connect.DialOpening(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
 		cancel()
 		if late, _ := watch(); late != nil {
-			discard(late)
+			link.Discard(late)
 		}
 		return nil, err
 	}
-	s.network = raw(s.conn)
+	s.network = link.Raw(s.conn)
 	s.listener.pid = s.conn.PgConn().PID()
 	err = s.open(ctx, watch)
 	if err != nil {
@@ -44,17 +45,17 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	watched, watchErr := watch()
 	if err != nil {
 		if watched != nil {
-			discard(watched)
+			link.Discard(watched)
 		}
-		discard(s.conn)
+		link.Discard(s.conn)
 		if watchErr != nil && errors.Is(err, watchErr) { // it was explained when it was dialed
 			return nil, err
 		}
 		b.failedOpenings.add(opening.Node.ID, s.incarnation)
-		b.dialer.Avoid(s.conn)
+		b.connect.Dialer.Avoid(s.conn)
 		return nil, b.explain(err)
 	}
-	b.dialer.Opened()
+	b.connect.Dialer.Opened()
 	b.failedOpenings.forget(opening.Node.ID)
 	b.schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
@@ -84,7 +85,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 		backend:   b,
 		opening:   opening,
 		log:       opening.Logger,
-		listener:  newConnListener(b.names.nodesChannel(), opening.NodesChanged),
+		listener:  newConnListener(b.names.NodesChannel(), opening.NodesChanged),
 		heldRoles: map[string]*heldRole{},
 		keys:      map[tenure.LockKey]struct{}{},
 		known:     map[string]tenure.LockKey{},
@@ -99,9 +100,9 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 // nothing goes together, and the connections work side by side.
 func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) error {
 	b := s.backend
-	a := &ahead{Conn: s.conn}
+	a := &link.Ahead{Conn: s.conn}
 	key := newProbeKey()
-	a.send(ctx, probeCall(key), b.enterCall())
+	a.Send(ctx, probeCall(key), b.enterCall())
 	own, err := probeConnection(ctx, a, key)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	}
 	probed := beside(func() (probe, error) { return probeConnection(ctx, watched, key) })
 	if entered {
-		a.send(ctx, s.checks()...)
+		a.Send(ctx, s.checks()...)
 	}
 	other, err := probed()
 	if err == nil {
@@ -136,9 +137,9 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	s.terminator.init(s)
 	s.abort = s.onceAbort()
 
-	prepared := beside(func() (struct{}, error) { return struct{}{}, b.names.prepareWatch(ctx, watched) })
+	prepared := beside(func() (struct{}, error) { return struct{}{}, prepareWatch(ctx, b.names, watched) })
 	j := s.newJoining()
-	a.send(ctx, append([]call{{sql: endProbe, args: []any{key}}}, j.before()...)...)
+	a.Send(ctx, append([]link.Call{{SQL: endProbe, Args: []any{key}}}, j.before()...)...)
 	if _, err = a.Exec(ctx, endProbe, key); err != nil {
 		err = fmt.Errorf("end the test of locks: %w", err)
 	} else {
@@ -150,7 +151,7 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	if err != nil {
 		return err
 	}
-	a.send(ctx, j.rest()...)
+	a.Send(ctx, j.rest()...)
 	if err := j.finish(ctx, a); err != nil {
 		return err
 	}
@@ -158,47 +159,47 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 }
 
 // checks are the statements between the two probes of locks and the lock of the node.
-func (s *session) checks() []call {
+func (s *session) checks() []link.Call {
 	b := s.backend
-	sql := b.names.sql
-	calls := []call{{sql: identifyServer}}
+	sql := b.names.SQL
+	calls := []link.Call{{SQL: identifyServer}}
 	calls = append(calls, b.completeCalls()...)
-	calls = append(calls, applyCall(pgdial.Question, limitsOf(pgdial.Question)))
+	calls = append(calls, link.ApplyCall(pgdial.Question, link.LimitsOf(pgdial.Question)))
 	parts, arguments := b.schema.PartsQuery(b.core)
-	calls = append(calls, call{sql: parts, args: arguments})
+	calls = append(calls, link.Call{SQL: parts, Args: arguments})
 	_, lacking := b.requiredPrivileges()
 	return append(calls,
-		call{sql: lackingPrivileges, args: lacking},
-		call{sql: sql(otherSiblings)},
-		call{sql: sql(readInstallation)},
-		call{sql: sql(readServer)},
-		call{sql: sql(drawIncarnation), args: []any{int32(1)}},
-		call{sql: sql(readRemnants), args: []any{s.opening.Node.ID}},
+		link.Call{SQL: lackingPrivileges, Args: lacking},
+		link.Call{SQL: sql(otherSiblings)},
+		link.Call{SQL: sql(readInstallation)},
+		link.Call{SQL: sql(readServer)},
+		link.Call{SQL: sql(drawIncarnation), Args: []any{int32(1)}},
+		link.Call{SQL: sql(readRemnants), Args: []any{s.opening.Node.ID}},
 	)
 }
 
 // ready prepares both connections of a doctor for all that a session sends.
 func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
-	a := &ahead{Conn: s.conn}
+	a := &link.Ahead{Conn: s.conn}
 	if err := s.readSchema(ctx, a); err != nil {
 		return err
 	}
-	if err := a.apply(ctx, pgdial.Session, openingLimits(s.opening.Timing, s.incarnation)); err != nil {
+	if err := a.Apply(ctx, pgdial.Session, link.OpeningLimits(s.opening.Timing, s.incarnation)); err != nil {
 		return err
 	}
 	calls := s.preparations()
-	a.send(ctx, calls...)
-	if err := a.checkPreparations(calls); err != nil {
+	a.Send(ctx, calls...)
+	if err := a.CheckPreparations(calls); err != nil {
 		return err
 	}
-	return s.backend.names.prepareWatch(ctx, watched)
+	return prepareWatch(ctx, s.backend.names, watched)
 }
 
 // preparations are the statements that prepare the session connection.
-func (s *session) preparations() []call {
+func (s *session) preparations() []link.Call {
 	names := s.backend.names
-	names.assign(s.conn, sessionStatements)
-	return names.preparations(sessionStatements, sessionWarmUp)
+	names.Assign(s.conn, sessionStatements)
+	return names.Preparations(sessionStatements, sessionWarmUp)
 }
 
 // examineServer refuses a server on which elections would not be safe.
@@ -250,7 +251,7 @@ func (s *session) migrator() migrator {
 		if _, err := conn.Exec(ctx, "RESET ROLE"); err != nil {
 			return err
 		}
-		if err := pgdial.Apply(ctx, conn, pgdial.Migration, limitsOf(pgdial.Migration)); err != nil {
+		if err := pgdial.Apply(ctx, conn, pgdial.Migration, link.LimitsOf(pgdial.Migration)); err != nil {
 			return err
 		}
 		return b.migrate(ctx, conn)
@@ -259,7 +260,7 @@ func (s *session) migrator() migrator {
 
 // openSchema acquires the installation's lock, unless it is held already, and checks that
 // the schema exists and is complete, and that this user may work with it.
-func (s *session) openSchema(ctx context.Context, a *ahead, entered bool) error {
+func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) error {
 	b, migrate := s.backend, s.migrator()
 	var versions schema.Versions
 	var err error
@@ -276,7 +277,7 @@ func (s *session) openSchema(ctx context.Context, a *ahead, entered bool) error 
 	}
 	// A migration runs as the database role that the user has chosen, and everything
 	// else as the user itself.
-	if err := a.apply(ctx, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+	if err := a.Apply(ctx, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
 		return err
 	}
 	// Before anything else reads the tables.
@@ -290,8 +291,8 @@ func (s *session) openSchema(ctx context.Context, a *ahead, entered bool) error 
 const maxSkipped = 100_000
 
 // readSchema reads what a session needs before its first statement.
-func (s *session) readSchema(ctx context.Context, conn connection) error {
-	sql := s.backend.names.sql
+func (s *session) readSchema(ctx context.Context, conn link.Connection) error {
+	sql := s.backend.names.SQL
 	if err := conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errNoInstallation(sql("{installation}"))
@@ -305,8 +306,8 @@ func (s *session) readSchema(ctx context.Context, conn connection) error {
 		var age, up, longest float64
 		err := conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &up, &s.server.byMigration, &longest)
 		now := s.opening.Clock.Now().Mono
-		s.server.bornAt, s.server.upAt = now-fromMilliseconds(age), now-fromMilliseconds(up)
-		s.server.longest = fromMilliseconds(longest)
+		s.server.bornAt, s.server.upAt = now-link.FromMilliseconds(age), now-link.FromMilliseconds(up)
+		s.server.longest = link.FromMilliseconds(longest)
 		return err
 	}
 	err := read()

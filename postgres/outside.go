@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // The watch function sees the nodes of the ring, those whose rows are not marked as
@@ -102,14 +104,14 @@ func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err 
 		)
 		err := rows.Scan(&ms, &held, &incarnation, &lease)
 		if err == nil && incarnation != 0 {
-			found[incarnation] = w.strangerDue(incarnation, fromMilliseconds(float64(lease)), time.Now()) // not before the row was missing
+			found[incarnation] = w.strangerDue(incarnation, link.FromMilliseconds(float64(lease)), time.Now()) // not before the row was missing
 		}
 		return err
 	}, args...)
 	if err == nil && found != nil {
 		o.strangers = found
 	}
-	return held, fromMilliseconds(ms), err
+	return held, link.FromMilliseconds(ms), err
 }
 
 // strangerDue returns when a session without a row may be ended.
@@ -124,5 +126,5 @@ func (w *watch) strangerDue(incarnation int32, lease time.Duration, now time.Tim
 // announceVacant makes this node and the others try to acquire roles.
 func (w *watch) announceVacant(conn *pgx.Conn) error {
 	w.session.listener.announce()
-	return w.bounded(conn, callTimeout, stmtReleased, nil, w.session.backend.names.channel())
+	return w.bounded(conn, callTimeout, stmtReleased, nil, w.session.backend.names.ElectionsChannel())
 }

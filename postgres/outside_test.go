@@ -24,11 +24,11 @@ func TestThreeOldestNodesLookForSessionsWithoutRow(t *testing.T) {
 	stranger.watch.leave()
 	// Set by hand: the row is one that an operator deletes.
 	exec(t, b, "DELETE FROM {nodes} WHERE id = $1", stranger.id)
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	looking := func() (found []int32) {
 		t.Helper()
 		for _, node := range nodes {
-			rows, err := conn.Query(t.Context(), b.names.sql("SELECT incarnation FROM ("+watchStatements[stmtOutside]+") AS o(left_ms, held, incarnation, lease_ms)"), uuid.Nil, 1000, stranger.space, node)
+			rows, err := conn.Query(t.Context(), b.names.SQL("SELECT incarnation FROM ("+watchStatements[stmtOutside]+") AS o(left_ms, held, incarnation, lease_ms)"), uuid.Nil, 1000, stranger.space, node)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,12 +70,12 @@ func TestWatchTriesOnlyLocksOfTheDead(t *testing.T) {
 	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, status)
 		SELECT gen_random_uuid(), 1000 + i, 'without a session', '', 1000, 0, now(), CASE i WHEN 1 THEN 'dead' ELSE 'active' END
 		FROM generate_series(1, 3) i`)
-	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	tx, err := pgtest.Conn(t, b.connect.Config.ConnString()).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), b.names.sql(watchStatements[stmtDeadHeld]), p.id, 1000, p.space); err != nil {
+	if _, err := tx.Exec(t.Context(), b.names.SQL(watchStatements[stmtDeadHeld]), p.id, 1000, p.space); err != nil {
 		t.Fatal(err)
 	}
 	var tried []int64

@@ -9,12 +9,13 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // checkParts refuses a database in which a part of the core does not look as its migrations
 // made it. It sends one statement if nothing is damaged. An election needs no other feature:
 // the first use of a feature checks its tables, so that openings do not pay for it.
-func (b *Backend) checkParts(ctx context.Context, conn querier, versions schema.Versions) error {
+func (b *Backend) checkParts(ctx context.Context, conn link.Querier, versions schema.Versions) error {
 	return b.schema.CheckParts(ctx, conn, versions, b.core)
 }
 
@@ -43,9 +44,9 @@ func (b *Backend) refuseRemains(ctx context.Context, conn *pgx.Conn) error {
 		return b.schema.Refusal(damages)
 	}
 	refusal := fmt.Errorf("%w: schema %q has tables of Tenure, and %s has no row of their version: end all nodes and run %s",
-		dberr.ErrDamaged, b.config.Schema, b.names.sql("{migrations}"), schema.RepairCommand)
+		dberr.ErrDamaged, b.config.Schema, b.names.SQL("{migrations}"), schema.RepairCommand)
 	var rows bool
-	if err := conn.QueryRow(ctx, b.names.sql(anyRow)).Scan(&rows); err != nil || rows || b.config.ManualMigrations {
+	if err := conn.QueryRow(ctx, b.names.SQL(anyRow)).Scan(&rows); err != nil || rows || b.config.ManualMigrations {
 		return refusal
 	}
 	return fmt.Errorf("%w: %w", errNoRows, refusal)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 type privilege = schema.Privilege
@@ -130,7 +131,7 @@ func (b *Backend) featureGrants(user string, base []privilege, names []string, o
 func (b *Backend) grants(privileges []privilege, user string) string {
 	var all strings.Builder
 	for _, p := range privileges {
-		fmt.Fprintf(&all, "GRANT %s ON %s %s TO %s;\n", p.Allowed, p.Kind, b.names.sql(p.Object), pgx.Identifier{user}.Sanitize())
+		fmt.Fprintf(&all, "GRANT %s ON %s %s TO %s;\n", p.Allowed, p.Kind, b.names.SQL(p.Object), pgx.Identifier{user}.Sanitize())
 	}
 	return all.String()
 }
@@ -180,7 +181,7 @@ WHERE NOT pg_has_role(a.usesysid, 'USAGE')
 ORDER BY 1`
 
 // checkPrivileges names every privilege that a node's user lacks.
-func (b *Backend) checkPrivileges(ctx context.Context, conn connection) error {
+func (b *Backend) checkPrivileges(ctx context.Context, conn link.Connection) error {
 	missing, err := b.missingPrivileges(ctx, conn)
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func (b *Backend) requiredPrivileges() (each []privilege, args []any) {
 	var allowed, kind, named []string
 	for _, p := range nodePrivileges {
 		for one := range strings.SplitSeq(p.Allowed, ", ") {
-			object := b.names.sql(p.Object)
+			object := b.names.SQL(p.Object)
 			each = append(each, privilege{Allowed: one, Kind: p.Kind, Object: object})
 			if p.Kind == "SCHEMA" {
 				object = b.config.Schema // the function takes the name unquoted
@@ -209,7 +210,7 @@ func (b *Backend) requiredPrivileges() (each []privilege, args []any) {
 }
 
 // missingPrivileges returns the GRANT statements that a node's user needs.
-func (b *Backend) missingPrivileges(ctx context.Context, conn connection) ([]string, error) {
+func (b *Backend) missingPrivileges(ctx context.Context, conn link.Connection) ([]string, error) {
 	var missing []string
 	user := pgx.Identifier{conn.Config().User}.Sanitize()
 	each, args := b.requiredPrivileges()
@@ -235,16 +236,16 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn connection) ([]str
 
 // missingMemberships returns the GRANT statements for the users of other nodes whose
 // sessions this node could not end.
-func (b *Backend) missingMemberships(ctx context.Context, conn connection, user string) ([]string, error) {
+func (b *Backend) missingMemberships(ctx context.Context, conn link.Connection, user string) ([]string, error) {
 	var others bool
-	err := conn.QueryRow(ctx, b.names.sql(otherSiblings)).Scan(&others)
+	err := conn.QueryRow(ctx, b.names.SQL(otherSiblings)).Scan(&others)
 	if err == nil && !others {
 		return nil, nil
 	}
 	var users []string
 	if err == nil {
 		var rows pgx.Rows
-		if rows, err = conn.Query(ctx, b.names.sql(strangeSiblings)); err == nil {
+		if rows, err = conn.Query(ctx, b.names.SQL(strangeSiblings)); err == nil {
 			users, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
 	}

@@ -1,53 +1,53 @@
 package postgres
 
-import "github.com/exactly-one/tenure/history"
-
-// statement is a prepared statement; its name is a key of the tables below.
-type statement string
+import (
+	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres/internal/link"
+)
 
 // The statements of the session connection.
 const (
-	stmtUnlock      statement = "unlock"
-	stmtUnlockPairs statement = "unlock_pairs"
-	stmtOwnLocks    statement = "own_locks"
-	stmtLockUsage   statement = "lock_usage"
-	stmtAddRoles    statement = "add_roles"
-	stmtRoleKeys    statement = "role_keys"
-	stmtKeyOwners   statement = "key_owners"
-	stmtLastTerms   statement = "last_terms"
-	stmtClose       statement = "close_terms"
-	stmtReunion     statement = "reunion"
-	stmtTake        statement = "take"
-	stmtEnd         statement = "end_terms"
-	stmtResign      statement = "resign"
-	stmtReleased    statement = "released"
-	stmtHolders     statement = "holders"
-	stmtHeartbeat   statement = "heartbeat"
-	stmtRequests    statement = "take_requests"
-	stmtTaken       statement = "taken_requests"
-	stmtAnswer      statement = "answer_offers"
-	stmtNotify      statement = "notify"
-	stmtLeave       statement = "leave"
-	stmtMoved       statement = "moved"
-	stmtReap        statement = "reap"
-	stmtCorrect     statement = "correct_times"
-	stmtDescribe    statement = "describe"
-	stmtMembers     statement = "members"
-	stmtMembersOf   statement = "members_of"
-	stmtLeading     statement = "leading"
-	stmtWatching    statement = "watching"
+	stmtUnlock      link.Statement = "unlock"
+	stmtUnlockPairs link.Statement = "unlock_pairs"
+	stmtOwnLocks    link.Statement = "own_locks"
+	stmtLockUsage   link.Statement = "lock_usage"
+	stmtAddRoles    link.Statement = "add_roles"
+	stmtRoleKeys    link.Statement = "role_keys"
+	stmtKeyOwners   link.Statement = "key_owners"
+	stmtLastTerms   link.Statement = "last_terms"
+	stmtClose       link.Statement = "close_terms"
+	stmtReunion     link.Statement = "reunion"
+	stmtTake        link.Statement = "take"
+	stmtEnd         link.Statement = "end_terms"
+	stmtResign      link.Statement = "resign"
+	stmtReleased    link.Statement = "released"
+	stmtHolders     link.Statement = "holders"
+	stmtHeartbeat   link.Statement = "heartbeat"
+	stmtRequests    link.Statement = "take_requests"
+	stmtTaken       link.Statement = "taken_requests"
+	stmtAnswer      link.Statement = "answer_offers"
+	stmtNotify      link.Statement = "notify"
+	stmtLeave       link.Statement = "leave"
+	stmtMoved       link.Statement = "moved"
+	stmtReap        link.Statement = "reap"
+	stmtCorrect     link.Statement = "correct_times"
+	stmtDescribe    link.Statement = "describe"
+	stmtMembers     link.Statement = "members"
+	stmtMembersOf   link.Statement = "members_of"
+	stmtLeading     link.Statement = "leading"
+	stmtWatching    link.Statement = "watching"
 )
 
 // The statements of the watch connection, which also uses stmtMoved, stmtNotify,
 // stmtReleased and stmtReap.
 const (
-	stmtWatch        statement = "watch"
-	stmtDead         statement = "mark_dead"
-	stmtNext         statement = "next_membership"
-	stmtStaleSession statement = "end_stale_session"
+	stmtWatch        link.Statement = "watch"
+	stmtDead         link.Statement = "mark_dead"
+	stmtNext         link.Statement = "next_membership"
+	stmtStaleSession link.Statement = "end_stale_session"
 
-	stmtDeadHeld statement = "dead_held"
-	stmtOutside  statement = "outside"
+	stmtDeadHeld link.Statement = "dead_held"
+	stmtOutside  link.Statement = "outside"
 )
 
 // The session that holds the node lock of an incarnation is the node's session: no
@@ -63,7 +63,7 @@ const (
 )
 
 // sessionStatements are those of the session connection.
-var sessionStatements = map[statement]string{
+var sessionStatements = map[link.Statement]string{
 	stmtUnlock: `
 SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`,
 	stmtUnlockPairs: `

@@ -1,7 +1,9 @@
 package postgres
 
+import "github.com/exactly-one/tenure/postgres/internal/link"
+
 // watchStatements are those of the watch connection.
-var watchStatements = map[statement]string{
+var watchStatements = map[link.Statement]string{
 	stmtWatch: `
 SELECT event, coalesce(died, 0), membership, clock_timestamp() FROM {watch}($1, $2, $3, $4, $5, $6)`,
 	stmtDead: `

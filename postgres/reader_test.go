@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
@@ -24,7 +25,7 @@ func TestReaderClosesIdleConnection(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	open(t, b)
-	b.reader.idle = 100 * time.Millisecond
+	b.reader.Idle = 100 * time.Millisecond
 	ask := func() {
 		if _, err := b.Leaders(context.Background()); err != nil {
 			t.Error(err)
@@ -32,14 +33,19 @@ func TestReaderClosesIdleConnection(t *testing.T) {
 	}
 	for range 3 {
 		ask()
-		conn := <-b.reader.slot
-		pid := conn.PgConn().PID()
-		b.reader.slot <- conn
+		var pid uint32
+		err := b.reader.Ask(context.Background(), "read", func(_ context.Context, conn *pgx.Conn) error {
+			pid = conn.PgConn().PID()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		eventually(t, b, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid)
 	}
 
 	// A connection is not closed during a read.
-	b.reader.idle = time.Nanosecond
+	b.reader.Idle = time.Nanosecond
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
@@ -49,7 +55,7 @@ func TestReaderClosesIdleConnection(t *testing.T) {
 		})
 	}
 	group.Wait()
-	b.reader.close()
+	b.reader.Close()
 	if _, err := b.Leaders(context.Background()); err == nil {
 		t.Error("a closed reader answers")
 	}
@@ -61,12 +67,12 @@ func TestReaderDoesNotRepeatErrorText(t *testing.T) {
 	b := new(Backend)
 	refused := &pgconn.PgError{Code: sqlstate.InsufficientPrivilege, Message: "permission denied"}
 	for _, err := range []error{refused, fmt.Errorf("%w: GRANT SELECT: %w", dberr.ErrPrivilege, refused)} {
-		answer := b.answer("read", err)
+		answer := b.names.Explain("read", err)
 		if !errors.Is(answer, dberr.ErrPrivilege) || strings.Count(answer.Error(), dberr.ErrPrivilege.Error()) != 1 {
 			t.Errorf("%v", answer)
 		}
 	}
-	if err := b.answer("read", errors.New("cut")); !errors.Is(err, tenure.ErrConnection) {
+	if err := b.names.Explain("read", errors.New("cut")); !errors.Is(err, tenure.ErrConnection) {
 		t.Errorf("%v", err)
 	}
 }

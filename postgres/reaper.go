@@ -109,5 +109,5 @@ func (s *session) reap() error {
 	}
 	// The locks will be free in a moment, and perhaps no watch will report it.
 	s.listener.announce()
-	return lostOnly(s.query(stmtReleased, nil, s.backend.names.channel()))
+	return lostOnly(s.query(stmtReleased, nil, s.backend.names.ElectionsChannel()))
 }

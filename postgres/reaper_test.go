@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 const stuckLease = 4 * time.Second
@@ -24,7 +25,7 @@ func brief(o *peerOptions) {
 // latest.
 func (p *peer) stick() time.Time {
 	p.t.Helper()
-	return p.stickIn(&pgproto3.Query{String: p.backend.names.sql("COPY {installation} FROM STDIN")})
+	return p.stickIn(&pgproto3.Query{String: p.backend.names.SQL("COPY {installation} FROM STDIN")})
 }
 
 // stickIn is stick with given messages after which the server waits for more.
@@ -188,7 +189,7 @@ func TestReaperSparesTrustedSession(t *testing.T) {
 	stuck, rival := open(t, b, brief), open(t, b, brief)
 	stuck.take("scheduler")
 	stuck.stick()
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	margin := rival.opening.Timing.Margin
 	for start := time.Now(); ; {
 		rival.beat()
@@ -199,7 +200,7 @@ func TestReaperSparesTrustedSession(t *testing.T) {
 			held   bool
 			silent float64
 		)
-		err := conn.QueryRow(t.Context(), b.names.sql(`
+		err := conn.QueryRow(t.Context(), b.names.SQL(`
 			SELECT
 				EXISTS (SELECT FROM pg_stat_activity WHERE pid = $2),
 				1000 * extract(epoch FROM clock_timestamp() - last_heartbeat)::double precision
@@ -209,7 +210,7 @@ func TestReaperSparesTrustedSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !held {
-			if since := fromMilliseconds(silent); since < stuckLease+margin {
+			if since := link.FromMilliseconds(silent); since < stuckLease+margin {
 				t.Errorf("invariant 1: the session was ended %v after its last heartbeat, before the lease of %v and the margin of %v were over",
 					since, stuckLease, margin)
 			}
@@ -291,7 +292,7 @@ func TestSilentNodeIsReportedToAllMembers(t *testing.T) {
 	stuck.stick()
 	pgtest.PauseBackend(t, server.DSN(), int32(stuck.listener.pid), "ClientRead")
 	conn := pgtest.Conn(t, server.DSN())
-	if _, err := conn.Exec(t.Context(), "LISTEN "+pgx.Identifier{b.names.nodesChannel()}.Sanitize()); err != nil {
+	if _, err := conn.Exec(t.Context(), "LISTEN "+pgx.Identifier{b.names.NodesChannel()}.Sanitize()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

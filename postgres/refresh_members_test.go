@@ -105,7 +105,7 @@ func TestRefreshHonorsPayload(t *testing.T) {
 	p.zones()
 	p.drain()
 	p.zones()
-	for _, channel := range []string{b.names.channel(), b.names.nodesChannel()} {
+	for _, channel := range []string{b.names.ElectionsChannel(), b.names.NodesChannel()} {
 		relabel(t, b, quiet.id, channel)
 		exec(t, b, `SELECT pg_notify($1, '')`, channel)
 		p.awaitZones("a change of any node is read", has(channel))
@@ -113,7 +113,7 @@ func TestRefreshHonorsPayload(t *testing.T) {
 	p.drain()
 	p.zones()
 	relabel(t, b, quiet.id, "later")
-	exec(t, b, `SELECT pg_notify($1, $2)`, b.names.channel(), rolesOnly)
+	exec(t, b, `SELECT pg_notify($1, $2)`, b.names.ElectionsChannel(), rolesOnly)
 	if !p.wait(patience) {
 		t.Fatal("a notification about roles does not end the wait")
 	}
@@ -136,7 +136,7 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 	p := open(t, b)
 	missed := func(payload string) bool {
 		p.listener.received.Store(nil)
-		p.listener.notification(&pgconn.Notification{PID: p.listener.pid + 1, Channel: b.names.channel(), Payload: payload})
+		p.listener.Notification(&pgconn.Notification{PID: p.listener.pid + 1, Channel: b.names.ElectionsChannel(), Payload: payload})
 		p.listener.changedNodes.take()
 		(&watch{session: p.session, seen: 1}).reportMissedMove(2)
 		_, anyNode := p.listener.changedNodes.take()

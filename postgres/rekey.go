@@ -50,7 +50,7 @@ func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after st
 	if err := role.Validate(); err != nil {
 		return "", "", err
 	}
-	err = b.reader.ask(ctx, "change the key of a role", func(ctx context.Context, conn *pgx.Conn) error {
+	err = b.reader.Ask(ctx, "change the key of a role", func(ctx context.Context, conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 			before, after, err = b.rekey(ctx, tx, role)
 			return err
@@ -67,11 +67,11 @@ func (b *Backend) rekey(ctx context.Context, tx pgx.Tx, role tenure.Role) (befor
 	if _, err := tx.Exec(ctx, limitRekey); err != nil {
 		return "", "", err
 	}
-	if err := tx.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&id); err != nil {
+	if err := tx.QueryRow(ctx, b.names.SQL(readInstallation)).Scan(&id); err != nil {
 		return "", "", err
 	}
 	key := role.LockKey(id).String()
-	err = tx.QueryRow(ctx, b.names.sql(readRoleKey), role.Name()).Scan(&before, &leader)
+	err = tx.QueryRow(ctx, b.names.SQL(readRoleKey), role.Name()).Scan(&before, &leader)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return "", "", fmt.Errorf("%w: %s", dberr.ErrUnknownRole, role)
@@ -83,7 +83,7 @@ func (b *Backend) rekey(ctx context.Context, tx pgx.Tx, role tenure.Role) (befor
 		return "", "", fmt.Errorf("%w: %s leads %s; stop its candidates first", dberr.ErrHasLeader, leader, role)
 	}
 	var owner string
-	switch err := tx.QueryRow(ctx, b.names.sql(readKeyOwner), key, role.Name()).Scan(&owner); {
+	switch err := tx.QueryRow(ctx, b.names.SQL(readKeyOwner), key, role.Name()).Scan(&owner); {
 	case err == nil:
 		return "", "", errKeyTaken(role, key, owner)
 	case !errors.Is(err, pgx.ErrNoRows):
@@ -92,7 +92,7 @@ func (b *Backend) rekey(ctx context.Context, tx pgx.Tx, role tenure.Role) (befor
 	if err := b.lockForRekey(ctx, tx, role, before, key); err != nil {
 		return "", "", err
 	}
-	_, err = tx.Exec(ctx, b.names.sql(writeRoleKey), role.Name(), key)
+	_, err = tx.Exec(ctx, b.names.SQL(writeRoleKey), role.Name(), key)
 	return before, key, rekeyError(role, err)
 }
 
@@ -106,7 +106,7 @@ func (b *Backend) lockForRekey(ctx context.Context, tx pgx.Tx, role tenure.Role,
 	if !free {
 		return errRoleLocked(role)
 	}
-	if err := tx.QueryRow(ctx, b.names.sql(lockRoleRow), role.Name(), before).Scan(&unchanged); err != nil {
+	if err := tx.QueryRow(ctx, b.names.SQL(lockRoleRow), role.Name(), before).Scan(&unchanged); err != nil {
 		return rekeyError(role, err)
 	}
 	if !unchanged {

@@ -75,7 +75,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		}
 		return err
 	}, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID,
-		keys.single, keys.a, keys.b, s.backend.names.channel(), all.requesters, all.causes, all.nextIn)
+		keys.single, keys.a, keys.b, s.backend.names.ElectionsChannel(), all.requesters, all.causes, all.nextIn)
 	switch {
 	case lostOnly(err) != nil:
 		return err
@@ -117,7 +117,7 @@ func (s *session) releaseInSteps(all resignation) error {
 	if err := s.unlock(left); err != nil {
 		return err
 	}
-	err = s.query(stmtReleased, nil, s.backend.names.channel())
+	err = s.query(stmtReleased, nil, s.backend.names.ElectionsChannel())
 	if err != nil && lostOnly(err) == nil { // the others find the roles vacant when they poll
 		s.log.Warn("announcing vacant roles failed", "error", err)
 	}

@@ -22,12 +22,12 @@ func TestRoleIsReleasedWhenRecordFails(t *testing.T) {
 	first.take("archive")
 
 	ctx := context.Background()
-	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(ctx)
+	tx, err := pgtest.Conn(t, b.connect.Config.ConnString()).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+	if _, err := tx.Exec(ctx, b.names.SQL("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	second.drain()

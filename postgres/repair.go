@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -29,11 +30,11 @@ const maxRepairPasses = 20
 // dberr.ErrInstallationInUse lists the running nodes. An error matches dberr.ErrSchema if
 // there are no tables, or if only an operator can mend them.
 func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []string, err error) {
-	conn, err := b.connectForMigration(ctx)
+	conn, err := b.connect.DialMigration(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer discard(conn)
+	defer link.Discard(conn)
 	unsure, err := b.claimForRepair(ctx, conn)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []
 	case errors.Is(err, dberr.ErrSchema):
 		return nil, err
 	}
-	return nil, b.answer("repair", err)
+	return nil, b.names.Explain("repair", err)
 }
 
 // claimForRepair acquires the installation's lock exclusively, which no live node lets it
@@ -246,11 +247,11 @@ func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f 
 	if present > f.Newest() {
 		return nil
 	}
-	if err := r.exec(ctx, false, r.b.names.sql(schema.AddDigest)); err != nil {
+	if err := r.exec(ctx, false, r.b.names.SQL(schema.AddDigest)); err != nil {
 		return err
 	}
 	for i, step := range f.Steps {
-		table, feature, digest := r.b.names.sql("{migrations}"), schema.Literal(f.Name), schema.Literal(step.Digest())
+		table, feature, digest := r.b.names.SQL("{migrations}"), schema.Literal(f.Name), schema.Literal(step.Digest())
 		sql := fmt.Sprintf("INSERT INTO %s (feature, version, usable_from, digest) VALUES (%s, %d, nullif(%d, 0), %s);", table, feature, i+1, step.UsableFrom, digest)
 		if present > 0 { // another build may have made what this one has mended
 			sql = fmt.Sprintf("UPDATE %s SET digest = %[4]s WHERE feature = %[2]s AND version = %[3]d AND digest IS DISTINCT FROM %[4]s;", table, feature, i+1, digest)

@@ -67,7 +67,7 @@ HAVING max(f.term) >= floor(1000 * extract(epoch FROM clock_timestamp())) - 6000
 
 // mendRows mends rows and positions of sequences.
 func (r *repair) mendRows(ctx context.Context, present []*schema.Feature) error {
-	sql := r.b.names.sql
+	sql := r.b.names.SQL
 	id, err := r.installationID(ctx)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *repair) mendRows(ctx context.Context, present []*schema.Feature) error 
 
 // installationID reads the id of the installation, and makes one if there is none.
 func (r *repair) installationID(ctx context.Context) (id uuid.UUID, err error) {
-	read := func() error { return r.tx.QueryRow(ctx, r.b.names.sql(readInstallation)).Scan(&id) }
+	read := func() error { return r.tx.QueryRow(ctx, r.b.names.SQL(readInstallation)).Scan(&id) }
 	r.newID = r.lost(schema.KindColumn, "installation.id")
 	err = read()
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -114,7 +114,7 @@ func (r *repair) installationID(ctx context.Context) (id uuid.UUID, err error) {
 		return id, r.b.inUse(ctx, r.tx.Conn(), "repair", leases)
 	}
 	r.newID = true
-	if err := r.exec(ctx, true, r.b.names.sql(makeInstallation)); err != nil {
+	if err := r.exec(ctx, true, r.b.names.SQL(makeInstallation)); err != nil {
 		return id, err
 	}
 	return id, read()
@@ -124,7 +124,7 @@ func (r *repair) installationID(ctx context.Context) (id uuid.UUID, err error) {
 // installation. A role with a separate key, which is not in its name, gets the key of its
 // name: its candidates then name the command that records the other.
 func (r *repair) rekeyRoles(ctx context.Context, id uuid.UUID) error {
-	rows, _ := r.tx.Query(ctx, r.b.names.sql(readRoleKeys)) // its error is that of the rows
+	rows, _ := r.tx.Query(ctx, r.b.names.SQL(readRoleKeys)) // its error is that of the rows
 	var (
 		roles, keys []string
 		role, key   string
@@ -146,7 +146,7 @@ func (r *repair) rekeyRoles(ctx context.Context, id uuid.UUID) error {
 		"UPDATE {terms} t SET lock_key = k.key FROM unnest(" + literals(roles) + ", " + literals(keys) + ") AS k(role, key) WHERE t.role = k.role;",
 		fmt.Sprintf(trigger, "ENABLE"),
 	} {
-		if err := r.exec(ctx, true, r.b.names.sql(sql)); err != nil {
+		if err := r.exec(ctx, true, r.b.names.SQL(sql)); err != nil {
 			return err
 		}
 	}
@@ -182,11 +182,11 @@ func (r *repair) mendTerms(ctx context.Context, present []*schema.Feature, id uu
 		}
 	}
 	for _, sql := range []string{numberLostTerms, fmt.Sprintf(raiseTerms, known), fillLostTerms} {
-		if err := r.exec(ctx, false, r.b.names.sql(sql)); err != nil {
+		if err := r.exec(ctx, false, r.b.names.SQL(sql)); err != nil {
 			return err
 		}
 	}
-	rows, _ := r.tx.Query(ctx, r.b.names.sql(fmt.Sprintf(readAheadTerms, known))) // its error is that of the rows
+	rows, _ := r.tx.Query(ctx, r.b.names.SQL(fmt.Sprintf(readAheadTerms, known))) // its error is that of the rows
 	var (
 		statements []string
 		role       string
@@ -195,7 +195,7 @@ func (r *repair) mendTerms(ctx context.Context, present []*schema.Feature, id uu
 	_, err := pgx.ForEachRow(rows, []any{&role, &term}, func() error {
 		statements = append(statements, fmt.Sprintf("INSERT INTO %s (role, term, lock_key, node_id, node_name, incarnation, acquired_at, ended_at, end_reason) "+
 			"VALUES (%s, %d, %s, '00000000-0000-0000-0000-000000000000', '', 0, clock_timestamp(), clock_timestamp(), 'crashed');",
-			r.b.names.sql("{terms}"), schema.Literal(role), term, schema.Literal(keyOfName(role, id))))
+			r.b.names.SQL("{terms}"), schema.Literal(role), term, schema.Literal(keyOfName(role, id))))
 		return nil
 	})
 	if err != nil {

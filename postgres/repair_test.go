@@ -111,12 +111,12 @@ func TestDamageNamesStatement(t *testing.T) {
 	if !errors.Is(err, dberr.ErrDamaged) || !errors.Is(err, tenure.ErrRefused) {
 		t.Fatalf("open: %v; want ErrDamaged", err)
 	}
-	for _, want := range []string{"tenure_spreads", "tenure migrate repair", b.names.sql("ALTER TABLE {spreads} SET LOGGED;")} {
+	for _, want := range []string{"tenure_spreads", "tenure migrate repair", b.names.SQL("ALTER TABLE {spreads} SET LOGGED;")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v; want %q in it", err, want)
 		}
 	}
-	exec(t, b, b.names.sql("ALTER TABLE {spreads} SET LOGGED;"))
+	exec(t, b, b.names.SQL("ALTER TABLE {spreads} SET LOGGED;"))
 	open(t, b)
 }
 

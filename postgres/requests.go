@@ -88,9 +88,9 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	default:
 		return invalid("the request %q is unknown", request.Kind)
 	}
-	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
-		err := conn.QueryRow(ctx, b.names.sql(insertRequest),
-			request.Role, string(request.Kind), target, request.By, b.names.channel(), request.Term).Scan(nil)
+	return b.reader.Ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
+		err := conn.QueryRow(ctx, b.names.SQL(insertRequest),
+			request.Role, string(request.Kind), target, request.By, b.names.ElectionsChannel(), request.Term).Scan(nil)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return tenure.ErrNoLeader
 		}
@@ -100,14 +100,14 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 
 // requestOfNode records a request for a node.
 func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) error {
-	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
+	return b.reader.Ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, b.names.sql(lockRequests)); err != nil {
+			if _, err := tx.Exec(ctx, b.names.SQL(lockRequests)); err != nil {
 				return err
 			}
 			alive := func(query string, node uuid.UUID, missing error) error {
 				var found bool
-				err := tx.QueryRow(ctx, b.names.sql(query), node).Scan(&found)
+				err := tx.QueryRow(ctx, b.names.SQL(query), node).Scan(&found)
 				if err == nil && !found {
 					err = missing
 				}
@@ -128,11 +128,11 @@ func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) err
 					return err
 				}
 			}
-			_, err := tx.Exec(ctx, b.names.sql(insertNodeRequest), string(request.Kind), request.Node, target, request.Force, request.By)
+			_, err := tx.Exec(ctx, b.names.SQL(insertNodeRequest), string(request.Kind), request.Node, target, request.Force, request.By)
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.channel(), rolesOnly)
+			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.ElectionsChannel(), rolesOnly)
 			return err
 		})
 	})

@@ -37,19 +37,19 @@ func TestRequestsAreReadWhenReported(t *testing.T) {
 	take(0, "the start")
 
 	silently()
-	wake(b.names.channel(), uuid.NewString())
+	wake(b.names.ElectionsChannel(), uuid.NewString())
 	take(0, "a notification about a node")
 	take(1, "a call that nothing preceded")
 
 	for _, payload := range []string{rolesOnly, anything, "of another version"} {
 		silently()
-		wake(b.names.channel(), payload)
-		wake(b.names.channel(), other.id.String()) // does not hide the first
+		wake(b.names.ElectionsChannel(), payload)
+		wake(b.names.ElectionsChannel(), other.id.String()) // does not hide the first
 		take(1, "the notification "+payload)
 	}
 
 	silently()
-	wake(b.names.channel(), uuid.NewString())
+	wake(b.names.ElectionsChannel(), uuid.NewString())
 	if pending, err := p.Heartbeat(tenure.Load{}); err != nil || !pending {
 		t.Fatalf("pending %t, %v", pending, err)
 	}

@@ -62,12 +62,12 @@ func TestReservedRoleIsTriedByItsTargetAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The session that has the lock now keeps it, since it cannot examine the row.
-	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	tx, err := pgtest.Conn(t, b.connect.Config.ConnString()).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), b.names.sql("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+	if _, err := tx.Exec(t.Context(), b.names.SQL("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	third.refused("scheduler")

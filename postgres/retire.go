@@ -39,8 +39,8 @@ func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	if err := tenure.NamedRole(role).Validate(); err != nil {
 		return err
 	}
-	return b.reader.ask(ctx, "retire a role", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, _ := conn.Query(ctx, b.names.sql(retireRole), role, by) // its error is that of the rows
+	return b.reader.Ask(ctx, "retire a role", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, _ := conn.Query(ctx, b.names.SQL(retireRole), role, by) // its error is that of the rows
 		var (
 			leader  string
 			retired bool

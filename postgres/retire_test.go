@@ -81,7 +81,7 @@ func TestRetireSparesTermThatBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
-	if _, err := conn.Exec(ctx, b.names.sql(`BEGIN; UPDATE {terms} SET term = term + 1`)); err != nil {
+	if _, err := conn.Exec(ctx, b.names.SQL(`BEGIN; UPDATE {terms} SET term = term + 1`)); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

@@ -123,13 +123,13 @@ func TestReturningNodeDoesNotWaitForOpenSession(t *testing.T) {
 		b := newBackend(t)
 		p := open(t, b)
 		p.take("scheduler")
-		conn := pgtest.Conn(t, b.connect.ConnString())
+		conn := pgtest.Conn(t, b.connect.Config.ConnString())
 		tx, err := conn.Begin(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tx.Rollback(ctx)
-		if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} FOR UPDATE")); err != nil {
+		if _, err := tx.Exec(ctx, b.names.SQL("SELECT FROM {terms} FOR UPDATE")); err != nil {
 			t.Fatal(err)
 		}
 		p.Abort()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // After a restart, a crash or a failover the server has forgotten all locks, and the
@@ -161,7 +163,7 @@ func (s *session) endWaits() error {
 	}
 	now = s.opening.Clock.Now().Mono
 	if left > 0 {
-		s.reunion.checkAt = now + min(reunionCheck, max(time.Millisecond, fromMilliseconds(left)))
+		s.reunion.checkAt = now + min(reunionCheck, max(time.Millisecond, link.FromMilliseconds(left)))
 		return nil
 	}
 	for _, held := range waiting {

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -84,7 +85,7 @@ func (w *watch) leave() {
 func (w *watch) adopt(conn *pgx.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.network = raw(conn)
+	w.network = link.Raw(conn)
 	return !w.ended
 }
 
@@ -94,7 +95,7 @@ func (w *watch) run(conn *pgx.Conn) {
 	for {
 		if conn != nil {
 			err := w.serve(conn)
-			discard(conn)
+			link.Discard(conn)
 			if w.stopped() {
 				return
 			}
@@ -184,11 +185,11 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		found      finding
 		membership int64
 	)
-	network := raw(conn)
+	network := link.Raw(conn)
 	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
 	began := time.Now()
-	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
+	err := w.bounded(conn, period+link.CloseTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
@@ -215,7 +216,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Tim
 	case <-head.C:
 	case <-w.stop:
 	}
-	channel := s.backend.names.channel()
+	channel := s.backend.names.ElectionsChannel()
 	if incarnation == w.staleSession.incarnation { // this node has another session now
 		w.staleSession = staleSession{}
 		s.deaths.recorded(incarnation)
@@ -279,14 +280,14 @@ func (w *watch) silence() time.Duration {
 
 // bounded runs a statement and closes the connection if it takes too long. On the
 // watch connection, closing frees no role's lock.
-func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, scan func(pgx.Rows) error, args ...any) error {
-	network := raw(conn)
+func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name link.Statement, scan func(pgx.Rows) error, args ...any) error {
+	network := link.Raw(conn)
 	if limit == callTimeout {
 		limit = min(limit, w.silence())
 	}
 	timer := time.AfterFunc(limit, func() { _ = network.Close() })
 	defer timer.Stop()
-	err := forEach(conn, name, scan, args...)
+	err := link.ForEach(conn, name, scan, args...)
 	if err == nil {
 		err = pgdial.Idle(conn.PgConn())
 	}
@@ -314,14 +315,14 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 		case <-stop:
 		}
 	}()
-	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", s.silence)
+	conn, err := s.backend.connect.Dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", s.silence)
 	if err != nil {
 		return nil, err
 	}
 	preparing, end := context.WithTimeout(ctx, callTimeout)
 	defer end()
 	if err := w.prepare(preparing, conn); err != nil {
-		discard(conn)
+		link.Discard(conn)
 		return nil, err
 	}
 	return conn, nil
@@ -332,7 +333,7 @@ func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.checkServer(ctx, conn); err != nil {
 		return err
 	}
-	return s.backend.names.prepareWatch(ctx, conn)
+	return prepareWatch(ctx, s.backend.names, conn)
 }
 
 func (w *watch) stopped() bool {

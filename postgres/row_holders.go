@@ -92,7 +92,7 @@ func (b *Backend) readBlockersOf(ctx context.Context, conn *pgx.Conn, space int3
 	if err != nil || len(writers) == 0 {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, b.names.sql(readRowLockers), roles)
+	rows, err := conn.Query(ctx, b.names.SQL(readRowLockers), roles)
 	if err != nil {
 		return nil, fmt.Errorf("read the lockers of rows: %w", err)
 	}
@@ -123,7 +123,7 @@ func (b *Backend) readBlockersOf(ctx context.Context, conn *pgx.Conn, space int3
 }
 
 func (b *Backend) readRowWriters(ctx context.Context, conn *pgx.Conn, space int32, users []string) ([]rowWriter, error) {
-	rows, err := conn.Query(ctx, b.names.sql(readRowWriters), space, users)
+	rows, err := conn.Query(ctx, b.names.SQL(readRowWriters), space, users)
 	if err != nil {
 		return nil, fmt.Errorf("read the transactions on the terms: %w", err)
 	}
@@ -184,7 +184,7 @@ func (b *Backend) findBlockers(ctx context.Context, space int32, holders []histo
 	if len(roles) == 0 {
 		return nil
 	}
-	return b.reader.ask(ctx, "read what blocks roles", func(ctx context.Context, conn *pgx.Conn) error {
+	return b.reader.Ask(ctx, "read what blocks roles", func(ctx context.Context, conn *pgx.Conn) error {
 		found, err := b.readBlockersOf(ctx, conn, space, roles, users)
 		for i, h := range holders {
 			holders[i].Blockers = found[h.Role]

@@ -38,7 +38,7 @@ func newRestricted(t *testing.T, settings map[string]string) restricted {
 func (r restricted) lock(t *testing.T, sql string) *pgx.Conn {
 	t.Helper()
 	conn := pgtest.Conn(t, r.application+"&application_name=report")
-	if _, err := conn.Exec(t.Context(), r.owner.names.sql("BEGIN; "+sql), pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(t.Context(), r.owner.names.SQL("BEGIN; "+sql), pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -26,25 +26,25 @@ func (u upper) Migrate(ctx context.Context, features ...*schema.Feature) error {
 }
 
 func (u upper) CheckCore(ctx context.Context) error {
-	return u.b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
+	return u.b.reader.Ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := u.b.usableVersions(ctx, conn)
 		return err
 	})
 }
 
 func (u upper) CheckParts(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
-	return u.b.reader.ask(ctx, "check the tables of "+f.Name, func(ctx context.Context, conn *pgx.Conn) error {
+	return u.b.reader.Ask(ctx, "check the tables of "+f.Name, func(ctx context.Context, conn *pgx.Conn) error {
 		return u.b.schema.CheckParts(ctx, conn, versions, f)
 	})
 }
 
 func (u upper) Listen(ctx context.Context, topic string, wake func()) error {
-	return u.b.listen(ctx, wake, u.b.names.Channel(topic))
+	return u.b.connect.Listen(ctx, wake, u.b.names.Channel(topic))
 }
 
 func (u upper) Attend(ctx context.Context, topic string, bell *doorbell.Bell) error {
 	channel := u.b.names.Channel(topic)
-	return u.b.onListening(ctx, func(conn *pgx.Conn) error {
+	return u.b.connect.OnListening(ctx, func(conn *pgx.Conn) error {
 		line, err := doorbell.On(ctx, conn, channel)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -117,9 +118,9 @@ type probe struct {
 func newProbeKey() int64 { return int64(rand.Uint64()) }
 
 // probeCall is the statement of probeConnection.
-func probeCall(key int64) call { return call{sql: probeServer, args: []any{key}} }
+func probeCall(key int64) link.Call { return link.Call{SQL: probeServer, Args: []any{key}} }
 
-func probeConnection(ctx context.Context, conn connection, key int64) (probe, error) {
+func probeConnection(ctx context.Context, conn link.Connection, key int64) (probe, error) {
 	var (
 		p        probe
 		pid      uint32
@@ -138,7 +139,7 @@ func probeConnection(ctx context.Context, conn connection, key int64) (probe, er
 
 // identify reads which server it is; only after refuse, since other databases
 // that speak the protocol lack the functions.
-func identify(ctx context.Context, conn querier, s *server) error {
+func identify(ctx context.Context, conn link.Querier, s *server) error {
 	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions, &s.encoding)
 	if err != nil {
 		if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Settings of a database user, a database or an administrator must not change
@@ -91,7 +92,7 @@ func TestWatchLetsTheHorizonAdvance(t *testing.T) {
 	open(t, b)
 	watching := open(t, b, logTo(log))
 	const horizon = `SELECT coalesce(min(backend_xmin::text::bigint), 0) FROM pg_stat_activity WHERE application_name = $1`
-	name := applicationName("tenure", watching.opening.Node.Name+" watch")
+	name := link.ApplicationName("tenure", watching.opening.Node.Name+" watch")
 	first := row[int64](t, b, horizon, name)
 	eventually(t, b, "SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE application_name = $1", name)
 	for range 5 { // transaction ids increase
@@ -195,7 +196,7 @@ func TestWatchConnectionIsOpenedAgain(t *testing.T) {
 	first.take("scheduler")
 	second.drain()
 	const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1"
-	name := applicationName("tenure", second.opening.Node.Name+" watch")
+	name := link.ApplicationName("tenure", second.opening.Node.Name+" watch")
 	before := row[int32](t, b, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", name)
 	exec(t, b, end, name)
 	second.refused("scheduler") // the session itself continues

@@ -20,6 +20,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -95,15 +96,15 @@ func newConnListener(nodes string, nodesChanged func()) *connListener {
 // maxWarnings is how many warnings on one statement are logged.
 const maxWarnings = 10
 
-func (e *connListener) notice(n *pgconn.Notice) {
+func (e *connListener) Notice(n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" && len(e.warnings) < maxWarnings {
 		e.warnings = append(e.warnings, n.Code+" "+n.Message)
 	}
 }
 
-// notification wakes the engine and, in case it waits for the first other node to
+// Notification wakes the engine and, in case it waits for the first other node to
 // join, the watch. Of the session's own notifications it only notes the nodes.
-func (e *connListener) notification(n *pgconn.Notification) {
+func (e *connListener) Notification(n *pgconn.Notification) {
 	aboutNode := e.changedNodes.note(n.Payload)
 	if n.PID == e.pid {
 		return
@@ -143,13 +144,13 @@ func (s *session) Incarnation() int64 { return int64(s.incarnation) }
 // query runs a prepared statement and hands each row to scan. It is the only
 // way to the session connection after opening: no deadline, and nothing is sent
 // once trust has ended.
-func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) error {
+func (s *session) query(name link.Statement, scan func(pgx.Rows) error, args ...any) error {
 	if !s.opening.MaySend() {
 		return fmt.Errorf("%w: %s was not sent: trust has ended", tenure.ErrSessionLost, name)
 	}
 	s.listener.warnings = s.listener.warnings[:0]
 	s.unanswered.Store(true)
-	err := forEach(s.conn, name, scan, args...)
+	err := link.ForEach(s.conn, name, scan, args...)
 	s.unanswered.Store(false)
 	if err == nil && !s.trying {
 		err = pgdial.Idle(s.conn.PgConn())
@@ -159,7 +160,7 @@ func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) 
 
 // warningAsError returns an error for a warning: a canceled wait for a synchronous
 // replica reports success with a warning.
-func (s *session) warningAsError(name statement) error {
+func (s *session) warningAsError(name link.Statement) error {
 	if len(s.listener.warnings) == 0 {
 		return nil
 	}
@@ -363,9 +364,9 @@ func (s *session) Close() error {
 		s.backend.recent.flushed(s.opening.Node.ID)
 	}
 	if !errors.Is(err, tenure.ErrSessionLost) {
-		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel(), s.nodePayload()))
+		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.NodesChannel(), s.nodePayload()))
 	}
-	discard(s.conn) // frees the node lock
+	link.Discard(s.conn) // frees the node lock
 	s.Abort()
 	s.terminator.wait()
 	if err != nil {
@@ -390,7 +391,7 @@ func (s *session) Abort() { s.abort() }
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		if s.unanswered.Load() { // the server hangs
-			s.backend.dialer.Avoid(s.conn)
+			s.backend.connect.Dialer.Avoid(s.conn)
 		}
 		_ = s.network.Close() // makes a read or write in progress return
 		s.watch.abort()

@@ -153,7 +153,7 @@ func TestReadOnlyServerIsFenced(t *testing.T) {
 	if _, err := b.Leaders(t.Context()); err != nil {
 		t.Errorf("questions must be answered still: %v", err)
 	}
-	b.reader.closeIdle() // a new connection does not lift the fence either
+	b.reader.CloseIdle() // a new connection does not lift the fence either
 	if err := b.Retire(t.Context(), "scheduler", "test"); !errors.Is(err, dberr.ErrReadOnly) {
 		t.Errorf("a change on the fenced server: %v; want ErrReadOnly", err)
 	}

@@ -74,8 +74,8 @@ func TestLockedTableIsLeftToOperator(t *testing.T) {
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b, impatient)
 	first.take("scheduler")
-	holder := pgtest.Conn(t, b.connect.ConnString())
-	if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; LOCK TABLE {terms} IN EXCLUSIVE MODE")); err != nil {
+	holder := pgtest.Conn(t, b.connect.Config.ConnString())
+	if _, err := holder.Exec(t.Context(), b.names.SQL("BEGIN; LOCK TABLE {terms} IN EXCLUSIVE MODE")); err != nil {
 		t.Fatal(err)
 	}
 	first.Abort()

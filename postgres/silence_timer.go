@@ -28,7 +28,7 @@ func (p *silenceTimer) expect(limit time.Duration, silent func()) (stop func()) 
 	}
 }
 
-func (p *silenceTimer) notice(*pgconn.Notice) {
+func (p *silenceTimer) Notice(*pgconn.Notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -36,4 +36,4 @@ func (p *silenceTimer) notice(*pgconn.Notice) {
 	}
 }
 
-func (p *silenceTimer) notification(*pgconn.Notification) {}
+func (p *silenceTimer) Notification(*pgconn.Notification) {}

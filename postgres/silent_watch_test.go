@@ -19,7 +19,7 @@ func (p *peer) stallWatch() {
 		p.wait(20 * time.Millisecond)
 	}
 	pid := row[int32](p.t, p.backend, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", watchOf(p))
-	pgtest.PauseBackend(p.t, p.backend.connect.ConnString(), pid, "advisory")
+	pgtest.PauseBackend(p.t, p.backend.connect.Config.ConnString(), pid, "advisory")
 }
 
 // leadsAfter campaigns as an engine does, and returns when the role was acquired.

@@ -23,8 +23,8 @@ WHERE s.roles <> excluded.roles`
 // document, for programs that plan without being a node. It is safe for concurrent
 // use.
 func (b *Backend) SaveSpread(ctx context.Context, name string, roles []byte, by uuid.UUID) error {
-	return b.reader.ask(ctx, "save a spread", func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, b.names.sql(saveSpread), name, string(roles), by)
+	return b.reader.Ask(ctx, "save a spread", func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, b.names.SQL(saveSpread), name, string(roles), by)
 		return err
 	})
 }
@@ -32,8 +32,8 @@ func (b *Backend) SaveSpread(ctx context.Context, name string, roles []byte, by 
 // Spreads returns the saved definitions by name. It is safe for concurrent use.
 func (b *Backend) Spreads(ctx context.Context) (map[string][]byte, error) {
 	spreads := map[string][]byte{}
-	err := b.reader.ask(ctx, "read spreads", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, b.names.sql(readSpreads))
+	err := b.reader.Ask(ctx, "read spreads", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.SQL(readSpreads))
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func TestSpreadDefinitionsAreSaved(t *testing.T) {
 	}
 
 	var by uuid.UUID
-	if err := pgtest.Conn(t, pgtest.Shared(t).DSN()).QueryRow(ctx, b.names.sql("SELECT updated_by FROM {spreads} WHERE name = 'orders'")).Scan(&by); err != nil {
+	if err := pgtest.Conn(t, pgtest.Shared(t).DSN()).QueryRow(ctx, b.names.SQL("SELECT updated_by FROM {spreads} WHERE name = 'orders'")).Scan(&by); err != nil {
 		t.Fatal(err)
 	}
 	if by != first {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -20,23 +21,23 @@ type staleSession struct {
 
 // findStaleSession reads the row of the node's last session, before the new one takes
 // it over.
-func (w *watch) findStaleSession(ctx context.Context, conn connection) error {
+func (w *watch) findStaleSession(ctx context.Context, conn link.Connection) error {
 	s := w.session
 	var left float64
 	stale := s.staleSessionCall()
-	err := conn.QueryRow(ctx, stale.sql, stale.args...).
+	err := conn.QueryRow(ctx, stale.SQL, stale.Args...).
 		Scan(&w.staleSession.incarnation, &left)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
-	w.staleSession.due = time.Now().Add(fromMilliseconds(left))
+	w.staleSession.due = time.Now().Add(link.FromMilliseconds(left))
 	s.staleSession = w.staleSession
 	return err
 }
 
 // staleSessionCall is the statement of findStaleSession.
-func (s *session) staleSessionCall() call {
-	return call{sql: s.backend.names.sql(readStaleSession), args: []any{s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space}}
+func (s *session) staleSessionCall() link.Call {
+	return link.Call{SQL: s.backend.names.SQL(readStaleSession), Args: []any{s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space}}
 }
 
 // dueNow returns the incarnation of a stale session that is due.

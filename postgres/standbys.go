@@ -111,7 +111,7 @@ const standbyAdvice = `let every commit wait for all standbys, as in synchronous
 // only. A failover manager may change them, or stop the other standbys.
 func (b *Backend) CheckSynchronousFailover(ctx context.Context) doctor.Finding {
 	finding := doctor.Finding{Name: "synchronous failover"}
-	err := b.reader.ask(ctx, "examine the synchronous standbys", func(ctx context.Context, conn *pgx.Conn) error {
+	err := b.reader.Ask(ctx, "examine the synchronous standbys", func(ctx context.Context, conn *pgx.Conn) error {
 		reason, commits, err := readAcknowledgment(ctx, conn)
 		switch {
 		case err != nil:

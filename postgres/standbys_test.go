@@ -76,7 +76,7 @@ func TestOtherStandbyAcknowledgesOldPrimary(t *testing.T) {
 			promoted := primary.Replica(t, pgtest.ReplicaOptions{})
 			primary.Replica(t, pgtest.ReplicaOptions{})
 			var names []string
-			err := b.reader.ask(t.Context(), "read", func(ctx context.Context, conn *pgx.Conn) error {
+			err := b.reader.Ask(t.Context(), "read", func(ctx context.Context, conn *pgx.Conn) error {
 				rows, _ := conn.Query(ctx, "SELECT quote_ident(application_name) FROM pg_stat_replication")
 				var err error
 				names, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -24,10 +24,10 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	ctx, b := t.Context(), newBackend(t)
 	open(t, b).take("first") // one row
 	exec(t, b, "VACUUM ANALYZE {terms}")
-	conn := pgtest.Conn(t, b.connect.ConnString())
+	conn := pgtest.Conn(t, b.connect.Config.ConnString())
 	take := func(roles []string, keys []int64, examined bool) {
 		t.Helper()
-		_, err := conn.Exec(ctx, b.names.sql(sessionStatements[stmtTake]), roles, keys, noPairs, noPairs, noNumbers, noPairs,
+		_, err := conn.Exec(ctx, b.names.SQL(sessionStatements[stmtTake]), roles, keys, noPairs, noPairs, noNumbers, noPairs,
 			uuid.New(), "other", 1, 1000, "lineage", "epoch", examined, true, false, noPairs, noTimes, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	defer tx.Rollback(ctx)
 	// Set by hand: 5,200 terms would take the server minutes.
 	const addRoles = "INSERT INTO {terms} (role, lock_key) SELECT 'role-' || i, 1000000 + i FROM generate_series(0, $1::int - 1) i"
-	if _, err := tx.Exec(ctx, b.names.sql(addRoles), wanted+others); err != nil {
+	if _, err := tx.Exec(ctx, b.names.SQL(addRoles), wanted+others); err != nil {
 		t.Fatal(err)
 	}
 	roles, keys := make([]string, wanted), make([]int64, wanted)
@@ -52,11 +52,11 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	}
 	take(roles, keys, false)
 	var begun, read int
-	if err := tx.QueryRow(ctx, b.names.sql("SELECT count(*) FROM {terms} WHERE node_name = 'other'")).Scan(&begun); err != nil {
+	if err := tx.QueryRow(ctx, b.names.SQL("SELECT count(*) FROM {terms} WHERE node_name = 'other'")).Scan(&begun); err != nil {
 		t.Fatal(err)
 	}
 	const rowsRead = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relid = {terms:regclass}"
-	if err := tx.QueryRow(ctx, b.names.sql(rowsRead)).Scan(&read); err != nil {
+	if err := tx.QueryRow(ctx, b.names.SQL(rowsRead)).Scan(&read); err != nil {
 		t.Fatal(err)
 	}
 	read -= wanted + others + 1 // by the count above

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // termRow is the row of a role whose previous term has been closed.
@@ -53,7 +54,7 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 		)
 		err := rows.Scan(&role, &r.key, &r.term, &r.node, &lease, &r.lineage, &r.epoch, &r.endReason, &r.reservedFor, &reservation, &r.nodeKnown)
 		r.lease = time.Duration(lease) * time.Millisecond
-		r.reservation = fromMilliseconds(reservation)
+		r.reservation = link.FromMilliseconds(reservation)
 		found[role] = r
 		return err
 	}, roles, keys, s.server.lineage(), s.server.epoch(), dead, deadSince)
@@ -122,10 +123,10 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		case attempt.Term > 0 && acquiredAt == nil:
 			return fmt.Errorf("the server began term %d of %q at no time", attempt.Term, role)
 		case left > 0:
-			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: fromMilliseconds(left)}
+			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: link.FromMilliseconds(left)}
 		case attempt.Term > 0:
 			attempt.Outcome, attempt.NotDurable = tenure.OutcomeGranted, true
-			attempt.AcquiredAt, attempt.PrecedingVacancy = *acquiredAt, fromMilliseconds(vacant)
+			attempt.AcquiredAt, attempt.PrecedingVacancy = *acquiredAt, link.FromMilliseconds(vacant)
 		}
 		each(role, attempt, ledBy)
 		return nil
@@ -163,10 +164,6 @@ func takeArguments(all []lockRequest) []any {
 		}
 	}
 	return []any{roles, singles, firsts, seconds, yieldTerms, yieldFor}
-}
-
-func fromMilliseconds(ms float64) time.Duration {
-	return time.Duration(ms * float64(time.Millisecond))
 }
 
 func errRowMissing(role tenure.Role) error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // An interrupted Wait reads with a deadline. Over TLS too, that must lose
@@ -31,7 +32,7 @@ func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		told := make(chan error, 1)
 		go func() { // the end of the wait and the notification race
-			err := forEach(first.conn, stmtNotify, nil, b.names.channel(), rolesOnly)
+			err := link.ForEach(first.conn, stmtNotify, nil, b.names.ElectionsChannel(), rolesOnly)
 			cancel()
 			told <- err
 		}()
@@ -66,7 +67,7 @@ func TestHostaddrIsUsedAndTheHostVerified(t *testing.T) {
 		t.Error("the connection is not encrypted")
 	}
 	// No resolver knows this host.
-	_, err := backendOn(t, dsn("db.invalid"), Config{}).dialReader(t.Context(), "test")
+	_, err := backendOn(t, dsn("db.invalid"), Config{}).connect.DialReader(t.Context(), "test")
 	if err == nil || !strings.Contains(err.Error(), "certificate is valid for localhost, not db.invalid") {
 		t.Errorf("another host: got %v, want that the certificate is not valid for it", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Nodes whose sessions ended without a record, as in a crash of the server. Until
@@ -18,13 +20,13 @@ ORDER BY name`
 
 // trustingNodes lists the nodes whose sessions ended without a record and whose leases
 // are not over. It returns none if the registry may not be read.
-func (b *Backend) trustingNodes(ctx context.Context, on querier) ([]string, error) {
+func (b *Backend) trustingNodes(ctx context.Context, on link.Querier) ([]string, error) {
 	var readable bool
-	err := on.QueryRow(ctx, mayReadNodes, b.names.sql("{nodes}"), b.names.sql("{installation}")).Scan(&readable)
+	err := on.QueryRow(ctx, mayReadNodes, b.names.SQL("{nodes}"), b.names.SQL("{installation}")).Scan(&readable)
 	if err != nil || !readable {
 		return nil, err
 	}
-	rows, err := on.Query(ctx, b.names.sql(readTrustingNodes))
+	rows, err := on.Query(ctx, b.names.SQL(readTrustingNodes))
 	if err != nil {
 		return nil, fmt.Errorf("look for nodes that trust their terms: %w", err)
 	}

@@ -22,7 +22,7 @@ func (s *session) reportWatchDown() error {
 	}
 	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !down)
 	if err == nil {
-		err = s.query(stmtMoved, nil, s.backend.names.nodesChannel(), s.nodePayload())
+		err = s.query(stmtMoved, nil, s.backend.names.NodesChannel(), s.nodePayload())
 	}
 	if err != nil {
 		s.log.Warn("writing whether this node watches failed", "watching", !down, "error", err)

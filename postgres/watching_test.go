@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // ring is some nodes in the order of the ring, whose watch connections can be kept
@@ -71,7 +72,7 @@ func (r *ring) attend(p *peer) {
 }
 
 func watchOf(p *peer) string {
-	return applicationName("tenure", p.opening.Node.Name+" watch")
+	return link.ApplicationName("tenure", p.opening.Node.Name+" watch")
 }
 
 // cut ends the watch connections of nodes and keeps them from reconnecting.
@@ -111,7 +112,7 @@ func (r *ring) settled() {
 // them was marked as dead.
 func (r *ring) kill(nodes ...int) time.Duration {
 	r.t.Helper()
-	conn := pgtest.Conn(r.t, r.backend.connect.ConnString())
+	conn := pgtest.Conn(r.t, r.backend.connect.Config.ConnString())
 	var ids []string
 	for _, i := range nodes {
 		ids = append(ids, r.nodes[i].id.String())
@@ -124,7 +125,7 @@ func (r *ring) kill(nodes ...int) time.Duration {
 	defer tick.Stop()
 	for ; ; <-tick.C {
 		var dead int
-		err := conn.QueryRow(context.Background(), r.backend.names.sql(
+		err := conn.QueryRow(context.Background(), r.backend.names.SQL(
 			"SELECT count(*) FROM {nodes} WHERE status = 'dead' AND id::text = ANY ($1)"), ids).Scan(&dead)
 		if err != nil {
 			r.t.Fatal(err)
@@ -214,7 +215,7 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 2)
-	conn := pgtest.Conn(t, r.backend.connect.ConnString())
+	conn := pgtest.Conn(t, r.backend.connect.Config.ConnString())
 	seen := row[int64](t, r.backend, "SELECT last_value FROM {membership}")
 	exec(t, r.backend, "SELECT nextval({membership:regclass})")
 	var (
@@ -223,13 +224,13 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 		began      = row[time.Time](t, r.backend, "SELECT clock_timestamp() FROM {installation}")
 		ended      time.Time
 	)
-	moving := pgtest.Conn(t, r.backend.connect.ConnString())
+	moving := pgtest.Conn(t, r.backend.connect.Config.ConnString())
 	moved := make(chan error, 1)
 	time.AfterFunc(100*time.Millisecond, func() {
-		_, err := moving.Exec(context.Background(), r.backend.names.sql("SELECT nextval({membership:regclass})"))
+		_, err := moving.Exec(context.Background(), r.backend.names.SQL("SELECT nextval({membership:regclass})"))
 		moved <- err
 	})
-	err := conn.QueryRow(t.Context(), r.backend.names.sql("SELECT event, membership, clock_timestamp() FROM {watch}($1, 0, $2, $3, 20000, 1000)"),
+	err := conn.QueryRow(t.Context(), r.backend.names.SQL("SELECT event, membership, clock_timestamp() FROM {watch}($1, 0, $2, $3, 20000, 1000)"),
 		r.nodes[1].incarnation, r.nodes[1].space, seen).Scan(&event, &membership, &ended)
 	if err := errors.Join(err, <-moved); err != nil {
 		t.Fatal(err)
@@ -250,8 +251,8 @@ func TestDeathThatAnotherNodeRecordsIsForgotten(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 3)
 	node, dying := r.nodes[0], r.nodes[2] // the oldest one watches the youngest
-	locked := pgtest.Conn(t, r.backend.connect.ConnString())
-	if _, err := locked.Exec(t.Context(), r.backend.names.sql("BEGIN; SELECT FROM {nodes} WHERE id = '"+dying.id.String()+"' FOR UPDATE")); err != nil {
+	locked := pgtest.Conn(t, r.backend.connect.Config.ConnString())
+	if _, err := locked.Exec(t.Context(), r.backend.names.SQL("BEGIN; SELECT FROM {nodes} WHERE id = '"+dying.id.String()+"' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	dying.Abort()

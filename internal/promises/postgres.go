@@ -140,7 +140,7 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(operate, "statements time out after half of it"),
-		File: "postgres/settings.go", From: "half := timing.RefreshInterval / 2",
+		File: "postgres/internal/link/settings.go", From: "half := timing.RefreshInterval / 2",
 		Tests: by("postgres", "^TestSettingsAreNotInherited$"),
 	},
 }

@@ -12,7 +12,7 @@ variant: examined-unchecked -DBUG_EXAMINED handover binds : a node that could no
 variant: no-end -DBUG_NO_END handover ends : a reservation has no end
 variant: clock-set-back -DBUG_ONE_SIDED handover-clock ends : a reservation that was made under a clock that was ahead lasts until that time
 
-code: postgres/release.go session.Release sha256:419f06b68cb52692
+code: postgres/release.go session.Release sha256:dc1240b1ff2450c1
 code: postgres/release.go session.resignation sha256:5227ea1b3d7dc687
 code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a

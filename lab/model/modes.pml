@@ -10,13 +10,13 @@ variant: no-exclusion -DBUG_NO_LOCK modes one_leader : the change does not take 
 variant: mode-not-checked -DBUG_NO_CHECK modes one_leader : a node opens without reading the mode
 variant: mode-read-outside -DBUG_READ_OUTSIDE modes one_leader : a lease is written after the transaction that read the mode
 
-code: postgres/mode.go Backend.trySetMode sha256:1e2e547ed6493e2f
+code: postgres/mode.go Backend.trySetMode sha256:89f3c9f063fe749f
 code: postgres/mode.go Backend.livingLeases sha256:c583fd813f16a3f3
-code: postgres/mode.go Backend.checkMode sha256:e52213fd20524e20
+code: postgres/mode.go Backend.checkMode sha256:fd8a0123a1a1417f
 code: postgres/mode.go endLeases sha256:52f9837c0dafdc3d
 code: postgres/mode.go liveLeases sha256:8d5b7959cd4b6ee2
-code: postgres/installation.go Backend.enterInstallation sha256:ddcf3cee12608faf
-code: postgres/installation.go Backend.completeSchema sha256:7997cc34f0fc3c3a
+code: postgres/installation.go Backend.enterInstallation sha256:a12ac318b1a07afd
+code: postgres/installation.go Backend.completeSchema sha256:dc0ab7f3cabb15a8
 code: postgres/installation.go Backend.refuseNodes sha256:11773fa2e75ab322
 code: postgres/trusting.go readTrustingNodes sha256:1e8ffbe7b38a32b7
 code: lease/mode.go Backend.lockMode sha256:eec7e46b90659007

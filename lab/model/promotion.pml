@@ -23,7 +23,7 @@ code: postgres/reunion.go session.clockDifference sha256:460474d4b44610e0
 code: postgres/reunion.go session.waitsSince sha256:12ce43c45263a667
 code: postgres/reunion.go session.isCopy sha256:4051961cafc85b06
 code: postgres/reunion.go session.isRegistryComplete sha256:1581f3738ddda6df
-code: postgres/reunion.go session.endWaits sha256:ffab7b8d6646aeea
+code: postgres/reunion.go session.endWaits sha256:e47205589c6a9c75
 code: postgres/server.go server.lineage sha256:59291194a0f3e056
 code: postgres/server.go server.epoch sha256:d4b58d8cae09e69d
 code: postgres/server.go identifyServer sha256:3e379993fc439ca3
@@ -32,7 +32,7 @@ code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/join.go joinNodes sha256:812263df9d8a28a6
 code: postgres/session.go session.Heartbeat sha256:e4bc2f9c39d46559
-code: postgres/session.go session.warningAsError sha256:6b4ce9e5bd18aa9b
+code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
 code: postgres/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
 code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.extend sha256:aadaf25df12c27cb

@@ -5,7 +5,7 @@ package main
 var damageMutants = []mutant{
 	{
 		name: "opening: the checks wait for one another",
-		file: "postgres/open.go", from: "		a.send(ctx, s.checks()...)\n", to: "		_ = s.checks\n",
+		file: "postgres/open.go", from: "		a.Send(ctx, s.checks()...)\n", to: "		_ = s.checks\n",
 		promise: "an opening takes ten round trips",
 		tests:   []tests{in("postgres", "^TestOpeningTakesTenRoundTrips$")}, says: "round trips, want at most",
 	},

@@ -34,7 +34,7 @@ var hostileMutants = []mutant{
 	},
 	{
 		name: "postgres: the reader keeps notifications",
-		file: "postgres/connect.go", from: "		config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}\n", to: "		config.OnNotification = nil\n",
+		file: "postgres/internal/link/connect.go", from: "		config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}\n", to: "		config.OnNotification = nil\n",
 		promise: "a hostile server cannot fill the memory of its clients",
 		tests:   []tests{in("internal/hostile", "^TestReaderKeepsNoNotifications$")}, says: "the live heap had",
 	},

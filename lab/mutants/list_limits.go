@@ -85,13 +85,13 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: a connection of a backend's session ends the series of late attempts",
-		file: "postgres/connect.go", from: "limitsOf(use), Opening: true}", to: "limitsOf(use)}",
+		file: "postgres/internal/link/connect.go", from: "LimitsOf(use), Opening: true}", to: "LimitsOf(use)}",
 		promise: "nodes open sessions again after a restart, however many there are",
 		tests:   []tests{in("postgres", "^TestSessionAndNotConnectionEndsSeries$")}, says: "no session is open after",
 	},
 	{
 		name: "postgres: the limits of attempts stay long after a session was opened",
-		file: "postgres/open.go", from: "	b.dialer.Opened()", to: "_ = b.dialer",
+		file: "postgres/open.go", from: "	b.connect.Dialer.Opened()", to: "_ = b.connect",
 		promise: "a server that hangs is given up in time",
 		tests:   []tests{in("postgres", "^TestSessionAndNotConnectionEndsSeries$")}, says: "a server that hangs was given up after",
 	},
@@ -103,7 +103,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: a short call ends the attempt to connect",
-		file: "postgres/reader.go", from: "context.WithTimeout(context.WithoutCancel(ctx), openlimit.Session.Most)", to: "context.WithTimeout(ctx, openlimit.Session.Most)",
+		file: "postgres/internal/link/reader.go", from: "context.WithTimeout(context.WithoutCancel(ctx), openlimit.Session.Most)", to: "context.WithTimeout(ctx, openlimit.Session.Most)",
 		promise: "reads connect to a slow server",
 		tests:   []tests{in("postgres", "^TestShortCallsReadOnSlowServer$")}, says: "has read",
 	},

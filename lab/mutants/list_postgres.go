@@ -405,7 +405,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a resignation in steps is not announced",
-		file: "postgres/release.go", from: "	err = s.query(stmtReleased, nil, s.backend.names.channel())\n", to: "	err = nil\n",
+		file: "postgres/release.go", from: "	err = s.query(stmtReleased, nil, s.backend.names.ElectionsChannel())\n", to: "	err = nil\n",
 		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation, also if its record cannot be written",
 		tests:   []tests{in("postgres", "^TestRoleIsReleasedWhenRecordFails$")}, says: "the release was not announced",
 	},

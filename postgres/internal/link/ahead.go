@@ -1,4 +1,4 @@
-package postgres
+package link
 
 import (
 	"cmp"
@@ -14,77 +14,88 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// connection is a connection that may have been sent statements ahead.
-type connection interface {
-	querier
-	executor
+// Querier is a connection or a transaction that reads.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Executor is a connection or a transaction that writes.
+type Executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Connection is a connection that may have been sent statements ahead.
+type Connection interface {
+	Querier
+	Executor
 	PgConn() *pgconn.PgConn
 	Config() *pgx.ConnConfig
 }
 
-// ahead is a connection to which an opening sends statements before it needs their
+// Ahead is a connection to which an opening sends statements before it needs their
 // results, many in one round trip. Each is a transaction. Query, QueryRow and Exec return
 // the result of such a statement once; other statements they send. So the steps of an
 // opening read as if each waited for its answer, and return the same errors.
-type ahead struct {
+type Ahead struct {
 	*pgx.Conn
 	answers []answer
 }
 
-// call is a statement to send ahead.
-type call struct {
-	sql  string
-	args []any
-	as   statement // the name to prepare it under; it is executed if this is empty
+// Call is a statement to send ahead.
+type Call struct {
+	SQL  string
+	Args []any
+	as   Statement // the name to prepare it under; it is executed if this is empty
 }
 
 type answer struct {
-	call
+	Call
 	result *pgconn.Result
 	err    error
 }
 
-// send sends statements and receives their results. An error of the connection is the
+// Send sends statements and receives their results. An error of the connection is the
 // error of all statements that have no answer.
-func (a *ahead) send(ctx context.Context, calls ...call) {
+func (a *Ahead) Send(ctx context.Context, calls ...Call) {
 	pipeline := a.PgConn().StartPipeline(ctx)
 	answers := make([]answer, len(calls))
 	for i, c := range calls {
-		answers[i] = answer{call: c, err: a.add(pipeline, c)}
+		answers[i] = answer{Call: c, err: a.add(pipeline, c)}
 	}
 	_ = pipeline.Flush() // the next call returns the same error
 	for i := range answers {
 		if answers[i].err == nil {
-			answers[i].result, answers[i].err = receive(pipeline, a.Conn, answers[i].call)
+			answers[i].result, answers[i].err = receive(pipeline, a.Conn, answers[i].Call)
 		}
 	}
 	_ = pipeline.Close() // as above
 	if a.IsClosed() {
-		discard(a.Conn) // the driver could still receive what a server sends without end
+		Discard(a.Conn) // the driver could still receive what a server sends without end
 	}
 	a.answers = append(a.answers, answers...)
 }
 
 // add adds a statement, and a Sync, with which its transaction ends.
-func (a *ahead) add(pipeline *pgconn.Pipeline, c call) error {
+func (a *Ahead) add(pipeline *pgconn.Pipeline, c Call) error {
 	var parameters pgx.ExtendedQueryBuilder
-	if err := parameters.Build(a.TypeMap(), nil, c.args); err != nil {
+	if err := parameters.Build(a.TypeMap(), nil, c.Args); err != nil {
 		return err
 	}
 	switch {
 	case c.as != "":
-		pipeline.SendPrepare(string(c.as), c.sql, nil)
-	case statementsOf(a.Conn).has(c.sql):
-		pipeline.SendQueryPrepared(c.sql, parameters.ParamValues, parameters.ParamFormats, nil)
+		pipeline.SendPrepare(string(c.as), c.SQL, nil)
+	case statementsOf(a.Conn).has(c.SQL):
+		pipeline.SendQueryPrepared(c.SQL, parameters.ParamValues, parameters.ParamFormats, nil)
 	default:
-		pipeline.SendQueryParams(c.sql, parameters.ParamValues, nil, parameters.ParamFormats, nil)
+		pipeline.SendQueryParams(c.SQL, parameters.ParamValues, nil, parameters.ParamFormats, nil)
 	}
 	pipeline.SendPipelineSync()
 	return nil
 }
 
 // receive receives the result of one statement and the end of its transaction.
-func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result, error) {
+func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c Call) (*pgconn.Result, error) {
 	var result *pgconn.Result
 	got, err := pipeline.GetResults()
 	switch got := got.(type) {
@@ -92,7 +103,7 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result,
 		result = got.Read()
 		err = result.Err
 	case *pgconn.StatementDescription:
-		got.Name, got.SQL = string(c.as), c.sql
+		got.Name, got.SQL = string(c.as), c.SQL
 		statementsOf(conn).prepared[c.as] = got
 	}
 	for range mostAfterAnswer {
@@ -108,7 +119,7 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c call) (*pgconn.Result,
 		}
 	}
 	// The answers that follow would be taken for those of other statements.
-	discard(conn)
+	Discard(conn)
 	return nil, cmp.Or(err, errTooManyAnswers)
 }
 
@@ -118,13 +129,13 @@ const mostAfterAnswer = 3
 
 var errTooManyAnswers = errors.New("the server answered one statement several times")
 
-// forget forgets the answers that are left: something has changed since.
-func (a *ahead) forget() { a.answers = nil }
+// Forget forgets the answers that are left: something has changed since.
+func (a *Ahead) Forget() { a.answers = nil }
 
 // take removes the answer to a statement.
-func (a *ahead) take(c call) (answer, bool) {
+func (a *Ahead) take(c Call) (answer, bool) {
 	at := slices.IndexFunc(a.answers, func(r answer) bool {
-		return r.sql == c.sql && r.as == c.as && (len(c.args) == 0 && len(r.args) == 0 || reflect.DeepEqual(r.args, c.args))
+		return r.SQL == c.SQL && r.as == c.as && (len(c.Args) == 0 && len(r.Args) == 0 || reflect.DeepEqual(r.Args, c.Args))
 	})
 	if at < 0 {
 		return answer{}, false
@@ -134,22 +145,22 @@ func (a *ahead) take(c call) (answer, bool) {
 	return found, true
 }
 
-func (a *ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if r, found := a.take(call{sql: sql, args: args}); found {
+func (a *Ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return &storedRows{types: a.TypeMap(), result: r.result, err: r.err}, nil
 	}
 	return a.Conn.Query(ctx, sql, args...)
 }
 
-func (a *ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if r, found := a.take(call{sql: sql, args: args}); found {
+func (a *Ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return storedRow{&storedRows{types: a.TypeMap(), result: r.result, err: r.err}}
 	}
 	return a.Conn.QueryRow(ctx, sql, args...)
 }
 
-func (a *ahead) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if r, found := a.take(call{sql: sql, args: args}); found {
+func (a *Ahead) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		if r.err != nil {
 			return pgconn.CommandTag{}, r.err
 		}
@@ -158,17 +169,17 @@ func (a *ahead) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 	return a.Conn.Exec(ctx, sql, args...)
 }
 
-// apply makes the settings of a use.
-func (a *ahead) apply(ctx context.Context, use pgdial.Use, limits pgdial.Limits) error {
-	c := applyCall(use, limits)
-	_, err := a.Exec(ctx, c.sql, c.args...)
+// Apply makes the settings of a use.
+func (a *Ahead) Apply(ctx context.Context, use pgdial.Use, limits pgdial.Limits) error {
+	c := ApplyCall(use, limits)
+	_, err := a.Exec(ctx, c.SQL, c.Args...)
 	return pgdial.ExplainSettings(ctx, a.Conn, err)
 }
 
-// applyCall is the statement of apply.
-func applyCall(use pgdial.Use, limits pgdial.Limits) call {
+// ApplyCall is the statement of apply.
+func ApplyCall(use pgdial.Use, limits pgdial.Limits) Call {
 	sql, names, values := pgdial.Settings(use, limits)
-	return call{sql: sql, args: []any{names, values}}
+	return Call{SQL: sql, Args: []any{names, values}}
 }
 
 // storedRows are rows that have arrived already.

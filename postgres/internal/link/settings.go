@@ -1,4 +1,4 @@
-package postgres
+package link
 
 import (
 	"strconv"
@@ -18,35 +18,43 @@ const (
 // the installation. It pauses for a second between two attempts.
 const migrationIdleTimeout = time.Minute
 
-// limitsOf returns the durations of a connection that does not depend on a node.
+// AskTimeout bounds a read whose context has no deadline, or a later one.
+const AskTimeout = 30 * time.Second
+
+// LimitsOf returns the durations of a connection that does not depend on a node.
 // Those that are 0 are bounded by the context of each call.
-func limitsOf(use pgdial.Use) pgdial.Limits {
+func LimitsOf(use pgdial.Use) pgdial.Limits {
 	switch use {
 	case pgdial.Watch:
 		return pgdial.Limits{Lease: watchStatementTimeout, Statement: watchStatementTimeout, Lock: time.Second, Idle: watchIdleTimeout}
 	case pgdial.Question:
-		return pgdial.Limits{Statement: askTimeout, Lock: 5 * time.Second}
+		return pgdial.Limits{Statement: AskTimeout, Lock: 5 * time.Second}
 	case pgdial.Migration:
 		return pgdial.Limits{Idle: migrationIdleTimeout}
 	}
 	return pgdial.Limits{}
 }
 
-// openingLimits are those of the session connection while it is opened: until trust
+// OpeningLimits are those of the session connection while it is opened: until trust
 // begins, nothing depends on short statements, and the context bounds all of them.
-func openingLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
+func OpeningLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	return pgdial.Limits{Lease: max(timing.Lease, watchStatementTimeout), Idle: timing.Lease, Incarnation: int64(incarnation)}
 }
 
-// sessionLimits are those of the session connection. Idle is the lease: the server
+// SessionLimits are those of the session connection. Idle is the lease: the server
 // itself ends a session that was silent for that long.
-func sessionLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
+func SessionLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	half := timing.RefreshInterval / 2
 	return pgdial.Limits{Lease: timing.Lease, Statement: half, Lock: half, Idle: timing.Lease, Incarnation: int64(incarnation)}
 }
 
-// milliseconds renders a duration for a setting, never as 0, which would mean
+// Milliseconds renders a duration for a setting, never as 0, which would mean
 // no limit.
-func milliseconds(d time.Duration) string {
+func Milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
+}
+
+// FromMilliseconds is a number of milliseconds as the server returns it.
+func FromMilliseconds(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond))
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/postgres/internal/install"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 // heldRole is a role whose lock this session holds.
@@ -66,7 +68,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		if other, twice := asked[key]; twice {
-			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(c.Role, key.String(), other)}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: install.KeyTaken(c.Role, key.String(), other)}
 			continue
 		}
 		if _, held := s.keys[key]; held {
@@ -97,7 +99,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
 	for name, held := range s.heldRoles {
 		if held.key == key {
-			return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(role, key.String(), name)}
+			return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: install.KeyTaken(role, key.String(), name)}
 		}
 	}
 	return tenure.AcquireResult{} // busy
@@ -106,13 +108,13 @@ func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireR
 // holdsName returns an error for a name that the database cannot store or distinguish
 // from others: in SQL_ASCII the meaning of its bytes depends on the client.
 func (s *session) holdsName(role tenure.Role) error {
-	if s.server.encoding == unicodeEncoding {
+	if s.server.Encoding == server.UnicodeEncoding {
 		return nil
 	}
 	for _, r := range role.Name() {
 		if r >= utf8.RuneSelf {
 			return fmt.Errorf("%w: the name %q has characters that a database with the encoding %s does not keep: use ASCII, or a database with the encoding %s",
-				tenure.ErrInvalidRole, role.Name(), s.server.encoding, unicodeEncoding)
+				tenure.ErrInvalidRole, role.Name(), s.server.Encoding, server.UnicodeEncoding)
 		}
 	}
 	return nil
@@ -222,7 +224,7 @@ func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) (
 		key := w.key.String()
 		inRow, found := recorded[w.role.Name()]
 		if owner, taken := owners[key]; taken {
-			failed[w.index], attempts[w.index] = true, tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(w.role, key, owner)}
+			failed[w.index], attempts[w.index] = true, tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: install.KeyTaken(w.role, key, owner)}
 		} else if found && inRow != key {
 			failed[w.index], attempts[w.index] = true, tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: installation.KeyMismatch(w.role, inRow, s.installation)}
 		} else if found {

@@ -305,11 +305,11 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 			second := open(t, b)
 			from := testClock.Now().Mono
 			if name == "restarted" { // most of the wait is over
-				second.server.upAt = from - longer + shortWait
+				second.server.UpAt = from - longer + shortWait
 			}
 			attempt := second.firstAttempt("scheduler")
 			if name == "restarted" {
-				second.wantWaitUntil("scheduler", attempt, second.server.upAt+longer, second.server.upAt+longer)
+				second.wantWaitUntil("scheduler", attempt, second.server.UpAt+longer, second.server.UpAt+longer)
 			} else { // this server may be a copy, so the wait counts from the lock
 				second.wantWaitUntil("scheduler", attempt, from+longer, testClock.Now().Mono+longer)
 				second.heldRoles["scheduler"].wait.until = testClock.Now().Mono + shortWait
@@ -328,9 +328,9 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 		exec(t, b, "TRUNCATE {server}")
 		p := open(t, b)
 		lease := p.opening.Timing.Lease
-		p.server.bornAt = testClock.Now().Mono - lease + shortWait // most of the wait is over
+		p.server.BornAt = testClock.Now().Mono - lease + shortWait // most of the wait is over
 		attempt := p.try("scheduler")[0]
-		p.wantWaitUntil("scheduler", attempt, p.server.bornAt+lease, p.server.bornAt+lease)
+		p.wantWaitUntil("scheduler", attempt, p.server.BornAt+lease, p.server.BornAt+lease)
 		if attempt = p.winAfterWait("scheduler"); attempt.Previous != 0 {
 			t.Errorf("the term is %d after %d, want it after none", attempt.Term, attempt.Previous)
 		}
@@ -362,7 +362,7 @@ func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 	p.beat()
 
 	// If the count is wrong, the server's own limit is reached.
-	p.table.capacity.perTransaction = 1_000_000
+	p.table.capacity.PerTransaction = 1_000_000
 	failed := 0
 	for chunk := range slices.Chunk(numbered(20_000), 1000) {
 		for i, attempt := range p.try(chunk...) {

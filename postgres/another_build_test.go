@@ -27,7 +27,7 @@ func TestTablesOfAnotherBuildAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	other := newBackendLike(t, b)
-	other.core = edited()
+	other.installation.Core = edited()
 	if err := other.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,32 +4,34 @@ import (
 	"context"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/records"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 // Backend is elections on one PostgreSQL database. It implements
 // [tenure.Backend] and is safe for concurrent use.
 type Backend struct {
-	config  Config
-	connect *link.Connector
-	names   link.Names
-	schema  *schema.Schema
-	core    *schema.Feature
-	reader  link.Reader
+	config       Config
+	connect      *link.Connector
+	names        link.Names
+	reader       link.Reader
+	installation *install.Installation
+	records      *records.Records
+	examiner     *diagnosis.Examiner
 
 	counters counters
 	recent   recentTerms
 
 	failedOpenings failedOpenings
-	lineages       lineages
+	lineages       server.Lineages
 	taken          takenRequests
-	offers         offerQueue
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup
@@ -56,9 +58,17 @@ func New(dsn string, config Config) (*Backend, error) {
 		Config: server, Login: pgdial.Credentials{DSN: dsn, Password: config.Password},
 		Program: config.ApplicationName, Hook: config.Connect, Dialer: pgdial.New(clocks.System()),
 	}
-	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix), core: core}
-	b.schema = schema.New(b.names.Names, config.ManualMigrations, upper{b})
-	b.reader.Init(connect, b.names, &b.running, b.refuseNewer)
+	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix)}
+	b.installation = &install.Installation{
+		Names: b.names, Core: core, Schema: schema.New(b.names.Names, config.ManualMigrations, upper{b}),
+		Connector: connect, Reader: &b.reader, Manual: config.ManualMigrations,
+	}
+	b.records = &records.Records{Names: b.names, Reader: &b.reader, Installation: b.installation, Running: &b.running}
+	b.examiner = &diagnosis.Examiner{
+		Names: b.names, Reader: &b.reader, Installation: b.installation, Records: b.records,
+		Open: b.openRehearsal, LocksIgnored: ErrLocksIgnored,
+	}
+	b.reader.Init(connect, b.names, &b.running, b.installation.RefuseNewer)
 	return b, nil
 }
 
@@ -78,11 +88,4 @@ var _ tenure.Listener = (*Backend)(nil)
 // longer listen. Notifications can be lost before that, so poll at intervals too.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	return b.connect.Listen(ctx, wake, b.names.ElectionsChannel(), b.names.NodesChannel())
-}
-
-// refuseNewer returns an error if the schema is newer than this program and must not be used
-// by it: its tables may have another meaning, so nothing is read or written.
-func (b *Backend) refuseNewer(ctx context.Context, conn *pgx.Conn) error {
-	_, err := b.usableVersions(ctx, conn)
-	return err
 }

@@ -4,13 +4,8 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-)
 
-// The payload of a notification names what may have changed: rolesOnly for roles, the id
-// of a node for that node, and any other text for every node.
-const (
-	rolesOnly = "roles"
-	anything  = ""
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // maxChanged is the most nodes that are noted one by one. A node without a cluster never
@@ -32,7 +27,7 @@ type changedNodes struct {
 // note notes what the payload of a notification says, and returns whether that is the id
 // of a node.
 func (c *changedNodes) note(payload string) (aboutNode bool) {
-	if payload == rolesOnly {
+	if payload == link.RolesOnly {
 		return false
 	}
 	id, err := uuid.Parse(payload)

@@ -4,301 +4,133 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"log/slog"
+	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/doctor"
-	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
-	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
+
+// CheckLockTable reports whether the server's lock table has room for a number of
+// roles on the current nodes and, if not, what max_locks_per_transaction must be.
+// The table has max_locks_per_transaction * (max_connections +
+// max_prepared_transactions) locks. Half of it must hold a lock for each role, two
+// for each node, and the locks that other sessions have now. It changes nothing.
+// ctx bounds it; without a deadline it ends after 30 s.
+func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding {
+	return b.examiner.CheckLockTable(ctx, roles)
+}
+
+// CheckSynchronousFailover reports whether the server's settings permit the declaration of
+// [tenure.Config.SynchronousFailover]: a promoted standby has every acknowledged commit,
+// and the old primary acknowledges none afterwards. It sees the settings of this primary
+// only. A failover manager may change them, or stop the other standbys.
+func (b *Backend) CheckSynchronousFailover(ctx context.Context) doctor.Finding {
+	return b.examiner.CheckSynchronousFailover(ctx)
+}
 
 // Diagnose connects and reports what would break an election here, in the order in
 // which a session would find it. It performs the steps of opening a session up to
 // the first heartbeat and rolls them back, so other sessions see no change. Checks
 // that are impossible after a failure are left out. ctx bounds it; without a
 // deadline it ends after 30 s.
-func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
-	ctx, cancel := context.WithTimeout(ctx, link.AskTimeout)
-	defer cancel()
-	d := &diagnosis{backend: b}
-	d.run(ctx)
-	return d.findings
+func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding { return b.examiner.Diagnose(ctx) }
+
+// rehearsal is a session that a diagnosis tries. Other sessions see no change.
+type rehearsal struct {
+	session *session
+	watch   *pgx.Conn
 }
 
-type diagnosis struct {
-	backend  *Backend
-	findings []doctor.Finding
-}
-
-func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice string) {
-	d.findings = append(d.findings, doctor.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
-}
-
-// fail adds an error as a finding, split into what it is and what to do.
-func (d *diagnosis) fail(name string, err error) {
-	d.add(name, doctor.Failure, err.Error(), "")
-}
-
-func (d *diagnosis) run(ctx context.Context) {
-	s := d.backend.newSession(doctorOpening())
+// openRehearsal opens the two connections of a session.
+func (b *Backend) openRehearsal(ctx context.Context) (diagnosis.Trial, error) {
+	s := b.newSession(doctorOpening())
 	var err error
-	if s.conn, err = d.backend.connect.Dial(ctx, pgdial.Migration, "doctor", s.listener); err != nil {
-		d.fail(findingOf(err), err)
-		return
+	if s.conn, err = b.connect.Dial(ctx, pgdial.Migration, "doctor", s.listener); err != nil {
+		return nil, err
 	}
-	defer link.Discard(s.conn)
 	s.network = link.Raw(s.conn)
-	watch, err := d.backend.connect.Dial(ctx, pgdial.Watch, "doctor watch", nil)
+	watch, err := b.connect.Dial(ctx, pgdial.Watch, "doctor watch", nil)
 	if err != nil {
-		d.fail(findingOf(err), fmt.Errorf("a second connection: %w", err))
-		return
+		link.Discard(s.conn)
+		return nil, fmt.Errorf("a second connection: %w", err)
 	}
-	defer link.Discard(watch)
-	config := s.conn.Config()
-	d.add("connection", doctor.OK, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
+	return &rehearsal{s, watch}, nil
+}
 
-	if !d.server(ctx, s, watch) {
-		return
-	}
-	usable := d.schema(ctx, s.conn)
-	d.features(ctx, s.conn)
-	if usable {
-		d.session(ctx, s, watch)
-		if err := d.blockedRoles(ctx); err != nil {
-			d.fail("blocked roles", err)
-		}
-	}
-	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
-		d.fail("settings", err)
-		return
-	}
-	checks := []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability, d.encoding}
-	if usable {
-		checks = append(checks, d.rowLocks)
-	}
-	for _, check := range checks {
-		if err := check(ctx, s.conn); err != nil {
-			d.fail("examination", err)
-		}
+func (r *rehearsal) Conn() *pgx.Conn { return r.session.conn }
+
+func (r *rehearsal) Close() {
+	link.Discard(r.watch)
+	link.Discard(r.session.conn)
+}
+
+func (r *rehearsal) ExamineServer(ctx context.Context) (version int, err error) {
+	err = r.session.examineServer(ctx, r.watch)
+	return r.session.server.Version, err
+}
+
+// doctorOpening is the session options of a node with the default timing, which
+// does not appear in the registry.
+func doctorOpening() tenure.SessionOptions {
+	const lease = 10 * time.Second
+	host, _ := os.Hostname() // may be empty
+	return tenure.SessionOptions{
+		Node:        tenure.NodeInfo{ID: uuid.New(), Name: "doctor", Host: host},
+		Description: tenure.Description{Status: tenure.StatusActive},
+		Timing:      tenure.Timing{Lease: lease, RefreshInterval: lease / 3, Margin: lease / 10},
+		Clock:       clocks.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+		MaySend:     func() bool { return true },
 	}
 }
 
-// findingOf names the finding for an error of connecting.
-func findingOf(err error) string {
-	for _, known := range []struct {
-		category error
-		name     string
-	}{
-		{dberr.ErrPooled, "pooler"},
-		{dberr.ErrInRecovery, "recovery"},
-		{dberr.ErrReadOnly, "read-only"},
-		{dberr.ErrPrivilege, "settings"},
-	} {
-		if errors.Is(err, known.category) {
-			return known.name
-		}
-	}
-	return "connection"
-}
+// errTakenBack ends the transaction of a rehearsal.
+var errTakenBack = errors.New("taken back")
 
-// server checks the server that both connections reached.
-func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) bool {
-	err := s.examineServer(ctx, watch)
-	for _, check := range []struct {
-		name, detail string
-		refusal      error
-	}{
-		{"pooler", "connected directly", dberr.ErrPooled},
-		{"version", fmt.Sprintf("PostgreSQL %d", s.server.version/10000), dberr.ErrServerTooOld},
-		{"advisory locks", "they exclude each other", ErrLocksIgnored},
-		{"recovery", "the server is a primary", dberr.ErrInRecovery},
-		{"read-only", "the server takes writes", dberr.ErrReadOnly},
-	} {
-		if errors.Is(err, check.refusal) {
-			d.fail(check.name, err)
-			return false
-		}
-		if err == nil {
-			d.add(check.name, doctor.OK, check.detail, "")
-		}
-	}
-	if err != nil {
-		d.fail("server", err)
-	}
-	return err == nil
-}
-
-// schema checks the tables and the user's privileges on them. It reports whether
-// a session can be tried.
-func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
-	b := d.backend
-	versions, err := b.usableVersions(ctx, conn)
-	version := versions[schema.Core].Present
+// Rehearse performs the steps of a session before it campaigns, with the same
+// settings and statements. It writes the row and sends the heartbeat in a
+// transaction that is rolled back, so no other node sees them.
+func (r *rehearsal) Rehearse(ctx context.Context) error {
+	err := r.session.ready(ctx, r.watch)
 	if err == nil {
-		d.mode(ctx, conn)
+		err = r.session.rehearse(ctx)
 	}
-	if err == nil && version == 0 {
-		err = b.refuseRemains(ctx, conn)
+	if err != nil {
+		return r.session.backend.explain(err)
 	}
-	switch {
-	case errors.Is(err, errNoRows):
-		if _, err := b.MigrateRepair(ctx, true); err != nil { // this user may not be the owner of the tables
-			d.fail("schema", err)
-			return false
+	return nil
+}
+
+func (s *session) rehearse(ctx context.Context) error {
+	var locked bool
+	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil || !locked {
+		return errors.Join(err, fmt.Errorf("the node lock was taken: %t", locked))
+	}
+	if err := s.backend.names.StartListening(ctx, s.conn); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if err := s.insertRow(ctx, tx); err != nil {
+			return fmt.Errorf("join: %w", err)
 		}
-		d.add("schema", doctor.OK, "the tables have no rows; the first node to open fills them", "")
-		return false
-	case err != nil:
-		d.fail("schema", err)
-		return false
-	case version < b.core.Newest() && b.config.ManualMigrations:
-		d.add("schema", doctor.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, b.core.Newest()), "run the migrations")
-		return false
-	case version < b.core.Newest():
-		d.mayMigrate(ctx, conn, version)
-		return false
-	}
-	if err := pgdial.Apply(ctx, conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
-		d.fail("settings", err)
-		return false
-	}
-	detail := fmt.Sprintf("version %d", version)
-	if versions[schema.Core].Another(b.core) {
-		detail += ", of another build of Tenure"
-	}
-	d.add("schema", doctor.OK, detail, "")
-	if !d.parts(ctx, conn, versions) {
-		return false
-	}
-	missing, err := b.missingPrivileges(ctx, conn)
-	switch {
-	case err != nil:
-		d.fail("privileges", err)
-	case len(missing) > 0:
-		d.add("privileges", doctor.Failure, "the database user lacks privileges", strings.Join(missing, " "))
-	default:
-		d.add("privileges", doctor.OK, "complete, ending the sessions of other nodes included", "")
-	}
-	return len(missing) == 0
-}
-
-// mode checks that the installation elects by sessions.
-func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
-	if err := d.backend.checkMode(ctx, conn); err != nil {
-		d.fail("mode", err)
-		return
-	}
-	d.add("mode", doctor.OK, installation.Sessions, "")
-}
-
-const mayCreate = `
-SELECT CASE
-    WHEN EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) THEN has_schema_privilege($1, 'CREATE')
-    ELSE has_database_privilege(current_database(), 'CREATE')
-END`
-
-// mayMigrate checks whether the first node that opens could create the schema.
-func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int) {
-	var may bool
-	if err := conn.QueryRow(ctx, mayCreate, d.backend.config.Schema).Scan(&may); err != nil {
-		d.fail("schema", err)
-		return
-	}
-	if may && version == 0 { // tables of another program may have the names
-		if err := d.backend.rehearseMigration(ctx, conn); err != nil {
-			d.fail("schema", err)
-			return
+		s.trying = true
+		defer context.AfterFunc(ctx, func() { _ = s.network.Close() })()
+		if _, err := s.Heartbeat(tenure.Load{}); err != nil {
+			return err
 		}
-	}
-	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.core.Newest())
-	if may {
-		d.add("schema", doctor.OK, detail, "")
-		return
-	}
-	d.add("schema", doctor.Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
-		"run the migrations as another user")
-}
-
-const readConnections = `
-SELECT
-    (SELECT sum(numbackends) FROM pg_stat_database)::int, -- pg_stat_activity hides those of others
-    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`
-
-// connections checks whether there is room for nodes: each has two connections,
-// and sometimes a third.
-func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
-	const few = 10
-	var used, most int
-	if err := conn.QueryRow(ctx, readConnections).Scan(&used, &most); err != nil {
-		return err
-	}
-	detail := fmt.Sprintf("%d of %d in use", used, most)
-	if most-used < few {
-		d.add("connections", doctor.Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
+		return errTakenBack
+	})
+	if errors.Is(err, errTakenBack) {
 		return nil
 	}
-	d.add("connections", doctor.OK, detail, "")
-	return nil
-}
-
-// clock compares the clocks. Tenure does not depend on their agreement, but it
-// helps operators to read logs.
-func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
-	const much = 5 * time.Second
-	var there time.Time
-	sent := time.Now()
-	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		return err
-	}
-	travel := time.Since(sent)
-	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
-	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
-	if ahead.Abs() > much {
-		d.add("clock", doctor.Warning, detail, "synchronize both with a time server: elections do not compare the clocks, but operators do")
-		return nil
-	}
-	d.add("clock", doctor.OK, detail, "")
-	return nil
-}
-
-const readDurability = `
-SELECT
-    current_setting('fsync')::boolean,
-    current_setting('full_page_writes')::boolean,
-    current_setting('synchronous_standby_names'),
-    EXISTS (SELECT FROM pg_stat_replication)`
-
-// durability checks whether terms survive a crash and a failover.
-func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
-	var (
-		fsync, fullPages, replicas bool
-		standbys                   string
-	)
-	// Rows of other users in pg_stat_replication are visible, with columns hidden.
-	if err := conn.QueryRow(ctx, readDurability).Scan(&fsync, &fullPages, &standbys, &replicas); err != nil {
-		return err
-	}
-	switch {
-	case !fsync || !fullPages:
-		d.add("durability", doctor.Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
-	case standbys == "" && replicas:
-		d.add("durability", doctor.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that is not stopped can keep a second leader",
-			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
-	case standbys != "":
-		detail := "synchronous standbys: " + standbys + "; elections stop for as long as "
-		if s := parseStandbys(standbys); s.needed < len(s.names) {
-			detail += "too few of them answer; do not declare a synchronous failover"
-		} else {
-			detail += "one of them hangs"
-		}
-		d.add("durability", doctor.OK, detail, "")
-	default:
-		d.add("durability", doctor.OK, "commits are flushed", "")
-	}
-	return nil
+	return err
 }

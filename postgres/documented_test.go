@@ -7,12 +7,13 @@ import (
 
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 // With the defaults of the server, elections have room for about 3,200 roles.
 func TestHalfOfTheLockTableIsForElections(t *testing.T) {
 	t.Parallel()
-	if got := (lockCapacity{perTransaction: 64, transactions: 100}).usable(); got != 3200 {
+	if got := (server.LockCapacity{PerTransaction: 64, Transactions: 100}).Usable(); got != 3200 {
 		t.Errorf("elections may use %d locks of 6400, want 3200", got)
 	}
 }

@@ -130,7 +130,7 @@ func TestMigrationWaitsForTheDocumentedTimes(t *testing.T) {
 	if err := b.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	b.installation.Core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	holder := server.Conn(t)
 	if _, err := holder.Exec(t.Context(), b.names.SQL(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
 )
 
 // newFeature returns a feature that needs another one.
@@ -34,14 +35,14 @@ func TestFirstUseCreatesTables(t *testing.T) {
 	p.take("scheduler")
 	pool := pgtest.Pool(t, server.DSN())
 	f := newFeature()
-	if exist, err := b.schema.Has(t.Context(), pool, f); err != nil || exist {
+	if exist, err := b.installation.Schema.Has(t.Context(), pool, f); err != nil || exist {
 		t.Errorf("before: %t, %v", exist, err)
 	}
 	var group sync.WaitGroup
 	for range 10 {
 		other := backendOn(t, server.DSN(), Config{Schema: b.config.Schema})
 		group.Go(func() {
-			if err := other.schema.Ensure(t.Context(), pool, f); err != nil {
+			if err := other.installation.Schema.Ensure(t.Context(), pool, f); err != nil {
 				t.Error(err)
 			}
 		})
@@ -53,7 +54,7 @@ func TestFirstUseCreatesTables(t *testing.T) {
 			t.Errorf("no table %s", table)
 		}
 	}
-	if exist, err := b.schema.Has(t.Context(), pool, f); err != nil || !exist {
+	if exist, err := b.installation.Schema.Has(t.Context(), pool, f); err != nil || !exist {
 		t.Errorf("afterwards: %t, %v", exist, err)
 	}
 }
@@ -90,7 +91,7 @@ func TestNewInstallationGetsTablesOfUsedFeature(t *testing.T) {
 	f := newFeature()
 	for range 2 {
 		p := open(t, b)
-		if err := b.schema.Ensure(t.Context(), pool, f); err != nil {
+		if err := b.installation.Schema.Ensure(t.Context(), pool, f); err != nil {
 			t.Fatal(err)
 		}
 		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.SQL("{extra}")) {
@@ -123,12 +124,12 @@ func TestFirstUseWithoutMigrationIsRefused(t *testing.T) {
 		{server.DSN(), Config{ManualMigrations: true}, dberr.ErrSchema},
 		{dsn, Config{}, dberr.ErrPrivilege},
 	} {
-		err := backendOn(t, test.dsn, test.config).schema.Ensure(ctx, pool, newFeature())
+		err := backendOn(t, test.dsn, test.config).installation.Schema.Ensure(ctx, pool, newFeature())
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), "tenure migrate up --feature extra") {
 			t.Errorf("%+v: %v; want %v and the command", test.config, err, test.want)
 		}
 	}
-	if exist, err := owner.schema.Has(ctx, pool, newFeature()); err != nil || exist {
+	if exist, err := owner.installation.Schema.Has(ctx, pool, newFeature()); err != nil || exist {
 		t.Errorf("afterwards: %t, %v", exist, err)
 	}
 }
@@ -145,18 +146,18 @@ func TestFeaturesHaveSeparateVersions(t *testing.T) {
 		Up: `ALTER TABLE {extra} ADD COLUMN trial int`, Down: `ALTER TABLE {extra} DROP COLUMN trial`, UsableFrom: 1,
 	})
 	for _, f := range []*schema.Feature{older, newer, older} {
-		b.schema.Forget()
-		if err := b.schema.Ensure(ctx, pool, f); err != nil {
+		b.installation.Schema.Forget()
+		if err := b.installation.Schema.Ensure(ctx, pool, f); err != nil {
 			t.Errorf("creating the tables of version %d: %v", f.Newest(), err)
 		}
 	}
 	open(t, b).take("scheduler") // the core is not affected
 	exec(t, b, `UPDATE {migrations} SET usable_from = NULL WHERE feature = 'extra'`)
-	b.schema.Forget()
+	b.installation.Schema.Forget()
 	for name, fn := range map[string]func(context.Context, schema.Querier, *schema.Feature) error{
-		"create": b.schema.Ensure,
+		"create": b.installation.Schema.Ensure,
 		"look": func(ctx context.Context, q schema.Querier, f *schema.Feature) error {
-			_, err := b.schema.Has(ctx, q, f)
+			_, err := b.installation.Schema.Has(ctx, q, f)
 			return err
 		},
 	} {
@@ -198,7 +199,7 @@ func TestDiagnoseReportsFeatures(t *testing.T) {
 	} {
 		features[f.Name] = &f
 	}
-	versions, err := b.schema.Versions(ctx, pgtest.Pool(t, pgtest.Shared(t).DSN()))
+	versions, err := b.installation.Schema.Versions(ctx, pgtest.Pool(t, pgtest.Shared(t).DSN()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +220,9 @@ func TestDiagnoseReportsFeatures(t *testing.T) {
 			"older":   {doctor.Warning, "version 1; version 2 is wanted"},
 		},
 	} {
-		d := &diagnosis{backend: backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema, ManualMigrations: manual})}
 		for name, wanted := range want {
-			d.findings = nil
-			d.feature(features[name], versions[name])
-			if f := d.findings[0]; f.Name != "tables of "+name || f.Severity != wanted.severity || f.Detail != wanted.detail {
+			f := diagnosis.FeatureFinding(features[name], versions[name], manual)
+			if f.Name != "tables of "+name || f.Severity != wanted.severity || f.Detail != wanted.detail {
 				t.Errorf("%s, manual %t: %+v; want %+v", name, manual, f, wanted)
 			}
 		}

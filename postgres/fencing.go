@@ -14,7 +14,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
 // blockerTerminator terminates transactions that delay new terms for longer than the
@@ -126,9 +128,6 @@ FROM {terms} t
 JOIN unnest($1::text[], $2::bigint[]) AS b(role, term) ON t.role = b.role AND t.term = b.term
 WHERE t.xmax::text <> '0'`
 
-	readMembers = `
-SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
-
 	// Whatever the lock mode of the row, its holder is terminated: the privileges
 	// that fencing needs also allow FOR UPDATE and an UPDATE of the column fence. A
 	// number could be that of a transaction and that of a set, so a backend is only
@@ -227,11 +226,11 @@ type culprits struct {
 
 // lockers reads which transactions hold the rows of roles.
 func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (culprits, error) {
-	lockers, err := texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
+	lockers, err := link.Texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
 		// Fails if the number is that of a transaction.
-		if members, err := texts(ctx, conn, readMembers, locker); err == nil {
+		if members, err := link.Texts(ctx, conn, records.ReadMembers, locker); err == nil {
 			found.transactions = append(found.transactions, members...)
 		}
 	}
@@ -254,7 +253,7 @@ func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []
 		if !may {
 			f.log.Error("a transaction keeps the next term waiting, and this node's user may not terminate it",
 				"roles", roles, "pid", pid, "user", user, "application", name,
-				"advice", grantTermination(user, conn.Config().User, f.session.server.version))
+				"advice", install.GrantTermination(user, conn.Config().User, f.session.server.Version))
 			return nil
 		}
 		f.log.Warn("a transaction that kept the next term waiting was terminated",
@@ -285,13 +284,4 @@ func (f *blockerTerminator) namePrepared(ctx context.Context, conn *pgx.Conn, ro
 		return nil
 	})
 	return err
-}
-
-// texts reads a column of texts.
-func texts(ctx context.Context, conn *pgx.Conn, sql string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,7 +47,7 @@ func (f *blockerTerminator) renew(stale bool) {
 
 // name remembers what holds the rows of roles.
 func (f *blockerTerminator) name(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) {
-	found, err := f.session.backend.readBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})
+	found, err := f.session.backend.records.ReadBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})
 	if err != nil {
 		f.log.Warn("the transactions that hold the rows of roles are not known", "roles", roles, "error", err)
 	}
@@ -106,13 +105,4 @@ func (f *blockerTerminator) record(records []blockedTerm) error {
 		}
 	}
 	return nil
-}
-
-// describeBlocker names a transaction with its age.
-func describeBlocker(b history.Blocker, now time.Time) string {
-	text := b.String()
-	if !b.Since.IsZero() {
-		text += fmt.Sprintf(", open for %v", max(0, now.Sub(b.Since)).Round(time.Second))
-	}
-	return text
 }

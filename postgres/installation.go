@@ -2,442 +2,132 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"strings"
-	"time"
-
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/dberr"
-	"github.com/exactly-one/tenure/internal/installation"
-	"github.com/exactly-one/tenure/internal/openlimit"
-	"github.com/exactly-one/tenure/internal/schema"
-	"github.com/exactly-one/tenure/internal/wakeup"
-	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// Lock keys, rows and term numbers protect only within one installation. So every
-// session holds the lock of the installation, shared, from before it reads the
-// installation's id until the session ends. A program that creates or removes an
-// installation holds the lock exclusively. The key depends on database, schema and
-// prefix alone: a session of an installation that was removed by DROP SCHEMA still
-// holds it.
+// FeatureVersion is the version of a feature's tables.
+type FeatureVersion struct {
+	Feature string
+	Version int // in the database; 0 if it has no tables
+	Newest  int // of this program; 0 if it does not know the feature
+	// OtherBuild is whether another build of the program made the tables, from other
+	// migrations with the same numbers.
+	OtherBuild bool
+}
+
+// Migrate creates the schema, or brings an older one up to date: the tables of
+// elections and of the cluster, which every node needs, and those of the named
+// features and the features that they require. Unless [Config.ManualMigrations] is
+// set, a node creates the former, and the first use of a feature creates the
+// feature's tables. The name "all" means all features of this program: a feature is
+// a package, such as cron for "schedules", and tenure migrate status lists them.
 //
-// No session waits in the queue for this lock; each one retries: an exclusive lock
-// that waits would keep new sessions out.
-
-const (
-	tryInstallation       = `SELECT pg_catalog.pg_try_advisory_lock($1::int, $2::int)`
-	tryInstallationShared = `SELECT pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
-	tryInstallationInTx   = `SELECT pg_catalog.pg_try_advisory_xact_lock($1::int, $2::int)`
-	// Without tables, the lock is left to a session that creates them.
-	tryExisting           = `SELECT pg_catalog.to_regclass($3) IS NOT NULL AND pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
-	endInstallation       = `SELECT pg_catalog.pg_advisory_unlock($1::int, $2::int)`
-	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
-)
-
-// How long to keep trying to acquire the lock, and the pause between two attempts. Where a
-// round trip takes long, the session that creates the tables needs creationTrips of them.
-const (
-	installationWait  = 3 * time.Second
-	installationPause = 20 * time.Millisecond
-	creationTrips     = 60
-)
-
-// lockKey is the key of the lock.
-func (b *Backend) lockKey() tenure.LockKey {
-	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	return tenure.LockKey{Key: int64(first), Key2: second, Pair: true}
+// If all tables are current, Migrate does nothing, so any user may call it then.
+// Any number of processes may call it at the same time: one works, the others wait.
+// An error matches dberr.ErrSchema if the schema is newer and this package may not
+// use it, dberr.ErrPrivilege if the user may not create it, dberr.ErrWrongMode if
+// the installation elects by leases, dberr.ErrInstallationInUse if the schema was
+// removed while nodes are still running, and tenure.ErrInvalidConfig for a name
+// that no feature has. If ctx ends, nothing is changed.
+func (b *Backend) Migrate(ctx context.Context, features ...string) error {
+	return b.installation.Migrate(ctx, features...)
 }
 
-// enterCall is the statement with which an opening acquires the lock, shared, if there are
-// tables.
-func (b *Backend) enterCall() link.Call {
-	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	return link.Call{SQL: tryExisting, Args: []any{first, second, b.names.SQL("{migrations}")}}
+// MigrateDown undoes migrations of a feature until it has the given version; 0
+// removes its tables. The feature "core" at version 0 means all tables of all
+// features, and so does "all". No node may be running: an error that matches
+// dberr.ErrInstallationInUse lists the running nodes. An error matches
+// tenure.ErrInvalidConfig if the feature has no such version, or if another feature
+// needs it.
+func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) error {
+	return b.installation.MigrateDown(ctx, feature, version)
 }
 
-// entered reports whether an opening has acquired the lock. Whatever prevented that is
-// found again by enterInstallation.
-func (b *Backend) entered(ctx context.Context, a *link.Ahead) bool {
-	c := b.enterCall()
-	var entered bool
-	err := a.QueryRow(ctx, c.SQL, c.Args...).Scan(&entered)
-	return err == nil && entered
-}
-
-// completeCalls are the statements of completeSchema if the schema is complete.
-func (b *Backend) completeCalls() []link.Call {
-	exist, args, read := b.schema.VersionsQueries()
-	return []link.Call{
-		{SQL: exist, Args: args},
-		{SQL: read},
-		{SQL: tableExists, Args: []any{b.names.SQL("{installation}")}},
-		{SQL: b.names.SQL(installation.ReadMode)},
-	}
-}
-
-// stayInInstallation does what enterInstallation does, on a connection that has entered.
-func (b *Backend) stayInInstallation(ctx context.Context, a *link.Ahead, migrate migrator) (schema.Versions, error) {
-	versions, there, err := b.completeSchema(ctx, a, migrate)
-	if err != nil || there {
-		return versions, err
-	}
-	a.Forget()
-	if _, err := b.tryLock(ctx, a.Conn, endInstallationShared); err != nil {
-		return nil, err
-	}
-	return b.enterInstallation(ctx, a.Conn, migrate, nil)
-}
-
-// enterInstallation acquires the lock, shared, on a connection whose schema exists
-// and is complete. Unless migrate is nil, it creates the schema or brings it up to
-// date. It returns the versions of the features that were there before. extend, if it is
-// not nil, is called with how long the wait for another session can take.
-func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator, extend func(time.Duration)) (schema.Versions, error) {
-	began, deadline := time.Now(), time.Time{}
-	for {
-		version, err := b.readVersion(ctx, conn)
-		if err != nil {
-			return nil, err
-		}
-		if deadline.IsZero() {
-			wait := max(installationWait, min(creationTrips*time.Since(began), time.Minute))
-			deadline = began.Add(wait)
-			if extend != nil {
-				extend(wait + openlimit.Session.Least)
-			}
-		}
-		if version == 0 {
-			if created, err := b.createMissing(ctx, conn, migrate); err != nil || created {
-				return nil, err
-			}
-		}
-		entered, err := b.tryLock(ctx, conn, tryInstallationShared)
-		if err != nil {
-			return nil, err
-		}
-		if entered {
-			versions, there, err := b.completeSchema(ctx, &link.Ahead{Conn: conn}, migrate)
-			if err != nil || there {
-				return versions, err
-			}
-			if _, err := b.tryLock(ctx, conn, endInstallationShared); err != nil {
-				return nil, err
-			}
-		}
-		if time.Now().After(deadline) {
-			return nil, b.inUse(ctx, conn, "create the schema", nil)
-		}
-		if err := pauseForInstallation(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// completeSchema checks the schema while the lock is held shared, and brings it up
-// to date if migrate is set. It returns false if there is no schema and migrate is
-// set.
-func (b *Backend) completeSchema(ctx context.Context, a *link.Ahead, migrate migrator) (versions schema.Versions, there bool, err error) {
-	versions, err = b.usableVersions(ctx, a)
-	version := versions[schema.Core].Present
-	if err != nil {
-		return nil, false, err
-	}
-	if version == 0 && migrate != nil {
-		return nil, false, nil
-	}
-	if err := b.checkMode(ctx, a); err != nil {
-		return nil, false, err
-	}
-	switch {
-	case version >= b.core.Newest():
-		return versions, true, nil
-	case migrate == nil:
-		return nil, false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
-	}
-	a.Forget()
-	if err := migrate(ctx, a.Conn); err != nil {
-		return nil, false, err
-	}
-	return versions, true, b.checkMode(ctx, a.Conn)
-}
-
-// createMissing creates a schema that has no version, if migrate is set.
-func (b *Backend) createMissing(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
-	err = b.refuseRemains(ctx, conn)
-	switch {
-	case errors.Is(err, errNoRows) && migrate != nil:
-		return false, b.fillTables(ctx, conn)
-	case err != nil || migrate == nil:
-		return false, err
-	}
-	return b.createInstallation(ctx, conn, migrate)
-}
-
-// createInstallation creates a missing schema under the exclusive lock, and keeps
-// the lock shared. It returns false if another session holds the lock.
-func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
-	if locked, err := b.tryLock(ctx, conn, tryInstallation); err != nil || !locked {
-		return false, err
-	}
-	if err := b.checkMode(ctx, conn); err != nil {
-		return false, err
-	}
-	leases, err := b.livingLeases(ctx, conn)
-	if err != nil {
-		return false, err
-	}
-	if len(leases) > 0 {
-		return false, b.inUse(ctx, conn, "create the schema", leases)
-	}
-	if err := migrate(ctx, conn); err != nil {
-		return false, err
-	}
-	// A session can hold a lock in both modes, so there is no gap. If the session ends
-	// in between, no session holds the lock and the schema is complete.
-	shared, err := b.tryLock(ctx, conn, tryInstallationShared)
-	if err == nil && shared {
-		_, err = b.tryLock(ctx, conn, endInstallation)
-	}
-	return err == nil && shared, err
-}
-
-// claimInstallation acquires the lock exclusively, for changes during which no node
-// may run, or returns an error that lists the running nodes.
-func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing string) error {
-	for deadline := time.Now().Add(installationWait); ; {
-		locked, err := b.tryLock(ctx, conn, tryInstallation)
-		if err != nil {
-			return err
-		}
-		if locked {
-			return b.refuseNodes(ctx, conn, doing)
-		}
-		if time.Now().After(deadline) {
-			return b.inUse(ctx, conn, doing, nil)
-		}
-		if err := pauseForInstallation(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// refuseNodes returns an error if there are nodes that do not hold the installation's
-// lock: live ones whose program is too old to know it, and lost ones that may still
-// trust their terms.
-func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
-	living, err := b.liveNodes(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if len(living) > 0 {
-		return b.inUse(ctx, conn, doing, living)
-	}
-	if err := b.correct(ctx, conn); err != nil {
-		return err
-	}
-	trusting, err := b.trustingNodes(ctx, conn)
-	if err != nil || len(trusting) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: sessions have ended, but these nodes may still lead: %s: try again then",
-		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, strings.Join(trusting, ", "))
-}
-
-func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string) (done bool, err error) {
-	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	if err := conn.QueryRow(ctx, statement, first, second).Scan(&done); err != nil {
-		return false, fmt.Errorf("lock the installation: %w", err)
-	}
-	return done, nil
-}
-
-func pauseForInstallation(ctx context.Context) error {
-	if !wakeup.Sleep(ctx, installationPause+rand.N(installationPause)) {
-		return fmt.Errorf("wait for the installation's lock: %w", context.Cause(ctx))
-	}
-	return nil
-}
-
-// inUse returns the error that lists the live nodes of the installation.
-func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, living []string) error {
-	if len(living) == 0 {
-		var err error
-		if living, err = b.liveNodes(ctx, conn); err != nil {
-			return err
-		}
-	}
-	who := "a session that has just ended"
-	if len(living) > 0 {
-		who = strings.Join(living, ", ")
-	}
-	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: in use by %s: stop these nodes first or, if a host is gone, terminate their sessions with pg_terminate_backend",
-		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
-}
-
-const (
-	readHolders = `
-SELECT l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '')
-FROM pg_catalog.pg_locks l
-LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory'
-    AND l.granted
-    AND l.pid <> pg_catalog.pg_backend_pid()
-    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-    AND l.classid = $1::int::oid
-    AND l.objid = $2::int::oid
-    AND l.objsubid = 2
-ORDER BY l.pid`
-
-	mayReadNodes = `
-SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT') AND has_table_privilege(to_regclass($2), 'SELECT'), false)`
-
-	// The node lock proves that a node is alive.
-	readLivingNodes = `
-SELECT n.pid, n.name, n.hostname
-FROM {nodes} n
-JOIN pg_catalog.pg_locks l
-    ON l.locktype = 'advisory'
-    AND l.granted
-    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-    AND l.classid = $1::int::oid
-    AND l.objid = n.incarnation::oid
-    AND l.objsubid = 2
-    AND l.mode = 'ExclusiveLock'
-    AND l.pid = n.pid
-ORDER BY n.name, n.pid`
-)
-
-// Sessions that hold the installation's lock and a node lock, but none of this
-// installation's.
-const readStrangers = `
-WITH pairs AS MATERIALIZED (
-    SELECT pid, classid, objid, mode
-    FROM pg_catalog.pg_locks
-    WHERE locktype = 'advisory'
-        AND granted
-        AND objsubid = 2
-        AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-)
-SELECT DISTINCT 'PID ' || pid
-FROM pairs inside
-WHERE classid = $1::int::oid
-    AND objid = $2::int::oid
-    AND EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock')
-    AND NOT EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock' AND p.classid = $3::int::oid)
-ORDER BY 1`
-
-// proveInstallation checks, once the node lock is held, that the installation is
-// still the one that the session has read, and that no node is alive under another
-// one in its place: an operator may have replaced the tables. Of two sessions that
-// have read two ids, one sees the other's node lock or the new id.
-func (s *session) proveInstallation(ctx context.Context, conn link.Connection) error {
-	var present uuid.UUID
-	if err := conn.QueryRow(ctx, s.backend.names.SQL(readInstallation)).Scan(&present); err != nil {
-		return fmt.Errorf("read the installation: %w", err)
-	}
-	if present != s.installation {
-		return fmt.Errorf("%w: the tables were replaced while the session opened", dberr.ErrInstallationInUse)
-	}
-	strange := s.strangersCall()
-	rows, err := conn.Query(ctx, strange.SQL, strange.Args...)
-	if err != nil {
-		return fmt.Errorf("check for sessions of another installation: %w", err)
-	}
-	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("check for sessions of another installation: %w", err)
-	}
-	if len(strangers) > 0 {
-		return s.backend.inUse(ctx, s.conn, "open a session: the tables were replaced under nodes that live", strangers)
-	}
-	return nil
-}
-
-// strangersCall is the second statement of proveInstallation.
-func (s *session) strangersCall() link.Call {
-	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
-	return link.Call{SQL: readStrangers, Args: []any{first, second, s.space}}
-}
-
-// liveNodes lists the sessions that hold the installation's lock, and the live nodes
-// of the registry, by name if the registry can be read.
-func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	nodes, err := b.readLivingNodes(ctx, conn)
+// SchemaVersions reads the versions of all features: the core, then the features
+// of this program, then others.
+func (b *Backend) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) {
+	versions, err := b.installation.SchemaVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	rows, err := conn.Query(ctx, readHolders, first, second)
-	if err != nil {
-		return nil, fmt.Errorf("read the sessions of the installation: %w", err)
+	all := make([]FeatureVersion, len(versions))
+	for i, v := range versions {
+		all[i] = FeatureVersion(v)
 	}
-	var (
-		living            []string
-		pid               int32
-		application, host string
-		seen              = map[int32]bool{}
-	)
-	add := func(text string) {
-		if !seen[pid] {
-			living = append(living, text)
-		}
-		seen[pid] = true
-	}
-	_, err = pgx.ForEachRow(rows, []any{&pid, &application, &host}, func() error {
-		if name, known := nodes[pid]; known {
-			add(name)
-			return nil
-		}
-		text := fmt.Sprintf("PID %d", pid)
-		if application != "" {
-			text += fmt.Sprintf(" (%q)", application)
-		}
-		if host != "" {
-			text += " at " + host
-		}
-		add(text)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the sessions of the installation: %w", err)
-	}
-	for other, name := range nodes {
-		pid = other
-		add(name)
-	}
-	return living, nil
+	return all, nil
 }
 
-// readLivingNodes returns the live nodes of the registry by their process ids, or
-// none if the registry does not exist or may not be read.
-func (b *Backend) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map[int32]string, error) {
-	var readable bool
-	err := conn.QueryRow(ctx, mayReadNodes, b.names.SQL("{nodes}"), b.names.SQL("{installation}")).Scan(&readable)
-	if err != nil || !readable {
-		return nil, err
-	}
-	var id uuid.UUID
-	if err := conn.QueryRow(ctx, b.names.SQL(readInstallation)).Scan(&id); err != nil {
-		return nil, ignoreNoRows(err)
-	}
-	rows, err := conn.Query(ctx, b.names.SQL(readLivingNodes), nodeSpace(id))
-	if err != nil {
-		return nil, fmt.Errorf("read the live nodes: %w", err)
-	}
-	var (
-		nodes      = map[int32]string{}
-		pid        int32
-		name, host string
-	)
-	_, err = pgx.ForEachRow(rows, []any{&pid, &name, &host}, func() error {
-		nodes[pid] = fmt.Sprintf("node %q on %q, PID %d", name, host, pid)
-		return nil
-	})
-	return nodes, err
+// SchemaVersion reads the version of the tables of elections and of the cluster;
+// 0 if there are none.
+func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
+	return b.installation.SchemaVersion(ctx)
+}
+
+// MigrationSQL returns a script for operators who apply changes with their own
+// tools. Without names it creates the tables of elections and of the cluster in a
+// database that has none. With names of features it creates the tables of these
+// features and of those that they require, unless they exist, and with "core" or
+// "all" both. The error for a name that no feature has matches
+// tenure.ErrInvalidConfig.
+func (b *Backend) MigrationSQL(features ...string) (string, error) {
+	return b.installation.MigrationSQL(features...)
+}
+
+// MigrateRepair mends what differs from what the migrations made: missing or changed tables,
+// columns, indexes, triggers, functions, rows and positions of sequences. It returns the
+// statements that it ran. With dryRun it undoes them again. Numbers of later terms are greater
+// than all that the database still has. No node may be running: an error that matches
+// dberr.ErrInstallationInUse lists the running nodes. An error matches dberr.ErrSchema if
+// there are no tables, or if only an operator can mend them.
+func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []string, err error) {
+	return b.installation.MigrateRepair(ctx, dryRun)
+}
+
+// SetMode records that the installation elects by "sessions", as this package
+// does, or by "leases", as package lease does. No node may be running, neither with
+// a session nor with a lease: an error that matches dberr.ErrInstallationInUse lists
+// the running nodes. ctx bounds it.
+func (b *Backend) SetMode(ctx context.Context, mode string) error {
+	return b.installation.SetMode(ctx, mode)
+}
+
+// Rekey makes the lock key of role the recorded one of its name, and returns the
+// recorded keys before and after it, as N or A:B. The role must have no leader. The
+// numbers of its terms continue. Nodes may run: a candidate that uses another key than
+// the recorded one gets ErrKeyMismatch, whatever it read before.
+//
+// Rekey returns an error that matches dberr.ErrHasLeader if a node leads the role or
+// is about to, or if a session holds one of the two locks; dberr.ErrUnknownRole if
+// no node has ever been a candidate for the role here; and tenure.ErrKeyMismatch if
+// another role has the key.
+func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after string, err error) {
+	return b.installation.Rekey(ctx, role)
+}
+
+// NodeGrants returns the GRANT statements for a database user under which nodes run
+// and which does not own the schema.
+func (b *Backend) NodeGrants(user string) string { return b.installation.NodeGrants(user) }
+
+// ApplicationGrants returns the GRANT statements for a database user of an
+// application that fences its transactions with [InTx] or [Fence] and runs no
+// node. An open transaction of this user can hold up a failover, so the database
+// users of the nodes become able to terminate it: name all of them.
+func (b *Backend) ApplicationGrants(user string, nodes ...string) string {
+	return b.installation.ApplicationGrants(user, nodes...)
+}
+
+// WorkGrants returns the GRANT statements for the database user of the pool that
+// features use, such as schedules and processors: on the tables of the named
+// features, which must exist, and of those that they require. See
+// [Backend.Migrate] for the names. An error matches tenure.ErrInvalidConfig.
+func (b *Backend) WorkGrants(user string, features ...string) (string, error) {
+	return b.installation.WorkGrants(user, features...)
+}
+
+// CompactionGrants returns the GRANT statements for the database user of the pool
+// that package retention uses, on the tables of the named features, as
+// [Backend.WorkGrants] does. Retention itself needs the feature "rollups".
+func (b *Backend) CompactionGrants(user string, features ...string) (string, error) {
+	return b.installation.CompactionGrants(user, features...)
 }

@@ -29,12 +29,12 @@ func TestNewInstallationWaitsForSessionsOfRemovedOne(t *testing.T) {
 		t.Fatalf("%s leads", name)
 	}
 	second := backendOn(t, server.DSN(), Config{Schema: schema})
-	second.core = additive(`SELECT`)
+	second.installation.Core = additive(`SELECT`)
 	if err := second.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for _, version := range []int{0, core.Newest()} {
-		err := second.MigrateDown(context.Background(), second.core.Name, version)
+		err := second.MigrateDown(context.Background(), second.installation.Core.Name, version)
 		if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), `node "first" on `) {
 			t.Fatalf("migrate down to %d: %v; want ErrInstallationInUse and the node", version, err)
 		}
@@ -65,7 +65,7 @@ func TestReplacedInstallationEndsSessions(t *testing.T) {
 			server := pgtest.Shared(t)
 			b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
 			if name == "tables" {
-				replace += strings.Replace(migrationSQL(t, b), b.claimSQL("pg_try_advisory_xact_lock"), "", 1)
+				replace += strings.Replace(migrationSQL(t, b), b.installation.ClaimSQL("pg_try_advisory_xact_lock"), "", 1)
 			}
 			old := open(t, b)
 			old.take("scheduler")
@@ -180,7 +180,7 @@ func TestRemovedServerRowCausesWait(t *testing.T) {
 	p.take("scheduler")
 	exec(t, b, `DELETE FROM {server}`)
 	other := open(t, b)
-	if other.server.id == p.server.id {
+	if other.server.ID == p.server.ID {
 		t.Error("the row was not created again")
 	}
 	other.refused("scheduler")

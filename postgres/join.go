@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
@@ -38,7 +39,6 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	beginJoin = `BEGIN`
 	endJoin   = `COMMIT`
 
-	limitWait   = `SELECT set_config('lock_timeout', $1, true)`
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
 
 	// An existing row belongs to an earlier session of this process, in which trust is
@@ -123,7 +123,7 @@ WHERE t.role = c.role`
 	// could not open, and end that transaction, before that. A node that left a term open
 	// stays while the row of its role is locked.
 	sweepNodes = `
-WITH corrected AS (` + correctTimes + `
+WITH corrected AS (` + install.CorrectTimes + `
 ), old AS MATERIALIZED (
     SELECT id
     FROM {nodes}
@@ -161,7 +161,7 @@ SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1) OR EXISTS (SELECT FROM {reques
     EXISTS (
         SELECT
         FROM {nodes}
-        WHERE ` + diedLongAgo + ` OR ` + hasFalseTime + `
+        WHERE ` + diedLongAgo + ` OR ` + install.HasFalseTime + `
     )`
 
 // joining makes a session a member: first the lock, so that no node that sees the row
@@ -205,7 +205,7 @@ func (s *session) newJoining() *joining {
 func (j *joining) before() []link.Call {
 	s := j.session
 	names := s.backend.names
-	calls := []link.Call{j.settings, {SQL: lockNode, Args: []any{s.space, s.incarnation}}, {SQL: names.SQL(readInstallation)}, s.strangersCall()}
+	calls := []link.Call{j.settings, {SQL: lockNode, Args: []any{s.space, s.incarnation}}, {SQL: names.SQL(install.ReadInstallation)}, s.backend.installation.StrangersCall(s.space)}
 	calls = append(calls, link.ListenCalls(names.ElectionsChannel(), names.NodesChannel())...)
 	calls = append(calls, s.staleSessionCall())
 	return slices.Concat(calls, j.remnants, j.preparations, j.name)
@@ -225,7 +225,7 @@ func (j *joining) prepare(ctx context.Context, a *link.Ahead) error {
 	if !locked {
 		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
 	}
-	if err := s.proveInstallation(ctx, a); err != nil {
+	if err := s.backend.installation.Prove(ctx, a, s.conn, s.installation, s.space); err != nil {
 		return err
 	}
 	if err := s.backend.names.StartListening(ctx, a); err != nil {
@@ -320,7 +320,7 @@ func (j *joining) finish(ctx context.Context, a *link.Ahead) error {
 	if err := a.QueryRow(ctx, j.usage.SQL).Scan(&used, &elections); err != nil {
 		return fmt.Errorf("count locks: %w", err)
 	}
-	s.table.capacity = s.server.lockTable
+	s.table.capacity = s.server.LockTable
 	s.table.count(used, elections, s.openedAt)
 	_, err := a.Exec(ctx, j.last.SQL, j.last.Args...)
 	return pgdial.ExplainSettings(ctx, a.Conn, err)
@@ -341,7 +341,7 @@ func (s *session) rowCall() link.Call {
 	node := s.opening.Node
 	return link.Call{SQL: s.backend.names.SQL(joinNodes), Args: append([]any{
 		node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), s.untrusted(),
+		s.server.Lineage(), s.server.Epoch(), s.untrusted(),
 	}, append(descriptionColumns(s.opening.Description), s.opening.PreviousFellSilent)...)}
 }
 
@@ -358,7 +358,7 @@ func (s *session) remnantCalls(left remnants) []link.Call {
 	}
 	if left.own {
 		calls = append(calls, link.Call{SQL: sql(closeForerunner), Args: []any{
-			node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch(), s.untrusted(), s.opening.PreviousFellSilent,
+			node.ID, s.incarnation, gone, s.space, s.server.Lineage(), s.server.Epoch(), s.untrusted(), s.opening.PreviousFellSilent,
 		}})
 	}
 	if left.others {
@@ -381,7 +381,7 @@ func (s *session) untrusted() []int32 {
 func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
 	const noticed = 1200 * time.Millisecond
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, limitWait, link.Milliseconds(min(noticed, s.opening.Timing.RefreshInterval/3))); err != nil {
+		if _, err := tx.Exec(ctx, link.LimitWait, link.Milliseconds(min(noticed, s.opening.Timing.RefreshInterval/3))); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, awaitNodeOf, s.space, incarnation)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/records"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -113,11 +114,11 @@ func (s *session) reconcile() error {
 func (s *session) ownLocks() (map[tenure.LockKey]struct{}, error) {
 	held := map[tenure.LockKey]struct{}{}
 	err := s.query(stmtOwnLocks, func(rows pgx.Rows) error {
-		var r lockRow
-		if err := rows.Scan(&r.high, &r.low, &r.kind); err != nil {
+		var r records.LockRow
+		if err := rows.Scan(&r.High, &r.Low, &r.Kind); err != nil {
 			return err
 		}
-		held[r.key()] = struct{}{}
+		held[r.Key()] = struct{}{}
 		return nil
 	})
 	return held, err

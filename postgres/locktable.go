@@ -5,36 +5,16 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
-// lockCapacity is the number of locks that the server's shared table is certain to
-// hold: max_locks_per_transaction for each of max_connections and
-// max_prepared_transactions. The server also counts its own processes and reserves
-// some more memory; neither can be relied on.
-type lockCapacity struct {
-	perTransaction int // max_locks_per_transaction
-	transactions   int // max_connections + max_prepared_transactions
-}
-
-func (c lockCapacity) size() int { return c.perTransaction * c.transactions }
-
-// usable is the number of locks that elections may use. When the table is full, the
-// queries of other programs fail, so half of it is left to them.
-func (c lockCapacity) usable() int { return c.size() / 2 }
-
-// needed is the smallest max_locks_per_transaction with which so many locks are
-// usable.
-func (c lockCapacity) needed(locks int) int {
-	transactions := max(1, c.transactions)
-	return max(10, (2*locks+transactions-1)/transactions) // the server accepts no less than 10
-}
-
-// lockTable counts the locks in the server's lock table. A full table stops
+// LockTable counts the locks in the server's lock table. A full table stops
 // everything, including heartbeats: each transaction that writes needs an entry in
 // it. So all elections together use at most half of it. The locks of other programs
 // do not prevent an attempt: only the server decides that there is no room.
 type lockTable struct {
-	capacity  lockCapacity
+	capacity  server.LockCapacity
 	used      int           // locks of all sessions at the last count, and those added by this session since
 	elections int           // those of nodes among them
 	counted   time.Duration // when that was, on the node's monotonic clock
@@ -52,8 +32,8 @@ func (t *lockTable) add(n int) { t.used, t.elections = t.used+n, t.elections+n }
 func (t *lockTable) full(more int) error {
 	return fmt.Errorf("%w: %d of its %d locks are in use, %d of them by elections, which may use half, and %d more were wanted: "+
 		"set max_locks_per_transaction, which is %d, to %d or more, and restart the server",
-		ErrLockTableFull, t.used, t.capacity.size(), t.elections, more,
-		t.capacity.perTransaction, max(t.capacity.perTransaction+1, t.capacity.needed(t.used+more)))
+		ErrLockTableFull, t.used, t.capacity.Size(), t.elections, more,
+		t.capacity.PerTransaction, max(t.capacity.PerTransaction+1, t.capacity.Needed(t.used+more)))
 }
 
 // room returns how many of n locks elections may acquire, and an error if that is
@@ -61,7 +41,7 @@ func (t *lockTable) full(more int) error {
 // many locks after a long time: the count stops the whole lock table for a moment.
 func (t *lockTable) room(s *session, n int) (int, error) {
 	const many, long = 64, time.Minute
-	limit, now := t.capacity.usable(), s.opening.Clock.Now().Mono
+	limit, now := t.capacity.Usable(), s.opening.Clock.Now().Mono
 	if t.elections+n <= limit/2 && (n < many || now-t.counted < long) {
 		return n, nil
 	}

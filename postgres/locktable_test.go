@@ -12,19 +12,20 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 func TestNeededLocksAreMinimal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := lockCapacity{transactions: rapid.IntRange(1, 5000).Draw(t, "transactions")}
+		c := server.LockCapacity{Transactions: rapid.IntRange(1, 5000).Draw(t, "transactions")}
 		locks := rapid.IntRange(0, 100_000).Draw(t, "locks")
-		c.perTransaction = c.needed(locks)
-		if c.usable() < locks {
-			t.Errorf("with %d per transaction %d locks are usable, want %d", c.perTransaction, c.usable(), locks)
+		c.PerTransaction = c.Needed(locks)
+		if c.Usable() < locks {
+			t.Errorf("with %d per transaction %d locks are usable, want %d", c.PerTransaction, c.Usable(), locks)
 		}
-		if c.perTransaction--; c.usable() >= locks && c.perTransaction >= 10 {
-			t.Errorf("with %d per transaction %d locks are usable, which is enough too", c.perTransaction, c.usable())
+		if c.PerTransaction--; c.Usable() >= locks && c.PerTransaction >= 10 {
+			t.Errorf("with %d per transaction %d locks are usable, which is enough too", c.PerTransaction, c.Usable())
 		}
 	})
 }
@@ -99,7 +100,7 @@ func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 	}})
 	b := backendOn(t, server.DSN(), Config{})
 	p := open(t, b)
-	size := p.table.capacity.size()
+	size := p.table.capacity.Size()
 	bystander := server.Conn(t)
 	hold := func(from, n int) error {
 		_, err := bystander.Exec(t.Context(), "SELECT pg_advisory_lock(i) FROM generate_series($1::bigint, $2) i", from, from+n-1)

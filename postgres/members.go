@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/wakeup"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
@@ -247,7 +248,7 @@ const (
 	// A node must not be marked dead before its lease is over: until then it may
 	// trust its terms.
 	markDead = `
-WITH corrected AS (` + correctTimes + `
+WITH corrected AS (` + install.CorrectTimes + `
 ), dead AS (
     UPDATE {nodes} n
     SET status = 'dead', died_at = clock_timestamp()
@@ -276,7 +277,7 @@ WHERE id = $1 AND status = 'dead'`
 	// setting lets the statement close its terms, see {keep_leader}. A request may have
 	// been made at the moment of the death.
 	forgetNode = `
-WITH corrected AS (` + correctTimes + `
+WITH corrected AS (` + install.CorrectTimes + `
 ), gone AS (
     DELETE FROM {nodes} n WHERE id = $1 AND status = 'dead' AND ` + trustOver + ` RETURNING *, set_config('tenure.incarnation', incarnation::text, true)
 ), forgotten AS (
@@ -285,24 +286,24 @@ WITH corrected AS (` + correctTimes + `
     SELECT pg_terminate_backend(l.pid)
     FROM pg_locks l
     JOIN gone ON gone.incarnation = l.objid::bigint
-    WHERE ` + nodeLocksOf + ` = ` + readSpace + `::oid
+    WHERE ` + nodeLocksOf + ` = ` + install.ReadSpace + `::oid
         AND l.pid <> pg_backend_pid()
         AND gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' < clock_timestamp()
 )` + closeTermsOfGone + `
 SELECT gone.incarnation, e.count > 0 FROM gone, (SELECT count(*) FROM ended) e`
 
 	// Waits until the session of an incarnation has ended.
-	awaitEnd = `SELECT pg_advisory_xact_lock_shared(` + readSpace + `, $1)`
+	awaitEnd = `SELECT pg_advisory_xact_lock_shared(` + install.ReadSpace + `, $1)`
 
 	// A node whose session the server still keeps stays until that session has ended.
 	forgetNodes = `
-WITH corrected AS (` + correctTimes + `
+WITH corrected AS (` + install.CorrectTimes + `
 ), gone AS (
     DELETE FROM {nodes}
     WHERE status = 'dead'
         AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
         AND ` + trustOver + `
-        AND pg_try_advisory_xact_lock_shared(` + readSpace + `, incarnation)
+        AND pg_try_advisory_xact_lock_shared(` + install.ReadSpace + `, incarnation)
     RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
@@ -428,7 +429,7 @@ func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...an
 			changed, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		}
 		if err == nil && len(changed) > 0 {
-			_, err = conn.Exec(ctx, b.names.SQL(sessionStatements[stmtMoved]), b.names.ElectionsChannel(), anything)
+			_, err = conn.Exec(ctx, b.names.SQL(sessionStatements[stmtMoved]), b.names.ElectionsChannel(), link.AnyNode)
 		}
 		return err
 	})

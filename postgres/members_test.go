@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
 // silence changes the registry as if the node's last heartbeat was some time ago.
@@ -152,7 +153,7 @@ func TestStalledRequestBlocksNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), b.names.SQL(lockRequests)); err != nil {
+	if _, err := tx.Exec(t.Context(), b.names.SQL(records.LockRequests)); err != nil {
 		t.Fatal(err)
 	}
 	if requests, err := p.Requests(); err != nil || len(requests) != 1 {
@@ -268,7 +269,7 @@ func TestMigrationDownRestoresWatch(t *testing.T) {
 		FROM pg_proc p
 		WHERE p.oid = '{watch}(integer, integer, integer, bigint, integer, integer)'::regprocedure`
 	_, watch, _ := strings.Cut(core.Steps[0].Up, "CREATE FUNCTION {watch}")
-	b.core = &schema.Feature{Name: core.Name, Steps: append(slices.Clone(core.Steps),
+	b.installation.Core = &schema.Feature{Name: core.Name, Steps: append(slices.Clone(core.Steps),
 		schema.Step{Up: `ALTER TABLE {nodes} ADD COLUMN second integer`, Down: `ALTER TABLE {nodes} DROP COLUMN second`},
 		schema.Step{Up: watchThatKeepsTables, Down: `ALTER TABLE {nodes} ADD COLUMN undone integer; CREATE OR REPLACE FUNCTION {watch}` + watch},
 	)}
@@ -294,7 +295,7 @@ func TestMigrationDownRestoresWatch(t *testing.T) {
 	if version, err := b.SchemaVersion(ctx); version != 1 || err != nil {
 		t.Errorf("version %d, %v; want 1", version, err)
 	}
-	b.core = core
+	b.installation.Core = core
 	first, second := open(t, b), open(t, b)
 	first.take("scheduler")
 	second.drain()

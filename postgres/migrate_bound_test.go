@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 )
 
 // A session that has to migrate first extends its time limit and restores it;
@@ -35,11 +36,11 @@ func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 		return extended
 	}
 	// The first one waits for others that create the tables, too.
-	if extended := open(); len(extended) == 0 || slices.Max(extended) != migrationTimeout || extended[len(extended)-1] != 0 {
-		t.Errorf("a migration extended its time by %v, want at most %v, and none at the end", extended, migrationTimeout)
+	if extended := open(); len(extended) == 0 || slices.Max(extended) != install.MigrationTimeout || extended[len(extended)-1] != 0 {
+		t.Errorf("a migration extended its time by %v, want at most %v, and none at the end", extended, install.MigrationTimeout)
 	}
-	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
-	if extended := open(); !slices.Equal(extended, []time.Duration{migrationTimeout, 0}) {
+	b.installation.Core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	if extended := open(); !slices.Equal(extended, []time.Duration{install.MigrationTimeout, 0}) {
 		t.Errorf("the next migration extended its time by %v", extended)
 	}
 	if extended := open(); len(extended) > 0 {

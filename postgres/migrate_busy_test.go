@@ -23,7 +23,7 @@ func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := core.Newest()
-	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	b.installation.Core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	lasting, other := pgtest.Conn(t, pgtest.Shared(t).DSN()), pgtest.Conn(t, pgtest.Shared(t).DSN())
 	if _, err := lasting.Exec(ctx, b.names.SQL(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
 		t.Fatal(err)

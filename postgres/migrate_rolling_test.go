@@ -23,7 +23,7 @@ var watchThatKeepsTables string
 func later(t *testing.T, schema string) *Backend {
 	t.Helper()
 	b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})
-	b.core = additive(`ALTER TABLE {nodes} ADD COLUMN trial integer`)
+	b.installation.Core = additive(`ALTER TABLE {nodes} ADD COLUMN trial integer`)
 	return b
 }
 
@@ -150,7 +150,7 @@ func TestRollingUpgradeKeepsInvariants(t *testing.T) {
 	if version, err := b.SchemaVersion(context.Background()); err != nil || version != core.Newest()+1 {
 		t.Errorf("version %d, %v after the upgrade", version, err)
 	}
-	if err := b.schema.CheckCore(context.Background()); err != nil {
+	if err := b.installation.Schema.CheckCore(context.Background()); err != nil {
 		t.Errorf("the newer schema, for the older program: %v", err)
 	}
 	replace(older, "older-")

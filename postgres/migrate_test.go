@@ -90,12 +90,12 @@ func TestMigrationsMoveUpAndDown(t *testing.T) {
 	exec(t, b, migrationSQL(t, b))
 	version(core.Newest())
 	open(t, b).take("scheduler")
-	if err := b.schema.CheckCore(ctx); err != nil {
+	if err := b.installation.Schema.CheckCore(ctx); err != nil {
 		t.Errorf("the present schema: %v", err)
 	}
 	exec(t, b, "INSERT INTO {migrations} (feature, version) VALUES ('core', 99)")
 	for name, err := range map[string]error{
-		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, schema.Core, 0), "look": b.schema.CheckCore(ctx),
+		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, schema.Core, 0), "look": b.installation.Schema.CheckCore(ctx),
 	} {
 		if !errors.Is(err, dberr.ErrSchema) {
 			t.Errorf("a newer schema, %s: %v; want ErrSchema", name, err)
@@ -109,15 +109,15 @@ func TestOlderSchemaIsReportedByReads(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
-	if err := b.schema.CheckCore(ctx); err != nil {
+	if err := b.installation.Schema.CheckCore(ctx); err != nil {
 		t.Errorf("no schema: %v", err)
 	}
 	if err := b.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, b, `ALTER TABLE {history} DROP COLUMN ended_by; ALTER TABLE {node_history} DROP COLUMN changed_by`)
-	b.core = additive(`SELECT`) // the next version of the program, which has these columns
-	if err := b.schema.CheckCore(ctx); err != nil {
+	b.installation.Core = additive(`SELECT`) // the next version of the program, which has these columns
+	if err := b.installation.Schema.CheckCore(ctx); err != nil {
 		t.Errorf("an older schema: %v", err)
 	}
 	_, termsErr := b.History(ctx, history.Query{})
@@ -276,7 +276,7 @@ func TestMigrationNamesObstacle(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, b, `INSERT INTO {terms} (role, lock_key) VALUES ('ledger', '77')`)
-	b.core = additive(`
+	b.installation.Core = additive(`
 DO $tenure_function$
 BEGIN
     IF EXISTS (SELECT FROM {terms} WHERE role = 'ledger') THEN

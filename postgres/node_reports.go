@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // Members read the registry of nodes only when a session reports that it may have
@@ -50,7 +52,7 @@ func (w *watch) endSilence(conn *pgx.Conn) error {
 	reported := w.reportNodesAgain()
 	err := w.reap(conn)
 	if err == nil && reported {
-		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.NodesChannel(), anything)
+		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.NodesChannel(), link.AnyNode)
 	}
 	return err
 }

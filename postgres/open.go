@@ -2,19 +2,18 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -57,7 +56,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	}
 	b.connect.Dialer.Opened()
 	b.failedOpenings.forget(opening.Node.ID)
-	b.schema.Forget() // the session may be the first of a new installation
+	b.installation.Schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
 	return s, nil
 }
@@ -101,18 +100,18 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) error {
 	b := s.backend
 	a := &link.Ahead{Conn: s.conn}
-	key := newProbeKey()
-	a.Send(ctx, probeCall(key), b.enterCall())
-	own, err := probeConnection(ctx, a, key)
+	key := server.NewProbeKey()
+	a.Send(ctx, server.ProbeCall(key), b.installation.EnterCall())
+	own, err := server.ProbeConnection(ctx, a, key)
 	if err != nil {
 		return err
 	}
-	entered := b.entered(ctx, a)
+	entered := b.installation.Entered(ctx, a)
 	watched, err := watch()
 	if err != nil {
 		return err
 	}
-	probed := beside(func() (probe, error) { return probeConnection(ctx, watched, key) })
+	probed := beside(func() (server.Probe, error) { return server.ProbeConnection(ctx, watched, key) })
 	if entered {
 		a.Send(ctx, s.checks()...)
 	}
@@ -123,7 +122,7 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	if err != nil {
 		return err
 	}
-	if err := identify(ctx, a, &s.server); err != nil {
+	if err := server.Identify(ctx, a, &s.server); err != nil {
 		return err
 	}
 	if err := s.openSchema(ctx, a, entered); err != nil {
@@ -132,15 +131,15 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 	if err := s.readSchema(ctx, a); err != nil {
 		return err
 	}
-	s.server.notice(b.lineages.arrive(s.opening.Node.ID, s.server.lineage(), s.opening.Clock.Now().Mono))
+	s.server.Notice(b.lineages.Arrive(s.opening.Node.ID, s.server.Lineage(), s.opening.Clock.Now().Mono))
 	s.watch = newWatch(s)
 	s.terminator.init(s)
 	s.abort = s.onceAbort()
 
 	prepared := beside(func() (struct{}, error) { return struct{}{}, prepareWatch(ctx, b.names, watched) })
 	j := s.newJoining()
-	a.Send(ctx, append([]link.Call{{SQL: endProbe, Args: []any{key}}}, j.before()...)...)
-	if _, err = a.Exec(ctx, endProbe, key); err != nil {
+	a.Send(ctx, append([]link.Call{{SQL: server.EndProbe, Args: []any{key}}}, j.before()...)...)
+	if _, err = a.Exec(ctx, server.EndProbe, key); err != nil {
 		err = fmt.Errorf("end the test of locks: %w", err)
 	} else {
 		err = j.prepare(ctx, a)
@@ -162,16 +161,16 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 func (s *session) checks() []link.Call {
 	b := s.backend
 	sql := b.names.SQL
-	calls := []link.Call{{SQL: identifyServer}}
-	calls = append(calls, b.completeCalls()...)
+	calls := []link.Call{{SQL: server.IdentifyServer}}
+	calls = append(calls, b.installation.CompleteCalls()...)
 	calls = append(calls, link.ApplyCall(pgdial.Question, link.LimitsOf(pgdial.Question)))
-	parts, arguments := b.schema.PartsQuery(b.core)
+	parts, arguments := b.installation.Schema.PartsQuery(b.installation.Core)
 	calls = append(calls, link.Call{SQL: parts, Args: arguments})
-	_, lacking := b.requiredPrivileges()
+	_, lacking := b.installation.RequiredPrivileges()
 	return append(calls,
-		link.Call{SQL: lackingPrivileges, Args: lacking},
-		link.Call{SQL: sql(otherSiblings)},
-		link.Call{SQL: sql(readInstallation)},
+		link.Call{SQL: install.LackingPrivileges, Args: lacking},
+		link.Call{SQL: sql(install.OtherSiblings)},
+		link.Call{SQL: sql(install.ReadInstallation)},
 		link.Call{SQL: sql(readServer)},
 		link.Call{SQL: sql(drawIncarnation), Args: []any{int32(1)}},
 		link.Call{SQL: sql(readRemnants), Args: []any{s.opening.Node.ID}},
@@ -202,49 +201,16 @@ func (s *session) preparations() []link.Call {
 	return names.Preparations(sessionStatements, sessionWarmUp)
 }
 
-// examineServer refuses a server on which elections would not be safe.
-func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
-	key := newProbeKey()
-	own, err := probeConnection(ctx, s.conn, key)
-	if err != nil {
-		return err
-	}
-	other, err := probeConnection(ctx, watched, key)
-	if err != nil {
-		return err
-	}
-	if err := s.judge(ctx, own, other, key); err != nil {
-		return err
-	}
-	if _, err := s.conn.Exec(ctx, endProbe, key); err != nil {
-		return fmt.Errorf("end the test of locks: %w", err)
-	}
-	return identify(ctx, s.conn, &s.server)
-}
-
-// judge decides from the probes of both connections, see refuse.
-func (s *session) judge(ctx context.Context, own, other probe, key int64) error {
-	refusal := refuse(own, other)
-	if errors.Is(refusal, ErrLocksIgnored) {
-		_, err := s.conn.Exec(ctx, endProbe, key)
-		if err != nil && s.conn.IsClosed() { // both acquired the lock if the first session ended in between
-			return fmt.Errorf("%w: end the test of locks: %w", tenure.ErrConnection, err)
-		}
-	}
-	s.server = own.server
-	return refusal
-}
-
 // migrator returns the function that migrates the schema for this session, or nil
 // if it must not. A migration has a separate time limit.
-func (s *session) migrator() migrator {
+func (s *session) migrator() install.Migrator {
 	b := s.backend
 	if b.config.ManualMigrations {
 		return nil
 	}
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		if extend := s.opening.Extend; extend != nil {
-			extend(migrationTimeout)
+			extend(install.MigrationTimeout)
 			defer extend(0)
 		}
 		// The settings of an opening may have been made already, see openSchema.
@@ -254,7 +220,7 @@ func (s *session) migrator() migrator {
 		if err := pgdial.Apply(ctx, conn, pgdial.Migration, link.LimitsOf(pgdial.Migration)); err != nil {
 			return err
 		}
-		return b.migrate(ctx, conn)
+		return b.installation.MigrateCore(ctx, conn)
 	}
 }
 
@@ -265,12 +231,12 @@ func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) e
 	var versions schema.Versions
 	var err error
 	if entered {
-		versions, err = b.stayInInstallation(ctx, a, migrate)
+		versions, err = b.installation.Stay(ctx, a, migrate)
 	} else {
 		if s.opening.Extend != nil {
 			defer s.opening.Extend(0)
 		}
-		versions, err = b.enterInstallation(ctx, a.Conn, migrate, s.opening.Extend)
+		versions, err = b.installation.Enter(ctx, a.Conn, migrate, s.opening.Extend)
 	}
 	if err != nil {
 		return err
@@ -281,10 +247,10 @@ func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) e
 		return err
 	}
 	// Before anything else reads the tables.
-	if err := b.checkParts(ctx, a, versions); err != nil {
+	if err := b.installation.CheckParts(ctx, a, versions); err != nil {
 		return err
 	}
-	return b.checkPrivileges(ctx, a)
+	return b.installation.CheckPrivileges(ctx, a)
 }
 
 // maxSkipped bounds the numbers of sessions that one statement skips.
@@ -293,21 +259,21 @@ const maxSkipped = 100_000
 // readSchema reads what a session needs before its first statement.
 func (s *session) readSchema(ctx context.Context, conn link.Connection) error {
 	sql := s.backend.names.SQL
-	if err := conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
+	if err := conn.QueryRow(ctx, sql(install.ReadInstallation)).Scan(&s.installation); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errNoInstallation(sql("{installation}"))
+			return install.MissingRow(sql("{installation}"))
 		}
 		return fmt.Errorf("read the installation: %w", err)
 	}
-	s.space = nodeSpace(s.installation)
-	s.keys[s.backend.lockKey()] = struct{}{}
+	s.space = install.NodeSpace(s.installation)
+	s.keys[s.backend.installation.LockKey()] = struct{}{}
 
 	read := func() error {
 		var age, up, longest float64
-		err := conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &up, &s.server.byMigration, &longest)
+		err := conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.ID, &age, &up, &s.server.ByMigration, &longest)
 		now := s.opening.Clock.Now().Mono
-		s.server.bornAt, s.server.upAt = now-link.FromMilliseconds(age), now-link.FromMilliseconds(up)
-		s.server.longest = link.FromMilliseconds(longest)
+		s.server.BornAt, s.server.UpAt = now-link.FromMilliseconds(age), now-link.FromMilliseconds(up)
+		s.server.Longest = link.FromMilliseconds(longest)
 		return err
 	}
 	err := read()
@@ -341,16 +307,6 @@ func (s *session) readSchema(ctx context.Context, conn link.Connection) error {
 func (s *session) nodeKey() tenure.LockKey {
 	return tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true}
 }
-
-// nodeSpace is the first of the two integers of node locks, which keeps the
-// installations of one database apart.
-func nodeSpace(installation uuid.UUID) int32 {
-	sum := sha256.Sum256(append(installation[:], "nodes"...))
-	return int32(binary.BigEndian.Uint32(sum[:4]))
-}
-
-// readSpace is nodeSpace in SQL.
-const readSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::int FROM {installation})`
 
 // lacksObject reports whether a statement failed because the schema has no such table,
 // column or function.

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
 // The statements of the session connection.
@@ -89,8 +91,7 @@ ON CONFLICT DO NOTHING`,
 	stmtKeyOwners: `
 SELECT role, lock_key FROM {terms} WHERE lock_key = ANY ($1::text[])`,
 
-	stmtRoleKeys: `
-SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
+	stmtRoleKeys: records.ReadKeysOfRoles,
 
 	stmtLastTerms: `
 SELECT role, term FROM {terms} WHERE role = ANY ($1::text[])`,
@@ -196,7 +197,7 @@ SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k
 UNION ALL
 SELECT pg_advisory_unlock(a, b) FROM written, unnest($8::int[], $9::int[]) AS k(a, b)
 UNION ALL
-SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '` + rolesOnly + `') IS NOT NULL WHERE $10::text <> ''`,
+SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '` + link.RolesOnly + `') IS NOT NULL WHERE $10::text <> ''`,
 
 	// Need not be durable: if the server forgets it, the next leader finds a
 	// term that was not closed, on another server.
@@ -221,7 +222,7 @@ WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS N
 
 	// For other nodes: locks were released in steps, or with a session that has ended.
 	stmtReleased: `
-SELECT nextval({releases:regclass}), pg_notify($1, '` + rolesOnly + `')`,
+SELECT nextval({releases:regclass}), pg_notify($1, '` + link.RolesOnly + `')`,
 
 	stmtHolders: `
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
@@ -229,7 +230,7 @@ SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS N
 	// The caller checks that the incarnation equals the setting, which is empty after
 	// DISCARD ALL. Keys are derived from the installation's id: with another id they
 	// protect nothing. The last column but one is whether one of the three nodes before
-	// this one in the ring is silent, or has a false heartbeat (see correctTimes): their
+	// this one in the ring is silent, or has a false heartbeat (see CorrectTimes): their
 	// watches, and this node's, can be silent as well. The last one is a role of $13 whose term another program has ended: the
 	// trigger that refuses that can be disabled.
 	stmtHeartbeat: `
@@ -300,8 +301,7 @@ SELECT a.kind, a.role, a.offer, $4
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS a(kind, role, offer)`,
 
 	// A notification need not be durable.
-	stmtNotify: `
-SELECT pg_notify($1, $2)`,
+	stmtNotify: link.Notify,
 
 	stmtLeave: `
 DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
@@ -311,7 +311,7 @@ DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 	stmtMoved: `
 SELECT nextval({membership:regclass}), pg_notify($1, $2)`,
 
-	stmtCorrect: correctTimes,
+	stmtCorrect: install.CorrectTimes,
 
 	// Terminates the sessions of nodes that have been silent for longer than their
 	// lease although the server did not end them. What counts is the node lock that is
@@ -380,8 +380,6 @@ ORDER BY t.role COLLATE "C"`,
 
 // The statements of opening a session, run once each.
 const (
-	readInstallation = `SELECT id FROM {installation}`
-
 	// An empty table means that locks were lost. Two sessions may insert at the same
 	// time; both read the row that was inserted first. A life that began later than now
 	// began under a clock that was ahead: its time counts from now.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // zones returns the label zone of each node, as the session refreshes them. It is "dead"
@@ -113,7 +114,7 @@ func TestRefreshHonorsPayload(t *testing.T) {
 	p.drain()
 	p.zones()
 	relabel(t, b, quiet.id, "later")
-	exec(t, b, `SELECT pg_notify($1, $2)`, b.names.ElectionsChannel(), rolesOnly)
+	exec(t, b, `SELECT pg_notify($1, $2)`, b.names.ElectionsChannel(), link.RolesOnly)
 	if !p.wait(patience) {
 		t.Fatal("a notification about roles does not end the wait")
 	}
@@ -142,7 +143,7 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 		_, anyNode := p.listener.changedNodes.take()
 		return anyNode
 	}
-	if !missed(rolesOnly) {
+	if !missed(link.RolesOnly) {
 		t.Error("after a notification about roles, a missed move is not reported")
 	}
 	if missed(uuid.NewString()) {

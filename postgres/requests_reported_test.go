@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // A session that Wait has woken asks for requests only if one may have been reported: by
@@ -41,7 +42,7 @@ func TestRequestsAreReadWhenReported(t *testing.T) {
 	take(0, "a notification about a node")
 	take(1, "a call that nothing preceded")
 
-	for _, payload := range []string{rolesOnly, anything, "of another version"} {
+	for _, payload := range []string{link.RolesOnly, link.AnyNode, "of another version"} {
 		silently()
 		wake(b.names.ElectionsChannel(), payload)
 		wake(b.names.ElectionsChannel(), other.id.String()) // does not hide the first

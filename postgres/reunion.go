@@ -1,13 +1,13 @@
 package postgres
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 // After a restart, a crash or a failover the server has forgotten all locks, and the
@@ -29,20 +29,20 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 	if row.term == 0 {
 		// The role is new here. On a server whose locks were lost that may be
 		// because its row was lost too, and with it the leader's lease.
-		if s.server.byMigration {
+		if s.server.ByMigration {
 			return termWait{until: lockedAt}
 		}
-		return termWait{until: max(lockedAt, s.server.bornAt+max(timing.Settle, timing.Lease, s.server.longest, timing.FailoverWait))}
+		return termWait{until: max(lockedAt, s.server.BornAt+max(timing.Settle, timing.Lease, s.server.Longest, timing.FailoverWait))}
 	}
 	var settle time.Duration
 	if !row.clean() || s.crashedSince(row) {
 		settle = timing.Settle
 	}
-	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
+	if row.lineage == s.server.Lineage() && row.epoch == s.server.Epoch() {
 		return termWait{until: lockedAt + settle}
 	}
 	return termWait{
-		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, s.server.longest, timing.FailoverWait)),
+		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, s.server.Longest, timing.FailoverWait)),
 		reunion: s.isRegistryComplete(row),
 		after:   max(settle, s.clockDifference(row)),
 	}
@@ -54,7 +54,7 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 // passed since the reunion, this server's clock is ahead of every number that was used.
 // The whole wait is longer: the old leader's trust ends a margin before its lease.
 func (s *session) clockDifference(row termRow) time.Duration {
-	if row.lineage == s.server.lineage() {
+	if row.lineage == s.server.Lineage() {
 		return 0
 	}
 	return s.opening.Timing.Margin
@@ -74,20 +74,20 @@ func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration 
 	if s.isCopy(row) {
 		return lockedAt // this server's life began at an unknown time
 	}
-	return s.server.upAt
+	return s.server.UpAt
 }
 
 // isCopy reports whether this server was copied together with the row that
 // identifies its life.
 func (s *session) isCopy(row termRow) bool {
-	return row.lineage != s.server.lineage() && !s.crashedSince(row)
+	return row.lineage != s.server.Lineage() && !s.crashedSince(row)
 }
 
 // crashedSince reports whether the row that identifies the life of the server was lost after
 // a term began. Then a later term may be lost too, whose begin was not durable yet. A server
 // that was stopped loses neither.
 func (s *session) crashedSince(row termRow) bool {
-	return !strings.HasSuffix(row.epoch, "/"+s.server.id.String())
+	return !strings.HasSuffix(row.epoch, "/"+s.server.ID.String())
 }
 
 // isRegistryComplete reports whether the registry has every node that may trust an
@@ -97,26 +97,13 @@ func (s *session) crashedSince(row termRow) bool {
 // an operator has deleted rows. An old primary that has returned lacks the nodes of the
 // newer one.
 func (s *session) isRegistryComplete(row termRow) bool {
-	if s.server.returned || !row.clean() && !row.nodeKnown {
+	if s.server.Returned || !row.clean() && !row.nodeKnown {
 		return false
 	}
-	if row.lineage == s.server.lineage() {
+	if row.lineage == s.server.Lineage() {
 		return true
 	}
-	return s.opening.Timing.SynchronousFailover && !s.isCopy(row) && isPromotionOf(row.lineage, s.server.lineage())
-}
-
-// isPromotionOf reports whether a lineage is a later timeline of the same system.
-func isPromotionOf(earlier, later string) bool {
-	system, timeline, ok := parseLineage(earlier)
-	laterSystem, laterTimeline, laterOK := parseLineage(later)
-	return ok && laterOK && system == laterSystem && timeline < laterTimeline
-}
-
-func parseLineage(lineage string) (system string, timeline uint64, ok bool) {
-	system, digits, found := strings.Cut(lineage, "/")
-	timeline, err := strconv.ParseUint(digits, 16, 32)
-	return system, timeline, found && err == nil
+	return s.opening.Timing.SynchronousFailover && !s.isCopy(row) && server.IsPromotionOf(row.lineage, s.server.Lineage())
 }
 
 const (
@@ -155,7 +142,7 @@ func (s *session) endWaits() error {
 	var left float64
 	err := s.query(stmtReunion, func(rows pgx.Rows) error {
 		return rows.Scan(&left)
-	}, s.server.lineage(), s.server.epoch())
+	}, s.server.Lineage(), s.server.Epoch())
 	if err != nil {
 		s.log.Warn("looking for nodes that have not reconnected failed; the terms wait longer", "error", err)
 		s.reunion.checkAt = now + reunionCheck

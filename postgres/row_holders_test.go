@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
 )
 
 // restricted is an installation whose nodes and application have separate users with
@@ -106,7 +107,7 @@ func testBlockerIsNamed(t *testing.T, lock string) {
 	log := new(logBuffer)
 	first, second := open(t, r.node), open(t, r.node, impatient, logTo(log))
 	first.take("scheduler")
-	if found := r.finding(t, rowLocksFinding); found.Severity != doctor.Warning || !strings.Contains(found.Advice, grantApp) {
+	if found := r.finding(t, diagnosis.RowLocksFinding); found.Severity != doctor.Warning || !strings.Contains(found.Advice, grantApp) {
 		t.Errorf("before anything is blocked, the doctor says %+v; want a warning with %s", found, grantApp)
 	}
 	holder := r.lock(t, lock)
@@ -138,7 +139,7 @@ func testBlockerIsNamed(t *testing.T, lock string) {
 	}
 
 	exec(t, r.owner, r.owner.ApplicationGrants("app", "node"))
-	if found := r.finding(t, rowLocksFinding); found.Severity != doctor.OK {
+	if found := r.finding(t, diagnosis.RowLocksFinding); found.Severity != doctor.OK {
 		t.Errorf("after the grant, the doctor says %+v; want ok", found)
 	}
 	second.win("scheduler")
@@ -251,7 +252,7 @@ GRANT SELECT ON {terms} TO outsider;
 ALTER TABLE {terms} OWNER TO owner;
 GRANT UPDATE (fence) ON {terms} TO helper;
 GRANT helper TO node;`)
-	found := r.finding(t, rowLocksFinding)
+	found := r.finding(t, diagnosis.RowLocksFinding)
 	if want := "app, deleter, member, owner, writer can hold up"; found.Severity != doctor.Warning || !strings.HasPrefix(found.Detail, want) {
 		t.Errorf("the doctor says %+v; want a warning that begins with %q", found, want)
 	}
@@ -264,11 +265,11 @@ GRANT helper TO node;`)
 		t.Errorf("the advice is %q; want %s in it", found.Advice, want)
 	}
 	exec(t, r.owner, "GRANT UPDATE (fence) ON {terms} TO PUBLIC")
-	if found := r.finding(t, rowLocksFinding); !strings.Contains(found.Detail, "outsider") {
+	if found := r.finding(t, diagnosis.RowLocksFinding); !strings.Contains(found.Detail, "outsider") {
 		t.Errorf("with UPDATE for PUBLIC, the doctor says %+v; want every user", found)
 	}
 	exec(t, r.owner, "GRANT pg_signal_backend TO node")
-	if found := r.finding(t, rowLocksFinding); found.Severity != doctor.OK {
+	if found := r.finding(t, diagnosis.RowLocksFinding); found.Severity != doctor.OK {
 		t.Errorf("with pg_signal_backend, the doctor says %+v; want ok", found)
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"embed"
 
 	"github.com/jackc/pgx/v5"
 
@@ -9,10 +10,16 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
+//go:embed migrations/*.sql migrations/parts.tsv
+var migrations embed.FS
+
+// core are the tables of elections and of the cluster.
+var core = &schema.Feature{Name: schema.Core, Steps: schema.Steps(migrations, "migrations"), Parts: schema.Parts(migrations, "migrations")}
+
 func init() {
 	schema.Provide(func(backend any) *schema.Schema {
 		if b := backend.(*Backend); b != nil {
-			return b.schema
+			return b.installation.Schema
 		}
 		return nil
 	})
@@ -22,19 +29,19 @@ func init() {
 type upper struct{ b *Backend }
 
 func (u upper) Migrate(ctx context.Context, features ...*schema.Feature) error {
-	return u.b.migrateFeatures(ctx, features...)
+	return u.b.installation.MigrateFeatures(ctx, features...)
 }
 
 func (u upper) CheckCore(ctx context.Context) error {
 	return u.b.reader.Ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := u.b.usableVersions(ctx, conn)
+		_, err := u.b.installation.UsableVersions(ctx, conn)
 		return err
 	})
 }
 
 func (u upper) CheckParts(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
 	return u.b.reader.Ask(ctx, "check the tables of "+f.Name, func(ctx context.Context, conn *pgx.Conn) error {
-		return u.b.schema.CheckParts(ctx, conn, versions, f)
+		return u.b.installation.Schema.CheckParts(ctx, conn, versions, f)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
 // probeTracer ends the session connection between its trial of locks and that of the watch
@@ -22,7 +23,7 @@ type probeTracer struct {
 }
 
 func (p *probeTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
-	if query.SQL == probeServer && conn.PgConn().PID() != p.first.Load() {
+	if query.SQL == server.ProbeServer && conn.PgConn().PID() != p.first.Load() {
 		other := pgtest.Conn(p.t, p.dsn)
 		if _, err := other.Exec(ctx, "SELECT pg_terminate_backend($1, 10000)", p.first.Load()); err != nil {
 			p.t.Error(err)

@@ -21,6 +21,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/records"
+	"github.com/exactly-one/tenure/postgres/internal/server"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -32,7 +34,7 @@ type session struct {
 	log          *slog.Logger
 	conn         *pgx.Conn
 	network      net.Conn // under conn; closed by Abort
-	server       server
+	server       server.Server
 	installation uuid.UUID
 	space        int32 // first key of node locks
 	incarnation  int32
@@ -112,7 +114,7 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 	if !aboutNode {
 		e.requests.Store(true)
 	}
-	if n.Payload != rolesOnly {
+	if n.Payload != link.RolesOnly {
 		now := time.Now()
 		e.received.Store(&now)
 	}
@@ -134,7 +136,7 @@ func (e *connListener) announceNodes() {
 
 // announceAnyNode reports that any node may have changed.
 func (e *connListener) announceAnyNode() {
-	e.changedNodes.note(anything)
+	e.changedNodes.note(link.AnyNode)
 	e.announceNodes()
 }
 
@@ -334,7 +336,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			}
 			continue
 		}
-		if r.request.Kind == kindOffer {
+		if r.request.Kind == records.KindOffer {
 			offered.add(s, r.id, r.request.Role)
 			continue
 		}
@@ -358,7 +360,7 @@ func (s *session) Close() error {
 		<-time.After(wait)
 	}
 	s.watch.leave()
-	s.backend.lineages.forget(s.opening.Node.ID)
+	s.backend.lineages.Forget(s.opening.Node.ID)
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
 	if err == nil {
 		s.backend.recent.flushed(s.opening.Node.ID)

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
 // takenRequests are the ids of requests for nodes that a session has returned, but that
@@ -46,4 +48,31 @@ func (s *session) removeTaken(ids, known []int64) error {
 		s.backend.taken.set(node, nil)
 	}
 	return err
+}
+
+// offers are the offers that a session has taken and must answer.
+type offers struct {
+	ids            []int64
+	roles, answers []string
+}
+
+func (o *offers) add(s *session, id int64, role string) {
+	answer := records.AnswerAccept
+	if campaigns := s.opening.Campaigns; campaigns != nil && !campaigns(role) {
+		answer = records.AnswerDecline
+	}
+	o.ids, o.roles, o.answers = append(o.ids, id), append(o.roles, role), append(o.answers, answer)
+}
+
+// answer records the answers. If it fails, the requesters get none and the leaders
+// keep the roles.
+func (s *session) answer(o offers) error {
+	if len(o.ids) == 0 {
+		return nil
+	}
+	err := s.query(stmtAnswer, nil, o.answers, o.roles, o.ids, uuid.Nil)
+	if err != nil && lostOnly(err) == nil {
+		s.log.Warn("answering offers of roles failed", "roles", o.roles, "error", err)
+	}
+	return lostOnly(err)
 }

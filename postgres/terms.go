@@ -57,7 +57,7 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 		r.reservation = link.FromMilliseconds(reservation)
 		found[role] = r
 		return err
-	}, roles, keys, s.server.lineage(), s.server.epoch(), dead, deadSince)
+	}, roles, keys, s.server.Lineage(), s.server.Epoch(), dead, deadSince)
 	return found, err
 }
 
@@ -131,7 +131,7 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		each(role, attempt, ledBy)
 		return nil
 	}, append(wanted, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
-		s.server.lineage(), s.server.epoch(), examined, s.server.byMigration, timing.Settle > 0, dead, deadSince, space)...)
+		s.server.Lineage(), s.server.Epoch(), examined, s.server.ByMigration, timing.Settle > 0, dead, deadSince, space)...)
 }
 
 // takeArguments are the arguments of the function for the roles. An array in which each
@@ -168,9 +168,4 @@ func takeArguments(all []lockRequest) []any {
 
 func errRowMissing(role tenure.Role) error {
 	return fmt.Errorf("%w: the row of %s was deleted, and with it the numbers of its terms", tenure.ErrLock, role)
-}
-
-func errKeyTaken(role tenure.Role, key, owner string) error {
-	return fmt.Errorf("%w: %s cannot have the key %s, which is that of the role %s: two roles with one key would be two names for one lock; use that role, or another key",
-		tenure.ErrKeyMismatch, role, key, owner)
 }

@@ -32,7 +32,7 @@ func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		told := make(chan error, 1)
 		go func() { // the end of the wait and the notification race
-			err := link.ForEach(first.conn, stmtNotify, nil, b.names.ElectionsChannel(), rolesOnly)
+			err := link.ForEach(first.conn, stmtNotify, nil, b.names.ElectionsChannel(), link.RolesOnly)
 			cancel()
 			told <- err
 		}()

@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/exactly-one/tenure/postgres/internal/link"
+
 // A node whose watch connection is down cannot detect deaths. It records this in
 // its row, over the session connection, and its successor in the ring watches its
 // predecessor until the connection is back.
@@ -9,7 +11,7 @@ package postgres
 // have changed.
 func (w *watch) setWatchDown(down bool) {
 	w.down.Store(down)
-	w.session.listener.changedNodes.note(anything)
+	w.session.listener.changedNodes.note(link.AnyNode)
 	w.session.listener.announce()
 }
 

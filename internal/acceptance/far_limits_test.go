@@ -27,13 +27,13 @@ var farLimits = []struct {
 	{"internal/pgdial/hosts.go", "const stagger = 200 * time.Millisecond", 200 * time.Millisecond, 9, "the next host is tried too, and the later connection is closed"},
 	{"config.go", "c.Lease = cmp.Or(c.Lease, 10*time.Second)", 9 * time.Second, 1, ""}, // less the margin; a shorter lease is a setting
 	{"postgres/internal/link/settings.go", "const AskTimeout = 30 * time.Second", 30 * time.Second, 12, ""},
-	{"postgres/offer.go", "offerTimeout = 4 * time.Second", 4 * time.Second, 12, ""},
-	{"postgres/offer.go", "context.WithTimeout(context.WithoutCancel(ctx), time.Second)", time.Second, 2, ""},
+	{"postgres/internal/records/offers.go", "offerTimeout = 4 * time.Second", 4 * time.Second, 12, ""},
+	{"postgres/internal/records/offers.go", "context.WithTimeout(context.WithoutCancel(ctx), time.Second)", time.Second, 2, ""},
 	{"postgres/ring.go", "const callTimeout = 5 * time.Second", 5 * time.Second, 3, ""},
 	{"postgres/internal/link/connect.go", "const CloseTimeout = 2 * time.Second", 2 * time.Second, 1, ""},
 	{"postgres/fencing.go", "fenceTimeout = 10 * time.Second", 10 * time.Second, 25, ""},
 	{"postgres/fencing_wait.go", "waitTimeout = 500 * time.Millisecond", 500 * time.Millisecond, 1, ""},
-	{"postgres/installation.go", "installationWait  = 3 * time.Second", 3 * time.Second, 1, ""}, // it grows with the round trip
+	{"postgres/internal/install/installation.go", "installationWait  = 3 * time.Second", 3 * time.Second, 1, ""}, // it grows with the round trip
 	{"postgres/node_reports.go", "notificationDelay = 1500 * time.Millisecond", 1500 * time.Millisecond, 1, ""},
 	{"cluster/drain.go", "const publishTimeout = time.Second", time.Second, 2, ""},
 	{"cluster/drain_successors.go", "min(interval, time.Second)", time.Second, 1, ""},

@@ -55,7 +55,7 @@ var engineConstants = []Constant{
 	},
 	{
 		In:   on(lead, "does not answer within 4 s"),
-		File: "postgres/offer.go", From: "offerTimeout = 4 * time.Second",
+		File: "postgres/internal/records/offers.go", From: "offerTimeout = 4 * time.Second",
 		Tests: by("postgres", "^TestOfferFailsAfterFourSeconds$"), Says: "the offer failed after",
 	},
 	{

@@ -72,7 +72,7 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Database, "waits at most 3 s: `ErrInstallationInUse`"),
-		File: "postgres/installation.go", From: "installationWait  = 3 * time.Second",
+		File: "postgres/internal/install/installation.go", From: "installationWait  = 3 * time.Second",
 		Tests: by("postgres", "^TestMigrationGivesUpInstallationInUse$"), Says: "want ErrInstallationInUse after 3s",
 	},
 	{
@@ -80,7 +80,7 @@ var postgresConstants = []Constant{
 			Database, "Elections use at most half of the server's lock table",
 			Database, "With 100 connections, the default of 64 is enough for about 3,200 roles",
 		),
-		File: "postgres/locktable.go", From: "return c.size() / 2", To: "return c.size() / 20",
+		File: "postgres/internal/server/capacity.go", From: "return c.Size() / 2", To: "return c.Size() / 20",
 		Tests: by("postgres", "^TestHalfOfTheLockTableIsForElections$"), Says: "elections may use 320 locks",
 	},
 	{
@@ -125,17 +125,17 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Database, "It waits 300 ms for a table"),
-		File: "postgres/migrate_aside.go", From: "firstTableWait = 300 * time.Millisecond",
+		File: "postgres/internal/install/migrate_aside.go", From: "firstTableWait = 300 * time.Millisecond",
 		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
 	},
 	{
 		In:   on(Database, "retries for 700 ms"),
-		File: "postgres/migrate_aside.go", From: "laterTableWait = 700 * time.Millisecond",
+		File: "postgres/internal/install/migrate_aside.go", From: "laterTableWait = 700 * time.Millisecond",
 		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
 	},
 	{
 		In:   on(Database, "pauses a second"),
-		File: "postgres/migrate_aside.go", From: "const migrationPause = time.Second",
+		File: "postgres/internal/install/migrate_aside.go", From: "const migrationPause = time.Second",
 		Tests: by("postgres", "^TestMigrationWaitsForTheDocumentedTimes$"),
 	},
 	{

@@ -14,7 +14,7 @@ variant: clock-set-back -DBUG_ONE_SIDED handover-clock ends : a reservation that
 
 code: postgres/release.go session.Release sha256:dc1240b1ff2450c1
 code: postgres/release.go session.resignation sha256:5227ea1b3d7dc687
-code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
+code: postgres/queries.go stmtResign sha256:7857010db89bdeb2
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/examine.go session.examine sha256:8019a933f0c94bcd
 code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde

@@ -10,15 +10,15 @@ variant: no-exclusion -DBUG_NO_LOCK modes one_leader : the change does not take 
 variant: mode-not-checked -DBUG_NO_CHECK modes one_leader : a node opens without reading the mode
 variant: mode-read-outside -DBUG_READ_OUTSIDE modes one_leader : a lease is written after the transaction that read the mode
 
-code: postgres/mode.go Backend.trySetMode sha256:89f3c9f063fe749f
-code: postgres/mode.go Backend.livingLeases sha256:c583fd813f16a3f3
-code: postgres/mode.go Backend.checkMode sha256:fd8a0123a1a1417f
-code: postgres/mode.go endLeases sha256:52f9837c0dafdc3d
-code: postgres/mode.go liveLeases sha256:8d5b7959cd4b6ee2
-code: postgres/installation.go Backend.enterInstallation sha256:a12ac318b1a07afd
-code: postgres/installation.go Backend.completeSchema sha256:dc0ab7f3cabb15a8
-code: postgres/installation.go Backend.refuseNodes sha256:11773fa2e75ab322
-code: postgres/trusting.go readTrustingNodes sha256:1e8ffbe7b38a32b7
+code: postgres/internal/install/mode.go Installation.trySetMode sha256:72eeaa9ed55eedea
+code: postgres/internal/install/mode.go Installation.livingLeases sha256:02ffcf2519f29564
+code: postgres/internal/install/mode.go Installation.CheckMode sha256:e3a55877eb7db97f
+code: postgres/internal/install/mode.go endLeases sha256:52f9837c0dafdc3d
+code: postgres/internal/install/mode.go liveLeases sha256:8d5b7959cd4b6ee2
+code: postgres/internal/install/installation.go Installation.Enter sha256:f593bc1b6ce16b07
+code: postgres/internal/install/installation.go Installation.completeSchema sha256:1af36a982326f0b9
+code: postgres/internal/install/installation.go Installation.refuseNodes sha256:1f14433ba39f635f
+code: postgres/internal/install/trusting.go readTrustingNodes sha256:1e8ffbe7b38a32b7
 code: lease/mode.go Backend.lockMode sha256:eec7e46b90659007
 code: lease/mode.go Backend.refuseLiveNodes sha256:ec84a10ada17c544
 code: lease/session.go Backend.Open sha256:3225614f069fbe04

@@ -18,22 +18,22 @@ variant: asynchronous-reunion -DBUG_REUNION promotion-asynchronous one_leader : 
 variant: failover-wait-without-lease -DBUG_SHORT_WAIT promotion-asynchronous one_leader : FailoverWait covers the fence but no lease after it
 variant: new-role-after-promotion -DBUG_ROW_LOST promotion-asynchronous one_leader : a role whose row was lost does not await FailoverWait
 
-code: postgres/reunion.go session.waitBefore sha256:c3b1236df664a21f
-code: postgres/reunion.go session.clockDifference sha256:460474d4b44610e0
-code: postgres/reunion.go session.waitsSince sha256:12ce43c45263a667
-code: postgres/reunion.go session.isCopy sha256:4051961cafc85b06
-code: postgres/reunion.go session.isRegistryComplete sha256:1581f3738ddda6df
-code: postgres/reunion.go session.endWaits sha256:e47205589c6a9c75
-code: postgres/server.go server.lineage sha256:59291194a0f3e056
-code: postgres/server.go server.epoch sha256:d4b58d8cae09e69d
-code: postgres/server.go identifyServer sha256:3e379993fc439ca3
+code: postgres/reunion.go session.waitBefore sha256:35efbc38fde0147d
+code: postgres/reunion.go session.clockDifference sha256:a44247134a9bdd55
+code: postgres/reunion.go session.waitsSince sha256:036c38de518ffd49
+code: postgres/reunion.go session.isCopy sha256:a4c10b6822afd040
+code: postgres/reunion.go session.isRegistryComplete sha256:5025fe7568bdd83b
+code: postgres/reunion.go session.endWaits sha256:8492e9f2d6919b0a
+code: postgres/internal/server/server.go Server.Lineage sha256:b23201004d951cec
+code: postgres/internal/server/server.go Server.Epoch sha256:f4f6e6d981e80fe1
+code: postgres/internal/server/server.go IdentifyServer sha256:6583d0a7be9e954e
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
 code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/join.go joinNodes sha256:812263df9d8a28a6
 code: postgres/session.go session.Heartbeat sha256:e4bc2f9c39d46559
 code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
-code: postgres/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
+code: postgres/internal/diagnosis/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
 code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: session.go session.heartbeat sha256:c00debb694b828ef

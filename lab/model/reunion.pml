@@ -21,19 +21,19 @@ variant: row-lost -DBUG_ROW_LOST reunion-two one_leader : a role without a row w
 variant: numbers-count -DBUG_NUMBERS_COUNT reunion-numbers numbers_grow : a number is the last one plus 1
 variant: forget-early -DBUG_FORGET_EARLY reunion-forget one_leader : a row is removed before the trust of its node is over
 
-code: postgres/reunion.go session.waitBefore sha256:c3b1236df664a21f
-code: postgres/reunion.go session.waitsSince sha256:12ce43c45263a667
-code: postgres/reunion.go session.isRegistryComplete sha256:1581f3738ddda6df
-code: postgres/reunion.go session.endWaits sha256:e47205589c6a9c75
+code: postgres/reunion.go session.waitBefore sha256:35efbc38fde0147d
+code: postgres/reunion.go session.waitsSince sha256:036c38de518ffd49
+code: postgres/reunion.go session.isRegistryComplete sha256:5025fe7568bdd83b
+code: postgres/reunion.go session.endWaits sha256:8492e9f2d6919b0a
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
 code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/queries.go readServer sha256:8aea1c3926018bf8
 code: postgres/join.go joinNodes sha256:812263df9d8a28a6
-code: postgres/join.go joining.before sha256:7963891b932aef12
-code: postgres/join.go joining.prepare sha256:bd9df6159db23527
-code: postgres/join.go joining.finish sha256:5110cc89beabebb8
+code: postgres/join.go joining.before sha256:a987a685a8f1e923
+code: postgres/join.go joining.prepare sha256:39fef619686d0591
+code: postgres/join.go joining.finish sha256:dd71375c2508acdb
 code: postgres/members.go trustOver sha256:472c48d5cd74bb28
 code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.begin sha256:fd9e8db6807eaaf8

@@ -45,11 +45,11 @@ code: postgres/session.go session.checkAnswer sha256:4378f8589d689178
 code: postgres/internal/link/settings.go SessionLimits sha256:ba1d1f09a7270dc6
 code: postgres/reaper.go session.reap sha256:18de764a25e78be4
 code: postgres/queries.go stmtReap sha256:6c3793d51b427cae
-code: postgres/queries.go stmtResign sha256:e2887510e42c14f3
+code: postgres/queries.go stmtResign sha256:7857010db89bdeb2
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/release.go session.Release sha256:dc1240b1ff2450c1
 code: postgres/locks.go session.take sha256:e8b27c8c732e0128
-code: postgres/acquire.go session.TryAcquire sha256:822170b45bc34b6a
+code: postgres/acquire.go session.TryAcquire sha256:8184c881356dc4ff
 code: postgres/fence.go Backend.fenceQuery sha256:c36d28b7b3ae4499
 code: postgres/fence.go verdict sha256:d30ab14656f312ce
 code: postgres/intx.go InTx sha256:137058f16d377f31

@@ -4,13 +4,13 @@ package main
 var claimMutants = []mutant{
 	{
 		name: "postgres: a role without a row awaits its candidate's lease only",
-		file: "postgres/reunion.go", from: "s.server.bornAt+max(timing.Settle, timing.Lease, s.server.longest, timing.FailoverWait)", to: "s.server.bornAt+max(timing.Settle, timing.Lease, timing.FailoverWait)",
+		file: "postgres/reunion.go", from: "s.server.BornAt+max(timing.Settle, timing.Lease, s.server.Longest, timing.FailoverWait)", to: "s.server.BornAt+max(timing.Settle, timing.Lease, timing.FailoverWait)",
 		promise: "1 One leader: the whole wait applies to a role without a row",
 		tests:   []tests{in("postgres", "^TestNewRoleAwaitsTheLongestTimeAfterCrash$")}, says: "want it to wait for",
 	},
 	{
 		name: "postgres: the lease in the row of a role does not count",
-		file: "postgres/reunion.go", from: "max(settle, timing.Lease, row.lease, s.server.longest", to: "max(settle, timing.Lease, s.server.longest",
+		file: "postgres/reunion.go", from: "max(settle, timing.Lease, row.lease, s.server.Longest", to: "max(settle, timing.Lease, s.server.Longest",
 		promise: "1 One leader: the whole wait applies if the last leader's row was deleted",
 		tests:   []tests{in("postgres", "^TestLeaseOfDeletedLeaderIsAwaitedAfterCrash$")}, says: "want it to wait for the leader's lease",
 	},

@@ -11,13 +11,13 @@ var clockMutants = []mutant{
 	},
 	{
 		name: "clock: heartbeats on PostgreSQL are never corrected",
-		file: "postgres/false_times.go", from: "const hasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'", to: "const hasFalseTime = `false",
+		file: "postgres/internal/install/false_times.go", from: "const HasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'", to: "const HasFalseTime = `false",
 		promise: "a clock that was ahead keeps no session that hangs",
 		tests:   []tests{in("postgres", "^TestHungSessionOfFalseClockIsTerminated$")}, says: "still leads",
 	},
 	{
 		name: "clock: a heartbeat of a false clock counts as none",
-		file: "postgres/false_times.go", from: "least(n.last_heartbeat, clock_timestamp()),", to: "clock_timestamp() - interval '1 hour',",
+		file: "postgres/internal/install/false_times.go", from: "least(n.last_heartbeat, clock_timestamp()),", to: "clock_timestamp() - interval '1 hour',",
 		promise: "a correction never ends trust earlier",
 		tests:   []tests{in("postgres", "^TestNodeOfFalseClockIsForgotten$")}, says: "want the lease of",
 	},

@@ -17,7 +17,7 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "schema: a session opens on a damaged core",
-		file: "postgres/open.go", from: "	if err := b.checkParts(ctx, a, versions); err != nil {\n", to: "	if err := b.checkParts(ctx, a, versions); err == nil && err != nil {\n",
+		file: "postgres/open.go", from: "	if err := b.installation.CheckParts(ctx, a, versions); err != nil {\n", to: "	if err := b.installation.CheckParts(ctx, a, versions); err == nil && err != nil {\n",
 		promise: "a session opens only on a core that looks as its migrations made it",
 		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^trigger_disabled$")}, says: "want both content, or neither",
 	},
@@ -41,7 +41,7 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "postgres: a repair records no version",
-		file: "postgres/repair.go", from: "if present > 0 {", to: "if present >= 0 {",
+		file: "postgres/internal/install/repair.go", from: "if present > 0 {", to: "if present >= 0 {",
 		promise: "after a repair a node leads",
 		tests:   []tests{in("postgres", "^TestSomeDamagesHaveAWayOut$/^all_rows_gone$")}, says: "still damaged after",
 	},
@@ -53,7 +53,7 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "postgres: repaired terms may repeat numbers",
-		file: "postgres/repair_rows.go", from: "WHERE t.role = f.role AND t.term < f.term;`", to: "WHERE t.role = f.role AND t.term > f.term;`",
+		file: "postgres/internal/install/repair_rows.go", from: "WHERE t.role = f.role AND t.term < f.term;`", to: "WHERE t.role = f.role AND t.term > f.term;`",
 		promise: "2 Numbers grow: also after a repair",
 		tests:   []tests{in("postgres", "^TestRepairKeepsNumbersGrowing$")}, says: "Invariant 2: the number of the next term",
 	},

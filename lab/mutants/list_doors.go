@@ -184,13 +184,13 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "postgres: the grants of an application leave its transactions to themselves",
-		file: "postgres/privileges.go", from: "		sql += letTerminate(user, node)\n", to: "		_ = letTerminate(user, node)\n",
+		file: "postgres/internal/install/privileges.go", from: "		sql += letTerminate(user, node)\n", to: "		_ = letTerminate(user, node)\n",
 		promise: "7 Someone leads: an application's user cannot hold up a failover",
 		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "was not won in",
 	},
 	{
 		name: "postgres: a prepared transaction that blocks a role is not named",
-		file: "postgres/row_holders.go", from: "w.pid IS NULL AND p.transaction::text", to: "w.pid IS NOT NULL AND p.transaction::text",
+		file: "postgres/internal/records/row_holders.go", from: "w.pid IS NULL AND p.transaction::text", to: "w.pid IS NOT NULL AND p.transaction::text",
 		promise: "what holds up a failover is named, with what ends it",
 		tests:   []tests{in("postgres", "^TestPreparedTransactionIsNamedAsBlocker$")}, says: "want the prepared transaction with its ROLLBACK",
 	},
@@ -208,13 +208,13 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "doctor: users with a privilege on a column are not seen",
-		file: "postgres/diagnose_fencing.go", from: "has_any_column_privilege(r.oid, {terms:regclass}, 'UPDATE')", to: "has_any_column_privilege(r.oid, {terms:regclass}, 'REFERENCES')",
+		file: "postgres/internal/diagnosis/fencing.go", from: "has_any_column_privilege(r.oid, {terms:regclass}, 'UPDATE')", to: "has_any_column_privilege(r.oid, {terms:regclass}, 'REFERENCES')",
 		promise: "the doctor names every user that can hold up a failover",
 		tests:   []tests{in("postgres", "^TestDoctorNamesUsersThatCanHoldUpFailovers$")}, says: "want a warning that begins with",
 	},
 	{
 		name: "doctor: members of a group that may lock rows are not seen",
-		file: "postgres/diagnose_fencing.go", from: "a.oid = u.oid OR pg_has_role(u.oid, a.oid, 'MEMBER'))", to: "a.oid = u.oid)",
+		file: "postgres/internal/diagnosis/fencing.go", from: "a.oid = u.oid OR pg_has_role(u.oid, a.oid, 'MEMBER'))", to: "a.oid = u.oid)",
 		promise: "the doctor names every user that can hold up a failover",
 		tests:   []tests{in("postgres", "^TestDoctorNamesUsersThatCanHoldUpFailovers$")}, says: "want a warning that begins with",
 	},

@@ -47,7 +47,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "postgres: each offer is sent alone",
-		file: "postgres/offer_queue.go", from: "case roles[role]:", to: "case roles[role] || len(sent) > 0:",
+		file: "postgres/internal/records/offers.go", from: "case roles[role]:", to: "case roles[role] || len(sent) > 0:",
 		promise: "hand-overs are sent in batches",
 		tests:   []tests{in("postgres", "^TestConcurrentOffersAreSentTogether$")}, says: "offers, want at most",
 	},
@@ -143,7 +143,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "postgres: a request for a term ends the next one",
-		file: "postgres/requests.go", from: " AND $6::bigint IN (0, l.term)\n", to: " AND $6::bigint IS NOT NULL\n",
+		file: "postgres/internal/records/requests.go", from: " AND $6::bigint IN (0, l.term)\n", to: " AND $6::bigint IS NOT NULL\n",
 		promise: "a step-down ends only the term that its operator has seen",
 		tests:   []tests{in("postgres", "^TestSessionConformsToContract$/^a_request_for_a_term_spares_the_next_one$")}, says: "of a term that is over: got error",
 	},

@@ -100,7 +100,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "doctor: tables of another program are not noticed",
-		file: "postgres/diagnose.go", from: "if may && version == 0 {", to: "if may && version < 0 {",
+		file: "postgres/internal/diagnosis/diagnosis.go", from: "if may && version == 0 {", to: "if may && version < 0 {",
 		promise: "the doctor reports what opening a session reports",
 		tests:   []tests{inCommand("internal/cli", "^TestDoctorReportsTablesOfAnotherProgram$")}, says: "and a node that opens",
 	},

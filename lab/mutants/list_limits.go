@@ -121,7 +121,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: an installation is removed under a lost node",
-		file: "postgres/installation.go", from: "if err != nil || len(trusting) == 0 {", to: "if err != nil || len(trusting) >= 0 {",
+		file: "postgres/internal/install/installation.go", from: "if err != nil || len(trusting) == 0 {", to: "if err != nil || len(trusting) >= 0 {",
 		promise: "1 One leader: another mode waits until all trust has ended",
 		tests:   []tests{in("postgres", "^TestInstallationStaysWhileLostNodeMayTrustItsTerms$")}, says: "want ErrInstallationInUse and the node",
 	},

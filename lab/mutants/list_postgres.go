@@ -187,7 +187,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "doctor: some of the standbys suffice for a synchronous failover",
-		file: "postgres/standbys.go", from: "case s.needed < len(s.names):", to: "case s.needed < 0:",
+		file: "postgres/internal/diagnosis/standbys.go", from: "case s.needed < len(s.names):", to: "case s.needed < 0:",
 		promise: "1 One leader: nothing acknowledges on the old primary after a promotion",
 		tests:   []tests{in("postgres", "^TestDoctorWarnsOfStandbysThatAcknowledgeAfterPromotion$")}, says: "so the others acknowledge",
 	},
@@ -199,7 +199,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a lost term is waited for as long as the last recorded one",
-		file: "postgres/reunion.go", from: "timing.Lease, row.lease, s.server.longest, timing.FailoverWait)", to: "timing.Lease, row.lease, timing.FailoverWait)",
+		file: "postgres/reunion.go", from: "timing.Lease, row.lease, s.server.Longest, timing.FailoverWait)", to: "timing.Lease, row.lease, timing.FailoverWait)",
 		promise: "1 One leader: a crash may forget who led",
 		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")}, says: "the forgotten leader's lease",
 	},
@@ -211,7 +211,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: the nodes of a newer primary are not waited for",
-		file: "postgres/server.go", from: "	if a.returned && a.at > s.upAt {\n", to: "	if a.returned && a.at < s.upAt {\n",
+		file: "postgres/internal/server/server.go", from: "	if a.returned && a.at > s.UpAt {\n", to: "	if a.returned && a.at < s.UpAt {\n",
 		promise: "1 One leader: an old primary does not know who led on a newer one",
 		tests:   []tests{in("postgres", "^TestTermWaitsOnReturnedPrimary$")}, says: "want it to wait for",
 	},
@@ -337,19 +337,19 @@ var postgresMutants = []mutant{
 	// Opening.
 	{
 		name: "postgres: two servers behind one address are accepted",
-		file: "postgres/server.go", from: "	case !session.start.Equal(watch.start):\n", to: "	case false:\n",
+		file: "postgres/server.go", from: "	case !session.Start.Equal(watch.Start):\n", to: "	case false:\n",
 		promise: "1 One leader: both connections reach the same server",
 		tests:   []tests{in("postgres", "^TestRefuse")}, says: "two servers",
 	},
 	{
 		name: "postgres: a pooler is accepted",
-		file: "postgres/server.go", from: "	case session.pooled || watch.pooled:\n", to: "	case session.pooled && !session.pooled:\n",
+		file: "postgres/server.go", from: "	case session.Pooled || watch.Pooled:\n", to: "	case session.Pooled && !session.Pooled:\n",
 		promise: "1 One leader: poolers are refused",
 		tests:   []tests{in("postgres", "^TestRefuse")}, says: "a pooler on the",
 	},
 	{
 		name: "postgres: a server without locks is accepted",
-		file: "postgres/server.go", from: "	case session.locked && watch.locked:\n", to: "	case session.locked && !session.locked:\n",
+		file: "postgres/server.go", from: "	case session.Locked && watch.Locked:\n", to: "	case session.Locked && !session.Locked:\n",
 		promise: "1 One leader: a server whose locks do nothing is refused",
 		tests:   []tests{in("postgres", "^TestRefuse")}, says: "locks that exclude no session",
 	},
@@ -435,7 +435,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: after a promotion each candidate waits anew",
-		file: "postgres/reunion.go", from: "	if s.isCopy(row) {\n\t\treturn lockedAt", to: "	if s.isCopy(row) || row.lineage != s.server.lineage() {\n\t\treturn lockedAt",
+		file: "postgres/reunion.go", from: "	if s.isCopy(row) {\n\t\treturn lockedAt", to: "	if s.isCopy(row) || row.lineage != s.server.Lineage() {\n\t\treturn lockedAt",
 		promise: "7 Someone leads: one lease after the first node opened a session on a promoted replica",
 		tests:   []tests{in("postgres", "^TestWaitAfterRestartCountsOnce$/promotion")}, says: "want it after the lease of",
 	},
@@ -461,13 +461,13 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a notification about roles changes every node",
-		file: "postgres/changed_nodes.go", from: "	if payload == rolesOnly {\n", to: "	if payload == rolesOnly && false {\n",
+		file: "postgres/changed_nodes.go", from: "	if payload == link.RolesOnly {\n", to: "	if payload == link.RolesOnly && false {\n",
 		promise: "the registry is read only after changes of nodes",
 		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")}, says: "a notification about roles caused a read of nodes",
 	},
 	{
 		name: "postgres: a death names no node",
-		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, pg_notify($2, '` + rolesOnly + `') FROM dead`",
+		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, pg_notify($2, '` + link.RolesOnly + `') FROM dead`",
 		promise: "every member learns of a death in milliseconds",
 		tests:   []tests{in("postgres", "^TestRefreshReadsReportedNodes$")}, says: "a node died",
 	},
@@ -479,7 +479,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a session takes a report of a request for one of a node",
-		file: "postgres/session.go", from: "if !aboutNode {", to: "if !aboutNode && n.Payload == anything {",
+		file: "postgres/session.go", from: "if !aboutNode {", to: "if !aboutNode && n.Payload == link.AnyNode {",
 		promise: "a request reaches its node immediately",
 		tests:   []tests{in("postgres", "^TestRequestsAreReadWhenReported$")}, says: "the requests after",
 	},

@@ -30,7 +30,7 @@ var schemaMutants = []mutant{
 	},
 	{
 		name: "schema: a session remembers the tables of a removed installation",
-		file: "postgres/open.go", from: "	b.schema.Forget() // the session", to: "	_ = b.schema // the session",
+		file: "postgres/open.go", from: "	b.installation.Schema.Forget() // the session", to: "	_ = b.installation // the session",
 		promise: "the node that makes an installation anew also creates the tables of its features",
 		tests:   []tests{in("postgres", "^TestNewInstallationGetsTablesOfUsedFeature$")}, says: "no table extra",
 	},

@@ -95,21 +95,21 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "postgres: an offer waits for 20 s",
-		file: "postgres/offer.go", from: "offerTimeout = 4 * time.Second", to: "offerTimeout = 20 * time.Second",
+		file: "postgres/internal/records/offers.go", from: "offerTimeout = 4 * time.Second", to: "offerTimeout = 20 * time.Second",
 		promise: "a hand-over to a node that does not answer fails after 4 s",
 		tests:   []tests{in("postgres", "^TestOfferFailsAfterFourSeconds$")},
 		says:    "the offer failed after",
 	},
 	{
 		name: "postgres: a migration waits 1.2 s for a table",
-		file: "postgres/migrate_aside.go", from: "firstTableWait = 300 * time.Millisecond", to: "firstTableWait = 1200 * time.Millisecond",
+		file: "postgres/internal/install/migrate_aside.go", from: "firstTableWait = 300 * time.Millisecond", to: "firstTableWait = 1200 * time.Millisecond",
 		promise: "a migration delays sessions for 300 ms",
 		tests:   []tests{in("postgres", "^TestMigrationWaitsForTheDocumentedTimes$")},
 		says:    "of the migration lasted",
 	},
 	{
 		name: "postgres: a migration pauses for 100 ms",
-		file: "postgres/migrate_aside.go", from: "migrationPause = time.Second", to: "migrationPause = time.Second / 10",
+		file: "postgres/internal/install/migrate_aside.go", from: "migrationPause = time.Second", to: "migrationPause = time.Second / 10",
 		promise: "a migration pauses for a second so that sessions continue",
 		tests:   []tests{in("postgres", "^TestMigrationWaitsForTheDocumentedTimes$")},
 		says:    "of the migration lasted",
@@ -144,7 +144,7 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "postgres: a change of the installation waits for 30 s",
-		file: "postgres/installation.go", from: "installationWait  = 3 * time.Second", to: "installationWait  = 30 * time.Second",
+		file: "postgres/internal/install/installation.go", from: "installationWait  = 3 * time.Second", to: "installationWait  = 30 * time.Second",
 		promise: "a change of the installation waits at most 3 s for sessions",
 		tests:   []tests{in("postgres", "^TestInstallationIsAwaitedForThreeSeconds$")},
 		says:    "the change of the installation failed after",

@@ -51,3 +51,13 @@ func (n Names) Explain(doing string, err error) error {
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
 	}
 }
+
+// The payload of a notification names what may have changed: RolesOnly for roles, the id
+// of a node for that node, and any other text for every node.
+const (
+	RolesOnly = "roles"
+	AnyNode   = ""
+)
+
+// Notify sends a notification: to a channel, with a payload.
+const Notify = `SELECT pg_notify($1, $2)`

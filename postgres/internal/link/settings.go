@@ -58,3 +58,7 @@ func Milliseconds(d time.Duration) string {
 func FromMilliseconds(ms float64) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
+
+// LimitWait bounds the waits for locks until the end of the transaction, by a number of
+// milliseconds.
+const LimitWait = `SELECT set_config('lock_timeout', $1, true)`

@@ -128,3 +128,12 @@ func (a *Ahead) CheckPreparations(calls []Call) error {
 	}
 	return nil
 }
+
+// Texts reads a column of texts.
+func Texts(ctx context.Context, conn *pgx.Conn, sql string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

@@ -1,0 +1,43 @@
+package install
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A heartbeat that is more than a lease ahead was written under a clock that was ahead, as
+// was all that was computed from it. It happened at the latest now, so it becomes now:
+// nothing that counts from it ends earlier than it would have, and nothing waits for the
+// false time. A process can trust an earlier session of a node for no longer than the
+// longest lease.
+//
+// clock_timestamp is called again for a row that has changed since it was read. A row that
+// another transaction has locked is skipped: it may be a heartbeat.
+const CorrectTimes = `
+UPDATE {nodes} n
+SET last_heartbeat = least(n.last_heartbeat, clock_timestamp()),
+    died_at = least(n.died_at, clock_timestamp()),
+    trust_until = least(n.trust_until, clock_timestamp() + longest.lease)
+FROM (SELECT max(lease_ms) * interval '1 millisecond' AS lease FROM {nodes}) longest
+WHERE n.id IN (
+    SELECT id
+    FROM {nodes}
+    WHERE ` + HasFalseTime + `
+    FOR UPDATE SKIP LOCKED
+)`
+
+const HasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'
+        OR trust_until > clock_timestamp() + (SELECT max(lease_ms) FROM {nodes}) * interval '2 milliseconds'`
+
+const mayCorrectTimes = `SELECT coalesce(has_table_privilege(to_regclass($1), 'UPDATE'), false)`
+
+// correct corrects times before a command waits for them, if the user may do it.
+func (i *Installation) correct(ctx context.Context, conn *pgx.Conn) error {
+	var may bool
+	err := conn.QueryRow(ctx, mayCorrectTimes, i.Names.SQL("{nodes}")).Scan(&may)
+	if err == nil && may {
+		_, err = conn.Exec(ctx, i.Names.SQL(CorrectTimes))
+	}
+	return err
+}

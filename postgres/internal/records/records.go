@@ -1,0 +1,20 @@
+// Package records reads and writes what an installation records outside of sessions: roles,
+// their holders and history, nodes, requests and spreads.
+package records
+
+import (
+	"sync"
+
+	"github.com/exactly-one/tenure/postgres/internal/install"
+	"github.com/exactly-one/tenure/postgres/internal/link"
+)
+
+// Records reads and writes the records of an installation outside of sessions. It is safe
+// for concurrent use.
+type Records struct {
+	Names        link.Names
+	Reader       *link.Reader
+	Installation *install.Installation
+	Running      *sync.WaitGroup // counts the goroutines
+	offers       offerQueue
+}

@@ -1,0 +1,133 @@
+// Package server identifies the server of a connection: its version, the life of its lock
+// table, the room there, and the history of its data.
+package server
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
+)
+
+// Server identifies the server that a connection has reached, and the current life
+// of its lock table. A crash, a restart or a failover changes it, and all locks are
+// lost.
+type Server struct {
+	Version int // server_version_num
+	system  string
+	Start   time.Time // of the postmaster
+
+	// The row of the unlogged table: a crash restart, which changes nothing
+	// else, empties it, and so does the promotion of a replica.
+	ID          uuid.UUID
+	BornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
+	UpAt        time.Duration // the same, or when the server started if that was later
+	ByMigration bool
+	Returned    bool          // the node came here after that, from a server that this one does not continue
+	Longest     time.Duration // lease of all nodes in the registry
+
+	Encoding  string // of the database
+	LockTable LockCapacity
+}
+
+// UnicodeEncoding is that of databases which hold any name.
+const UnicodeEncoding = "UTF8"
+
+// Lineage names the history of the data: the system and its timeline.
+func (s Server) Lineage() string { return s.system }
+
+// Epoch names one life of the lock table within a lineage.
+func (s Server) Epoch() string {
+	return fmt.Sprintf("%d/%s", s.Start.UnixMicro(), s.ID)
+}
+
+// Notice makes the waits count from when the node came here, if it came from a server that
+// this one does not continue, and after this server started.
+func (s *Server) Notice(a arrival) {
+	if a.returned && a.at > s.UpAt {
+		s.BornAt, s.UpAt, s.ByMigration, s.Returned = a.at, a.at, false, true
+	}
+}
+
+// Same reports whether two connections reached the same life of the same
+// server, as far as can be seen without the schema.
+func (s Server) Same(other Server) bool {
+	return s.system == other.system && s.Start.Equal(other.Start)
+}
+
+// The probe acquires a lock with a random key. The watch connection must not be
+// able to acquire it too. It is no pair of integers: other nodes take a session that holds
+// a pair for a node.
+const ProbeServer = `
+SELECT
+    pg_backend_pid(),
+    current_setting('server_version_num')::int,
+    version(),
+    pg_is_in_recovery(),
+    pg_postmaster_start_time(),
+    pg_try_advisory_lock($1::bigint)`
+
+// The control file is late after a promotion, so the timeline is read from the
+// name of the segment that is being written.
+const IdentifyServer = `
+SELECT
+    system_identifier::text || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8),
+    current_setting('max_locks_per_transaction')::int,
+    current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int,
+    current_setting('server_encoding')
+FROM pg_control_system()`
+
+const ReadStart = `SELECT pg_postmaster_start_time()`
+
+const EndProbe = `SELECT pg_advisory_unlock($1::bigint)`
+
+// Probe is what one connection found.
+type Probe struct {
+	Server
+	Name   string
+	Pooled bool
+	Locked bool
+}
+
+// NewProbeKey returns a random key, so that two backends that open do not use the same one.
+func NewProbeKey() int64 { return int64(rand.Uint64()) }
+
+// ProbeCall is the statement of ProbeConnection.
+func ProbeCall(key int64) link.Call { return link.Call{SQL: ProbeServer, Args: []any{key}} }
+
+func ProbeConnection(ctx context.Context, conn link.Connection, key int64) (Probe, error) {
+	var (
+		p        Probe
+		pid      uint32
+		recovery bool
+	)
+	err := conn.QueryRow(ctx, ProbeServer, key).Scan(&pid, &p.Version, &p.Name, &recovery, &p.Start, &p.Locked)
+	if err != nil {
+		return p, fmt.Errorf("%w: examine the server: %w", tenure.ErrConnection, err)
+	}
+	p.Pooled = pid != conn.PgConn().PID()
+	if recovery {
+		return p, fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", dberr.ErrInRecovery)
+	}
+	return p, nil
+}
+
+// Identify reads which server it is; only after refuse, since other databases
+// that speak the protocol lack the functions.
+func Identify(ctx context.Context, conn link.Querier, s *Server) error {
+	err := conn.QueryRow(ctx, IdentifyServer).Scan(&s.system, &s.LockTable.PerTransaction, &s.LockTable.Transactions, &s.Encoding)
+	if err != nil {
+		if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
+			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", dberr.ErrPrivilege, err)
+		}
+		return fmt.Errorf("%w: identify the server: %w", tenure.ErrConnection, err)
+	}
+	return nil
+}

@@ -95,7 +95,7 @@ bench-failover: prerequisites ## time from a fault to the next leader, beside a 
 	@$(GO) build -o $(BIN)/bench-failover ./lab/failover
 	$(tied) $(BIN)/bench-failover $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
-bench-scale: prerequisites ## commits that wake processors and assigners, and their delays, beside commits and readers without Tenure (ARGS='-rounds=9 -json=FILE', ARGS=-h)
+bench-scale: prerequisites ## commits that wake processors and assigners, and their delays, beside commits and readers without Tenure; what crowds of nodes cost the server (ARGS='-rounds=9 -json=FILE', ARGS=-h)
 	@$(GO) build -o $(BIN)/bench-scale ./lab/scale
 	$(tied) $(BIN)/bench-scale $(ARGS)
 

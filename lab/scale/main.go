@@ -1,7 +1,8 @@
 // Command scale measures what limits a user who grows, each figure beside its limit in the
 // same run. Today that is the doorbell: how many commits a second wake a reader, beside the
 // same commits without a notification, and how long after a commit its event is handled,
-// beside a reader without Tenure.
+// beside a reader without Tenure; and what many nodes cost the server that join together,
+// rest, and return after a restart.
 //
 //	make bench-scale ARGS='-rounds=9 -json=scale.json'
 //
@@ -33,6 +34,13 @@ type options struct {
 	length  time.Duration
 	json    string
 	only    string
+
+	nodes     []int
+	lockWaits string
+	settle    time.Duration
+	rest      time.Duration
+	noRestart bool
+	members   bool
 }
 
 // record is the file that a run writes.
@@ -40,6 +48,7 @@ type record struct {
 	Version  string    `json:"postgresql"`
 	Doorbell []rate    `json:"doorbell"`
 	Latency  []latency `json:"latency"`
+	Crowds   []crowd   `json:"crowds"`
 }
 
 func main() {
@@ -65,19 +74,34 @@ func parse(args []string) (o options, err error) {
 	writers := flags.String("writers", "1,8,32,128", "numbers of concurrent writers")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds; in each one every kind of commit takes its turn")
 	flags.DurationVar(&o.length, "length", 2*time.Second, "length of one turn")
-	flags.StringVar(&o.only, "only", "", "only \"commits\" or \"latency\"")
+	flags.StringVar(&o.only, "only", "", "only \"commits\", \"latency\" or \"crowds\"")
+	nodes := flags.String("nodes", "3,50,100", "numbers of nodes in a crowd")
+	flags.StringVar(&o.lockWaits, "log_lock_waits", "off", "the setting of the server of a crowd")
+	flags.DurationVar(&o.settle, "settle", 30*time.Second, "how long a crowd rests before it is measured")
+	flags.DurationVar(&o.rest, "rest", 30*time.Second, "how long a crowd is measured at rest")
+	flags.BoolVar(&o.members, "members", false, "the nodes of a crowd are members of a cluster")
+	flags.BoolVar(&o.noRestart, "no-restart", false, "do not restart the server of a crowd")
 	flags.StringVar(&o.json, "json", "", "file for the figures as JSON")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for text := range strings.SplitSeq(*writers, ",") {
+	if o.writers, err = numbers("-writers", *writers); err != nil {
+		return o, err
+	}
+	o.nodes, err = numbers("-nodes", *nodes)
+	return o, err
+}
+
+// numbers reads a list of numbers above 0.
+func numbers(name, list string) (all []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return o, fmt.Errorf("-writers has %q; it must be a list of numbers above 0", text)
+			return nil, fmt.Errorf("%s has %q; it must be a list of numbers above 0", name, text)
 		}
-		o.writers = append(o.writers, n)
+		all = append(all, n)
 	}
-	return o, nil
+	return all, nil
 }
 
 func (o options) run(ctx context.Context, w io.Writer) error {
@@ -86,6 +110,10 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer box.Close()
+	if o.only == "crowds" {
+		crowds, err := o.crowds(ctx, w, box)
+		return errors.Join(err, o.write(record{Crowds: crowds}))
+	}
 	server, err := box.Start(ctx, pgserver.Options{Version: o.version, Durable: true, Settings: map[string]string{
 		"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "4GB",
 	}})
@@ -105,12 +133,20 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 	if o.only != "commits" && err == nil {
 		r.Latency, err = b.latencies(ctx, w)
 	}
+	if o.only == "" && err == nil {
+		r.Crowds, err = o.crowds(ctx, w, box)
+	}
+	return errors.Join(err, o.write(r))
+}
+
+// write writes the file, if there is one to write.
+func (o options) write(r record) error {
 	if o.json == "" {
-		return err
+		return nil
 	}
-	text, failure := json.MarshalIndent(r, "", "  ")
-	if failure == nil {
-		failure = os.WriteFile(o.json, append(text, '\n'), 0o644)
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(o.json, append(text, '\n'), 0o644)
 	}
-	return errors.Join(err, failure)
+	return err
 }

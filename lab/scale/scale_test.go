@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -40,8 +41,34 @@ func TestRunMeasuresEachKindBesideItsLimit(t *testing.T) {
 	}
 }
 
+func TestRunMeasuresCrowds(t *testing.T) {
+	t.Parallel()
+	for _, members := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "scale.json")
+		var printed bytes.Buffer
+		o := options{only: "crowds", nodes: []int{3}, lockWaits: "on", members: members, settle: time.Second, rest: 4 * time.Second, json: file}
+		if err := o.run(t.Context(), &printed); err != nil {
+			t.Fatalf("%v\n%s", err, printed.String())
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r record
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Crowds) != 1 {
+			t.Fatalf("the record has %d crowds, want 1", len(r.Crowds))
+		}
+		if c := r.Crowds[0]; c.Joined <= 0 || c.Returned <= 0 || runtime.GOOS == "linux" && (c.JoinCPU <= 0 || c.ReturnCPU <= 0 || c.Session <= 0 || c.Watch <= 0) {
+			t.Errorf("%+v; want all figures", c)
+		}
+	}
+}
+
 func TestParseRejectsNoWriters(t *testing.T) {
-	for _, args := range [][]string{{"-writers=0"}, {"-writers=many"}, {"-writers="}} {
+	for _, args := range [][]string{{"-writers=0"}, {"-writers=many"}, {"-writers="}, {"-nodes=0"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v is accepted", args)
 		}

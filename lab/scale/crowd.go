@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// crowd is what many nodes cost the server: all of them in this process, candidates for no role.
+type crowd struct {
+	Nodes int `json:"nodes"`
+	// Joined and Returned are the seconds until all nodes are open that begin at the same
+	// time, and until they are open again after a restart of the server.
+	Joined   float64 `json:"joined_seconds"`
+	Returned float64 `json:"returned_seconds"`
+	// JoinCPU and ReturnCPU are milliseconds of the server's processors for each node.
+	JoinCPU   float64 `json:"join_server_ms"`
+	ReturnCPU float64 `json:"return_server_ms"`
+	// Session and Watch are milliseconds of the server's processors for each node and second
+	// at rest, on its two connections.
+	Session float64 `json:"session_ms_per_second"`
+	Watch   float64 `json:"watch_ms_per_second"`
+}
+
+func (c crowd) String() string {
+	return fmt.Sprintf("%6d %10.1f %12.1f %10.1f %12.1f %12.2f %12.2f", c.Nodes, c.Joined, c.JoinCPU, c.Returned, c.ReturnCPU, c.Session, c.Watch)
+}
+
+const crowdHeader = " nodes   joined s  server ms/n returned s  server ms/n session ms/s   watch ms/s"
+
+// crowds measures each number of nodes on a server that is started for it.
+func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox) (found []crowd, err error) {
+	fmt.Fprintln(w, crowdHeader)
+	for _, nodes := range o.nodes {
+		settings := map[string]string{"max_connections": fmt.Sprint(2*nodes + 50), "log_lock_waits": o.lockWaits}
+		server, err := box.Start(ctx, pgserver.Options{Version: o.version, Durable: true, Settings: settings})
+		if err != nil {
+			return found, err
+		}
+		c, err := o.crowd(ctx, server, nodes)
+		if err := errors.Join(err, server.Stop(ctx, pgserver.Fast)); err != nil {
+			return found, err
+		}
+		fmt.Fprintln(w, c)
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) (c crowd, err error) {
+	c.Nodes = nodes
+	backend, err := postgres.New(server.DSN(), postgres.Config{})
+	if err != nil {
+		return c, err
+	}
+	defer backend.Close()
+	if err := backend.Migrate(ctx); err != nil {
+		return c, err
+	}
+	open, began := make([]func(context.Context) error, nodes), time.Now() // what closes each node
+	before := serverTime(server.PID())
+	var group sync.WaitGroup
+	failures := make([]error, nodes)
+	for i := range nodes {
+		group.Go(func() {
+			config := tenure.Config{Name: fmt.Sprintf("crowd-%d", i), Logger: slog.New(slog.DiscardHandler)}
+			open[i], failures[i] = o.join(ctx, backend, config)
+		})
+	}
+	group.Wait()
+	defer func() {
+		for _, leave := range open {
+			if leave != nil {
+				group.Go(func() { _ = leave(context.WithoutCancel(ctx)) }) // the server ends with the program
+			}
+		}
+		group.Wait()
+	}()
+	if err := errors.Join(failures...); err != nil {
+		return c, err
+	}
+	c.Joined, c.JoinCPU = time.Since(began).Seconds(), milliseconds(serverTime(server.PID())-before)/float64(nodes)
+
+	pause(ctx, o.settle)
+	kinds, err := connections(ctx, server.DSN())
+	if err != nil {
+		return c, err
+	}
+	session, watch, began := timeOf(kinds["session"]), timeOf(kinds["watch"]), time.Now()
+	pause(ctx, o.rest)
+	each := float64(nodes) * time.Since(began).Seconds()
+	c.Session, c.Watch = milliseconds(timeOf(kinds["session"])-session)/each, milliseconds(timeOf(kinds["watch"])-watch)/each
+	if o.noRestart {
+		return c, ctx.Err()
+	}
+
+	began = time.Now()
+	if err := server.Restart(ctx, pgserver.Immediate); err != nil {
+		return c, err
+	}
+	if err := returned(ctx, server.DSN(), nodes); err != nil {
+		return c, err
+	}
+	c.Returned, c.ReturnCPU = time.Since(began).Seconds(), milliseconds(serverTime(server.PID()))/float64(nodes)
+	return c, ctx.Err()
+}
+
+// join opens a node and returns what closes it.
+func (o options) join(ctx context.Context, backend *postgres.Backend, config tenure.Config) (leave func(context.Context) error, err error) {
+	if !o.members {
+		node, err := tenure.Open(ctx, backend, config)
+		if err != nil {
+			return nil, err
+		}
+		return node.Close, nil
+	}
+	member, err := cluster.Join(ctx, backend, config, cluster.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return member.Shutdown, nil
+}
+
+// returned waits until all nodes have opened a session since the server started.
+func returned(ctx context.Context, dsn string, nodes int) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for {
+		var back int
+		err := conn.QueryRow(ctx, "SELECT count(*) FROM tenure_nodes WHERE status <> 'dead' AND backend_start > pg_postmaster_start_time()").Scan(&back)
+		if err != nil || back == nodes {
+			return err
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// connections returns the processes of the server for the connections of nodes, by kind.
+func connections(ctx context.Context, dsn string) (map[string][]int, error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, "SELECT pid, split_part(application_name, ' ', -1) FROM pg_stat_activity WHERE application_name LIKE '%crowd-%'")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]int{}
+	var (
+		pid  int
+		kind string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&pid, &kind}, func() error {
+		found[kind] = append(found[kind], pid)
+		return nil
+	})
+	return found, err
+}
+
+// timeOf returns the time that processes have used on a processor so far.
+func timeOf(processes []int) (sum time.Duration) {
+	for _, pid := range processes {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // a process that has ended counts nothing
+		var used time.Duration
+		_, _ = fmt.Sscan(string(text), &used)
+		sum += used
+	}
+	return sum
+}
+
+// serverTime returns the time of a server's process, of its children, and of those that
+// have ended, which the kernel counts in hundredths of a second.
+func serverTime(postmaster int) time.Duration {
+	const tick = 10 * time.Millisecond
+	var ended, user, system int64
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", postmaster))
+	if _, after, found := strings.Cut(string(text), ") "); found {
+		if fields := strings.Fields(after); len(fields) > 14 {
+			_, _ = fmt.Sscan(strings.Join(fields[13:15], " "), &user, &system)
+			ended = user + system
+		}
+	}
+	processes := []int{postmaster}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", postmaster))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, field := range strings.Fields(string(text)) {
+			var pid int
+			_, _ = fmt.Sscan(field, &pid)
+			processes = append(processes, pid)
+		}
+	}
+	return timeOf(processes) + time.Duration(ended)*tick
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -191,6 +191,6 @@ func TestSettingsFollowTheLease(t *testing.T) {
 	defer link.Discard(watch)
 	show("a watch", watch, map[string]string{
 		"tcp_user_timeout": "80000", "tcp_keepalives_idle": "40", "tcp_keepalives_interval": "10",
-		"client_connection_check_interval": "1s", "tcp_keepalives_count": "4", "idle_session_timeout": "90s",
+		"client_connection_check_interval": "5s", "tcp_keepalives_count": "4", "idle_session_timeout": "90s",
 	})
 }

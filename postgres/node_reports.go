@@ -17,9 +17,9 @@ import (
 func (*Backend) ReportsNodeChanges() bool { return true }
 
 // notificationDelay is how long after its notification a watch may report that the
-// membership has moved: it looks between attempts of at most 400 ms, and reports at the
-// first one after half a second.
-const notificationDelay = 1500 * time.Millisecond
+// membership has moved: it looks between attempts of at most 2 s, and reports half a
+// second later.
+const notificationDelay = 3500 * time.Millisecond
 
 // reportMissedMove reports a change if the membership has moved and no notification
 // has arrived: it may have been lost.

@@ -38,6 +38,7 @@ const (
 	stmtMembersOf   link.Statement = "members_of"
 	stmtLeading     link.Statement = "leading"
 	stmtWatching    link.Statement = "watching"
+	stmtWake        link.Statement = "wake_watch"
 )
 
 // The statements of the watch connection, which also uses stmtMoved, stmtNotify,
@@ -362,6 +363,9 @@ UPDATE {nodes} n
 SET watching = $3
 FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.watching <> $3`,
+
+	stmtWake: `
+SELECT pg_cancel_backend($1)`,
 
 	stmtMembers:   readRegistry,
 	stmtMembersOf: readRegistryOfSome,

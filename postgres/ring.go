@@ -30,6 +30,7 @@ type watch struct {
 	outside      outside
 	reportedAt   time.Time // when reportNodesAgain last reported
 	waited       bool      // a call has waited for the end of a session
+	waking       watchWaking
 	down         atomic.Bool
 
 	stop     chan struct{}
@@ -189,9 +190,11 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
 	began := time.Now()
+	w.waking.begin(conn.PgConn().PID())
 	err := w.bounded(conn, period+link.CloseTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
+	w.waking.end()
 	if err == nil {
 		w.reportMissedMove(membership)
 		w.seen = membership
@@ -274,7 +277,7 @@ const callTimeout = 5 * time.Second
 // in progress. A connection that is lost without an error must be noticed within a
 // lease: the leader may have become silent at the same time.
 func (w *watch) silence() time.Duration {
-	const least = 500 * time.Millisecond // the function's attempts take up to 400 ms
+	const least = 500 * time.Millisecond // the function sends a message ten times per second at most
 	return max(least, w.session.opening.Timing.Lease-w.session.opening.Timing.Margin)
 }
 

@@ -86,6 +86,7 @@ type connListener struct {
 	warnings     []string // on the statement in progress; of the session's goroutine
 	moved        chan struct{}
 
+	joined       atomic.Bool               // a node may have joined: a notification has said so
 	requests     atomic.Bool               // a request may wait: a notification or a heartbeat has said so
 	received     atomic.Pointer[time.Time] // when the last notification of another session about nodes arrived
 	nodesAwaited atomic.Bool               // a term waits for nodes to come back
@@ -122,6 +123,7 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 		e.announce()
 	}
 	if n.Channel == e.nodes {
+		e.joined.Store(true)
 		e.announceNodes()
 	}
 	wakeup.Send(e.moved)
@@ -263,7 +265,7 @@ func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 }
 
 // Wait implements [tenure.Session]. Unless the watch connection went down or was
-// restored, or another node is silent, it only receives, so nothing restarts the
+// restored, another node is silent, or one joined that the watch must see, it only receives, so nothing restarts the
 // server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	if err := s.reportWatchDown(); err != nil {
@@ -277,6 +279,9 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	s.listener.await(cancel)
 	defer s.listener.await(nil)
 	for {
+		if err := s.wakeWatch(); err != nil {
+			return false, err
+		}
 		// The end of this context is the only deadline after which a pgx connection is
 		// still usable: it ends the read and changes nothing else.
 		err := s.conn.PgConn().WaitForNotification(ctx)

@@ -13,27 +13,44 @@ type silenceTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer // of the call in progress
 	limit time.Duration
+
+	reported bool // the call in progress has reported that the node is the oldest
+	oldest   bool // it has, or the one before it had
 }
+
+// oldestNotice is the message of the watch function on the oldest node of the ring.
+const oldestNotice = "oldest"
 
 // expect calls silent when no message has come for a time, until stop is called.
 func (p *silenceTimer) expect(limit time.Duration, silent func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.limit, p.timer = limit, time.AfterFunc(limit, silent)
+	p.limit, p.timer, p.reported = limit, time.AfterFunc(limit, silent), false
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.oldest = p.reported
 		p.timer.Stop()
 		p.timer = nil
 	}
 }
 
-func (p *silenceTimer) Notice(*pgconn.Notice) {
+func (p *silenceTimer) Notice(n *pgconn.Notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if n.Message == oldestNotice {
+		p.reported, p.oldest = true, true
+	}
 	if p.timer != nil {
 		p.timer.Reset(p.limit)
 	}
+}
+
+// isOldest reports whether the node is the oldest of the ring.
+func (p *silenceTimer) isOldest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.oldest
 }
 
 func (p *silenceTimer) Notification(*pgconn.Notification) {}

@@ -37,6 +37,9 @@ var storedTimes = []storedTime{
 	{"postgres/migrations", "moved_at", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres/migrations", "pulsed", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres/migrations", "deadline", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
+	{"postgres/migrations", "read_at", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
+	{"postgres/migrations", "young_until", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
+	{"postgres/migrations", "restless_until", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres", "expires_at", "the nodes of the other mode correct it", "TestLeaseOfFalseClockExpires"},
 
 	{"lease", "expires_at", "a lease that ends later than in two of its lengths ends one length from now", "TestLeaseOfFalseClockExpires"},

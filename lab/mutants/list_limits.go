@@ -131,4 +131,34 @@ var limitMutants = []mutant{
 		promise: "a drained node accepts no work",
 		tests:   []tests{in(".", "^TestRequestBeforeOnDrainIsRepeated$")}, says: "want the one to drain",
 	},
+	{
+		name: "postgres: the watch at rest makes short attempts",
+		file: "postgres/migrations/0001_functions.up.sql", from: "ring_ms constant integer := 2000;", to: "ring_ms constant integer := 400;",
+		promise: "8 Idle is cheap: attempts of a watch at rest are few",
+		tests:   []tests{in("postgres", "^TestWatchAtRestMakesLongAttempts$")}, says: "the watch made no attempt",
+	},
+	{
+		name: "postgres: an attempt lasts until the server logs it",
+		file: "postgres/migrations/0001_functions.up.sql", from: "WHEN current_setting('log_lock_waits')::boolean", to: "WHEN false",
+		promise: "waiting nodes do not fill the log",
+		tests:   []tests{in("postgres", "^TestWatchAtRestStaysOutOfTheLog$")}, says: "the server's log reports the wait",
+	},
+	{
+		name: "postgres: the watch of a young node makes long attempts",
+		file: "postgres/migrations/0001_functions.up.sql", from: "opening_ms constant integer := 30000;", to: "opening_ms constant integer := 0;",
+		promise: "7 Someone leads: a node that joins after a younger one is watched soon",
+		tests:   []tests{in("postgres", "^TestWatchOfYoungNodeMakesShortAttempts$")}, says: "the longest attempt of a young node took",
+	},
+	{
+		name: "postgres: no join wakes the watch of the oldest node",
+		file: "postgres/session.go", from: "\t\te.joined.Store(true)\n", to: "\t\te.joined.Store(false)\n",
+		promise: "7 Someone leads: the death of a node that has just joined is noticed",
+		tests:   []tests{in("postgres", "^TestOldestNodeWatchesNodeThatJoins$")}, says: "the oldest node watches a node",
+	},
+	{
+		name: "postgres: a statement of the watch begins while a cancellation is on its way",
+		file: "postgres/wake.go", from: "\tcase <-pending:\n", to: "\tdefault:\n",
+		promise: "7 Someone leads: no cancellation reaches the statement that records a death",
+		tests:   []tests{in("postgres", "^TestWatchWaitsForItsCancellation$")}, says: "the call ended before its cancellation was answered",
+	},
 }

@@ -249,10 +249,10 @@ $tenure_function$;
 
 -- Waits until a node that this one watches has ended, the membership has moved,
 -- or the time is over; see the manual page on failover for the reasons behind
--- its form. Each attempt is shorter than deadlock_timeout, so that the server's
--- log stays silent, and at transaction level, since a session-level lock can be
--- granted at the moment of the timeout and stay. stale_session is an earlier session
--- of this node that the server still keeps, and which no longer has a row.
+-- its form. The server logs each wait that lasts for deadlock_timeout if log_lock_waits is
+-- on, so attempts are shorter then. They are at transaction level, since a session-level
+-- lock can be granted at the moment of the timeout and stay. stale_session is an earlier
+-- session of this node that the server still keeps, and which no longer has a row.
 --
 -- A node watches its predecessor in the ring. One whose watch connection is down
 -- cannot detect deaths, so its successor watches the node before it too, and so on
@@ -281,39 +281,76 @@ SET search_path = pg_catalog, pg_temp
 AS $tenure_function$
 DECLARE
     deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
-    deadlock_ms constant double precision :=
-        1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
-    -- Between attempts a watch learns that its place in the ring has changed.
-    long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
-    short_ms constant integer := least(100, long_ms);
-    -- A node that joins is watched by the oldest one, which watches the youngest:
-    -- it has to read the ring often.
-    oldest_ms constant integer := least(50, long_ms);
-    -- Each attempt reads the ring again, so that the watch need not return for each of
-    -- many nodes that join or end at the same time.
+    -- The longest wait that the server does not log.
+    silent_ms constant double precision := CASE
+        WHEN current_setting('log_lock_waits')::boolean
+        THEN greatest(1, floor(900 * extract(epoch FROM current_setting('deadlock_timeout')::interval)))
+        ELSE 3600000
+    END;
+    -- At rest a watch reads only between attempts whether the membership has moved, and
+    -- the ring this often.
+    ring_ms constant integer := 2000;
+    long_ms constant integer := least(ring_ms, silent_ms);
+    -- A node draws its number before it joins. Until the other openings of that time are
+    -- over, a predecessor may join that is nearer than the present one.
+    opening_ms constant integer := 30000;
+    young_ms constant integer := least(400, silent_ms);
+    short_ms constant integer := least(100, silent_ms);
+    -- The oldest node watches the youngest, so each node that joins is its new
+    -- predecessor. Its session cancels a wait when it is notified of a join, and for
+    -- restless_ms after that no further notification is needed.
+    oldest_ms constant integer := least(50, silent_ms);
+    restless_ms constant integer := 500;
+    -- Each attempt reads the ring again if it has moved, so that the watch need not return
+    -- for each of many nodes that join or end at the same time.
     report_ms constant integer := 500;
+    latest bigint;
     watched record;
     place bigint; -- in the ring
     passed_oldest boolean;
     nearest integer;
     pause_ms integer;
+    wait_ms integer;
+    read_at timestamptz; -- when the ring must be read again
     pulse_ms integer;
+    young_until timestamptz;
+    oldest boolean := false;
+    reported boolean := false;
+    restless_until timestamptz := clock_timestamp() + interval '100 milliseconds';
     pulsed timestamptz := clock_timestamp();
     moved_at timestamptz;
 BEGIN
     LOOP
         event := NULL;
-        nearest := stale_session;
-        died := stale_session;
-        pause_ms := CASE WHEN stale_session > 0 THEN short_ms ELSE long_ms END;
         BEGIN
-            PERFORM set_config('lock_timeout', long_ms || 'ms', true);
-            IF pulse_ms IS NULL THEN
-                SELECT greatest(100, n.lease_ms / 5) INTO pulse_ms FROM {nodes} n WHERE n.incarnation = own;
+            PERFORM set_config('lock_timeout', young_ms || 'ms', true);
+            SELECT last_value INTO latest FROM {membership};
+            IF latest = membership AND clock_timestamp() < read_at THEN
+                RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the lock of the sequence';
             END IF;
-            SELECT last_value INTO membership FROM {membership};
+            membership := latest;
+            nearest := stale_session;
+            died := stale_session;
+            oldest := false;
+            pause_ms := long_ms;
+            read_at := clock_timestamp() + ring_ms * interval '1 millisecond';
+            IF stale_session > 0 THEN
+                pause_ms := short_ms;
+                read_at := '-infinity';
+            END IF;
+            IF pulse_ms IS NULL THEN
+                SELECT greatest(100, n.lease_ms / 5), n.backend_start + opening_ms * interval '1 millisecond'
+                INTO pulse_ms, young_until
+                FROM {nodes} n
+                WHERE n.incarnation = own;
+            END IF;
+            IF clock_timestamp() BETWEEN young_until - opening_ms * interval '1 millisecond' AND young_until THEN
+                pause_ms := least(pause_ms, young_ms);
+            END IF;
             IF membership <> seen THEN
                 moved_at := coalesce(moved_at, clock_timestamp());
+                pause_ms := least(pause_ms, report_ms);
+                read_at := '-infinity';
             END IF;
             IF seen < 0 OR clock_timestamp() >= moved_at + report_ms * interval '1 millisecond' THEN
                 event := 'moved';
@@ -351,14 +388,14 @@ BEGIN
                     END IF;
                     IF nearest = stale_session THEN
                         nearest := died;
-                        IF died > own THEN
-                            pause_ms := least(pause_ms, oldest_ms);
-                        END IF;
+                        oldest := died > own;
                     END IF;
                     -- A silent node is noticed when its time is over, not an attempt later.
                     pause_ms := greatest(1, least(pause_ms, ceil(watched.left_ms)));
+                    read_at := least(read_at, clock_timestamp() + watched.left_ms * interval '1 millisecond');
                     EXIT WHEN watched.watching;
                     pause_ms := least(pause_ms, short_ms);
+                    read_at := '-infinity'; -- the lock of the node before it is only tried
                 END LOOP;
                 IF event IS NULL AND nearest = 0 THEN
                     event := 'alone';
@@ -372,17 +409,35 @@ BEGIN
                 END IF;
             WHEN lock_not_available THEN -- a migration has the table
                 nearest := 0;
+                read_at := '-infinity';
+            WHEN query_canceled THEN
+                nearest := 0;
+                read_at := '-infinity';
+                restless_until := clock_timestamp() + restless_ms * interval '1 millisecond';
         END;
 
         IF nearest <> 0 THEN
             died := nearest;
+            wait_ms := least(pause_ms, coalesce(pulse_ms, pause_ms));
+            IF oldest THEN
+                IF NOT reported THEN
+                    RAISE INFO 'oldest'; -- the client cancels waits only then
+                    reported := true;
+                END IF;
+                IF moved_at IS NOT NULL OR clock_timestamp() < restless_until THEN
+                    wait_ms := least(wait_ms, oldest_ms);
+                END IF;
+            END IF;
             BEGIN
-                PERFORM set_config('lock_timeout', least(pause_ms, coalesce(pulse_ms, pause_ms)) || 'ms', true);
+                PERFORM set_config('lock_timeout', wait_ms || 'ms', true);
                 PERFORM pg_advisory_xact_lock_shared(space, died);
                 event := 'died';
                 RETURN;
-            EXCEPTION WHEN lock_not_available THEN
-                NULL;
+            EXCEPTION
+                WHEN lock_not_available THEN
+                    NULL;
+                WHEN query_canceled THEN
+                    restless_until := clock_timestamp() + restless_ms * interval '1 millisecond';
             END;
         END IF;
 

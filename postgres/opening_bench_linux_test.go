@@ -91,3 +91,51 @@ func processorTime(b *testing.B, pid int) time.Duration {
 	}
 	return time.Duration(sum) * tick
 }
+
+// BenchmarkHeartbeat measures the processor time of the server for a heartbeat, and for
+// comparison that of an update of the same row without anything else.
+func BenchmarkHeartbeat(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"autovacuum": "off"}})
+	backend := backendOn(b, server.DSN(), Config{})
+	quiet := func(o *peerOptions) { o.logger, o.timing.Lease = slog.New(slog.DiscardHandler), time.Hour }
+	p := open(b, backend, quiet)
+	for range 9 {
+		open(b, backend, quiet)
+	}
+	measure := func(b *testing.B, conn *pgx.Conn, once func()) {
+		for range 10 {
+			once()
+		}
+		before, beats := scheduledTime(b, conn.PgConn().PID()), 0
+		for b.Loop() {
+			once()
+			beats++
+		}
+		b.ReportMetric(float64((scheduledTime(b, conn.PgConn().PID())-before).Microseconds())/float64(beats), "server-us/op")
+	}
+	b.Run("bare update", func(b *testing.B) {
+		conn := pgtest.Conn(b, server.DSN())
+		bare := backend.names.sql("UPDATE {nodes} SET last_heartbeat = clock_timestamp() WHERE id = $1")
+		measure(b, conn, func() {
+			if _, err := conn.Exec(context.Background(), bare, p.id); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+	b.Run("heartbeat", func(b *testing.B) {
+		measure(b, p.conn, func() { p.beat() })
+	})
+}
+
+// scheduledTime returns the time of a process.
+func scheduledTime(b *testing.B, pid uint32) (used time.Duration) {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &used); err != nil {
+		b.Fatal(err)
+	}
+	return used
+}

@@ -38,7 +38,7 @@ var storedTimes = []storedTime{
 	{"postgres/migrations", "pulsed", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres/migrations", "deadline", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres/migrations", "read_at", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
-	{"postgres/migrations", "young_until", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
+	{"postgres/migrations", "opened_at", "a session that opened later than now counts as old", ""},
 	{"postgres/migrations", "restless_until", readsOnly, "TestStuckSessionIsTerminatedAlthoughWatchFallsSilent"},
 	{"postgres", "expires_at", "the nodes of the other mode correct it", "TestLeaseOfFalseClockExpires"},
 

@@ -145,7 +145,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: the watch of a young node makes long attempts",
-		file: "postgres/migrations/0001_functions.up.sql", from: "opening_ms constant integer := 30000;", to: "opening_ms constant integer := 0;",
+		file: "postgres/migrations/0001_functions.up.sql", from: "young_part constant integer := 5;", to: "young_part constant integer := 1;",
 		promise: "7 Someone leads: a node that joins after a younger one is watched soon",
 		tests:   []tests{in("postgres", "^TestWatchOfYoungNodeMakesShortAttempts$")}, says: "the longest attempt of a young node took",
 	},

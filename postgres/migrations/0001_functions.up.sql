@@ -291,10 +291,10 @@ DECLARE
     -- the ring this often.
     ring_ms constant integer := 2000;
     long_ms constant integer := least(ring_ms, silent_ms);
-    -- A node draws its number before it joins. Until the other openings of that time are
-    -- over, a predecessor may join that is nearer than the present one.
-    opening_ms constant integer := 30000;
+    -- A node draws its number before it joins. So the predecessor of a young node may still
+    -- join, the less likely the older the node is.
     young_ms constant integer := least(400, silent_ms);
+    young_part constant integer := 5; -- an attempt lasts for this part of the node's age
     short_ms constant integer := least(100, silent_ms);
     -- The oldest node watches the youngest, so each node that joins is its new
     -- predecessor. Its session cancels a wait when it is notified of a join, and for
@@ -313,7 +313,8 @@ DECLARE
     wait_ms integer;
     read_at timestamptz; -- when the ring must be read again
     pulse_ms integer;
-    young_until timestamptz;
+    opened_at timestamptz;
+    age_ms double precision;
     oldest boolean := false;
     reported boolean := false;
     restless_until timestamptz := clock_timestamp() + interval '100 milliseconds';
@@ -339,13 +340,14 @@ BEGIN
                 read_at := '-infinity';
             END IF;
             IF pulse_ms IS NULL THEN
-                SELECT greatest(100, n.lease_ms / 5), n.backend_start + opening_ms * interval '1 millisecond'
-                INTO pulse_ms, young_until
+                SELECT greatest(100, n.lease_ms / 5), n.backend_start
+                INTO pulse_ms, opened_at
                 FROM {nodes} n
                 WHERE n.incarnation = own;
             END IF;
-            IF clock_timestamp() BETWEEN young_until - opening_ms * interval '1 millisecond' AND young_until THEN
-                pause_ms := least(pause_ms, young_ms);
+            age_ms := 1000 * extract(epoch FROM clock_timestamp() - opened_at);
+            IF age_ms >= 0 THEN -- the clock was not ahead
+                pause_ms := least(pause_ms, greatest(young_ms, age_ms / young_part));
             END IF;
             IF membership <> seen THEN
                 moved_at := coalesce(moved_at, clock_timestamp());

@@ -115,7 +115,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 	b.Run("bare update", func(b *testing.B) {
 		conn := pgtest.Conn(b, server.DSN())
-		bare := backend.names.sql("UPDATE {nodes} SET last_heartbeat = clock_timestamp() WHERE id = $1")
+		bare := backend.names.SQL("UPDATE {nodes} SET last_heartbeat = clock_timestamp() WHERE id = $1")
 		measure(b, conn, func() {
 			if _, err := conn.Exec(context.Background(), bare, p.id); err != nil {
 				b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
 // waitOf returns the number of the session for whose end a node's watch waits, when that
@@ -26,13 +27,13 @@ func waitOf(t *testing.T, conn *pgx.Conn, p *peer) (session int32, began time.Ti
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.Fatal(err)
 	}
-	return session, began, fromMilliseconds(ms)
+	return session, began, link.FromMilliseconds(ms)
 }
 
 // awaitAttempt waits for an attempt of a node's watch that is true of.
 func awaitAttempt(t *testing.T, p *peer, what string, is func(session int32, began time.Time, lasted time.Duration) bool) (began time.Time) {
 	t.Helper()
-	conn := pgtest.Conn(t, p.backend.connect.ConnString())
+	conn := pgtest.Conn(t, p.backend.connect.Config.ConnString())
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; <-tick.C {
@@ -94,7 +95,7 @@ func TestWatchOfYoungNodeMakesShortAttempts(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 3)
 	young := r.nodes[2]
-	conn := pgtest.Conn(t, r.backend.connect.ConnString())
+	conn := pgtest.Conn(t, r.backend.connect.Config.ConnString())
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	var longest time.Duration

@@ -19,8 +19,8 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// maxBatch limits the roles in one call of TryAcquire, so that a heartbeat
-// never waits long for it.
+// maxBatch limits the roles in one call of TryAcquire: the next heartbeat waits for that
+// call.
 const maxBatch = 1000
 
 // attemptAllNowLocked makes every follower due: a role may have become vacant, or the
@@ -194,8 +194,8 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 	return false
 }
 
-// declineLocked unlocks a role, if the session holds its lock, for an election
-// that has stopped campaigning.
+// declineLocked unlocks the role of an election that has stopped campaigning, if the
+// session holds the lock.
 func (s *session) declineLocked(e *Election, result AcquireResult) {
 	holds := e.attempt.pending || result.Outcome == OutcomeGranted || result.Outcome == OutcomePending
 	e.attempt.pending = false
@@ -204,8 +204,8 @@ func (s *session) declineLocked(e *Election, result AcquireResult) {
 	}
 }
 
-// applyPendingLocked continues an attempt that holds the lock while its term
-// cannot begin yet. LockTimeout bounds the wait for fenced transactions.
+// applyPendingLocked continues an attempt with the lock but without a term, which cannot
+// begin yet. LockTimeout bounds the wait for fenced transactions.
 func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed bool) {
 	a, now := &e.attempt, s.node.clock.Now().Mono
 	// The server measures the wait. This machine's clock may stop while it is
@@ -230,7 +230,7 @@ func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed 
 	return s.applyFailedLocked(e, fsm.AcquireFailed, err)
 }
 
-// applyHeldLocked ends an attempt that found the role held or reserved.
+// applyHeldLocked ends an attempt for a role that is held or reserved.
 func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed bool) {
 	n, a := s.node, &e.attempt
 	now := n.clock.Now().Mono
@@ -251,14 +251,14 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 	failed = s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
 	if result.RetryIn > 0 {
 		// Reserved for another node, or left to others: no quick retries. The notification
-		// that ends this may be lost.
+		// of the end may be lost.
 		a.nextAt = now + min(result.RetryIn, n.cfg.CheckInterval)
 		return false
 	}
 	return failed
 }
 
-// applyFailedLocked ends an attempt that failed. Within the reconnect grace, the next one
+// applyFailedLocked ends a failed attempt. Within the reconnect grace, the next one
 // follows.
 func (s *session) applyFailedLocked(e *Election, input fsm.Input, err error) (failed bool) {
 	a := &e.attempt
@@ -293,11 +293,10 @@ func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) boo
 	return e.State() == Follower
 }
 
-// backOffLocked schedules the next attempts of the elections whose attempts
-// failed. It calls retry strategies on separate goroutines, because they are
-// user code; an election whose strategy has not returned makes no attempt.
-// done is closed when all strategies have returned; it is nil if there are
-// none.
+// backOffLocked schedules the next attempts after failed ones. It calls retry strategies
+// on separate goroutines, because they are user code. An election makes no attempt before
+// its strategy has returned. done is closed when all strategies have returned; it is nil
+// if there are none.
 func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {
 	n := s.node
 	now := n.clock.Now().Mono

@@ -10,40 +10,42 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// Backend connects the engine to a database. It opens sessions for nodes and
-// answers queries that need no session. It must be safe for concurrent use.
+// Backend connects the engine to a database. It opens sessions for nodes and answers
+// queries without a session. It must be safe for concurrent use.
 //
-// A Backend with another default for [Config].Lease than 10 s also has the method
+// If the default of [Config].Lease is not 10 s with a Backend, it also has the method
 //
 //	DefaultLease() time.Duration
 //
-// A Backend whose Leaders lack the labels of some leaders has this method, which
-// returns false. [ElectionConfig].TakeOverAfter is unsupported then:
+// A Backend whose Leaders lack the labels of some leaders has this method, which returns
+// false. [ElectionConfig].TakeOverAfter is unsupported then:
 //
 //	LeadersHaveLabels() bool
 //
-// Programs pass a Backend, for example from package postgres, to [Open] and
-// need not call its methods.
+// Programs pass a Backend, for example from package postgres, to [Open] and need not call
+// its methods.
 type Backend interface {
-	// Open opens a session for a node under a new incarnation. ctx bounds the
-	// opening only: its end must not affect an open session. An error that
-	// matches ErrRefused is final; after any other error the engine retries.
+	// Open opens a session for a node under a new incarnation. ctx bounds the opening
+	// only: its end must not affect an open session. An error matching ErrRefused is
+	// final; after any other error the engine retries.
 	Open(ctx context.Context, options SessionOptions) (Session, error)
 
 	// Leaders reads the leaders of the named roles, or of all roles if none is
 	// named, ordered by role. It leaves out vacant roles.
 	Leaders(ctx context.Context, roles ...string) ([]Leader, error)
 
-	// Request records a request for the leader of a role, or for a node, and
-	// wakes the node. It returns ErrNoLeader if the role has no leader,
-	// ErrUnknownNode if the node or the target is not a live node, ErrLastNode if a
-	// drain would leave no active node, and ErrUnsupported for a drain without a
-	// registry of nodes.
+	// Request records a request for the leader of a role, or for a node, and wakes the
+	// node. It returns
+	//
+	//   - ErrNoLeader if the role has no leader,
+	//   - ErrUnknownNode if the node or the target is not a live node,
+	//   - ErrLastNode if a drain would leave no active node,
+	//   - ErrUnsupported for a drain without a registry of nodes.
 	//
 	// Before it records a hand-over, and for a request with Offer, it asks the session of
-	// the target, which answers with SessionOptions.Campaigns. It returns
-	// ErrNotActive if the target does not campaign for the role, or sends no answer
-	// within a few seconds. The leader keeps the role then.
+	// the target, which answers with SessionOptions.Campaigns. It returns ErrNotActive if
+	// the target does not campaign for the role, or sends no answer within a few seconds.
+	// The leader keeps the role then.
 	Request(ctx context.Context, request Request) error
 }
 
@@ -63,17 +65,17 @@ type SessionOptions struct {
 
 	// PreviousFellSilent reports whether the node closed its last session itself because
 	// the trust window had ended without an acknowledged heartbeat. Other nodes saw the
-	// connection end, as after a crash: the records should say that the node fell silent.
+	// connection end, as after a crash: the records should name the silence as the reason.
 	PreviousFellSilent bool
 
-	// PreviousIncarnation is the incarnation of the last session that this process
-	// opened for the node. Trust in that session is over and the work of its terms
-	// has returned. It is 0 if there was no such session, or while such work runs.
+	// PreviousIncarnation is the incarnation of the node's last session in this process.
+	// Trust in it is over and the work of its terms has returned. It is 0 if there was no
+	// such session, or while such work runs.
 	PreviousIncarnation int64
 
-	// Reopened reports whether this process has opened a session of the node before.
-	// Requests for the node that it has not taken are then still for it. The requests
-	// for a node whose process has ended are not for the next process with its id.
+	// Reopened reports whether this process has opened a session of the node before. The
+	// node's unread requests are then still for it. Requests for the node of an earlier
+	// process are not for the next process with its id.
 	Reopened bool
 
 	// MaySend reports whether the session may send a statement. It is false once
@@ -97,35 +99,33 @@ type SessionOptions struct {
 	NodesChanged func()
 }
 
-// Session is one incarnation of a node. One goroutine calls its methods, one at
-// a time, except Abort. Only Wait takes a context, because a deadline that
-// closes the connection would release the locks while trust is valid.
+// Session is one incarnation of a node. One goroutine calls its methods, one at a time,
+// except Abort. Only Wait takes a context: if a deadline closed the connection, the locks
+// would be released while trust is valid.
 //
-// A method that returns an error matching ErrSessionLost has lost the session:
-// trust ends, and only Abort is called afterwards. If the error also matches
-// ErrConnection, the connection has ended, and the locks with it. After any
-// other error the session continues.
+// An error matching ErrSessionLost means the loss of the session: trust ends, and only
+// Abort is called afterwards. If the error also matches ErrConnection, the connection has
+// ended, and the locks with it. After any other error the session continues.
 //
-// A Session that holds its locks on a connection also has the method of [Term.LockConn],
-// which may be called from any goroutine:
+// A Session with its locks on a connection also has the method of [Term.LockConn]. Any
+// goroutine may call it:
 //
 //	LockConn() (syscall.RawConn, error)
 //
-// A Session that depends on the session of another process also has this method. The
-// engine calls it after each acknowledged heartbeat; trust ends at the returned moment
-// on SessionOptions.Clock, if that is earlier than what the heartbeat permits:
+// If a Session depends on the session of another process, it also has this method. The
+// engine calls it after each acknowledged heartbeat. Trust ends at the returned moment on
+// SessionOptions.Clock if the heartbeat alone would permit more:
 //
 //	TrustLimit() clocks.Instant
 type Session interface {
-	// Incarnation returns the number of this session. It is larger than that of
+	// Incarnation returns the number of this session. It is larger than the number of
 	// every earlier session.
 	Incarnation() int64
 
-	// TryAcquire tries to acquire roles and returns one result for each, in the
-	// same order. The engine does not ask for a role that this session holds,
-	// except to continue one whose last outcome was pending; its lock must not
-	// be locked again. After an error that does not end the session, pending
-	// roles are still pending and the others are not held.
+	// TryAcquire tries to acquire roles and returns one result for each, in the same
+	// order. The engine does not ask for a role of this session, except to continue one
+	// after OutcomePending; its lock must not be locked again. After an error, if the
+	// session continues, pending roles are still pending and the others are not held.
 	TryAcquire(requests []AcquireRequest) ([]AcquireResult, error)
 
 	// Heartbeat reports to the database that the node is alive and checks that the
@@ -139,12 +139,11 @@ type Session interface {
 	// the session.
 	Release(releases []ReleaseRequest) error
 
-	// Requests takes the requests for this node and for the roles that this
-	// session leads. The engine calls it after a Wait that returned true, and after a
-	// heartbeat that reported requests. If Wait returned for something else than a
-	// request, Requests may return none without asking the database. What it returns
-	// together with an error counts as taken. Requests for the node that it did not
-	// return are left for the next session, see SessionOptions.Reopened.
+	// Requests takes the requests for this node and for the roles of this session. The
+	// engine calls it after Wait has returned true, and after a heartbeat has reported
+	// requests. If Wait returned for another reason, Requests may return none without a
+	// query. Requests returned together with an error count as taken. Other requests for
+	// the node are left for the next session, see SessionOptions.Reopened.
 	Requests() ([]Request, error)
 
 	// Wait blocks until a role may be vacant or a request may wait (true), ctx
@@ -167,9 +166,9 @@ type AcquireRequest struct {
 	Role Role
 	// Recovering asks for AcquireResult.Holder if another session holds the role.
 	Recovering bool
-	// YieldFor is how long to leave the role to other nodes if its latest term is still
-	// YieldTerm, from which this node stepped down, and it is not reserved for this
-	// node. The result is then OutcomeHeld with RetryIn.
+	// YieldFor is how long to leave the role to other nodes after this node stepped down
+	// from YieldTerm. It applies while YieldTerm is the latest term and the role is not
+	// reserved for this node. The result is then OutcomeHeld with RetryIn.
 	YieldFor  time.Duration
 	YieldTerm int64
 }
@@ -213,8 +212,7 @@ type ReleaseRequest struct {
 	// error of its work. It is empty if there is no cause.
 	Cause string
 	// NextIn is when the next term is due, from the end of this one: when the node
-	// campaigns again, or by when completed work should start again. It is 0 if that is
-	// not known.
+	// campaigns again, or by when completed work should start again. It is 0 if unknown.
 	NextIn time.Duration
 }
 
@@ -227,7 +225,7 @@ type EndReason string
 //
 //	RefreshMembers() ([]Member, error)
 //
-// [Node.RefreshMembers] calls that.
+// [Node.RefreshMembers] calls it.
 type RegistrySession interface {
 	// WriteDescription replaces this node's description in the registry and
 	// notifies other nodes.

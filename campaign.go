@@ -9,20 +9,20 @@ import (
 	"github.com/exactly-one/tenure/internal/endreason"
 )
 
-// Campaign campaigns for the role until elected and returns the term. The
-// caller works under the term's context and calls [Term.Resign] when the work
-// has returned, even if the term was lost. The election stops after the term.
+// Campaign campaigns for the role until elected and returns the term. The caller works
+// under the term's context and calls [Term.Resign] when the work has returned, even if the
+// term was lost. The election stops after the term.
 //
-// Several goroutines may call Campaign: each gets its own term, in the order of
-// their calls. One that waits for a term that has ended, but was not resigned, gives up
-// after [Config].StopTimeout, with an error that matches ErrAlreadyStarted and
-// ErrWorkRunning.
+// Several goroutines may call Campaign: each gets its own term, in the order of their
+// calls. A call waits until the previous term is resigned. If the previous term has ended
+// but is not resigned, the call gives up after [Config].StopTimeout, and its error matches
+// ErrAlreadyStarted and ErrWorkRunning.
 //
-// Campaign returns the context's error if ctx ends first, ErrAlreadyStarted if
-// Start or Run has started the election, and an error that matches ErrStopped if an
-// attempt fails with an error of the database, the retry strategy gives up, the
-// election is shut down, or the term ends before Campaign can return it. Once it has
-// returned a term, the end of ctx has no effect.
+// Campaign returns the context's error if ctx ends first, and ErrAlreadyStarted if Start
+// or Run has started the election. The error matches ErrStopped if an attempt fails with
+// an error of the database, the retry strategy gives up, the election is shut down, or the
+// term ends before Campaign can return it. Once it has returned a term, the end of ctx has
+// no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	run, err := e.start(ctx, modeCampaign)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Election) workRemainsLocked() bool {
 	return running
 }
 
-// awaitResignation waits until the work under a term that has ended has returned.
+// awaitResignation waits until the work of an ended term has returned.
 func (e *Election) awaitResignation(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, e.node.cfg.StopTimeout)
 	defer cancel()

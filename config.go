@@ -19,9 +19,9 @@ type Config struct {
 	// unique. Default: the host name and the process id.
 	Name string
 
-	// Lease is how long the database reserves the roles of a node that sends no
-	// heartbeat. It bounds the failover from a node that vanished. At least 100
-	// ms. Default: 10 s; 3 s with leases on SQLite.
+	// Lease is how long the database reserves the roles of a node that sends no heartbeat.
+	// It bounds the failover from a vanished node. At least 100 ms. Default: 10 s; 3 s
+	// with leases on SQLite.
 	Lease time.Duration
 	// RefreshInterval is the time between heartbeats. Default: a third of
 	// Lease.
@@ -33,14 +33,13 @@ type Config struct {
 	// CheckInterval is the time between attempts to acquire roles without a
 	// notification. Default: 5 s.
 	CheckInterval time.Duration
-	// LockTimeout bounds an attempt to acquire a role that waits for fenced
-	// transactions of the old term. It must be at least FenceTimeout, or no
-	// attempt would last until those are terminated. Default: 10 s, or twice
-	// FenceTimeout if that is longer.
+	// LockTimeout bounds how long an attempt to acquire a role waits for fenced
+	// transactions of the old term. It must be at least FenceTimeout: otherwise no attempt
+	// would last until they are terminated. Default: 10 s, or twice FenceTimeout if
+	// longer.
 	LockTimeout time.Duration
-	// FenceTimeout is how long a fenced transaction of an old term may delay a
-	// new term before it is terminated. Default: 5 s, or half of LockTimeout if
-	// that is shorter.
+	// FenceTimeout is how long a fenced transaction of an old term may delay a new term
+	// before it is terminated. Default: 5 s, or half of LockTimeout if shorter.
 	FenceTimeout time.Duration
 	// StopTimeout is how long work in flight may continue, with its term still
 	// valid, after the term was asked to end. Default: 10 s.
@@ -52,12 +51,15 @@ type Config struct {
 	// than the last term. Set it to the time within which an old primary is
 	// fenced, plus one lease. Default: one lease.
 	FailoverWait time.Duration
-	// SynchronousFailover declares that a promoted standby has every acknowledged
-	// commit, that the old primary acknowledges none afterwards, and that the wall
-	// clocks of the servers differ by less than the margin. Then the wait after a
-	// failover ends a margin after every node is back. Declared without being true,
-	// as with synchronous_standby_names = 'ANY 1 (a, b)', it permits two leaders. It
-	// has no effect with leases.
+	// SynchronousFailover declares all of the following:
+	//
+	//   - A promoted standby has every acknowledged commit.
+	//   - The old primary acknowledges none afterwards.
+	//   - The wall clocks of the servers differ by less than the margin.
+	//
+	// Then the wait after a failover ends a margin after every node is back. A false
+	// declaration, as with synchronous_standby_names = 'ANY 1 (a, b)', permits two
+	// leaders. It has no effect with leases.
 	SynchronousFailover bool
 
 	// Retry governs opening a new session after a loss and, for elections
@@ -65,7 +67,7 @@ type Config struct {
 	// retried after 100 ms, doubling to 2 s, with jitter, and roles every
 	// CheckInterval.
 	Retry retry.Strategy
-	// Description is what the node publishes about itself from the start; see
+	// Description has the fields the node publishes about itself from the start; see
 	// [Node.UpdateDescription].
 	Description Description
 	// NoLeader makes the node campaign for no role: it only watches. Its elections
@@ -78,12 +80,12 @@ type Config struct {
 	// node is. The heartbeat waits for it for at most a twentieth of
 	// RefreshInterval and then uses the last result.
 	Load func() Load
-	// Logger receives log records on a goroutine of the node, so a handler that
-	// blocks delays nothing else. Default: slog.Default().
+	// Logger receives log records on a goroutine of the node, so a blocked handler delays
+	// nothing else. Default: slog.Default().
 	Logger *slog.Logger
-	// Clock is for tests. The node calls it with its mutex held, so that a moment and
-	// what follows from it belong together: its methods must neither block nor call
-	// the node. Default: the system clock.
+	// Clock is for tests. Its methods must neither block nor call the node: the node calls
+	// them with its mutex held, to keep a moment and its consequences together. Default:
+	// the system clock.
 	Clock clocks.Clock
 }
 
@@ -92,59 +94,58 @@ type ElectionConfig struct {
 	// Retry governs when to try again after another node was found to lead.
 	// Default: the node's strategy.
 	Retry retry.Strategy
-	// WorkRetry governs when this node campaigns again after the work of
-	// [Election.Run] returned during its term. Until then it leaves the role to
-	// the other candidates, also if there is none. The strategy gets the number of
-	// such terms in a row and the error of the last one, or nil; a term that
-	// lasted 12 CheckIntervals begins a new series. If the strategy gives up, the
-	// election stops. Default: CheckInterval, doubling to 12 CheckIntervals.
+	// WorkRetry governs when this node campaigns again after the work of [Election.Run]
+	// returned during its term. Until then it leaves the role to the other candidates,
+	// also if there is none. The strategy gets the number of such terms in a row and the
+	// error of the last one, or nil. A term of 12 CheckIntervals begins a new series. If
+	// the strategy gives up, the election stops. Default: CheckInterval, doubling to 12
+	// CheckIntervals.
 	WorkRetry retry.Strategy
-	// ReconnectGrace delays events after a loss: for at most this long, the
-	// election is Reconnecting and does not lead. If it acquires the role again
-	// in that time, OnLost and OnAcquired are not called, although the term is
-	// a new one. Default: 0, off.
+	// ReconnectGrace delays events after a loss: for at most this long, the election is
+	// Reconnecting and does not lead. If it acquires the role again in this time, the term
+	// is a new one, but OnLost and OnAcquired are not called. Default: 0, off.
 	ReconnectGrace time.Duration
-	// Requires are labels that the node must have in its Description to campaign
-	// for the role. A node that loses one of them steps down. While no live
-	// candidate has all of them, the role has no leader. Every node should require
-	// the same.
+	// Requires are the labels a node needs in its Description to campaign for the role. A
+	// node that loses one of them steps down. While no live candidate has all of them, the
+	// role has no leader. Every node should require the same.
 	Requires map[string]string
-	// RequiresNodeRole is a node role that the node must have in Description.Roles to
-	// campaign for the role, such as "scheduler". It works like Requires. Default:
-	// none.
+	// RequiresNodeRole is the node role a node needs in Description.Roles to campaign for
+	// the role, such as "scheduler". It works like Requires. Default: none.
 	RequiresNodeRole string
-	// Prefers are labels of the nodes that should lead the role. The label
-	// tenure.priority, an integer, counts more: a node with a higher priority is
-	// preferred, and of equal priorities the one with more of the labels. Without the
-	// label the priority is 0. Every node should prefer the same labels.
+	// Prefers are labels of the preferred leaders of the role. The label tenure.priority,
+	// an integer, counts more: a node with a higher priority is preferred. Of equal
+	// priorities, the node with more of the labels is preferred. Without the label the
+	// priority is 0. Every node should prefer the same labels.
 	Prefers map[string]string
-	// TakeOverAfter makes this node take over the role from a less preferred leader,
-	// which hands over gracefully. It is how long this node must have been able to lead,
-	// with one session, and the leader must have led, without interruption. After a term
-	// that was taken over and lasted less than 12 CheckIntervals, the wait doubles, up
-	// to 12 times the longer of TakeOverAfter and CheckInterval; a longer term resets
-	// it. It does not delay elections for a vacant role. At most 24 h. Default: 0,
+	// TakeOverAfter makes this node take over the role from a less preferred leader, which
+	// hands over gracefully. Before the take-over, this node must have been able to lead
+	// for this long, with one session, and the leader must have led for this long without
+	// interruption.
+	//
+	// If a term after such a take-over lasts less than 12 CheckIntervals, the wait
+	// doubles, up to 12 times the longer of TakeOverAfter and CheckInterval. A longer term
+	// resets it. Elections for a vacant role are not delayed. At most 24 h. Default: 0,
 	// off.
 	TakeOverAfter time.Duration
-	// Group and GroupLimit limit the roles that a node leads: it campaigns for at
-	// most GroupLimit roles of the elections with the same Group. While it leads or
-	// acquires so many, until the work has returned, the other elections of the group
-	// wait without an attempt. A node whose work returned during its term (see
-	// WorkRetry) keeps the room of that role until it campaigns again, and counts such
-	// terms of all roles of the group together. All elections of a group have the same
-	// GroupLimit. Default: no group and no limit.
+	// Group and GroupLimit limit the roles of a node: it campaigns for at most GroupLimit
+	// roles of the elections with the same Group. While it leads or acquires so many,
+	// until the work has returned, the other elections of the group wait without an
+	// attempt. If work returned during its term (see WorkRetry), the role counts against
+	// the limit until the node campaigns for it again, and such terms of all roles of the
+	// group are counted together. All elections of a group have the same GroupLimit.
+	// Default: no group and no limit.
 	Group      string
 	GroupLimit int
-	// NoReacquire stops the election after a loss, a step-down or an attempt that fails
-	// with an error of the database, instead of campaigning again.
+	// NoReacquire stops the election after a loss, a step-down or a database error of an
+	// attempt, instead of campaigning again.
 	NoReacquire bool
 }
 
-// defaultElectionConfig is that of all elections with default settings: a node can have
+// defaultElectionConfig is shared by all elections with default settings: a node can have
 // 10,000 of them.
 var defaultElectionConfig ElectionConfig
 
-// shared returns the configuration for an election that does not change it.
+// shared returns the configuration of an election, which does not change it.
 func (c ElectionConfig) shared() *ElectionConfig {
 	if reflect.ValueOf(c).IsZero() {
 		return &defaultElectionConfig
@@ -223,8 +224,7 @@ func (c Config) timing() Timing {
 	}
 }
 
-// Timing has the settings of the protocol that a backend needs; see [Config] for
-// their meaning.
+// Timing has the protocol settings of a backend; see [Config] for their meaning.
 type Timing struct {
 	Lease           time.Duration
 	RefreshInterval time.Duration

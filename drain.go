@@ -12,19 +12,23 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// Drain sets the node's status to draining, so that it stops campaigning, and
-// releases its roles gracefully. It hands each role over to the node that to
-// returns; a nil to, or uuid.Nil, reserves the role for no node. Drain returns
-// when all roles are free and the registry records that the node is drained; if
-// the session is lost, it waits for the next one. The node stays open, and
-// [Node.Undrain] reverses the drain.
+// Drain sets the node's status to draining, which stops campaigning, and releases its
+// roles gracefully. It hands each role over to the node returned by to; a nil to, or
+// uuid.Nil, reserves the role for no node. Drain returns when all roles are free and the
+// registry records the node as drained. If the session is lost, it waits for the next one.
+// The node stays open, and [Node.Undrain] reverses the drain.
 //
-// The error matches ErrWorkRunning if all roles are free but Config.Load reports
-// work in flight. If ctx ends first, it matches ErrShutdown, and ErrWorkRunning if
-// work under a term has not returned. In both cases the drain continues: the node
-// stays draining, and records that it is drained when its work has ended. The error
-// is ErrDrainCanceled if the node is undrained first, and ErrClosed if it closes.
-// Other errors are those of [Node.UpdateDescription].
+// The error matches
+//
+//   - ErrWorkRunning if all roles are free but Config.Load reports work in flight,
+//   - ErrShutdown if ctx ends first, and ErrWorkRunning too if work under a term has not
+//     returned,
+//   - ErrDrainCanceled if the node is undrained first,
+//   - ErrClosed if the node closes.
+//
+// In the first two cases the drain continues: the node stays draining, and is recorded as
+// drained when its work has ended. Other errors are the errors of
+// [Node.UpdateDescription].
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
 	n.forgetRequest()
 	return n.drain(ctx, "", to)
@@ -70,7 +74,7 @@ func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets m
 		return undrains, err
 	}
 	for _, term := range terms {
-		// Any other error means that the session was lost, and the lock with it.
+		// After any other error the session is lost, and the lock with it.
 		if err := term.election.awaitRelease(ctx, term, "drain"); errors.Is(err, ErrShutdown) {
 			failed = errors.Join(failed, err)
 		}
@@ -99,7 +103,7 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 	return terms, n.undrains, nil
 }
 
-// updateRegistry is UpdateDescription for callers that do not need a registry.
+// updateRegistry is UpdateDescription for callers without need of a registry.
 func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) error {
 	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
 		return err
@@ -109,8 +113,8 @@ func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) er
 
 var errDraining = errors.New("the node is draining")
 
-// tryUpdateRegistry is updateRegistry with a time limit of one RefreshInterval.
-// After that, the change is in effect and the registry follows when it can.
+// tryUpdateRegistry is updateRegistry with a time limit of one RefreshInterval. When it
+// ends, the change is in effect and the registry follows when it can.
 func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description)) error {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -124,7 +128,7 @@ func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description))
 
 var errRegistryTimeout = errors.New("the registry was not updated in time")
 
-// Undrain makes a draining node active again. Errors are those of
+// Undrain makes a draining node active again. It returns the errors of
 // [Node.UpdateDescription].
 func (n *Node) Undrain(ctx context.Context) error {
 	n.forgetRequest()
@@ -140,13 +144,12 @@ func (n *Node) undrain(ctx context.Context, by string) error {
 	})
 }
 
-// OnDrain registers fn to handle requests to drain the node (RequestDrain) or
-// to undrain it (RequestUndrain), instead of Drain and Undrain. A goroutine of
-// the node calls fn with one request at a time, also with the latest one that
-// arrived before, unless Drain or Undrain was called since. The context ends when
-// the next request arrives or the node closes. The node logs an error that fn
-// returns. When fn changes the status with UpdateDescription, it sets
-// Description.StatusBy to Request.By so that the requester is recorded.
+// OnDrain registers fn to handle requests to drain the node (RequestDrain) or to undrain
+// it (RequestUndrain), instead of Drain and Undrain. A goroutine of the node calls fn with
+// one request at a time, also with the latest earlier request unless Drain or Undrain was
+// called since. The context ends when the next request arrives or the node closes. The
+// node logs an error of fn. To record the requester, fn sets Description.StatusBy to
+// Request.By when it changes the status with UpdateDescription.
 func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,14 +160,14 @@ func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	}
 }
 
-// forgetRequest keeps OnDrain from repeating a request that is out of date.
+// forgetRequest keeps OnDrain from repeating an outdated request.
 func (n *Node) forgetRequest() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ownRequest = nil
 }
 
-// nodeRequest is a request for the node that is being handled.
+// nodeRequest is the node's request in progress.
 type nodeRequest struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -223,8 +226,7 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
-// cancelAttemptsLocked ends the attempts for roles that the node may no longer
-// campaign for.
+// cancelAttemptsLocked ends the attempts for which the node may no longer campaign.
 func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
 		if !e.mayCampaignLocked() && e.attempt.pending && !e.attempt.inFlight {
@@ -234,9 +236,9 @@ func (s *session) cancelAttemptsLocked() {
 	}
 }
 
-// attemptCanceledLocked records that an attempt ended because the node may no
-// longer campaign. The next attempt begins when it may again. It returns false:
-// the retry strategy is not called.
+// attemptCanceledLocked records the end of an attempt because the node may no longer
+// campaign. The next attempt begins when it may again. It returns false: the retry
+// strategy is not called.
 func (e *Election) attemptCanceledLocked() bool {
 	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// reportDrained records in the registry that the node is drained, unless it was undrained
-// since: it may lead again, and drain again. It retries with every new session. While
-// work is in flight, it leaves the report to a heartbeat.
+// reportDrained records the node as drained in the registry, unless it was undrained
+// since: it may lead again, and drain again. It retries with every new session. While work
+// is in flight, it leaves the report to a heartbeat.
 func (n *Node) reportDrained(ctx context.Context, undrains int) error {
 	changed, stop := n.Subscribe()
 	defer stop()
@@ -41,8 +41,8 @@ func (n *Node) reportDrained(ctx context.Context, undrains int) error {
 	}
 }
 
-// workInFlight returns the work in flight that Config.Load reports. A heartbeat
-// publishes it first, so that the registry does not show a drained node with work.
+// workInFlight returns the work in flight, as reported by Config.Load. A heartbeat
+// publishes it first: otherwise the registry could show a drained node with work.
 func (n *Node) workInFlight(ctx context.Context) int {
 	if n.cfg.Load == nil {
 		return 0
@@ -78,8 +78,8 @@ func (n *Node) beatIntervalLocked() time.Duration {
 	return n.cfg.RefreshInterval
 }
 
-// drainEndedLocked marks the node drained if a heartbeat has published that no work
-// is left, and all roles are free.
+// drainEndedLocked marks the node drained if all roles are free and the published load has
+// no work in flight.
 func (n *Node) drainEndedLocked(published Load) {
 	if !n.drainsOn || published.InFlight > 0 {
 		return

@@ -14,16 +14,15 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// Election is a node's candidacy for one role. Obtain it from [Node.Election]
-// and use it in one of three ways: Run, which leads again and again; Campaign,
-// for one term; or Start and Shutdown with callbacks. It is safe for concurrent
-// use.
+// Election is a node's candidacy for one role. Obtain it from [Node.Election] and use it
+// in one of three ways: Run for many terms, Campaign for one term, or Start and Shutdown
+// with callbacks. It is safe for concurrent use.
 type Election struct {
 	node *Node
 	role Role
 	cfg  *ElectionConfig // the elections with default settings share one
 
-	group *group // the elections that share a limit with this one, or nil
+	group *group // the elections under one limit, or nil
 
 	current atomic.Pointer[Term] // the term that this node trusts, or nil
 	state   atomic.Uint32        // written under Node.mu
@@ -35,8 +34,8 @@ type Election struct {
 	stopping       bool            // stop when the release is done; or a stop came before the first start
 	runNumber      uint64          // counts the starts
 	valuesContext  context.Context // provides the values of the terms' contexts
-	terms          chan *Term      // of Run and Campaign: terms whose work counts as running
-	campaigns      []*electionRun  // callers of Campaign that wait for their turn, the next one first
+	terms          chan *Term      // of Run and Campaign: terms with work that counts as running
+	campaigns      []*electionRun  // waiting callers of Campaign, the next one first
 	term           *Term           // the last term, until its work has returned and its lock is released or lost
 	err            error           // why it stopped without a request
 	changed        chan struct{}   // closed at the next change
@@ -132,7 +131,7 @@ func (e *Election) start(ctx context.Context, by mode) (electionRun, error) {
 	return run, err
 }
 
-// stopRun stops a run of the election whose context has ended.
+// stopRun stops a run after the end of its context.
 func (e *Election) stopRun(ctx context.Context, run *electionRun) {
 	cause := withDetail(ErrStopping, context.Cause(ctx))
 	e.node.mu.Lock()
@@ -172,8 +171,8 @@ type start struct {
 	unresigned bool // work under a term that has ended has not returned
 }
 
-// readyLocked starts the election if that is possible now. It reports whether the attempt
-// need not wait.
+// readyLocked starts the election if possible now. It reports whether the attempt need not
+// wait.
 func (s *start) readyLocked() bool {
 	e := s.election
 	switch {
@@ -196,7 +195,7 @@ func (s *start) readyLocked() bool {
 	return true
 }
 
-// joinLocked is for an election that is started already.
+// joinLocked is for an election already started.
 func (s *start) joinLocked() {
 	e := s.election
 	switch {
@@ -224,10 +223,9 @@ func (e *Election) startLocked(ctx context.Context, by mode, detach func() bool)
 	e.detachContext = detach
 }
 
-// Shutdown stops campaigning. It asks work in flight to end, releases the role,
-// and returns when the election is Stopped and all work has returned. It is
-// idempotent. If ctx ends first, it returns an error that matches ErrShutdown,
-// and the shutdown continues.
+// Shutdown stops campaigning. It asks work in flight to end, releases the role, and
+// returns when the election is Stopped and all work has returned. It is idempotent. If ctx
+// ends first, the error matches ErrShutdown, and the shutdown continues.
 func (e *Election) Shutdown(ctx context.Context) error {
 	e.node.mu.Lock()
 	e.requestStopLocked(endreason.Shutdown, ErrStopping)
@@ -236,16 +234,15 @@ func (e *Election) Shutdown(ctx context.Context) error {
 	return e.awaitFinished(ctx, run)
 }
 
-// Forget removes the election from its node, which then keeps nothing of it. A node that
-// leads many roles, each for a short time, forgets their elections. The election must
-// have stopped, and the work of its last term must have returned: otherwise Forget changes
-// nothing and returns an error that matches ErrAlreadyStarted. It is idempotent and does
-// not wait.
+// Forget removes the election from its node, which then keeps nothing of it. Use it on a
+// node that leads many roles, each for a short time. The election must have stopped, and
+// the work of its last term must have returned: otherwise Forget changes nothing, and the
+// error matches ErrAlreadyStarted. It is idempotent and does not wait.
 //
-// A forgotten election cannot be started: Start, Run, Campaign and TryAcquire return an
-// error that matches ErrStopped. [Node.Election] makes a new one for the role. The session remembers the names
-// of roles that the node has led until it ends, and the database keeps a row for each role,
-// with the number of its last term.
+// A forgotten election cannot be started: the errors of Start, Run, Campaign and
+// TryAcquire match ErrStopped. [Node.Election] makes a new one for the role. Until the
+// session ends, it remembers the names of the roles the node has led. The database keeps a
+// row for each role, with the number of its last term.
 func (e *Election) Forget() error {
 	n := e.node
 	n.mu.Lock()
@@ -263,9 +260,9 @@ func (e *Election) Forget() error {
 	return nil
 }
 
-// Participate calls body between Start and Shutdown. It returns the error of
-// body, joined with that of Shutdown. The shutdown has StopTimeout plus one
-// lease, even if ctx has ended, and also follows a panic of body.
+// Participate calls body between Start and Shutdown. It returns the errors of body and of
+// Shutdown, joined. The shutdown has StopTimeout plus one lease, even if ctx has ended,
+// and also follows a panic of body.
 func (e *Election) Participate(ctx context.Context, body func(context.Context) error) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return err
@@ -279,10 +276,10 @@ func (e *Election) Participate(ctx context.Context, body func(context.Context) e
 	return body(ctx)
 }
 
-// WaitForLeadership waits until this node leads and returns the term. It also
-// waits for the first start, such as that of Run in another goroutine. It
-// returns the context's error if ctx ends first, and ErrStopped if the election
-// has stopped or stops, or if Shutdown or Node.Close comes before the first start.
+// WaitForLeadership waits until this node leads and returns the term. It also waits for
+// the first start, for example by Run in another goroutine. It returns the context's error
+// if ctx ends first. It returns ErrStopped if the election has stopped or stops, or if
+// Shutdown or Node.Close comes before the first start.
 func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	var (
 		term    *Term
@@ -298,8 +295,8 @@ func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	return term, cmp.Or(stopped, err)
 }
 
-// Leader reads from the database which node leads the role. It returns
-// ErrNoLeader if there is none.
+// Leader reads the leader of the role from the database. It returns ErrNoLeader if there
+// is none.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	leaders, err := e.node.backend.Leaders(ctx, e.role.Name())
 	if err != nil {
@@ -311,8 +308,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leaders[0], nil
 }
 
-// LeaderHealthy reports whether the role has a leader whose lease has not
-// expired.
+// LeaderHealthy reports whether the role has a leader with an unexpired lease.
 func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 	leader, err := e.Leader(ctx)
 	if errors.Is(err, ErrNoLeader) {
@@ -344,11 +340,10 @@ func (e *Election) StepDown(ctx context.Context) error {
 }
 
 // HandOver asks the node target whether it campaigns for the role, steps down, and
-// reserves the role for the target for one CheckInterval. If the target does not
-// acquire the role in that time, any candidate can. The term continues if the target
-// does not campaign or does not answer (ErrNotActive), is not a live node
-// (ErrUnknownNode), is this node or uuid.Nil, or leads GroupLimit roles of the
-// election's group (ErrInvalidConfig).
+// reserves the role for the target for one CheckInterval. If the target does not acquire
+// the role in this time, any candidate can. The term continues if the target does not
+// campaign or does not answer (ErrNotActive), is not a live node (ErrUnknownNode), is this
+// node or uuid.Nil, or leads GroupLimit roles of the election's group (ErrInvalidConfig).
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	if err := e.offer(ctx, target); err != nil {
 		return fmt.Errorf("hand over %s: %w", e.role, err)
@@ -393,9 +388,9 @@ func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	}
 }
 
-// ForceStepDown is StepDown, except that it aborts the node's session if ctx
-// ends first. That releases the role although its work may still be running,
-// and ends every other term of the node.
+// ForceStepDown is StepDown, except that it aborts the node's session if ctx ends first.
+// The abort releases the role although its work may still be running, and ends every other
+// term of the node.
 func (e *Election) ForceStepDown(ctx context.Context) error {
 	err := e.StepDown(ctx)
 	if err == nil || !errors.Is(err, ErrShutdown) {
@@ -415,7 +410,8 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	return nil
 }
 
-// stepDown ends the present term, or, if number is not 0, only the term of that number.
+// stepDown ends the present term. If number is not 0, it ends only the term with this
+// number.
 func (e *Election) stepDown(ctx context.Context, number int64, why termEnd) error {
 	n := e.node
 	if why.reason == endreason.HandedOver {
@@ -438,7 +434,7 @@ func (e *Election) stepDown(ctx context.Context, number int64, why termEnd) erro
 	return e.awaitRelease(ctx, term, "step down from")
 }
 
-// validateTarget refuses targets to which this node cannot hand over a role.
+// validateTarget refuses impossible targets of a hand-over.
 func (n *Node) validateTarget(target uuid.UUID) error {
 	switch target {
 	case n.id:
@@ -450,8 +446,8 @@ func (n *Node) validateTarget(target uuid.UUID) error {
 	}
 }
 
-// beginStepDownLocked starts the release of the current term, if this node
-// leads. A term whose trust has ended is lost instead.
+// beginStepDownLocked starts the release of the current term, if this node leads. If trust
+// has ended, the term is lost instead.
 func (e *Election) beginStepDownLocked(why termEnd) {
 	if e.State() != Leading || !e.term.Valid() {
 		return
@@ -461,8 +457,8 @@ func (e *Election) beginStepDownLocked(why termEnd) {
 	e.term.stopLocked(why)
 }
 
-// requestStopLocked stops the election, after its term if it has one. A term whose
-// trust has ended is lost first.
+// requestStopLocked stops the election, after its term if it has one. If trust has ended,
+// the term is lost first.
 func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	e.stopAfterLocked(termEnd{reason: reason, cause: cause})
 }

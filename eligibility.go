@@ -13,8 +13,8 @@ func (n *Node) mayCampaignLocked() bool {
 	return n.description.Status == StatusActive && !n.cfg.NoLeader
 }
 
-// missing returns the name of a node role or label that the role requires and a node
-// does not have. Both are empty if the node has all of them.
+// missing returns the name of a required node role or label that a node does not have.
+// Both are empty if the node has all of them.
 func (c *ElectionConfig) missing(has *Description) (nodeRole, label string) {
 	if c.RequiresNodeRole != "" && !slices.Contains(has.Roles, c.RequiresNodeRole) {
 		return c.RequiresNodeRole, ""
@@ -27,8 +27,7 @@ func (c *ElectionConfig) missing(has *Description) (nodeRole, label string) {
 	return "", ""
 }
 
-// meetsRequirementsLocked reports whether the node has everything that the role
-// requires.
+// meetsRequirementsLocked reports whether the node has every required label and node role.
 func (e *Election) meetsRequirementsLocked() bool {
 	nodeRole, label := e.cfg.missing(&e.node.description)
 	return nodeRole == "" && label == ""
@@ -55,9 +54,9 @@ func (e *Election) ineligibleLocked() error {
 	return nil
 }
 
-// applyRequirementsLocked steps down from the roles for which the node no longer
-// meets the requirements, and restarts the wait for the roles to take over for which
-// it does not campaign.
+// applyRequirementsLocked steps down from every role whose requirements the node no longer
+// meets. It restarts the wait before a take-over of every role the node does not campaign
+// for.
 func (n *Node) applyRequirementsLocked() {
 	for _, e := range n.elections {
 		if !e.mayCampaignLocked() {
@@ -71,15 +70,17 @@ func (n *Node) applyRequirementsLocked() {
 	}
 }
 
-// While a role is reserved, only its target tries it, so a target that does not campaign
-// would leave it vacant. Therefore the target is asked before the term ends:
-// Backend.Request delivers an offer to the target's session, which answers with
-// Node.campaigns in the call that reads its requests. Without an answer in a bounded time
-// the hand-over is refused. A stored list of the roles of each node would be stale after
-// each start, drain, failed work and loss of a session, and 10,000 roles would rewrite it
-// again and again; an offer costs statements only when it is made. Drain and the planned
-// moves of a cluster.Spread make no offer: their targets may begin to campaign a moment
-// later, and the reservation bounds the vacancy.
+// A reserved role is tried only by its target, so a target that does not campaign would
+// leave it vacant. Therefore the target is asked before the term ends: Backend.Request
+// delivers an offer to the target's session. The session answers with Node.campaigns in
+// the call that reads its requests. Without an answer in a bounded time the hand-over is
+// refused.
+//
+// A stored list of the roles of each node would be stale after each start, drain, failed
+// work and loss of a session, and 10,000 roles would rewrite it again and again. An offer
+// costs statements only when it is made. Drain and the planned moves of a cluster.Spread
+// make no offer: their targets may begin to campaign a moment later, and the reservation
+// bounds the vacancy.
 
 // campaigns reports whether the node would try the role when it becomes reserved for the
 // node, or leads it already.
@@ -119,7 +120,7 @@ func (e *Election) acceptsOfferLocked() bool {
 	case Leading:
 		return true
 	case Follower, Acquiring, Reconnecting:
-		// Invariant 4: work of the last term that still runs keeps the role from the node.
+		// Invariant 4: running work of the last term keeps the role from the node.
 		return e.term == nil && e.attempt.notBefore <= e.node.clock.Now().Mono
 	default:
 		return false
@@ -132,10 +133,10 @@ func (e *Election) isPolledLocked() bool {
 	return e.node.clock.Now().Mono < e.polledUntil
 }
 
-// OnOffer registers accept to decide about offers of roles for which the node has no
-// started election: it reports whether the node begins to campaign for the role as soon
-// as the role is reserved for it. Otherwise the node declines such offers. stop removes
-// accept. The goroutine of the session calls accept, which must not block.
+// OnOffer registers accept to decide about offers of roles without a started election.
+// accept reports whether the node begins to campaign for the role as soon as the role is
+// reserved for it. Without accept the node declines such offers. stop removes accept. The
+// goroutine of the session calls accept; it must not block.
 func (n *Node) OnOffer(accept func(role string) bool) (stop func()) {
 	key := &accept
 	n.mu.Lock()

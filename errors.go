@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/internal/sentinel"
 )
 
-// Categories of errors. Every error that this module creates matches [ErrTenure]
-// under errors.Is, and most match one category.
+// Categories of errors. Every error of this module matches [ErrTenure] under errors.Is,
+// and most match one category.
 var (
 	// ErrTenure is the base of all errors of this module.
 	ErrTenure = errors.New("tenure")
@@ -79,9 +79,9 @@ var (
 	ErrStopped = sentinel.New(ErrTenure, "the election has stopped")
 	// ErrClosed: the node is closed.
 	ErrClosed = sentinel.New(ErrStopped, "the node is closed")
-	// ErrNotActive: the node does not campaign for the role. It is joining or
-	// draining, has NoLeader, does not have a label or node role that the election requires,
-	// or leads as many roles of the election's group as the limit permits.
+	// ErrNotActive: the node does not campaign for the role. It is joining or draining,
+	// has NoLeader, does not have a required label or node role, or leads as many roles of
+	// the election's group as the limit permits.
 	ErrNotActive = sentinel.New(ErrLock, "the node is not active")
 	// ErrUnsupported: the backend cannot do this, for example because it has no
 	// registry of nodes.

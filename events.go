@@ -43,7 +43,7 @@ func (e *Election) OnEvent(fn func(Event)) {
 	q := &e.events
 	q.Lock()
 	defer q.Unlock()
-	// A copy: queued events keep the functions that they were posted with.
+	// A copy: queued events keep their own functions.
 	q.callbacks = append(q.callbacks[:len(q.callbacks):len(q.callbacks)], fn)
 }
 
@@ -55,58 +55,57 @@ func (e *Election) on(kind EventKind, fn func(Event)) {
 	})
 }
 
-// OnAcquired registers a function that is called when a term has begun, except
-// after a recovery within the reconnect grace. See [Election.OnEvent].
+// OnAcquired registers a function to call when a term has begun, except after a recovery
+// within the reconnect grace. See [Election.OnEvent].
 func (e *Election) OnAcquired(fn func(*Term)) {
 	e.on(EventAcquired, func(event Event) { fn(event.Term) })
 }
 
-// OnReleased registers a function that is called when the leader gave up a term
-// and the role is free. See [Election.OnEvent].
+// OnReleased registers a function to call when the leader gave up a term and the role is
+// free. See [Election.OnEvent].
 func (e *Election) OnReleased(fn func(*Term)) {
 	e.on(EventReleased, func(event Event) { fn(event.Term) })
 }
 
-// OnLost registers a function that is called with the reason when a term was
-// lost. With a reconnect grace, it is called when the grace has ended. See
-// [Election.OnEvent].
+// OnLost registers a function to call with the reason when a term was lost. With a
+// reconnect grace, it is called when the grace has ended. See [Election.OnEvent].
 func (e *Election) OnLost(fn func(*Term, error)) {
 	e.on(EventLost, func(event Event) { fn(event.Term, event.Err) })
 }
 
-// OnAcquireFailed registers a function that is called when an attempt failed.
-// The error matches ErrHeld if another node leads. See [Election.OnEvent].
+// OnAcquireFailed registers a function to call when an attempt failed. The error matches
+// ErrHeld if another node leads. See [Election.OnEvent].
 func (e *Election) OnAcquireFailed(fn func(error)) {
 	e.on(EventAcquireFailed, func(event Event) { fn(event.Err) })
 }
 
-// OnStateChange registers a function that is called at each change of state.
-// See [Election.OnEvent].
+// OnStateChange registers a function to call at each change of state. See
+// [Election.OnEvent].
 func (e *Election) OnStateChange(fn func(from, to State)) {
 	e.on(EventStateChange, func(event Event) { fn(event.From, event.To) })
 }
 
-// OnError registers a function that is called with errors that no call returns:
-// database errors, and panics of other callbacks. See [Election.OnEvent].
+// OnError registers a function to call with errors not returned by a call: database
+// errors, and panics of other callbacks. See [Election.OnEvent].
 func (e *Election) OnError(fn func(error)) {
 	e.on(EventError, func(event Event) { fn(event.Err) })
 }
 
-// OnStopped registers a function that is called when the election has stopped.
-// See [Election.OnEvent].
+// OnStopped registers a function to call when the election has stopped. See
+// [Election.OnEvent].
 func (e *Election) OnStopped(fn func()) {
 	e.on(EventStopped, func(Event) { fn() })
 }
 
-// delivery is an event with the functions that were registered when it happened.
+// delivery is an event with the functions registered when it happened.
 type delivery struct {
 	event     Event
 	callbacks []func(Event)
 	posted    time.Duration // on the node's monotonic clock
 }
 
-// nodeMutex is the type of Node.mu. Its Unlock releases the events that were posted under
-// it: callbacks find the change that caused them complete.
+// nodeMutex is the type of Node.mu. Its Unlock releases the events posted under it. So a
+// callback never runs before the change behind its event is complete.
 type nodeMutex struct {
 	sync.Mutex
 	posted []*Election // that have events to release
@@ -123,7 +122,7 @@ func (m *nodeMutex) Unlock() {
 // fewEvents is for how many elections Unlock starts the goroutines itself.
 const fewEvents = 16
 
-// releaseEvents starts to deliver the events that were posted.
+// releaseEvents starts to deliver the posted events.
 func (m *nodeMutex) releaseEvents() {
 	idle := slices.DeleteFunc(m.posted, func(e *Election) bool { return !e.events.release() })
 	for _, e := range idle {
@@ -173,8 +172,8 @@ func (e *Election) postLocked(event Event) {
 	}
 }
 
-// release lets the events that were posted be delivered, and reports whether a goroutine
-// must be started for that.
+// release permits the delivery of the posted events, and reports whether a goroutine must
+// be started to deliver them.
 func (q *eventQueue) release() (start bool) {
 	q.Lock()
 	defer q.Unlock()
@@ -186,8 +185,8 @@ func (q *eventQueue) release() (start bool) {
 	return true
 }
 
-// deliver calls the callbacks of queued events until none waits. It needs no Node.mu: the
-// session would wait for that behind the events of thousands of elections.
+// deliver calls the callbacks of queued events until none waits. It does not take Node.mu:
+// the session would wait for the mutex behind the events of thousands of elections.
 func (e *Election) deliver() {
 	n := e.node
 	defer n.group.Done()
@@ -220,8 +219,8 @@ func (q *eventQueue) take() (next delivery, found bool) {
 	return next, true
 }
 
-// undelivered returns how many events wait, and the age of the oldest event whose
-// callbacks have not all returned.
+// undelivered returns the number of waiting events, and the age of the oldest one with a
+// callback that has not returned.
 func (q *eventQueue) undelivered(now time.Duration) (waiting int, age time.Duration) {
 	q.Lock()
 	defer q.Unlock()

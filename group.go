@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// group has the elections of a node that share a limit; see ElectionConfig.Group.
+// group has the elections of a node under a shared limit; see ElectionConfig.Group.
 type group struct {
 	name  string
 	limit int
@@ -58,9 +58,9 @@ func (n *Node) leaveGroupLocked(e *Election) {
 	}
 }
 
-// keepsRoomLocked reports whether the election uses room in its group until
-// something ends: a term, its work and its lock, a reconnect grace, or the time for
-// which the node leaves the role to other candidates after its work returned.
+// keepsRoomLocked reports whether the election uses room in its group until something
+// ends: a term, its work and its lock, a reconnect grace, or the pause of the node after
+// its work returned.
 func (e *Election) keepsRoomLocked(now time.Duration) bool {
 	state := e.State()
 	return e.term != nil || state == Reconnecting || state != Stopped && e.attempt.notBefore > now
@@ -87,9 +87,9 @@ func (g *group) roomLocked(now time.Duration) (room int, more time.Duration) {
 	return room, more
 }
 
-// admitLocked removes the elections from due whose group has no room. Those that
-// have waited longest come first, so that every role of a group is tried. It also
-// returns when there may be more room although nothing else happens.
+// admitLocked removes the elections of full groups from due. The longest waiting elections
+// come first: so every role of a group is tried. more is when a group may have more room
+// although nothing else happens.
 func (n *Node) admitLocked(due []*Election, now time.Duration) (admitted []*Election, more time.Duration) {
 	more = math.MaxInt64
 	if len(n.groups) == 0 {
@@ -142,8 +142,8 @@ func (e *Election) wakeGroupLocked() {
 	}
 }
 
-// withoutRoomLocked returns why an attempt would wait for other roles of the group,
-// or nil. Attempts of the group that run now do not count, because they end soon.
+// withoutRoomLocked returns why an attempt would wait for other roles of the group, or
+// nil. Running attempts of the group do not count, because they end soon.
 func (e *Election) withoutRoomLocked() error {
 	g, now := e.group, e.node.clock.Now().Mono
 	if g == nil || e.usesRoomLocked(now) {
@@ -172,7 +172,7 @@ func (n *Node) roleNames(g *group) []string {
 	return names
 }
 
-// ledBy counts the roles of the group that each node leads.
+// ledBy counts each node's roles of the group.
 func (n *Node) ledBy(ctx context.Context, g *group) (map[uuid.UUID]int, error) {
 	leaders, err := n.backend.Leaders(ctx, n.roleNames(g)...)
 	if err != nil {
@@ -190,8 +190,8 @@ func (g *group) fullError(target uuid.UUID) error {
 	return fmt.Errorf("%w: the node %s leads as many roles of the group %q as the limit permits, %d", ErrInvalidConfig, target, g.name, g.limit)
 }
 
-// validateRoom refuses a target that has no room in the group of the election: the
-// role would have no leader until the reservation ends.
+// validateRoom refuses a target without room in the group of the election: the role would
+// have no leader until the reservation ends.
 func (e *Election) validateRoom(ctx context.Context, target uuid.UUID) error {
 	if e.group == nil {
 		return nil
@@ -223,9 +223,8 @@ func (s *session) validateRequest(r Request) error {
 	return err
 }
 
-// ledBy counts the roles of the group that a node leads or has reserved, over the
-// session if it has a registry. Otherwise it waits for at most a tenth of a
-// RefreshInterval.
+// ledBy counts the roles of the group led by or reserved for a node, over the session if
+// it has a registry. Otherwise it waits for at most a tenth of a RefreshInterval.
 func (s *session) ledBy(g *group, node uuid.UUID) (led int, err error) {
 	n := s.node
 	if s.registry == nil {
@@ -244,9 +243,9 @@ func (s *session) ledBy(g *group, node uuid.UUID) (led int, err error) {
 	return led, err
 }
 
-// dropFullTargets removes the targets of a drain that have no room in the group of
-// the role. If the leaders cannot be read within a RefreshInterval, it removes the
-// targets of every role in a group: then any candidate can acquire the role.
+// dropFullTargets removes the targets of a drain without room in the group of the role. If
+// the leaders cannot be read within a RefreshInterval, it removes the targets of every
+// role in a group: then any candidate can acquire the role.
 func (n *Node) dropFullTargets(ctx context.Context, targets map[*Election]uuid.UUID) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -30,7 +30,7 @@ type Leader struct {
 	ReadAt   time.Time
 }
 
-// sameAs reports whether the leader, its term and what it publishes are the same.
+// sameAs reports whether the leader, its term and its published data are the same.
 func (l Leader) sameAs(other Leader) bool {
 	return l.Term == other.Term && l.NodeID == other.NodeID && l.NodeName == other.NodeName && l.Host == other.Host &&
 		l.Address == other.Address && l.HTTPPort == other.HTTPPort && l.GRPCPort == other.GRPCPort && maps.Equal(l.Labels, other.Labels)

@@ -103,8 +103,8 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	return done
 }
 
-// catchPanic calls fn, which is user code, and returns its panic, or the end of its
-// goroutine, as an error.
+// catchPanic calls fn, user code, and returns a panic or the end of the goroutine as an
+// error.
 func catchPanic(what string, fn func()) error {
 	if reason, _ := usercode.Call(fn); reason != nil {
 		return fmt.Errorf("%s panicked: %v", what, reason)

@@ -20,8 +20,8 @@ const (
 	StatusDead     NodeStatus = "dead"     // crashed or silent
 )
 
-// OrDead returns s, or StatusDead if s is not a status: no work must be sent to a node
-// whose status is unknown.
+// OrDead returns s, or StatusDead if s is not a status: no work must be sent to a node of
+// unknown status.
 func (s NodeStatus) OrDead() NodeStatus {
 	switch s {
 	case StatusJoining, StatusActive, StatusDraining:
@@ -35,8 +35,8 @@ func (s NodeStatus) OrDead() NodeStatus {
 // active node does.
 func (s NodeStatus) AcceptsWork() bool { return s == StatusActive }
 
-// Description is what a node publishes about itself. It can change while the
-// node is open; see [Node.UpdateDescription].
+// Description has the fields a node publishes about itself. It can change while the node
+// is open; see [Node.UpdateDescription].
 type Description struct {
 	// Status is joining, active or draining. Only an active node campaigns.
 	// Default: active.
@@ -55,12 +55,11 @@ type Description struct {
 	Capabilities []string
 	Labels       map[string]string
 	Version      string // of the program
-	// Spreads has the node's weight in each set of roles that it shares with other
-	// nodes.
+	// Spreads has the node's weight in each set of roles shared with other nodes.
 	Spreads map[string]float64
 }
 
-// clone returns a copy that shares nothing with d.
+// clone returns a deep copy of d.
 func (d Description) clone() Description {
 	d.Roles, d.Capabilities = slices.Clone(d.Roles), slices.Clone(d.Capabilities)
 	d.Labels, d.Spreads = maps.Clone(d.Labels), maps.Clone(d.Spreads)
@@ -83,8 +82,8 @@ type NodeInfo struct {
 }
 
 // Load is how busy a node is, as its heartbeats publish it. Counts are at least 0 and at
-// most 2147483647, percentages at least 0 and at most 1000000. Of other values, the
-// nearest of these is published, and 0 of what is not a number.
+// most 2147483647, percentages at least 0 and at most 1000000. Other values are published
+// as the nearest of these, and NaN as 0.
 type Load struct {
 	Connections int     // open connections of clients
 	Jobs        int     // jobs in progress
@@ -96,7 +95,7 @@ type Load struct {
 // Mean returns the mean of CPU and memory as a number from 0 to 1.
 func (l Load) Mean() float64 { return min(1, max(0, (l.CPU+l.Memory)/200)) }
 
-// published returns the load with values that every database can store and add up.
+// published returns the load with values for every database to store and add up.
 func (l Load) published() Load {
 	count := func(n int) int { return min(max(n, 0), math.MaxInt32) }
 	percent := func(x float64) float64 {
@@ -122,13 +121,12 @@ type Member struct {
 	SilentFor     time.Duration // since LastHeartbeat at the time of the query, by the database's clock
 }
 
-// RoleHolder is the leader of a role, or the node that the role is reserved
-// for.
+// RoleHolder is the leader of a role, or the target of its reservation.
 type RoleHolder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
-	// Reserved reports that the role was handed over to Node, which can acquire it
-	// before other candidates but does not lead it yet.
+	// Reserved reports a hand-over to Node: Node can acquire the role before other
+	// candidates but does not lead it yet.
 	Reserved bool
 }

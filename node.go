@@ -22,9 +22,9 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Node is one running process that takes part in elections. It has one session
-// with the backend and any number of elections on it. Its id is new with every
-// Open. It is safe for concurrent use.
+// Node is one running process that takes part in elections. It has one session with the
+// backend and any number of elections on the session. Its id is new with every Open. It is
+// safe for concurrent use.
 type Node struct {
 	id       uuid.UUID
 	host     string
@@ -32,7 +32,7 @@ type Node struct {
 	backend  Backend
 	clock    clocks.Clock
 	log      *slog.Logger    // never blocks
-	logQueue *logqueue.Queue // writes what log receives
+	logQueue *logqueue.Queue // writes the records of log
 	group    sync.WaitGroup  // all goroutines of the node, except that of logQueue
 	sampler  loadSampler
 
@@ -44,11 +44,11 @@ type Node struct {
 
 	// Guarded by mu.
 	elections       map[string]*Election
-	followers       map[*Election]struct{} // elections that are started
-	groups          map[string]*group      // of elections that share a limit
+	followers       map[*Election]struct{} // started elections
+	groups          map[string]*group      // of elections under one limit
 	session         *session               // the current session, or nil
-	outage          bool                   // the elections have been notified that opening sessions fails
-	lastIncarnation int64                  // of the last session that was opened
+	outage          bool                   // the elections have been notified of failing openings
+	lastIncarnation int64                  // of the last opened session
 	lastSessionEnd  clocks.Instant         // when the last session's connection ended, if known
 	fellSilent      bool                   // the last session ended because trust did
 	retryNow        chan struct{}          // wakes reconnect after the retry strategy gave up
@@ -69,10 +69,10 @@ type Node struct {
 	callbackDelays callbackDelays
 }
 
-// Open opens a node and returns when its first session is open. It retries as
-// the retry strategy says until ctx ends. It returns an error that matches
-// ErrRefused, without a retry, if the backend must not be used, or
-// ErrInvalidConfig. Once Open has returned, the end of ctx has no effect.
+// Open opens a node and returns when its first session is open. It retries as the retry
+// strategy says until ctx ends. If the backend must not be used, the error matches
+// ErrRefused, and there is no retry. An invalid configuration matches ErrInvalidConfig.
+// Once Open has returned, the end of ctx has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	if d, ok := backend.(interface{ DefaultLease() time.Duration }); ok {
 		cfg.Lease = cmp.Or(cfg.Lease, d.DefaultLease())
@@ -120,13 +120,12 @@ func (n *Node) Clock() clocks.Clock { return n.cfg.Clock }
 // for the last records.
 func (n *Node) Logger() *slog.Logger { return n.log }
 
-// Backend returns the backend that the node was opened with.
+// Backend returns the backend given to Open.
 func (n *Node) Backend() Backend { return n.backend }
 
-// Election returns a new election for a role, with default settings. The
-// election is not started. Election returns an error that matches
-// ErrInvalidRole, or ErrDuplicateRole if the node already has an election for
-// the role.
+// Election returns a new election for a role, with default settings. The election is not
+// started. An error matches ErrInvalidRole, or ErrDuplicateRole if the node already has an
+// election for the role.
 func (n *Node) Election(role Role) (*Election, error) {
 	return n.ElectionWith(role, ElectionConfig{})
 }
@@ -170,20 +169,18 @@ func (n *Node) Elections() []*Election {
 	return all
 }
 
-// Connected reports whether the node has a session that it can trust. A node
-// without a connection stays connected, and can lead, until its trust window
-// ends.
+// Connected reports whether the node has a trusted session. A node without a connection
+// stays connected, and can lead, until its trust window ends.
 func (n *Node) Connected() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.session != nil && n.session.trust.valid()
 }
 
-// Close shuts down all elections as [Election.Shutdown] does, leaves the
-// cluster and closes the session. It is idempotent. It waits for running
-// callbacks, so a callback must not call it. If ctx ends first, Close aborts
-// the session, which releases all roles, and returns an error that matches
-// ErrShutdown, and ErrWorkRunning if work has not returned.
+// Close shuts down all elections as [Election.Shutdown] does, leaves the cluster and
+// closes the session. It is idempotent. It waits for running callbacks, so a callback must
+// not call it. If ctx ends first, Close aborts the session: this releases all roles. The
+// error then matches ErrShutdown, and ErrWorkRunning too if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
 	defer n.logQueue.Flush(ctx, n.clock)
 	var failed error
@@ -216,8 +213,7 @@ func (n *Node) Close(ctx context.Context) error {
 	return failed
 }
 
-// beginClose stops all elections and returns the number of the run that each is
-// in.
+// beginClose stops all elections and returns the number of each one's run.
 func (n *Node) beginClose() map[*Election]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -231,9 +227,8 @@ func (n *Node) beginClose() map[*Election]uint64 {
 	return runs
 }
 
-// logUnresigned names the terms that keep the node from closing: their callers of
-// Campaign have not called Resign. Without that, Close waits for ever, or as long as its
-// context lasts.
+// logUnresigned names the terms without a call of Resign by the caller of Campaign.
+// Without the call, Close waits for ever, or as long as its context lasts.
 func (n *Node) logUnresigned(runs map[*Election]uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,7 +253,7 @@ func (n *Node) beginLeave() *session {
 	return n.session
 }
 
-// forceClose ends what Close could not end in time.
+// forceClose ends everything that Close could not end in time.
 func (n *Node) forceClose(s *session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -291,7 +286,7 @@ func (n *Node) run(s *session) {
 	}
 }
 
-// earlyLoss is how young a session is that is lost right after it has opened.
+// earlyLoss is the age below which a lost session counts as lost right after its start.
 const earlyLoss = time.Second
 
 // hasProven reports whether a session acknowledged a second heartbeat, or lasted for a while.
@@ -391,10 +386,9 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	}
 }
 
-// reportOutage logs a failed attempt to open a session and notifies the
-// elections once per outage. An outage lasts until a session acknowledges its
-// second heartbeat: a session that is lost right after it was opened does not
-// end it.
+// reportOutage logs a failed attempt to open a session and notifies the elections once per
+// outage. An outage lasts until the second acknowledged heartbeat of a session: a session
+// lost right after its start does not end it.
 func (n *Node) reportOutage(number int, err error) {
 	n.log.Warn("opening a session failed", "attempt", number, "error", err)
 	n.mu.Lock()
@@ -425,9 +419,8 @@ func (n *Node) wakeSessionLocked() {
 	}
 }
 
-// unlockPendingLocked releases the lock of an election that stopped while it
-// held the lock without a term. If an attempt is in flight, applyResultLocked
-// does that.
+// unlockPendingLocked releases the lock of an election stopped while it held the lock
+// without a term. During an attempt, applyResultLocked does so.
 func (n *Node) unlockPendingLocked(e *Election) {
 	if e.attempt.pending && !e.attempt.inFlight && n.session != nil {
 		e.attempt.pending = false

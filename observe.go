@@ -13,9 +13,8 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// LeaderChange is a change of the leader of a role, or of what the leader publishes:
-// its address, ports or labels. In the second case Previous and Leader have the same
-// term.
+// LeaderChange is a change of the leader of a role, or of its published address, ports or
+// labels. In the second case Previous and Leader have the same term.
 type LeaderChange struct {
 	Role     string
 	Previous *Leader // nil if there was no leader, or at the start of the observation
@@ -78,9 +77,8 @@ func (n *Node) notifySubscribersLocked() {
 	}
 }
 
-// Observe is [Node.Observe] for programs without a node. Of cfg it uses
-// CheckInterval, Logger and Clock. When ctx ends, it stops all that it started
-// and then closes the channel.
+// Observe is [Node.Observe] for programs without a node. Of cfg it uses CheckInterval,
+// Logger and Clock. When ctx ends, it stops its goroutines and then closes the channel.
 func Observe(ctx context.Context, backend Backend, cfg Config, roles ...Role) <-chan LeaderChange {
 	o := newObservation(backend, cfg.withDefaults(), roles)
 	changes, wake := make(chan LeaderChange), make(chan struct{}, 1)
@@ -160,8 +158,8 @@ func (o *observation) poll(ctx context.Context, changes chan<- LeaderChange) boo
 	return ctx.Err() == nil
 }
 
-// listen receives the backend's notifications. While that fails, run polls
-// every interval.
+// listen receives the backend's notifications. While the listener fails, run polls every
+// interval.
 func (o *observation) listen(ctx context.Context, listener Listener, wake chan<- struct{}) {
 	wakeup.Listen(ctx, o.clock, o.interval, listener.Listen, func() { wakeup.Send(wake) }, func(err error) {
 		o.log.Warn("listening for notifications failed", "error", err)

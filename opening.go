@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
-// open opens one session and proves it with a first heartbeat. The trust window
-// begins when that heartbeat is sent. limit bounds this, unless the backend extends it
-// with SessionOptions.Extend.
+// open opens one session and proves it with a first heartbeat. The trust window begins
+// when the heartbeat is sent. limit bounds the opening, unless the backend extends it with
+// SessionOptions.Extend.
 func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) {
 	s := newSession(n)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -77,9 +77,9 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	return s, nil
 }
 
-// firstHeartbeat proves a new session and returns when the acknowledged
-// heartbeat was sent. It repeats a heartbeat that failed without ending the
-// session: on a slow database that is cheaper than a new session.
+// firstHeartbeat proves a new session and returns when the acknowledged heartbeat was
+// sent. It repeats a failed heartbeat if the session continues: on a slow database a
+// repetition is cheaper than a new session.
 func (s *session) firstHeartbeat(ctx context.Context) (sent clocks.Instant, err error) {
 	n := s.node
 	for {

@@ -17,8 +17,7 @@ import (
 // longestTakeOverAfter is the longest TakeOverAfter.
 const longestTakeOverAfter = 24 * time.Hour
 
-// takeOver is what an election knows about a leader that is less preferred than this
-// node.
+// takeOver is an election's knowledge of a less preferred leader.
 type takeOver struct {
 	session *session      // since it has been less preferred without interruption; nil if it is not
 	term    int64         // of the leader
@@ -42,7 +41,7 @@ type takeOverRequest struct {
 }
 
 // prepareTakeOverLocked validates the preference of a new election and starts the
-// goroutine that asks leaders to hand over, if the election is the first that needs it.
+// goroutine for requests to hand over, if the election is the first with TakeOverAfter.
 func (n *Node) prepareTakeOverLocked(cfg ElectionConfig) error {
 	if cfg.TakeOverAfter < 0 || cfg.TakeOverAfter > longestTakeOverAfter {
 		return fmt.Errorf("%w: TakeOverAfter is %v; it must be between 0 and %v", ErrInvalidConfig, cfg.TakeOverAfter, longestTakeOverAfter)
@@ -79,8 +78,8 @@ func (n *Node) takeOverRoles() {
 	}
 }
 
-// takeOverDue reads the leaders, sends the requests that are due, and returns when to
-// read the leaders again.
+// takeOverDue reads the leaders, sends the due requests, and returns when to read the
+// leaders again.
 func (n *Node) takeOverDue() (next time.Duration, err error) {
 	interval := n.cfg.CheckInterval
 	roles := n.rolesToTakeOver()
@@ -109,7 +108,7 @@ func (n *Node) boundedCall() (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// rolesToTakeOver returns the roles whose leaders this node compares with itself.
+// rolesToTakeOver returns the roles for which this node compares itself with the leader.
 func (n *Node) rolesToTakeOver() (roles []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,8 +133,8 @@ func (e *Election) mayTakeOverLocked(now time.Duration) bool {
 		e.mayCampaignLocked() && e.withoutRoomLocked() == nil
 }
 
-// compareLeaders returns the requests that are due now, and when the next one is due.
-// For each group it returns at most one, for the role of the least preferred leader.
+// compareLeaders returns the requests due now, and when the next one is due. For each
+// group it returns at most one request, for the role of the least preferred leader.
 func (n *Node) compareLeaders(leaders []Leader) (requests []takeOverRequest, next time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -222,8 +221,8 @@ func (e *Election) takeOverWaitLocked() time.Duration {
 	return max(e.cfg.TakeOverAfter, e.dampingLocked().wait)
 }
 
-// dampTakeOverLocked adjusts the wait after a term. It doubles after a short term that
-// this node had taken over, and a long term resets it. A term that another node took over
+// dampTakeOverLocked adjusts the wait after a term. It doubles after a short term if this
+// node had taken over the role, and a long term resets it. A term ended by a take-over
 // does neither: a long wait of the other node made it long; see disputesLocked.
 func (e *Election) dampTakeOverLocked(t *Term) {
 	n, d := e.node, e.dampingLocked()
@@ -258,9 +257,9 @@ func (n *Node) requestTakeOver(r takeOverRequest) error {
 	return nil
 }
 
-// PreferredMembers returns the members that have what the election requires and, of
-// these, are preferred most by priority and Prefers. It keeps their order and does not
-// check their status.
+// PreferredMembers returns the most preferred members, by priority and Prefers, among the
+// members with all required labels and node roles. It keeps their order and does not check
+// their status.
 func (e *Election) PreferredMembers(members []Member) []Member {
 	var best []Member
 	var highest preference.Score

@@ -10,22 +10,22 @@ import (
 )
 
 // Two nodes can prefer different labels. Each would then take over the role from the other
-// without end. So a node that has lost the role to a node that it prefers less leaves the
-// role to that node, until the labels of one of them change. Two nodes settle after at most
-// one take-over by each. More nodes can form a circle. So each such loss also doubles the
-// wait of the node, up to longestTakeOverAfter.
+// without end. So if a node has lost the role to a less preferred node, it leaves the role
+// to the other, until the labels of one of them change. Two nodes settle after at most one
+// take-over by each. More nodes can form a circle. So each such loss also doubles the wait
+// of the node, up to longestTakeOverAfter.
 
 // takeOverBy begins the requester of a take-over, before the name of the node.
 const takeOverBy = "preferred node "
 
-// dispute is what a node remembers of a node that took over the role from it.
+// dispute remembers a take-over by another node.
 type dispute struct {
 	own      preference.Score // when the role was lost
 	other    preference.Score // when the two were compared for the first time after that
 	compared bool
 }
 
-// disputeLocked remembers the node that took over the role, if a node did.
+// disputeLocked remembers a take-over of the role by another node.
 func (e *Election) disputeLocked(t *Term) {
 	if e.cfg.TakeOverAfter == 0 || !t.takenOverFromLocked() {
 		return
@@ -49,7 +49,7 @@ func (e *Election) ownScoreLocked() preference.Score {
 }
 
 // disputesLocked reports whether a less preferred leader took over the role from this node
-// with the labels that both have now. It forgets a node whose labels, or this node's, have
+// with the present labels of both. It forgets the take-over if the labels of either have
 // changed.
 func (e *Election) disputesLocked(leader Leader, score preference.Score) bool {
 	d := e.takeOver.disputes[leader.NodeID]

@@ -19,15 +19,14 @@ type call struct {
 	result chan error // buffered
 }
 
-// UpdateDescription applies change to the node's description and returns when
-// the registry has the result. change must not keep its argument; it sets
-// StatusBy to name the requester of a new status. With a status other than
-// active the node stops campaigning but keeps its terms. An invalid description
-// matches ErrInvalidConfig and changes nothing. So does one that the database cannot
-// store, but it was in effect until the database refused it. After any other error,
-// such as ErrSessionLost or ErrUnsupported, the change is in effect and the registry
-// follows when it can. Concurrent calls take effect one after another; change
-// is called again if another call was faster.
+// UpdateDescription applies change to the node's description and returns when the registry
+// has the result. change must not keep its argument; it sets StatusBy to name the
+// requester of a new status. With a status other than active the node stops campaigning
+// but keeps its terms. An invalid description matches ErrInvalidConfig and changes
+// nothing. A description refused by the database matches it too, but was in effect until
+// the refusal. After any other error, such as ErrSessionLost or ErrUnsupported, the change
+// is in effect and the registry follows when it can. Concurrent calls take effect one
+// after another; change is called again if another call was faster.
 func (n *Node) UpdateDescription(ctx context.Context, change func(*Description)) error {
 	for {
 		n.mu.Lock()
@@ -106,7 +105,7 @@ func awaitWritten(ctx context.Context, written <-chan error, err error) error {
 	}
 }
 
-// Description returns what the node publishes about itself.
+// Description returns a copy of the node's published description.
 func (n *Node) Description() Description {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,16 +161,16 @@ func (d Description) validate() error {
 	return nil
 }
 
-// Members reads the registry over the node's session: all nodes, dead ones
-// included. It returns an error that matches ErrSessionLost while the node has
-// no session, and ErrUnsupported if the backend has no registry.
+// Members reads the registry over the node's session: all nodes, dead ones included. The
+// error matches ErrSessionLost while the node has no session, and ErrUnsupported if the
+// backend has no registry.
 func (n *Node) Members(ctx context.Context) ([]Member, error) {
 	return callRegistry(ctx, n, RegistrySession.Members)
 }
 
-// RefreshMembers is like Members, but reads only the nodes that were reported to the
-// session as changed since the last call of either, if the backend can. Of the others,
-// LastHeartbeat, SilentFor and the load are those of an earlier read.
+// RefreshMembers is like Members. If the backend can, it reads only the nodes reported as
+// changed to the session since the last call of either. The LastHeartbeat, SilentFor and
+// load of the other nodes come from an earlier read.
 func (n *Node) RefreshMembers(ctx context.Context) ([]Member, error) {
 	return callRegistry(ctx, n, func(r RegistrySession) ([]Member, error) {
 		if refresher, ok := r.(interface{ RefreshMembers() ([]Member, error) }); ok {
@@ -181,8 +180,8 @@ func (n *Node) RefreshMembers(ctx context.Context) ([]Member, error) {
 	})
 }
 
-// Holders reads, over the node's session, which nodes lead the named roles or
-// have them reserved. It leaves out other roles. Errors are those of Members.
+// Holders reads the leaders and reservations of the named roles over the node's session.
+// It leaves out roles with neither. It returns the errors of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]RoleHolder, error) {
 	return callRegistry(ctx, n, func(r RegistrySession) ([]RoleHolder, error) { return r.Holders(roles) })
 }
@@ -277,8 +276,8 @@ func (s *session) writeDescription() error {
 	return onlySessionLoss(err)
 }
 
-// answerLocked returns the result of the statement that ran to those who wait for it,
-// unless the session has ended since: then they have its cause.
+// answerLocked returns the result of the finished statement to its callers. If the session
+// has ended since, they already have its cause.
 func (s *session) answerLocked(err error) {
 	for _, done := range s.callers {
 		done <- err
@@ -286,9 +285,9 @@ func (s *session) answerLocked(err error) {
 	s.callers = nil
 }
 
-// failCallsLocked returns err to every caller that waits for the session, also for a
-// statement that still runs: the connection stays open until the work has returned, and
-// the work may be what waits.
+// failCallsLocked returns err to every caller waiting for the session, also if its
+// statement still runs. The connection stays open until the work has returned, and the
+// caller may be the work.
 func (s *session) failCallsLocked(err error) {
 	s.answerLocked(err)
 	for _, done := range s.heartbeatWaiters {

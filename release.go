@@ -11,9 +11,9 @@ type release struct {
 	number   int64
 }
 
-// queueReleaseLocked queues the release of a term whose trust has ended and
-// whose work has returned. If the session has ended, it drops the role: the
-// lock is lost with the connection.
+// queueReleaseLocked queues the release of a term after its trust has ended and its work
+// has returned. If the session has ended, it drops the role: the lock is lost with the
+// connection.
 func (s *session) queueReleaseLocked(t *Term) {
 	r := release{election: t.election, term: t, number: t.number}
 	if s.ended {
@@ -32,8 +32,7 @@ func (s *session) queueUnlockLocked(e *Election, number int64) {
 	s.wakeLocked()
 }
 
-// dropRoleLocked drops a role whose lock is released or was lost with the
-// session.
+// dropRoleLocked drops a role after its lock was released or lost with the session.
 func (s *session) dropRoleLocked(r release) {
 	e := r.election
 	if r.term == nil {

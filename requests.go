@@ -60,8 +60,8 @@ func (s *session) handleRequests() error {
 	return lost
 }
 
-// takeRequests reads the requests, and returns those that are valid. If the session is
-// lost, it returns them too: no other call would.
+// takeRequests reads the requests, and returns the valid ones. If the session is lost, it
+// returns them too: no other call would.
 func (s *session) takeRequests() (accepted []Request, lost error) {
 	log := s.node.log
 	requests, err := s.conn.Requests()
@@ -81,7 +81,7 @@ func (s *session) takeRequests() (accepted []Request, lost error) {
 	return accepted, lost
 }
 
-// termEnd returns how the term that the request is about ends.
+// termEnd returns how the request ends its term.
 func (r Request) termEnd() termEnd {
 	if r.Kind == RequestHandOver {
 		return termEnd{reason: endreason.HandedOver, cause: withDetail(ErrHandedOver, requesterCause(r)), target: r.Target, by: r.By}

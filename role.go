@@ -15,8 +15,8 @@ import (
 // values in the database.
 const maxRoleName = 255
 
-// Role is what a leader is elected for: a name and a lock key. The zero Role is
-// invalid. Roles are comparable.
+// Role is the subject of an election: a name and a lock key. The zero Role is invalid.
+// Roles are comparable.
 type Role struct {
 	name string
 	kind keyKind
@@ -32,21 +32,20 @@ const (
 	keyPair
 )
 
-// NamedRole returns the role with this name. Its lock key is derived from the
-// name and a random identifier of the installation, so that the keys of two
-// installations in one database differ. The name must be valid UTF-8 of 1 to
-// 255 bytes without control characters; [Node.Election] rejects any other.
+// NamedRole returns the role with this name. Its lock key is derived from the name and a
+// random identifier of the installation: the keys of two installations in one database
+// differ. The name must be valid UTF-8 of 1 to 255 bytes without control characters;
+// [Node.Election] rejects any other.
 func NamedRole(name string) Role { return Role{name: name} }
 
-// KeyRole returns the role whose lock is this 64-bit advisory lock, for
-// programs that share the key with other software. Its name is "key:N".
+// KeyRole returns the role with this 64-bit advisory lock, for programs sharing the key
+// with other software. Its name is "key:N".
 func KeyRole(key int64) Role {
 	return Role{name: "key:" + strconv.FormatInt(key, 10), kind: keySingle, a: key}
 }
 
-// KeyPairRole returns the role whose lock is the advisory lock with this pair
-// of 32-bit keys. Its name is "key:A:B". PostgreSQL keeps pairs and 64-bit keys
-// in separate key spaces.
+// KeyPairRole returns the role with the advisory lock of this pair of 32-bit keys. Its
+// name is "key:A:B". PostgreSQL keeps pairs and 64-bit keys in separate key spaces.
 func KeyPairRole(key1, key2 int32) Role {
 	return Role{
 		name: "key:" + strconv.Itoa(int(key1)) + ":" + strconv.Itoa(int(key2)),
@@ -54,9 +53,8 @@ func KeyPairRole(key1, key2 int32) Role {
 	}
 }
 
-// WithKey returns the role with the same name and this 64-bit lock key. Every
-// node must use the same key for the same name; a node that does not gets
-// [ErrKeyMismatch].
+// WithKey returns the role with the same name and this 64-bit lock key. Every node must
+// use the same key for the same name; with another key a node gets [ErrKeyMismatch].
 func (r Role) WithKey(key int64) Role {
 	return Role{name: r.name, kind: keySingle, a: key}
 }
@@ -98,8 +96,7 @@ func (r Role) LockKey(installation uuid.UUID) LockKey {
 	}
 }
 
-// Validate returns an error that matches [ErrInvalidRole] if the role's name is
-// invalid.
+// Validate returns an error matching [ErrInvalidRole] if the role's name is invalid.
 func (r Role) Validate() error {
 	switch {
 	case r.name == "":

@@ -13,24 +13,23 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Work is what a leader does. Its context is canceled when trust in the term
-// ends, before another node can lead; context.Cause returns the reason. Work
-// should return soon after that: until then the role stays locked and this node
-// does not campaign for it.
+// Work is what a leader does. Its context is canceled when trust in the term ends, before
+// another node can lead; context.Cause returns the reason. Work should then return soon:
+// until it has returned, the role stays locked and this node does not campaign for it.
 type Work func(ctx context.Context, term *Term) error
 
 // Run campaigns for the role and calls work, in this goroutine, for each term.
 // When ctx ends or the election is shut down, it resigns, waits until the role
 // is free, and returns nil.
 //
-// If work returns during its term, the node gives up the role, so that another
-// candidate acquires it immediately. After [Done], Run returns nil. After nil or any
-// other error, which goes to the error callbacks, this node campaigns again only
-// after a delay that grows with each such term; see [ElectionConfig].WorkRetry.
+// If work returns during its term, the node gives up the role, and another candidate
+// acquires it immediately. After [Done], Run returns nil. Any other error goes to the
+// error callbacks. After nil or such an error, this node campaigns again after a delay,
+// which grows with each such term; see [ElectionConfig].WorkRetry.
 //
-// Run returns ErrAlreadyStarted if the election is already started, and an
-// error that matches ErrStopped and its cause if a retry strategy gives up or, with
-// NoReacquire, an attempt fails with an error of the database.
+// Run returns ErrAlreadyStarted if the election is already started, and an error matching
+// ErrStopped and its cause if a retry strategy gives up or, with NoReacquire, an attempt
+// fails with an error of the database.
 func (e *Election) Run(ctx context.Context, work Work) error {
 	run, err := e.start(ctx, modeRun)
 	if err != nil {
@@ -56,8 +55,7 @@ type nextAttempt struct {
 	again   bool // false if the strategy gives up
 }
 
-// workFailures counts the terms in which work returned although the term was
-// valid.
+// workFailures counts the terms whose work returned although the term was valid.
 type workFailures struct {
 	retry.Failure
 	since time.Duration // when the first of these terms began, on the monotonic clock
@@ -67,7 +65,7 @@ type workFailures struct {
 // of work not to count. It is also the longest default delay.
 const longTerm = 12
 
-// add counts a term that has ended for work. A long term begins a new series.
+// add counts a term ended for work. A long term begins a new series.
 func (f *workFailures) add(term *Term, early bool, err error) {
 	n := term.election.node
 	now := n.clock.Now().Mono
@@ -83,9 +81,8 @@ func (f *workFailures) add(term *Term, early bool, err error) {
 	f.Elapsed, f.LastError = now-f.since, err
 }
 
-// countFailure counts a term that has ended for work, among the terms of the group if
-// the election has one: otherwise a node whose work fails would begin a new series
-// with every role.
+// countFailure counts a term ended for work. An election of a group counts in the group:
+// otherwise a node with failing work would begin a new series with every role.
 func (e *Election) countFailure(own *workFailures, term *Term, early bool, err error) retry.Failure {
 	if e.group == nil {
 		own.add(term, early, err)
@@ -130,8 +127,8 @@ func (e *Election) stayBehind(r electionRun, next nextAttempt) {
 	n.wakeSessionLocked()
 }
 
-// lead calls work for one term. It reports whether work returned during its
-// term. In that case no attempt follows until stayBehind.
+// lead calls work for one term. It reports whether work returned during its term. If so,
+// no attempt follows until stayBehind.
 func (e *Election) lead(term *Term, work Work, failures *workFailures) (next nextAttempt, early bool) {
 	defer term.mainReturned()
 	err := work(term.ctx, term)
@@ -171,7 +168,7 @@ func (e *Election) lead(term *Term, work Work, failures *workFailures) (next nex
 	return next, early
 }
 
-// endOfWork is the end of a term whose work returned Done.
+// endOfWork returns the end of a term after Done.
 func endOfWork(err error) termEnd {
 	completed, ok := errors.AsType[interface {
 		error
@@ -183,7 +180,7 @@ func endOfWork(err error) termEnd {
 	return termEnd{reason: endreason.Resigned, cause: ErrResigned, detail: recordedCause(err)}
 }
 
-// recordedCause is an error as the records have it: a text that databases accept, of a
+// recordedCause returns an error's text for the records: valid for every database, of a
 // bounded length. Done alone is no cause.
 func recordedCause(err error) string {
 	if err.Error() == Done.Error() {
@@ -223,9 +220,8 @@ func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
 	return term, err
 }
 
-// takeTermLocked returns the next term of a run that is still valid, or nil, and the
-// last of the terms before it. It records that the work of these, which have ended, has
-// returned.
+// takeTermLocked returns the next valid term of a run, or nil, and the last ended term
+// before it. It records the work of all ended terms before it as returned.
 func (e *Election) takeTermLocked(r electionRun) (next, ended *Term) {
 	for {
 		select {

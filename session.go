@@ -30,7 +30,7 @@ type session struct {
 	nextBeat           time.Duration
 	beatSoon           bool          // a term's record is not durable before the next heartbeat
 	vacancyAt          time.Duration // of the latest notification that a role may be vacant
-	heartbeatWaiters   []chan error  // of callers that wait for the next heartbeat
+	heartbeatWaiters   []chan error  // of callers waiting for the next heartbeat
 	terms              map[*Term]struct{}
 	releases           []release
 	releaseBatch       []release   // in the current call of Release
@@ -39,8 +39,8 @@ type session struct {
 	calls              []call
 	descriptionVersion uint64 // of the description in the registry
 	describeAt         time.Duration
-	descriptionWaiters []chan error // of callers that wait for the next write of the description
-	callers            []chan error // of callers that wait for the statement that runs now
+	descriptionWaiters []chan error // of callers waiting for the next write of the description
+	callers            []chan error // of callers waiting for the present statement
 	leaving            bool
 	wakePending        bool
 	interrupt          context.CancelFunc // interrupts the current Wait
@@ -155,8 +155,7 @@ func (s *session) nextJob() (job, time.Duration) {
 	return jobWait, min(next, s.nextBeat) - now
 }
 
-// firstJobLocked returns the job that comes before acquiring roles, or jobWait if
-// there is none.
+// firstJobLocked returns the job before acquiring roles, or jobWait if there is none.
 func (s *session) firstJobLocked(now time.Duration) job {
 	switch {
 	case s.ended:
@@ -214,8 +213,8 @@ func (s *session) wait(d time.Duration) error {
 	return nil
 }
 
-// heartbeat proves that the session is live. The trust window begins when the
-// heartbeat is sent.
+// heartbeat proves the session to be live. The trust window begins when the heartbeat is
+// sent.
 func (s *session) heartbeat() error {
 	n := s.node
 	if err := s.await(n.callLoad()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// expire ends the session when its trust deadline has passed. It ends trust and
-// cancels the contexts first, for which it does not need n.mu.
+// expire ends the session when its trust deadline has passed. It first ends trust and
+// cancels the contexts, without n.mu.
 func (s *session) expire() {
 	_ = s.trust.end(ErrTrustExpired)
 	n := s.node
@@ -30,8 +30,8 @@ func (s *session) fail(err error) {
 	s.endLocked(err)
 }
 
-// endTrust ends trust if err says that the session is lost, before the caller
-// waits for n.mu. It returns err.
+// endTrust ends trust if err matches ErrSessionLost, before the caller waits for n.mu. It
+// returns err.
 func (s *session) endTrust(err error) error {
 	if errors.Is(err, ErrSessionLost) {
 		_ = s.trust.end(s.endCause(err))
@@ -83,9 +83,8 @@ func (s *session) endLocked(err error) {
 	n.notifySubscribersLocked()
 }
 
-// endTermsLocked ends the terms of a session that has ended. It drops a term
-// whose work has returned together with its lock; advanceLocked drops the
-// others later.
+// endTermsLocked ends the terms of an ended session. If the work of a term has returned,
+// it drops the term and its lock; advanceLocked drops the others later.
 func (s *session) endTermsLocked(cause error) {
 	queued := slices.Concat(s.releaseBatch, s.releases)
 	s.releases, s.releaseBatch = nil, nil
@@ -108,8 +107,8 @@ func (s *session) endTermsLocked(cause error) {
 	}
 }
 
-// timedOut reports whether err is a timeout. After a timeout, the server may
-// not know yet that the connection has ended.
+// timedOut reports whether err is a timeout. After a timeout, the server may not know yet
+// about the end of the connection.
 func timedOut(err error) bool {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -162,9 +161,9 @@ func (s *session) checkIdleLocked() {
 	}
 }
 
-// endedIncarnationLocked returns the incarnation of the last session if the work of
-// its terms has returned, or 0. After a restart of the server, other nodes begin new
-// terms as soon as they need not wait for that session.
+// endedIncarnationLocked returns the incarnation of the last session if the work of its
+// terms has returned, or 0. After a restart of the server, other nodes can begin new terms
+// earlier if they need not wait for this session.
 func (n *Node) endedIncarnationLocked() int64 {
 	for _, e := range n.elections {
 		if e.term != nil {

@@ -16,7 +16,7 @@ const (
 	Releasing    State = State(fsm.Releasing)    // gives up the role
 )
 
-// String returns the state's name in lower case; that of Leading is "leader".
+// String returns the state's name in lower case; Leading has the name "leader".
 func (s State) String() string { return fsm.State(s).String() }
 
 // MarshalText returns the state's name in lower case.

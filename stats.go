@@ -17,16 +17,16 @@ type Stats struct {
 	Connected      bool
 	TrustRemaining time.Duration
 
-	// Sessions counts the sessions that were opened, and SessionFailures the
-	// failed attempts to open one.
+	// Sessions counts the opened sessions, and SessionFailures the failed attempts to open
+	// one.
 	Sessions        uint64
 	SessionFailures uint64
 	// Heartbeats has the durations of acknowledged heartbeats, and
 	// HeartbeatFailures counts the others.
 	Heartbeats        Histogram
 	HeartbeatFailures uint64
-	// Vacancies has the vacancies that terms of this node ended, where known;
-	// see [Term.PrecedingVacancy].
+	// Vacancies has the known vacancies before terms of this node; see
+	// [Term.PrecedingVacancy].
 	Vacancies Histogram
 
 	// Transitions counts the changes of state of all elections.
@@ -36,9 +36,9 @@ type Stats struct {
 	// CallbacksWaiting is the number of events whose callbacks have not all
 	// returned. If it grows, a callback is slow or hangs.
 	CallbacksWaiting int
-	// CallbackDelays has the times from an event to the return of its
-	// callbacks. OldestCallbackAge is the age of the oldest event whose
-	// callbacks have not all returned, or 0 if there is none.
+	// CallbackDelays has the times from an event to the return of its callbacks.
+	// OldestCallbackAge is the age of the oldest event counted by CallbacksWaiting, or 0
+	// if there is none.
 	CallbackDelays    Histogram
 	OldestCallbackAge time.Duration
 	// CallbackPanics counts the panics of callbacks.
@@ -64,8 +64,8 @@ type ElectionStats struct {
 
 	Attempts uint64 // to acquire the role, successful or not
 	Terms    uint64 // that began here
-	// Failovers counts the terms that began here after a term of another node,
-	// also after a hand-over. A restarted program is another node.
+	// Failovers counts the terms begun here after a term of another node, also after a
+	// hand-over. A restarted program is another node.
 	Failovers uint64
 	Losses    uint64 // terms that were lost, not given up
 }

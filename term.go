@@ -29,8 +29,8 @@ type Term struct {
 	takenOver bool // from the leader that this node had asked to hand over
 	campaign  bool // of Campaign: its caller reports with Resign that the work has returned
 
-	// Guarded by Node.mu. A node can have 10,000 terms: what few of them need is made
-	// when it is needed.
+	// Guarded by Node.mu. A node can have 10,000 terms: rarely used fields are made on
+	// first use.
 	stopRequested bool
 	acquired      bool     // TryAcquire has returned it
 	releaseQueued bool     // queued in the session for release, or dropped with it
@@ -50,7 +50,7 @@ type Term struct {
 	}
 }
 
-// closedChannel is the channel of everything that is over before something waits for it.
+// closedChannel is the channel of every wait that is over before it begins.
 var closedChannel = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -77,17 +77,17 @@ func (t *Term) Role() Role { return t.election.role }
 // count.
 func (t *Term) Number() int64 { return t.number }
 
-// NodeID returns the id of the node whose term it is.
+// NodeID returns the id of the term's node.
 func (t *Term) NodeID() uuid.UUID { return t.election.node.id }
 
-// Backend returns the backend that granted the term.
+// Backend returns the backend of the term's node.
 func (t *Term) Backend() Backend { return t.election.node.backend }
 
 // AcquiredAt returns when the term began, by the database's clock.
 func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
 
-// PrecedingVacancy returns how long the role had no leader before this term, or
-// a negative duration if that is unknown.
+// PrecedingVacancy returns how long the role had no leader before this term, or a negative
+// duration if unknown.
 func (t *Term) PrecedingVacancy() time.Duration { return t.precedingVacancy }
 
 // Context returns the term's context. It is canceled when trust in the term
@@ -95,10 +95,10 @@ func (t *Term) PrecedingVacancy() time.Duration { return t.precedingVacancy }
 // [ErrTermEnded].
 func (t *Term) Context() context.Context { return t.ctx }
 
-// Stopping returns a channel that is closed when the term is asked to end. From
-// then on, work in flight has up to [Config].StopTimeout to finish, with the
-// term still valid, and should not begin new work. If the work never calls
-// Stopping, the term's context is canceled without this delay.
+// Stopping returns a channel that is closed when the term is asked to end. From then on,
+// work in flight has up to [Config].StopTimeout to finish, with the term still valid, and
+// should not begin new work. If the work never calls Stopping, the term's context is
+// canceled without this delay.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
 	return t.stoppingChannel()
@@ -131,14 +131,13 @@ func (t *Term) Remaining() time.Duration {
 	return t.session.trust.remaining(math.MaxInt64)
 }
 
-// LockConn returns the network connection that keeps this term's lock, or nil
-// if no connection does, as with leases. While any process has a duplicate of
-// its descriptor open, the server keeps the lock even if this process dies, for
-// at most one lease after its last heartbeat. Use it to prevent a new term
-// until another process has ended. The session keeps using the connection:
-// duplicate the descriptor within Control, do not read or write, and do not
-// change its blocking mode, as [os.File.Fd] would. LockConn may be called at
-// any time; after the session has ended, Control fails.
+// LockConn returns the network connection with this term's lock, or nil if the lock is on
+// no connection, as with leases. While any process has a duplicate of its descriptor open,
+// the server keeps the lock even if this process dies, for at most one lease after its
+// last heartbeat. Use it to prevent a new term until another process has ended. The
+// session keeps using the connection: duplicate the descriptor within Control, do not read
+// or write, and do not change its blocking mode, as [os.File.Fd] would. LockConn may be
+// called at any time; after the session has ended, Control fails.
 func (t *Term) LockConn() (syscall.RawConn, error) {
 	if provider, ok := t.session.conn.(interface {
 		LockConn() (syscall.RawConn, error)
@@ -149,13 +148,12 @@ func (t *Term) LockConn() (syscall.RawConn, error) {
 }
 
 // Resign gives up the term and waits until the role is free. For a term from
-// [Election.Campaign] it also reports that the work under the term has
-// returned: call it exactly once for each such term, even if the term was lost.
-// Do not call it from the function of [Election.Run], because it would wait for
-// that function: return Done or an error instead.
+// [Election.Campaign] it also reports the return of the work under the term: call it
+// exactly once for each such term, even if the term was lost. Do not call it from the
+// function of [Election.Run], because it would wait for this function: return Done or an
+// error instead.
 //
-// If ctx ends first, Resign returns an error that matches ErrShutdown, and the
-// resignation continues.
+// If ctx ends first, the error matches ErrShutdown, and the resignation continues.
 func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }
 
 // Guard keeps a piece of work within a term: the role is not released until the
@@ -166,8 +164,8 @@ type Guard struct {
 	once sync.Once
 }
 
-// Guard registers a piece of work with the term. It returns an error that
-// matches ErrNotLeader if the term is not valid or was asked to end.
+// Guard registers a piece of work with the term. The error matches ErrNotLeader if the
+// term is not valid or was asked to end.
 func (t *Term) Guard() (*Guard, error) {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -184,14 +182,14 @@ func (g *Guard) Term() *Term { return g.term }
 // Context returns the context of the guard's term.
 func (g *Guard) Context() context.Context { return g.term.ctx }
 
-// Stopping returns a channel that is closed when the guard's term is asked to end.
-// Unlike [Term.Stopping], it does not change when the term's context is canceled.
+// Stopping returns a channel that is closed when the guard's term is asked to end. Unlike
+// [Term.Stopping], it does not change when the term's context is canceled.
 func (g *Guard) Stopping() <-chan struct{} { return g.term.stoppingChannel() }
 
 // Valid reports whether the guard's term is valid.
 func (g *Guard) Valid() bool { return g.term.Valid() }
 
-// Done reports that the work has returned. Only the first call counts.
+// Done reports the work as returned. Only the first call counts.
 func (g *Guard) Done() {
 	g.once.Do(func() {
 		g.term.work.Lock()
@@ -204,8 +202,8 @@ func (g *Guard) Done() {
 	})
 }
 
-// mainReturned records that the function of Run, or the caller of Campaign, has
-// returned, and advances the end of the term.
+// mainReturned records the return of the function of Run, or of the work of Campaign's
+// caller, and advances the end of the term.
 func (t *Term) mainReturned() {
 	t.clearMain()
 	t.advance()
@@ -217,8 +215,8 @@ func (t *Term) clearMain() {
 	t.work.body = false
 }
 
-// workState reports whether work has not returned, and whether that work may
-// finish gracefully, within StopTimeout, after the term was asked to end.
+// workState reports whether work has not returned, and whether it may finish gracefully,
+// within StopTimeout, after the term was asked to end.
 func (t *Term) workState() (running, graceful bool) {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -283,7 +281,7 @@ func (t *Term) releasedLocked() <-chan struct{} {
 	return t.released
 }
 
-// setReleasedLocked records that the lock is released or was lost with the session.
+// setReleasedLocked records the lock as released, or lost with the session.
 func (t *Term) setReleasedLocked() {
 	t.isReleased = true
 	if t.released != nil {
@@ -311,10 +309,9 @@ func (t *Term) endTrustLocked(cause error) {
 	t.session.trust.remove(t)
 }
 
-// advanceLocked takes every step of the term's end that is possible now. In
-// this order, trust ends, the context is canceled, the work returns, and the
-// lock is released (Invariant 4). It is called whenever a step may have become
-// possible.
+// advanceLocked takes every possible step of the term's end. In this order, trust ends,
+// the context is canceled, the work returns, and the lock is released (Invariant 4). It is
+// called whenever a step may have become possible.
 func (t *Term) advanceLocked() {
 	running, graceful := t.workState()
 	if t.stopRequested && !graceful {

@@ -34,8 +34,8 @@ type attempt struct {
 // dueAt returns when the next attempt is due, on the monotonic clock.
 func (a *attempt) dueAt() time.Duration { return max(a.nextAt, a.notBefore) }
 
-// updateCause records a database error and reports whether its root cause is
-// new. Attempts that fail for the same cause emit one event.
+// updateCause records a database error and reports whether its root cause is new. Failures
+// for the same cause emit one event.
 func (a *attempt) updateCause(err error) bool {
 	cause := rootCause(err)
 	a.sameCause = cause == a.cause
@@ -70,17 +70,16 @@ var quickRetryDelays = [...]time.Duration{
 
 const quickRetries = int8(len(quickRetryDelays))
 
-// recentVacancy is how long after a notification an election that starts makes
-// quick retries: a node's death may be why it starts.
+// recentVacancy is how long after a notification a starting election makes quick retries:
+// a node's death may be the reason for the start.
 const recentVacancy = time.Second
 
-// stepDownPause is the longest time for which a node that gave up a role leaves it to
-// others. It ends early when another term has begun or the role is reserved for the
-// node.
+// stepDownPause is the longest time for which a node leaves a role to others after giving
+// it up. It ends early when another term has begun or the role is reserved for the node.
 const stepDownPause = time.Second
 
-// stepLocked feeds the state machine and performs its actions. term and err are
-// attached to the events that the transition emits.
+// stepLocked feeds the state machine and performs its actions. term and err are attached
+// to the events of the transition.
 func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	n, from := e.node, e.State()
 	campaign := e.mode == modeCampaign

@@ -46,8 +46,8 @@ func (t *trust) extend(until clocks.Instant) bool {
 	return !t.ended.Load()
 }
 
-// limitTrust returns the moment at which trust ends after an acknowledged
-// heartbeat: until, or the limit of the session if that is earlier.
+// limitTrust returns when trust ends after an acknowledged heartbeat: until, or the limit
+// of the session if earlier.
 func limitTrust(conn Session, until clocks.Instant) clocks.Instant {
 	limited, ok := conn.(interface{ TrustLimit() clocks.Instant })
 	if !ok {
@@ -61,8 +61,8 @@ func limitTrust(conn Session, until clocks.Instant) clocks.Instant {
 	return until
 }
 
-// valid reports whether trust has not ended. It neither locks nor allocates,
-// except in the one call that finds the deadline passed.
+// valid reports whether trust has not ended. It neither locks nor allocates, except in the
+// first call after the deadline.
 func (t *trust) valid() bool {
 	if t.ended.Load() {
 		return false
@@ -105,8 +105,8 @@ func (t *trust) watch(tick time.Duration) {
 	}
 }
 
-// add puts a term under this trust. It returns false if trust has ended: a term
-// that begins at that moment is either refused here or canceled by end.
+// add puts a term under this trust. It returns false if trust has ended: at this moment a
+// new term is either refused here or canceled by end.
 func (t *trust) add(term *Term) bool {
 	if !t.valid() {
 		return false
@@ -123,7 +123,7 @@ func (t *trust) add(term *Term) bool {
 	return true
 }
 
-// remove removes a term whose context is canceled.
+// remove removes a term after its context was canceled.
 func (t *trust) remove(term *Term) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"github.com/exactly-one/tenure/internal/endreason"
 )
 
-// TryAcquire makes one attempt to become leader now and returns the term. It
-// returns an error that matches ErrHeld if another node leads, or if this node
-// does: of several callers at most one gets a term. It starts a stopped election, as Start does with only the values of ctx, and stops it
-// again if the attempt fails, unless Start was called during the attempt.
+// TryAcquire makes one attempt to become leader now and returns the term. The error
+// matches ErrHeld if another node leads, or if this node does: of several callers at most
+// one gets a term. It starts a stopped election, as Start does with only the values of
+// ctx. If the attempt fails, it stops the election again, unless Start was called during
+// the attempt.
 func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
@@ -35,9 +36,9 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	return term, err
 }
 
-// endTry ends what TryAcquire began: from now on the run is like one of Start, or it
-// stops if the attempt has failed. It reports whether it stops the run. It changes no run
-// that another caller has started.
+// endTry ends the special case of TryAcquire: from now on the run is like one of Start, or
+// it stops if the attempt has failed. It reports whether it stops the run. It does not
+// change another caller's run.
 func (e *Election) endTry(run electionRun, failed bool) (stops bool) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
@@ -51,7 +52,7 @@ func (e *Election) endTry(run electionRun, failed bool) (stops bool) {
 	return failed
 }
 
-// tryOnce waits for a term, or for an attempt that fails after so many failures.
+// tryOnce waits for a term, or for the next failed attempt after so many failures.
 func (e *Election) tryOnce(ctx context.Context, failures uint64) (*Term, error) {
 	n := e.node
 	n.mu.Lock()

@@ -22,8 +22,8 @@ func (e *Election) waitFor(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// changeUnless returns a channel that the next change of the election closes, or
-// nil if ready returns true.
+// changeUnless returns a channel that is closed at the next change of the election, or nil
+// if ready returns true.
 func (e *Election) changeUnless(ready func() bool) <-chan struct{} {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
@@ -58,7 +58,7 @@ func (e *Election) finishedLocked(run uint64) bool {
 	return e.runNumber != run || e.State() == Stopped && e.term == nil && !e.attempt.mayHoldLock()
 }
 
-// unfinished returns the error of an operation whose context ended first.
+// unfinished returns the error of an operation after its context ended first.
 func (e *Election) unfinished(doing string, err error) error {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// serverState describes the server that the nodes use.
+// serverState describes the server in use by the nodes.
 type serverState struct {
 	name         string
 	since, now   int64
 	longestLease int64 // of the leases of sessions that began before
 }
 
-// acquireRoles acquires available roles. Their terms begin, or the roles are reserved
-// for this session until they may begin. A role whose row another transaction has
-// locked, one that is fenced by the last term or acquires the role too, is pending
-// without being reserved.
+// acquireRoles acquires available roles. Their terms begin, or the roles are reserved for
+// this session until they may begin. If another transaction has locked the row, the role
+// is pending without being reserved. Such a transaction is fenced by the last term or
+// acquires the role too.
 func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[string]tenure.AcquireResult, error) {
 	slices.SortFunc(available, func(a, b *roleRow) int { return compareRoles(a.role, b.role) })
 	roles := make([]string, len(available))
@@ -62,8 +62,8 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 	}, s.sameFile)
 	for _, t := range available {
 		s.lastTerms[t.role] = t.term
-		// If the row has changed since it was read, or cannot be locked, an earlier commit
-		// that was not acknowledged may have begun a term.
+		// If the row has changed since it was read, or cannot be locked, an earlier,
+		// unacknowledged commit may have begun a term.
 		if err != nil {
 			s.unconfirmed[t.role] = struct{}{}
 		} else if now, ok := locked[t.role]; ok && now.sameTerm(t) {
@@ -77,8 +77,9 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 	return results, nil
 }
 
-// sortByReadiness returns the roles whose terms may begin now, and those whose terms
-// may begin later, by that time. It adds the results of all other roles, and of later.
+// sortByReadiness returns in begin the roles whose terms may begin now, and in later the
+// roles of later terms, by the time of the begin. It adds the results of all roles except
+// begin.
 func (s *session) sortByReadiness(
 	available []*roleRow, locked map[string]*roleRow, at serverState, results map[string]tenure.AcquireResult,
 ) (begin []string, later map[int64][]string) {
@@ -118,17 +119,17 @@ func (s *session) checkLive(ctx context.Context, on sqldb.Querier) error {
 	return err
 }
 
-// inLists runs a statement that changes the rows of roles.
+// inLists runs a statement to change the rows of roles.
 func (s *session) inLists(ctx context.Context, on sqldb.Querier, statement string, roles []string, before ...any) error {
 	return sqldb.InLists(s.backend.db.Dialect, statement, roles, before, func(statement string, args []any) error {
 		return sqldb.Exec(ctx, on, statement, args...)
 	})
 }
 
-// detectServerChange reads which server this is and records a change. After a change
-// no term begins for one lease, because this server may lack heartbeats and terms
-// that the last one acknowledged. A change that is to come was recorded under a clock that
-// was ahead, and counts from now.
+// detectServerChange reads the identity of this server and records a change. After a
+// change no term begins for one lease, because this server may lack acknowledged
+// heartbeats and terms of the last one. A change in the future was recorded while the
+// clock was ahead, and counts from now.
 func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (serverState, error) {
 	at, present, err := s.readServer(ctx, on)
 	if err != nil || at.name == present && at.since <= at.now {
@@ -149,7 +150,7 @@ func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (ser
 	return at, err
 }
 
-// readServer reads the server that the nodes use, and the name of this server.
+// readServer reads the server in use by the nodes, and the name of this server.
 func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverState, present string, err error) {
 	err = sqldb.ForEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
 		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longestLease)
@@ -165,11 +166,11 @@ func (s *session) longestWait() time.Duration {
 }
 
 // waitIsOver reports whether the wait before a term of this session is over, or was
-// computed under a clock that was ahead: see readyAt.
+// computed while the clock was ahead: see readyAt.
 func (s *session) waitIsOver(left time.Duration) bool { return left <= 0 || left > s.longestWait() }
 
-// readyAt returns when the term of a role may begin, by the database's clock. A time beyond
-// the longest wait was written under a clock that was ahead.
+// readyAt returns when the term of a role may begin, by the database's clock. A time
+// beyond the longest wait was written while the clock was ahead.
 func (s *session) readyAt(t *roleRow, at serverState) int64 {
 	timing := s.options.Timing
 	ready := min(t.readyAt.Int64, at.now+max(s.longestWait().Microseconds(), at.longestLease))
@@ -184,7 +185,7 @@ func (s *session) readyAt(t *roleRow, at serverState) int64 {
 	return ready
 }
 
-// lockRoles locks the rows of roles, except those that another transaction has locked.
+// lockRoles locks the rows of roles, except rows locked by another transaction.
 func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*roleRow, error) {
 	locked := make(map[string]*roleRow, len(roles))
 	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockRoles, roles, nil, func(statement string, args []any) error {
@@ -198,7 +199,7 @@ func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []strin
 	return locked, err
 }
 
-// closeTerms records the end of the terms whose sessions have ended.
+// closeTerms records the end of the terms of ended sessions.
 func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []*roleRow, locked map[string]*roleRow) error {
 	type end struct{ holder, at, seen int64 }
 	ends := map[end][]string{}
@@ -217,7 +218,7 @@ func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []
 	return nil
 }
 
-// termEnd returns when the term of a role ended whose session has ended.
+// termEnd returns when the term of a role ended, after the end of its session.
 func termEnd(t *roleRow) int64 {
 	if t.sessionEndedAt.Valid {
 		return t.sessionEndedAt.Int64
@@ -268,10 +269,10 @@ func (s *session) begin(
 	return sqldb.Exec(ctx, on, q.announceTerm)
 }
 
-// closeSkipped records the end of terms whose rows other transactions have locked.
-// From then on no transaction can be fenced by these terms, so overlapping ones cannot
-// delay the next term forever. On PostgreSQL it does not wait for the transactions.
-// On MySQL it waits for those that have the lock and precedes later ones, so it runs
+// closeSkipped records the end of terms although other transactions have locked their
+// rows. From then on no transaction can be fenced by these terms, so overlapping ones
+// cannot delay the next term forever. On PostgreSQL it does not wait for the transactions.
+// On MySQL it waits for the holders of the lock and precedes later ones. Therefore it runs
 // in goroutines, which end after FenceTimeout; Backend.Close waits for them.
 func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow) {
 	if s.backend.db.Dialect == sqldb.SQLite {

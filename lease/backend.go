@@ -117,7 +117,7 @@ func (b *Backend) Close() {
 	b.running.Wait()
 }
 
-// Dialect returns the SQL that the database speaks.
+// Dialect returns the SQL dialect of the database.
 func (b *Backend) Dialect() Dialect { return Dialect(b.db.Dialect) }
 
 // DefaultLease is the optional method of a [tenure.Backend]: 3 s on SQLite, where no network
@@ -129,8 +129,8 @@ func (b *Backend) DefaultLease() time.Duration {
 	return 10 * time.Second
 }
 
-// write runs fn, one statement that changes rows, with the retries of [sqldb.DB.InTx]
-// but without a transaction where that would cost round trips.
+// write runs fn, one statement that changes rows, with the retries of [sqldb.DB.InTx], but
+// without a transaction if one would cost round trips.
 func (b *Backend) write(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
 	if b.db.Dialect == sqldb.SQLite {
 		return b.db.InTx(ctx, doing, fn)

@@ -7,9 +7,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// batcher divides the requests of one TryAcquire into parts, so that the next
-// heartbeat does not wait long. Each part is committed; requests for which there is
-// no time wait for the next call. After a slow part the next one is smaller.
+// batcher divides the requests of one TryAcquire into parts, because the next heartbeat
+// must not wait long. Each part is committed; if time is short, the remaining requests
+// wait for the next call. After a slow part the next one is smaller.
 type batcher struct {
 	size int
 	now  func() time.Duration

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Diagnose connects and reports what would prevent or endanger elections on this
-// database. It changes nothing. After a failure it skips the checks that depend on it.
-// If ctx has no deadline, Diagnose ends after 10 s.
+// Diagnose connects and reports what would prevent or endanger elections on this database.
+// It changes nothing. After a failure it skips the dependent checks. If ctx has no
+// deadline, Diagnose ends after 10 s.
 func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	d.writers(ctx)
 }
 
-// writers checks for other servers that also accept writes.
+// writers checks whether other servers accept writes too.
 func (d *diagnosis) writers(ctx context.Context) {
 	var setting, server string
 	err := d.backend.db.Read(ctx, "read settings", func(ctx context.Context, on sqldb.Querier) (err error) {
@@ -109,8 +109,8 @@ func (d *diagnosis) tables(ctx context.Context) (usable bool) {
 	return version > 0
 }
 
-// writes checks that a transaction may write to the tables. It deletes
-// no row: a server refuses such a statement too.
+// writes checks whether a transaction may write to the tables. It deletes no row: a server
+// refuses such a statement too.
 func (d *diagnosis) writes(ctx context.Context) {
 	engines, err := d.backend.readBadEngines(ctx)
 	for _, s := range engines {
@@ -153,8 +153,8 @@ func (d *diagnosis) clock(ctx context.Context) {
 		"synchronize the clocks: elections use only the database's clock, but logs and reports show both")
 }
 
-// durability checks the settings without which a crash could lose an acknowledged term,
-// so that its number would be assigned again.
+// durability checks the settings for durable commits: otherwise a crash could lose an
+// acknowledged term, and its number would be assigned again.
 func (d *diagnosis) durability(ctx context.Context) {
 	var found string
 	query := durabilityQueries[d.backend.db.Dialect]

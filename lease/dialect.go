@@ -2,7 +2,7 @@ package lease
 
 import "github.com/exactly-one/tenure/lease/internal/sqldb"
 
-// Dialect is the SQL that a database speaks.
+// Dialect is the SQL dialect of a database.
 type Dialect uint8
 
 // The dialects.

@@ -4,9 +4,9 @@
 // connect to PostgreSQL directly, use package postgres: there a standby takes over
 // from a crashed leader in milliseconds instead of one lease.
 //
-// A tenure.Node runs on a [Backend]. Package lease/store is the level below: single
-// calls that elect one leader for each namespace, also in the caller's transactions.
+// A tenure.Node runs on a [Backend]. Package lease/store is the level below: its single
+// calls elect one leader for each namespace, also in the caller's transactions.
 //
-// The package contains no driver: it takes a *sql.DB and the [Dialect] of its
-// database. All times are those of the database's clock.
+// The package contains no driver: it takes a *sql.DB and the [Dialect] of its database.
+// All times are by the database's clock.
 package lease

@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// correctHolders corrects all leases if that of a holder was written under a clock that was
-// ahead. The roles are read again at the next attempt.
+// correctHolders corrects all leases if a holder's lease was written while the clock was ahead.
+// The roles are read again at the next attempt.
 func (s *session) correctHolders(ctx context.Context, byRole map[string]*roleRow) error {
 	for _, r := range byRole {
 		if r.hasFalseLease() {
@@ -18,10 +18,10 @@ func (s *session) correctHolders(ctx context.Context, byRole map[string]*roleRow
 	return nil
 }
 
-// correctLeases corrects the leases that were written under a clock that was ahead, before
-// something waits for their end. It is a separate transaction: the caller's may be rolled
-// back because they have not ended. It reads them first: on MySQL an UPDATE that looks at
-// all rows would lock them.
+// correctLeases corrects leases written while the clock was ahead, before something waits for
+// their end. It is a separate transaction: the caller's may be rolled back because the
+// leases have not ended. It reads them first: on MySQL an UPDATE locks every row it
+// examines.
 func (b *Backend) correctLeases(ctx context.Context) error {
 	var found []int64
 	err := b.db.Read(ctx, "read leases", func(ctx context.Context, on sqldb.Querier) error {

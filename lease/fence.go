@@ -15,10 +15,10 @@ import (
 // their roles cannot begin. If one of the terms has ended, the error matches
 // tenure.ErrFenced; then roll back. The transaction must be on the backend's database.
 //
-// Call Fence as the last statement before the commit and outside any savepoint, whose
-// rollback would undo it. The next leader waits as long as the transaction stays open.
-// Fence all terms of a transaction in one call, which locks them in a fixed order, so
-// that transactions cannot deadlock. [InTx] does all of this.
+// Call Fence as the last statement before the commit and outside any savepoint: a rollback
+// to a savepoint would undo it. The next leader waits as long as the transaction stays
+// open. Fence all terms of a transaction in one call: it locks them in a fixed order, to
+// avoid deadlocks. [InTx] does all of this.
 //
 // On SQLite, Fence locks the file for writing. If it cannot, the error matches
 // dberr.ErrBusy; roll back and retry.
@@ -65,7 +65,7 @@ func InTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.
 	return nil
 }
 
-// backendOf returns the backend of terms, which must be the same for all.
+// backendOf returns the common backend of terms.
 func backendOf(terms []*tenure.Term) (*Backend, error) {
 	if len(terms) == 0 {
 		return nil, fmt.Errorf("%w: Fence needs at least one term", tenure.ErrInvalidConfig)

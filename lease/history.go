@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// The row of a role contains its last term. A term that its node did not end ends with
-// the lease.
+// The row of a role contains its last term. If a node did not end its term, the term ends
+// with the lease.
 const historyQuery = `
 SELECT *
 FROM (
@@ -48,8 +48,8 @@ WHERE (? = '' OR role = ?)
 ORDER BY began_at DESC, role, term DESC
 LIMIT ?`
 
-// History returns terms, those that began last first. It is bounded by the
-// context. Those that ended before [Config].KeepHistory are gone.
+// History returns terms, the latest first. It is bounded by the context. Terms that ended
+// longer ago than [Config].KeepHistory are gone.
 func (b *Backend) History(ctx context.Context, query history.Query) ([]history.Term, error) {
 	latest, since, until := 0, int64(0), int64(math.MaxInt64)
 	if query.Latest {
@@ -96,8 +96,8 @@ func orUnknown(us sql.NullInt64) time.Duration {
 	return microseconds(us.Int64)
 }
 
-// idPattern returns the pattern of SQL for the ids that a query selects, which is
-// empty if its Node cannot be the beginning of an id.
+// idPattern returns the SQL pattern for the ids of a query. It is empty if Node cannot be
+// the beginning of an id.
 func idPattern(query history.Query) string {
 	if id, ok := query.NodeID(); ok {
 		return id.String()

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// On PostgreSQL an installation can also elect by sessions, which do not see leases, so
-// it records its mode. Package postgres uses the same record and holds the lock of the
+// On PostgreSQL an installation can also elect by sessions, which do not see leases. So it
+// records its mode. Package postgres uses the same record and holds the lock of the
 // installation while a session is open. Leases can connect through a pooler, so this
 // package holds the lock only during the transaction that adds the row of a session.
 
@@ -43,7 +43,7 @@ func (b *Backend) refuseMode(mode string) error {
 	return installation.Refuse(mode, installation.Leases, b.config.Schema, installation.PrefixOfLeases(b.config.Prefix))
 }
 
-// lockInstallation calls a function of PostgreSQL that locks the installation until the
+// lockInstallation calls a function of PostgreSQL to lock the installation until the
 // transaction ends, and reports whether it did.
 func (b *Backend) lockInstallation(ctx context.Context, on sqldb.Querier, function string) (locked bool, err error) {
 	first, second := installation.LockKey(b.config.Schema, installation.PrefixOfLeases(b.config.Prefix))
@@ -94,7 +94,7 @@ func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
 	return mode, err
 }
 
-// claimMode records that the installation elects by leases, unless a mode is already
+// claimMode records leases as the mode of the installation, unless a mode is already
 // recorded.
 func (b *Backend) claimMode(ctx context.Context) error {
 	for deadline := time.Now().Add(modeWait); ; {
@@ -141,8 +141,8 @@ func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 	return claimed && err == nil, err
 }
 
-// claimStatements returns the statements that create the schema and, in it, the record
-// if they are missing.
+// claimStatements returns the statements to create the schema and, in it, the record if
+// they are missing.
 func (b *Backend) claimStatements() []string {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
@@ -164,7 +164,7 @@ func (b *Backend) dropMode(ctx context.Context, on sqldb.Querier) error {
 	if err != nil || !exists {
 		return err
 	}
-	// If sessions have used the installation before, keep its id, so that they can elect
+	// If sessions have used the installation before, keep its id: they need it to elect
 	// again.
 	keep := "UPDATE {installation} SET mode = '" + installation.Sessions + "' WHERE to_regclass(" + literal(b.installationTable("incarnations")) + ") IS NOT NULL"
 	if err := sqldb.Exec(ctx, on, b.modeSQL(keep)); err != nil {
@@ -201,7 +201,7 @@ func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 		dberr.ErrInstallationInUse, strings.Join(living, ", "))
 }
 
-// liveNodes describes the nodes that have live leases.
+// liveNodes describes the nodes with live leases.
 func (b *Backend) liveNodes(ctx context.Context, on sqldb.Querier) (living []string, err error) {
 	err = sqldb.ForEach(ctx, on, b.queries.liveNodes, func(rows *sql.Rows) error {
 		var name, host string

@@ -15,15 +15,13 @@ import (
 // another server only when no lease is left on the last one, and the sessions of the
 // last server end at their next heartbeat.
 
-// multiPrimaryQuery finds a setting that makes a server one of several that accept
-// writes.
+// multiPrimaryQuery finds a setting of a server in a group of several writers.
 const multiPrimaryQuery = `
 SHOW GLOBAL VARIABLES
 WHERE Variable_name = 'wsrep_on' AND Value = 'ON'
     OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'`
 
-// multiPrimarySetting returns the setting with which other servers accept writes too,
-// or "".
+// multiPrimarySetting returns a setting of a server in a group of several writers, or "".
 func (b *Backend) multiPrimarySetting(ctx context.Context, on sqldb.Querier) (setting string, err error) {
 	if b.db.Dialect != sqldb.MySQL {
 		return "", nil
@@ -37,8 +35,8 @@ func (b *Backend) multiPrimarySetting(ctx context.Context, on sqldb.Querier) (se
 	return setting, err
 }
 
-// adoptServer makes this server the one that nodes use, if it is one of several that
-// accept writes. It returns an error while another server has live leases.
+// adoptServer makes this server the one in use by nodes, if several servers accept writes.
+// It returns an error while another server has live leases.
 func (s *session) adoptServer(ctx context.Context, on sqldb.Querier) error {
 	setting, err := s.backend.multiPrimarySetting(ctx, on)
 	if err != nil || setting == "" {

@@ -59,7 +59,7 @@ func encodeLabels(labels map[string]string) (string, error) {
 	return string(text), err
 }
 
-// Roles returns the sorted names of all roles that ever had a candidate.
+// Roles returns the sorted names of all roles with a present or past candidate.
 func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	var roles []string
 	err := b.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
@@ -74,8 +74,8 @@ func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	return roles, err
 }
 
-// Holders returns the status of the given roles, or of all roles that ever had a
-// candidate if none are given. Without tables and without given roles it returns nothing.
+// Holders returns the status of the given roles, or of all roles in [Backend.Roles] if
+// none are given. Without tables and without given roles it returns nothing.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
 	version, err := b.SchemaVersion(ctx)
 	if err != nil || version == 0 && len(roles) == 0 {
@@ -107,7 +107,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 	return holders, nil
 }
 
-// Nodes returns the nodes whose leases have not expired, sorted by name.
+// Nodes returns the nodes with unexpired leases, sorted by name.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
 	err := b.db.Read(ctx, "read nodes", func(ctx context.Context, on sqldb.Querier) error {
@@ -153,8 +153,8 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	})
 }
 
-// readRequests reads the requests for a session, without those for terms that have
-// ended, the offers that it must answer, and the number of the last of both.
+// readRequests reads the requests for a session, except for ended terms. It also reads the
+// offers it must answer, and the number of the last row of both.
 func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, offered []offer, last int64, err error) {
 	err = sqldb.ForEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
 		var (

@@ -11,8 +11,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// The kinds of the row of an offer and of those that answer an offer. Their column term has the number of the
-// offer, and their column holder is 0: they are for the requester, which removes them.
+// The kinds of the row of an offer and of the rows of its answers. Their column term has
+// the number of the offer, and their column holder is 0: they are for the requester, which
+// removes them.
 const (
 	kindOffer     = "offer"
 	answerAccept  = "accept"
@@ -20,14 +21,14 @@ const (
 )
 
 const (
-	// offerTimeout bounds the wait for the answer of a target, which comes after one
+	// offerTimeout bounds the wait for the answer of a target. The answer comes after one
 	// poll interval of the target, or with its next heartbeat.
 	offerTimeout = 4 * time.Second
 
 	minOfferPoll, maxOfferPoll = 2 * time.Millisecond, 50 * time.Millisecond
 )
 
-// offer is a role that is offered to a session.
+// offer is a role offered to a session.
 type offer struct {
 	role   string
 	number int64 // random

@@ -54,7 +54,7 @@ var (
 	lengthOfInt = regexp.MustCompile(`^(\w*int)\(\d+\)`)
 )
 
-// wantedTable reads a statement that creates a table, as queries.go writes them.
+// wantedTable reads a CREATE TABLE statement in the format of queries.go.
 func wantedTable(name, create string) *table {
 	t := newTable(name)
 	t.create = create
@@ -96,9 +96,9 @@ func (b *Backend) wantedTables() (wanted []*table) {
 	return wanted
 }
 
-// partsQueries list the parts of tables: their kind, the table, the name, and for columns
-// the type, NOT NULL, the default, what else there is, the character set and the collation.
-// %s is replaced by a list of parameters. Rows of one index follow one another.
+// partsQueries list the parts of tables: their kind, the table and the name. For columns
+// follow the type, NOT NULL, the default, extras, the character set and the collation. %s
+// is replaced by a list of parameters. Rows of one index follow one another.
 var partsQueries = map[sqldb.Dialect]string{
 	sqldb.SQLite: `
 WITH tables AS (SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name IN %s)
@@ -140,7 +140,7 @@ WHERE table_schema = DATABASE() AND constraint_type IN ('CHECK', 'FOREIGN KEY') 
 ORDER BY 1, 2, 4, 10`,
 }
 
-// foreignWords are words of a table's definition on SQLite that change what statements do.
+// foreignWords are words of a table's definition on SQLite with an effect on statements.
 var foreignWords = regexp.MustCompile(`(?i)\b(CHECK|COLLATE|REFERENCES|CONFLICT|STRICT|GENERATED)\b|\bAS \(`)
 
 // partRow is a row of a query for parts.
@@ -150,7 +150,7 @@ type partRow struct {
 	value, extra, charset, collation, index sql.NullString
 }
 
-// readTables returns the tables that exist, by their names. On PostgreSQL it returns none.
+// readTables returns the existing tables, by their names. On PostgreSQL it returns none.
 func (b *Backend) readTables(ctx context.Context, on sqldb.Querier) (map[string]*table, error) {
 	query := partsQueries[b.db.Dialect]
 	list := "(?" + strings.Repeat(", ?", len(tableNames)-1) + ")"
@@ -215,7 +215,7 @@ func (r partRow) column() column {
 	return c
 }
 
-// like returns the column without what does not matter for the wanted one.
+// like returns the column without the attributes irrelevant to the wanted one.
 func (c column) like(wanted column) column {
 	if wanted.charset == "" {
 		c.charset = ""
@@ -226,8 +226,8 @@ func (c column) like(wanted column) column {
 	return c
 }
 
-// differences lists how a table differs from the wanted one. Columns that no statement must
-// fill and indexes that refuse no row are allowed.
+// differences lists how a table differs from the wanted one. Additional optional columns
+// and additional indexes that refuse no row are allowed.
 func (t *table) differences(found *table) (all []string) {
 	for _, name := range t.order {
 		want := t.columns[name]
@@ -271,14 +271,14 @@ func (t *table) belongs(found *table) bool {
 	return 2*shared >= len(t.columns)
 }
 
-// repairCommand mends everything that a damage error names.
+// repairCommand repairs everything named by a damage error.
 const repairCommand = "tenure migrate repair"
 
 // maxNamed is how many damages an error names.
 const maxNamed = 3
 
-// damage returns an error that lists how the tables differ from what Migrate makes. With
-// missing, a missing table is a difference too.
+// damage returns an error with the list of differences between the tables and the result
+// of Migrate. With missing, a missing table is a difference too.
 func (b *Backend) damage(ctx context.Context, missing bool) error {
 	if partsQueries[b.db.Dialect] == "" {
 		return nil

@@ -28,8 +28,8 @@ func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
 	return n, err
 }
 
-// endExpired records the end of every session whose lease has expired, and announces
-// the vacancies.
+// endExpired records the end of every session with an expired lease, and announces the
+// vacancies.
 func (b *Backend) endExpired(ctx context.Context) error {
 	return b.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
 		result, err := on.ExecContext(ctx, b.queries.endAllExpired)

@@ -8,10 +8,10 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// NodeGrants returns the GRANT statements for a database user that nodes connect as and
-// that does not own the tables. On MySQL the user can be written name@host, and the
-// statements apply to the connection's default database. On SQLite, which has no users,
-// the error matches tenure.ErrInvalidConfig.
+// NodeGrants returns the GRANT statements for the database user of nodes, if it does not
+// own the tables. On MySQL the user can be written name@host, and the statements apply to
+// the connection's default database. SQLite has no users: the error matches
+// tenure.ErrInvalidConfig.
 func (b *Backend) NodeGrants(user string) (string, error) {
 	tables := [][2]string{
 		{"SELECT, INSERT, UPDATE, DELETE", "{sessions}"},
@@ -26,8 +26,8 @@ func (b *Backend) NodeGrants(user string) (string, error) {
 	return b.grants(user, tables)
 }
 
-// ApplicationGrants is [Backend.NodeGrants] for the user of an application that fences
-// transactions with [InTx] or [Fence] and runs no node.
+// ApplicationGrants is [Backend.NodeGrants] for an application without a node. It may
+// fence transactions with [InTx] or [Fence].
 func (b *Backend) ApplicationGrants(user string) (string, error) {
 	allowed := "SELECT"
 	if b.db.Dialect == sqldb.PostgreSQL {

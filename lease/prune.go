@@ -14,7 +14,7 @@ import (
 // DefaultKeepHistory is the default of [Config].KeepHistory.
 const DefaultKeepHistory = 90 * 24 * time.Hour
 
-// Old terms are removed in small batches, so that no other transaction waits long.
+// Old terms are removed in small batches: no other transaction waits long.
 const (
 	pruneInterval = time.Hour
 	prunePause    = 100 * time.Millisecond // between two batches
@@ -27,8 +27,8 @@ func (s *session) prune() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer context.AfterFunc(s.backend.ctx, cancel)()
-	// The first delay is random, so that nodes that start together prune at different
-	// times, and short, so that nodes that never run for long prune too.
+	// The first delay is random: nodes started together prune at different times. It is
+	// short: short-lived nodes prune too.
 	pause := time.Minute + rand.N(9*time.Minute)
 	for s.pause(ctx, pause) {
 		pause = pruneInterval
@@ -46,8 +46,8 @@ func (s *session) prune() {
 	}
 }
 
-// pruneSessions removes sessions that ended long ago. It reads them first: on MySQL a
-// DELETE that looks at the rows of roles would lock them.
+// pruneSessions removes sessions ended long ago. It reads them first: on MySQL a DELETE
+// would lock the rows of roles it examines.
 func (b *Backend) pruneSessions(ctx context.Context, on sqldb.Querier) error {
 	var old []int64
 	err := sqldb.ForEach(ctx, on, b.queries.oldSessions, func(rows *sql.Rows) error {

@@ -10,14 +10,14 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Rekey makes the lock key of role the recorded one of its name, and returns the
-// recorded keys before and after it, as N or A:B. The role must have no leader. The row
-// of a role, not its key, decides which node leads, so nodes may run: a candidate that
-// uses another key than the recorded one gets ErrKeyMismatch.
+// Rekey records the lock key of role under its name, and returns the recorded keys before
+// and after the call, as N or A:B. The role must have no leader. Nodes may run, because
+// the row of a role decides which node leads, not its key. A candidate with another key
+// than the recorded one gets ErrKeyMismatch.
 //
-// Rekey returns an error that matches dberr.ErrHasLeader if a node leads the role or
-// is about to, dberr.ErrUnknownRole if no node has ever been a candidate for the role
-// here, and tenure.ErrKeyMismatch if another role has the key.
+// The error matches dberr.ErrHasLeader if a node leads the role or is about to,
+// dberr.ErrUnknownRole if no node has ever been a candidate for the role here, and
+// tenure.ErrKeyMismatch if another role has the key.
 func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after string, err error) {
 	if err := role.Validate(); err != nil {
 		return "", "", err
@@ -30,7 +30,7 @@ func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after st
 }
 
 func (b *Backend) rekey(ctx context.Context, on sqldb.Querier, role tenure.Role) (before, after string, err error) {
-	// A session that acquires the role locks its row too, and compares the key after that.
+	// To acquire the role, a session locks its row too, and then compares the key.
 	err = sqldb.InLists(b.db.Dialect, b.queries.waitForRows, []string{role.Name()}, nil, func(query string, args []any) error {
 		return sqldb.ForEach(ctx, on, query, func(*sql.Rows) error { return nil }, args...)
 	})

@@ -15,7 +15,7 @@ import (
 // maxRequester is how many characters the tables keep of a requester.
 const maxRequester = 1024
 
-// requester returns the part of a requester that the tables can keep, or nil for none.
+// requester returns a requester shortened to the column's length, or nil for none.
 func requester(by string) any {
 	if by == "" {
 		return nil
@@ -35,7 +35,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 
-	// Roles that end alike are released together.
+	// Roles with the same kind of end are released together.
 	type end struct {
 		reason     tenure.EndReason
 		by         string

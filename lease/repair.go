@@ -12,11 +12,12 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// MigrateRepair creates tables that are missing, and makes those again that differ from what
-// [Backend.Migrate] makes, with their rows. Rows that lost a column of a key are removed. It
-// returns the statements that it ran, or with dryRun would run. No node may be running: an
-// error that matches dberr.ErrInstallationInUse lists the running nodes. An error matches
-// dberr.ErrSchema if there are no tables. On PostgreSQL it changes nothing.
+// MigrateRepair creates missing tables. It recreates a table, with its rows, if the table
+// differs from the result of [Backend.Migrate]. Rows without a column of a key are
+// removed. It returns the executed statements, or with dryRun the statements it would
+// execute. No node may be running: an error matching dberr.ErrInstallationInUse lists the
+// running nodes. An error matches dberr.ErrSchema if there are no tables. On PostgreSQL it
+// changes nothing.
 func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []string, err error) {
 	version, err := b.SchemaVersion(ctx)
 	switch {
@@ -25,7 +26,7 @@ func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []
 	case version > schemaVersion:
 		return nil, newerSchema(version)
 	}
-	// On MySQL each statement commits. The last one that renames tables ends the damage, and
+	// On MySQL each statement commits. The last renaming of tables ends the damage, and
 	// until then no node can open a session.
 	err = b.db.InTx(ctx, "repair the tables", func(ctx context.Context, on sqldb.Querier) (err error) {
 		if statements, err = b.planRepair(ctx, on); err != nil || dryRun || len(statements) == 0 {
@@ -69,8 +70,8 @@ func (b *Backend) planRepair(ctx context.Context, on sqldb.Querier) (statements 
 	return append(statements, b.queries.repairTerms...), b.refuseForRepair(ctx, on)
 }
 
-// refuseForRepair returns an error if a node has a live lease. A table of sessions that lost
-// a column of a node's name still counts the leases; without the columns of the leases, no
+// refuseForRepair returns an error if a node has a live lease. A table of sessions without
+// a column of a node's name still counts the leases. Without the columns of the leases, no
 // heartbeat succeeds.
 func (b *Backend) refuseForRepair(ctx context.Context, on sqldb.Querier) error {
 	err := b.refuseLiveNodes(ctx, on)
@@ -88,7 +89,7 @@ func (b *Backend) refuseForRepair(ctx context.Context, on sqldb.Querier) error {
 	return err
 }
 
-// remake returns the statements that make a table again, with the rows of the present one. A
+// remake returns the statements to recreate a table, with the rows of the present one. A
 // crash between two of them loses no row.
 func (b *Backend) remake(want, have *table) []string {
 	quote := b.db.Dialect.Quote
@@ -113,8 +114,8 @@ func (b *Backend) remake(want, have *table) []string {
 	return append(statements, "DROP TABLE "+quote(want.name), "ALTER TABLE "+next+" RENAME TO "+quote(want.name))
 }
 
-// copied returns the columns that a new table copies from the present one, and their values.
-// It is not possible if a column of a key is missing.
+// copied returns the columns a new table copies from the present one, and their values.
+// Copying is not possible if a column of a key is missing.
 func copied(want, have *table, quote func(string) string) (columns, values string, possible bool) {
 	var into, from []string
 	for _, name := range want.order {
@@ -144,7 +145,7 @@ func (t *table) isKey(name string) bool {
 	})
 }
 
-// zero returns the value of a column whose value was lost.
+// zero returns the value of a lost column.
 func (c column) zero(name string) string {
 	switch {
 	case name == "labels":

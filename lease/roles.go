@@ -46,14 +46,14 @@ func (r *roleRow) sessionLive() bool {
 }
 
 // isReserved reports whether the role is reserved. A reservation with more than twice its
-// time left was made under a clock that was ahead.
+// time left was made while the clock was ahead.
 func (r *roleRow) isReserved() bool {
 	left, length := r.reservedUntil.Int64-r.now, r.reservedUntil.Int64-r.endedAt.Int64
 	return r.reservedFor.Valid && left > 0 && left <= 2*length
 }
 
-// hasFalseLease reports whether the holder's lease was written under a clock that was
-// ahead: see falseLeases.
+// hasFalseLease reports whether the holder's lease was written while the clock was ahead: see
+// falseLeases.
 func (r *roleRow) hasFalseLease() bool {
 	return r.sessionLive() && r.expiresAt.Int64 > r.now+2*r.leaseLength.Int64
 }
@@ -145,8 +145,8 @@ func failedResult(err error) tenure.AcquireResult {
 	return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
 }
 
-// keyOf returns the lock key of a role, which its row contains: two names with the
-// same key would exclude each other on PostgreSQL, so here one of them is rejected.
+// keyOf returns the lock key in the row of a role. Two names with the same key would
+// exclude each other on PostgreSQL, so here one of them is rejected.
 func keyOf(role tenure.Role) string { return role.LockKey(uuid.Nil).String() }
 
 // checkAvailable reports whether a role can be acquired, and otherwise the result.
@@ -188,7 +188,7 @@ func grantedResult(term, previous, beganAt int64, vacant sql.NullInt64) tenure.A
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// addRoles adds rows for roles that this session has not tried before.
+// addRoles adds rows for roles new to this session.
 func (s *session) addRoles(ctx context.Context, requests []tenure.AcquireRequest) error {
 	var missing []tenure.Role
 	for _, request := range requests {
@@ -257,8 +257,8 @@ func (s *session) readRoles(ctx context.Context, roles []string) (map[string]*ro
 	return byRole, err
 }
 
-// endExpiredSessions records the end of the sessions that hold roles and whose leases
-// have expired. It and a heartbeat lock the same row, so one of them comes first.
+// endExpiredSessions records the end of the sessions with roles and an expired lease. It
+// and a heartbeat lock the same row, so one of them comes first.
 func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*roleRow) error {
 	silent := map[int64]struct{}{}
 	for _, r := range byRole {
@@ -303,9 +303,9 @@ func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*rol
 	return nil
 }
 
-// awaitReleases reads the roles again that this session holds by their rows, when no other
-// transaction has the rows locked: a release by releaseUnconfirmed whose commit was not
-// acknowledged may still be in progress, and another session acquires the role after it.
+// awaitReleases reads the roles of this session again when no other transaction has their
+// rows locked. An unacknowledged commit of releaseUnconfirmed may still be in progress,
+// and another session acquires the role after it.
 func (s *session) awaitReleases(ctx context.Context, byRole map[string]*roleRow) error {
 	var own []string
 	for role, r := range byRole {
@@ -328,8 +328,8 @@ func (s *session) awaitReleases(ctx context.Context, byRole map[string]*roleRow)
 	return err
 }
 
-// releaseUnconfirmed releases roles that may have been acquired, because the commit
-// was not acknowledged, and that the engine did not request again.
+// releaseUnconfirmed releases possibly acquired roles after an unacknowledged commit,
+// unless the engine has requested them again.
 func (s *session) releaseUnconfirmed(ctx context.Context) error {
 	if len(s.unconfirmed) == 0 {
 		return nil

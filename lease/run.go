@@ -8,17 +8,16 @@ import (
 	"github.com/exactly-one/tenure/internal/singlerole"
 )
 
-// Run campaigns for a role and calls work for each term, as
-// [tenure.Election.Run] does, with a new backend and node, which it
-// closes. The role is a name; the pool is what [NewBackend] accepts, and the
-// caller closes it afterwards. Programs with several roles, or that need the node,
-// use [tenure.Open].
+// Run campaigns for a role and calls work for each term, as [tenure.Election.Run] does. It
+// opens and closes its own backend and node. The role is a name; the pool is a pool for
+// [NewBackend], and the caller closes it afterwards. Programs with several roles, or with
+// need of the node, use [tenure.Open].
 //
-// When ctx ends, Run resigns, waits until work has returned and the role is free,
-// and returns nil. After [tenure.Done] it returns nil. If ctx ends before the
-// first session is open, it returns why the session could not be opened. An error
-// also matches ErrRefused if the database must not be used, and ErrStopped
-// if the retry strategy gave up. A node that cannot leave within 10 s is cut off.
+// When ctx ends, Run resigns, waits until work has returned and the role is free, and
+// returns nil. After [tenure.Done] it returns nil. If ctx ends before the first session is
+// open, it returns why the session could not be opened. An error also matches ErrRefused
+// if the database must not be used, and ErrStopped if the retry strategy gave up. If the
+// node cannot leave within 10 s, it is cut off.
 func Run(ctx context.Context, db *sql.DB, dialect Dialect, role string, work tenure.Work) error {
 	return RunWith(ctx, db, dialect, tenure.NamedRole(role), RunConfig{}, work)
 }

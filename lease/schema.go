@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// schemaVersion is the version of the tables that this package needs.
+// schemaVersion is the required version of the tables.
 const schemaVersion = installation.LeasesVersion
 
 // Migrate creates the tables if they are missing. Many processes may call it at the
@@ -43,7 +43,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 	return cmp.Or(err, b.damage(ctx, true))
 }
 
-// createTables creates the missing tables, and changes those of an older version.
+// createTables creates the missing tables, and changes tables of an older version.
 func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version int) error {
 	if b.queries.versionLock != "" {
 		if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
@@ -77,7 +77,7 @@ func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version in
 // if the column is missing; the statement change adds it.
 type addedColumn struct{ present, change string }
 
-// addedColumns returns the columns that the tables of version 1 lack. render completes a
+// addedColumns returns the columns missing in version 1 of the tables. render completes a
 // statement.
 func addedColumns(render func(string) string) (added []addedColumn) {
 	for _, table := range []string{"{seats}", "{history}"} {
@@ -89,7 +89,7 @@ func addedColumns(render func(string) string) (added []addedColumn) {
 	return added
 }
 
-// addColumns adds the columns that the tables of an older version lack; new tables, of
+// addColumns adds the columns missing in tables of an older version; new tables, of
 // version 0, have them. Another process can add them at the same time. On MySQL a crash
 // can also have interrupted it in the middle.
 func (b *Backend) addColumns(ctx context.Context, on sqldb.Querier, version int) error {
@@ -125,8 +125,8 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return version, err
 }
 
-// MigrationSQL returns the statements that [Backend.Migrate] runs on an empty database,
-// for operators who create the tables themselves.
+// MigrationSQL returns the statements of [Backend.Migrate] on an empty database, for
+// operators who create the tables themselves.
 func (b *Backend) MigrationSQL() string {
 	statements := append(b.claimStatements(), b.queries.tables...)
 	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.initialize)
@@ -161,7 +161,7 @@ func (b *Backend) version(ctx context.Context) (version, place string, err error
 	return version, place, err
 }
 
-// checkDatabase returns an error for a database that must not be used.
+// checkDatabase returns an error for an unusable database.
 func (b *Backend) checkDatabase(version, place string) error {
 	name := productName(b.db.Dialect, version)
 	if found := majorMinor(version); found[0] < minVersions[name][0] || found[0] == minVersions[name][0] && found[1] < minVersions[name][1] {
@@ -250,8 +250,8 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	return b.db.InTx(ctx, "remove the tables", func(ctx context.Context, on sqldb.Querier) error {
 		if present > 0 {
 			err := b.refuseLiveNodes(ctx, on)
-			// On MySQL a crash can have interrupted an earlier removal, which begins with
-			// the table of sessions.
+			// On MySQL a crash can have interrupted an earlier removal. It begins with the
+			// table of sessions.
 			if err != nil && (b.db.Dialect != sqldb.MySQL || b.db.Dialect.FailureOf(err) != sqldb.FailureSchema) {
 				return err
 			}

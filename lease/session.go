@@ -14,9 +14,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// session is one incarnation of a node: a row whose lease its heartbeats renew. It
-// keeps no connection, so a broken one costs only the statement in progress. One
-// goroutine calls its methods, except Abort.
+// session is one incarnation of a node: a row with a lease, renewed by heartbeats. It
+// keeps no connection, so a broken one costs only the statement in progress. One goroutine
+// calls its methods, except Abort.
 type session struct {
 	backend     *Backend
 	options     tenure.SessionOptions
@@ -46,7 +46,7 @@ type session struct {
 var _ tenure.Session = (*session)(nil)
 
 // keepSessions is how long the row of an ended session is at least kept, for the history
-// of the roles that it held.
+// of its roles.
 const keepSessions = 24 * time.Hour
 
 // Open implements [tenure.Backend].
@@ -195,9 +195,9 @@ func errSessionEnded() error {
 	return fmt.Errorf("%w: the node has a newer session, its lease has expired, or another database server responds", tenure.ErrSuperseded)
 }
 
-// tablesGone adds tenure.ErrSuperseded to an error that reports missing tables:
-// the next node creates new ones, in which this session has no row, and leads.
-// If the path has another file, the error states that instead.
+// tablesGone adds tenure.ErrSuperseded to an error about missing tables: the next node
+// creates new tables without a row of this session, and leads. If the path has another
+// file, the error names it instead.
 func (s *session) tablesGone(err error) error {
 	if !errors.Is(err, dberr.ErrSchema) {
 		return err
@@ -230,8 +230,8 @@ func (s *session) renewLease(load tenure.Load) (own int64, err error) {
 	return own, err
 }
 
-// sameFile returns an error unless a connection that has just written the row of this
-// session is connected to the file at the path.
+// sameFile returns an error unless a connection is connected to the file at the path. The
+// connection has just written the row of this session.
 func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
 	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.options.Node.ID.String())
 }
@@ -246,9 +246,9 @@ func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
 	return s.sameFile(ctx, conn)
 }
 
-// Wait implements [tenure.Session]. It polls for changes at every poll interval. Of the
-// errors of polls it returns only that the tables are missing: heartbeats detect that the
-// database is unreachable.
+// Wait implements [tenure.Session]. It polls for changes at every poll interval. Among the
+// errors of polls it returns only missing tables: heartbeats detect an unreachable
+// database.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	w := &watch{backend: s.backend, now: s.now}
 	defer w.close()
@@ -294,8 +294,8 @@ func (s *session) pause(ctx context.Context, d time.Duration) bool {
 
 func (s *session) now() time.Duration { return s.options.Clock.Now().Mono }
 
-// pollOnce polls once and reports whether something has changed. It returns no error
-// except that the tables are missing.
+// pollOnce polls once and reports whether something has changed. Its only error is missing
+// tables.
 func (s *session) pollOnce(w *watch) (changed bool, err error) {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
@@ -324,15 +324,15 @@ func (s *session) pollOnce(w *watch) (changed bool, err error) {
 	return changed, nil
 }
 
-// Requests implements [tenure.Session]. It also removes requests for terms that have
-// ended, and does not return them. It answers offers of roles.
+// Requests implements [tenure.Session]. It also removes requests for ended terms, and does
+// not return them. It answers offers of roles.
 func (s *session) Requests() ([]tenure.Request, error) {
 	if err := s.checkSendable(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
-	// Every wake-up leads here, and a transaction that may write costs more than a read.
+	// Every wake-up leads here, and a read costs less than a writing transaction.
 	waiting := 0
 	err := s.backend.db.Read(ctx, "check for requests", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)

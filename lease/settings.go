@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// badSetting is a setting of the server, or of the connection, with which leases do
-// not work. Its error matches tenure.ErrRefused: no retry helps.
+// badSetting is an unusable setting of the server, or of the connection. Its error matches
+// tenure.ErrRefused: no retry helps.
 type badSetting struct {
 	name, value string
 	effect      string
@@ -31,8 +31,8 @@ func (s badSetting) detail() string {
 	return fmt.Sprintf("%s is %s: %s", s.name, s.value, s.effect)
 }
 
-// mysqlSettings lists settings of MySQL and MariaDB. A server that does not know one
-// has no such fault.
+// mysqlSettings lists settings of MySQL and MariaDB. A server without a setting does not
+// have its fault.
 var mysqlSettings = []struct {
 	name   string
 	bad    func(value string, all map[string]string) bool
@@ -97,7 +97,7 @@ func equal(bad string) func(string, map[string]string) bool {
 	return func(value string, _ map[string]string) bool { return strings.EqualFold(value, bad) }
 }
 
-// readBadSettings returns the settings with which leases do not work.
+// readBadSettings returns the unusable settings.
 func (b *Backend) readBadSettings(ctx context.Context) (found []badSetting, err error) {
 	if b.db.Dialect != sqldb.MySQL {
 		return nil, nil
@@ -133,7 +133,7 @@ func (b *Backend) readBadSettings(ctx context.Context) (found []badSetting, err 
 	return found, nil
 }
 
-// readBadEngines returns the tables of the backend that have no transactions.
+// readBadEngines returns the tables of the backend without transactions.
 func (b *Backend) readBadEngines(ctx context.Context) (found []badSetting, err error) {
 	if b.db.Dialect != sqldb.MySQL {
 		return nil, nil
@@ -159,7 +159,7 @@ func (b *Backend) readBadEngines(ctx context.Context) (found []badSetting, err e
 	return found, err
 }
 
-// checkSettings returns an error that names all that found, if anything.
+// checkSettings returns an error with all of found, or nil.
 func checkSettings(found []badSetting, err error) error {
 	errs := []error{err}
 	for _, s := range found {

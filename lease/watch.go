@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// watch makes most polls unnecessary on SQLite. It keeps a connection that reports
-// whether another connection has written to the file. Without a write, only the expiry
-// of a lease can change the result of a poll. One goroutine uses a watch.
+// watch makes most polls unnecessary on SQLite. It keeps a connection to learn whether
+// another connection has written to the file. Without a write, only the expiry of a lease
+// can change the result of a poll. One goroutine uses a watch.
 type watch struct {
 	backend *Backend
 	now     func() time.Duration // on a monotonic clock
@@ -34,7 +34,7 @@ func (w *watch) unchanged(ctx context.Context) bool {
 }
 
 // readVersion reads the version of the file. It reports whether the version before came
-// from the same connection, so that the two can be compared.
+// from the same connection: only then can the two be compared.
 func (w *watch) readVersion(ctx context.Context) (same bool) {
 	same = w.conn != nil
 	if !same && !w.connect(ctx) {
@@ -47,7 +47,7 @@ func (w *watch) readVersion(ctx context.Context) (same bool) {
 	return same
 }
 
-// fewConnections is the size of a pool that is too small to keep a connection.
+// fewConnections is the size of a pool too small to keep a connection.
 const fewConnections = 2
 
 func (w *watch) connect(ctx context.Context) bool {
@@ -67,7 +67,7 @@ func (w *watch) connect(ctx context.Context) bool {
 	return true
 }
 
-// recordPoll records the result of a poll and the time at which it began.
+// recordPoll records the result of a poll and its start time.
 func (w *watch) recordPoll(found pollResult, begun time.Duration) {
 	w.nextExpiry = math.MaxInt64
 	if found.nextExpiry.Valid {

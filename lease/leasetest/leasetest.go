@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// Store is the interface that RunStore checks; see [store.Store] for the contract.
+// Store is the interface checked by RunStore; see [store.Store] for the contract.
 type Store interface {
 	Register(ctx context.Context, namespace string, candidate uuid.UUID) error
 	Heartbeat(ctx context.Context, namespace string, candidate uuid.UUID) error

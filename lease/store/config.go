@@ -36,17 +36,17 @@ type Config struct {
 	// Schema is the schema of the tables, on PostgreSQL only. It must exist. The search
 	// path of the connections does not matter. Default: "public".
 	Schema string
-	// Prefix begins the names of the tables election_candidate and election_leader.
-	// It has at most 40 lower-case letters, digits and underscores. Default:
-	// [DefaultPrefix]. With the prefix of another library whose tables have the same
-	// columns, both elect in the same namespaces; see [Store.Migrate].
+	// Prefix begins the names of the tables election_candidate and election_leader. It has
+	// at most 40 lower-case letters, digits and underscores. Default: [DefaultPrefix].
+	// With the prefix of another library with tables of the same columns, both elect in
+	// the same namespaces; see [Store.Migrate].
 	Prefix string
 	// Logger logs migrations, and leaders that other programs elected.
 	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// validPrefix matches prefixes that need no quotes and leave room for the names of
+// validPrefix matches prefixes without need for quotes, and short enough for the names of
 // the tables in every database.
 var validPrefix = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 
@@ -101,8 +101,8 @@ func checkNamespace(namespace string) (string, error) {
 	return namespace, nil
 }
 
-// ForeignRowError reports that a table contains an id that is no UUID in the usual
-// form, so another program wrote it. The store does not change such a row.
+// ForeignRowError reports an id in a table other than a UUID in the usual form: another
+// program wrote it. The store does not change such a row.
 type ForeignRowError struct {
 	Namespace string
 	ID        string
@@ -115,8 +115,8 @@ func (e *ForeignRowError) Error() string {
 // Unwrap makes the error match tenure.ErrLock.
 func (e *ForeignRowError) Unwrap() error { return tenure.ErrLock }
 
-// parseID parses an id in the form in which this package writes it, because the
-// statements compare ids as text.
+// parseID parses an id and accepts only this package's form, because the statements
+// compare ids as text.
 func parseID(namespace, text string) (uuid.UUID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text || id == uuid.Nil {
@@ -125,8 +125,8 @@ func parseID(namespace, text string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// checkShared returns an error if the database treats one of the namespaces as equal
-// to another one, whose row it found.
+// checkShared returns an error if the database treats one of the namespaces as equal to
+// another one and found its row.
 func checkShared(namespaces []string, found map[string]leaderRow) error {
 	asked := make(map[string]struct{}, len(namespaces))
 	for _, namespace := range namespaces {

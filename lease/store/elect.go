@@ -12,10 +12,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Elect acquires the lease of a namespace for a candidate if no other candidate
-// holds it, or renews it if the candidate does. It returns the lease after
-// that, held by the candidate or by another. Elect also registers the
-// candidate, whether it wins or not.
+// Elect acquires the lease of a namespace for a candidate if no other candidate holds it,
+// or renews it if the candidate does. It returns the resulting lease, held by the
+// candidate or by another. Elect also registers the candidate, whether it wins or not.
 //
 // If the stored leader is no UUID, Elect changes nothing and returns a
 // [ForeignRowError].
@@ -39,7 +38,7 @@ func (s *Store) ElectAll(ctx context.Context, candidate uuid.UUID, namespaces []
 			return nil, err
 		}
 	}
-	// Sorted, so that all transactions lock rows in the same order.
+	// Sorted: all transactions lock rows in the same order.
 	distinct := slices.Compact(slices.Sorted(slices.Values(names)))
 	found := make(map[string]leaderRow, len(distinct))
 	err := s.write(ctx, "elect", func(ctx context.Context, on sqldb.Querier) error {
@@ -61,8 +60,8 @@ func (s *Store) ElectAll(ctx context.Context, candidate uuid.UUID, namespaces []
 	return leases, nil
 }
 
-// elect adds the rows of sorted namespaces to found. A leader that only renews runs
-// three statements and locks no rows but its own.
+// elect adds the rows of sorted namespaces to found. A mere renewal runs three statements
+// and locks only the leader's rows.
 func (s *Store) elect(
 	ctx context.Context, on sqldb.Querier, candidate uuid.UUID, namespaces []string, found map[string]leaderRow,
 ) error {
@@ -92,8 +91,8 @@ func (s *Store) elect(
 	return s.acquire(ctx, on, candidate, undecided, found)
 }
 
-// acquire locks the rows of sorted namespaces, acquires the leases that no other
-// candidate holds, and adds the rows as they are afterwards to found.
+// acquire locks the rows of sorted namespaces, acquires the leases not held by other
+// candidates, and adds the resulting rows to found.
 func (s *Store) acquire(
 	ctx context.Context, on sqldb.Querier, candidate uuid.UUID, namespaces []string, found map[string]leaderRow,
 ) error {

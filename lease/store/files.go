@@ -9,18 +9,18 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// connFiles remembers which SQLite file each connection of a store writes to: the
-// one at the path when the store first wrote through the connection.
+// connFiles remembers the SQLite file of each connection of a store: the file at the path
+// when the store first wrote through the connection.
 type connFiles struct {
 	mu    sync.Mutex
 	files map[any]*sqldb.File // by the driver's connection; guarded by mu
 }
 
-// maxFiles bounds the map, which can contain connections that have been closed.
+// maxFiles bounds the map. It can contain closed connections.
 const maxFiles = 256
 
-// check returns an error unless the file of a connection that has just been written
-// to is still the one at its path. Other processes do not see writes to another file.
+// check returns an error unless the file of a connection, after a write, is still the file
+// at its path. Other processes do not see writes to another file.
 func (f *connFiles) check(ctx context.Context, conn *sql.Conn) error {
 	var key any
 	if err := conn.Raw(func(driverConn any) error { key = driverConn; return nil }); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Lease says which candidate led a namespace when the database was read.
+// Lease is the leader of a namespace when the database was read.
 type Lease struct {
 	Holder uuid.UUID // uuid.Nil if the namespace has no leader
-	// Term is the number of the leader's term, a fencing token. It increases when
-	// the leader changes, and when a leader acquires an expired lease again: to the
-	// milliseconds since 1970 by the database's clock, or by one if that is more.
-	// It does not count terms.
+	// Term is the number of the leader's term, a fencing token. It increases when the
+	// leader changes, and when a leader acquires an expired lease again: to the
+	// milliseconds since 1970 by the database's clock, or by one if larger. It does not
+	// count terms.
 	Term      int64
 	ExpiresAt time.Time // by the database's clock
 
@@ -30,7 +30,7 @@ type Lease struct {
 }
 
 // HeldBy reports whether a candidate still holds the lease now. It does not read the
-// database. The lease also ends by the wall clock, which advances while a machine is
+// database. The lease also ends by the wall clock, because it advances while a machine is
 // suspended.
 func (l Lease) HeldBy(candidate uuid.UUID) bool {
 	if l.Holder != candidate || candidate == uuid.Nil {
@@ -55,8 +55,8 @@ type leaderRow struct {
 	readAt    time.Time
 }
 
-// sqliteTick is the resolution of SQLite's clock: a lease can end that much earlier
-// than the clock says.
+// sqliteTick is the resolution of SQLite's clock: a lease can end this much earlier than
+// by the clock.
 const sqliteTick = time.Millisecond
 
 // isFalse reports whether a lease has more than twice its length left: the clock was ahead
@@ -79,8 +79,8 @@ func (r leaderRow) lease() Lease {
 	}
 }
 
-// readRows reads the rows of namespaces with one of the queries for leaders. It
-// returns an error for a row that this package cannot have written.
+// readRows reads the rows of namespaces with one of the queries for leaders. It returns an
+// error for a row of another program.
 func (s *Store) readRows(ctx context.Context, on sqldb.Querier, query string, namespaces []string) (map[string]leaderRow, error) {
 	found := make(map[string]leaderRow, len(namespaces))
 	readAt := time.Now()
@@ -115,14 +115,14 @@ func (s *Store) readRows(ctx context.Context, on sqldb.Querier, query string, na
 	return found, checkShared(namespaces, found)
 }
 
-// IsLeader reports whether a candidate leads a namespace, by the database's clock.
-// Outside a transaction the answer can be out of date when it arrives; see
-// [Lease.HeldBy] for one that expires.
+// IsLeader reports whether a candidate leads a namespace, by the database's clock. Outside
+// a transaction the answer can be out of date when it arrives; see [Lease.HeldBy] for an
+// answer with an expiry.
 //
-// In a caller's transaction it is a fence. It locks the row of the namespace, on
-// SQLite the file, so that its answer stays true until the transaction ends. If it
-// reports true, only the leader writes what the transaction writes. Call it as the
-// last statement before the commit: the leader's own renewal waits for it too.
+// In a caller's transaction it is a fence. It locks the row of the namespace, on SQLite
+// the file: its answer stays true until the transaction ends. If it reports true, the
+// transaction's writes are by the leader only. Call it as the last statement before the
+// commit: the leader's own renewal waits for it too.
 func (s *Store) IsLeader(ctx context.Context, namespace string, candidate uuid.UUID) (bool, error) {
 	namespace, err := checkCandidate(namespace, candidate)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Store) Leader(ctx context.Context, namespace string) (Lease, error) {
 	return row.lease(), nil
 }
 
-// assignTerm assigns a new term number to a leader that another program elected.
+// assignTerm assigns a new term number to a leader elected by another program.
 func (s *Store) assignTerm(ctx context.Context, namespace string) (row leaderRow, err error) {
 	err = s.write(ctx, "assign a term", func(ctx context.Context, on sqldb.Querier) error {
 		if err := s.execute(ctx, on, s.queries.assignTerm, 1, namespace); err != nil {

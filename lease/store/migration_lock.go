@@ -24,9 +24,9 @@ func (s *Store) lockMigrations(ctx context.Context, on sqldb.Querier) (unlock fu
 	}
 }
 
-// lockByName acquires a named lock of MySQL. It belongs to the connection, because
-// on MySQL every change of a table ends the transaction. It also limits how long
-// changes of tables wait for transactions that use them, by default a year.
+// lockByName acquires a named lock of MySQL. It belongs to the connection, because on
+// MySQL every change of a table ends the transaction. It also limits how long changes of
+// tables wait for other transactions, by default a year.
 func lockByName(ctx context.Context, on sqldb.Querier, name string) (unlock func(), err error) {
 	deadline, _ := ctx.Deadline()
 	seconds := int64(max(time.Until(deadline)/time.Second, 1))
@@ -40,7 +40,7 @@ func lockByName(ctx context.Context, on sqldb.Querier, name string) (unlock func
 	unlock = func() {
 		ctx, cancel := sqldb.CleanupContext(ctx)
 		defer cancel()
-		// If they fail, the connection is broken, which also releases the lock.
+		// If they fail, the connection is broken, and its end releases the lock.
 		_ = sqldb.Exec(ctx, on, "SELECT RELEASE_LOCK(?)", name)
 		_ = sqldb.Exec(ctx, on, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", before))
 	}

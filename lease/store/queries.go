@@ -13,8 +13,8 @@ import (
 // SQLite accepts twice as many parameters.
 const maxNamespaces = 400
 
-// queries holds the statements of a store, which fill completes for a number of
-// namespaces. {ns} is replaced by their list. The comments name the parameters.
+// queries holds the statements of a store. fill completes them for a number of namespaces.
+// {ns} is replaced by their list. The comments name the parameters.
 type queries struct {
 	dialect sqldb.Dialect
 
@@ -38,8 +38,8 @@ type queries struct {
 	filled sync.Map // from statement to string
 }
 
-// placeholders returns the SQL of a dialect for these tables. On SQLite times are
-// text, so all programs that use the tables must write the same number of digits.
+// placeholders returns the SQL of a dialect for these tables. On SQLite times are text, so
+// all users of the tables must write the same number of digits.
 func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 	microseconds := (config.Window + time.Microsecond - 1) / time.Microsecond
 	milliseconds := (config.Window + time.Millisecond - 1) / time.Millisecond
@@ -59,7 +59,7 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 			"{namespace type}", "varchar(255)",
 			"{id type}", "varchar(36)",
 			"{time type}", "timestamptz",
-			// Room for the next version of a row in its page, so that its index does not change.
+			// Room for the next version of a row in its page: its index need not change.
 			"{options}", " WITH (fillfactor = 50)",
 			"{or update}", updateOnConflict,
 			"{or ignore}", "ON CONFLICT DO NOTHING",
@@ -88,8 +88,8 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 			"{updated}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', updated_at)",
 			"{again}", "UTC_TIMESTAMP(6) + INTERVAL TIMESTAMPDIFF(MICROSECOND, updated_at, lease_expires_at) MICROSECOND",
 			"{shared}", "LOCK IN SHARE MODE",
-			// Bytes for 255 characters, because every collation that all versions
-			// have treats some different names as equal.
+			// Bytes for 255 characters: every collation common to all versions treats some
+			// different names as equal.
 			"{namespace type}", "varbinary(1020)",
 			"{id type}", "varchar(36) CHARACTER SET ascii COLLATE ascii_bin",
 			"{time type}", "datetime(6)",
@@ -97,7 +97,7 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 			"{or update}", `ON DUPLICATE KEY UPDATE
     last_heartbeat_at = VALUES(last_heartbeat_at),
     expires_at = VALUES(expires_at)`,
-			// INSERT IGNORE would also ignore that a name is too long.
+			// INSERT IGNORE would also ignore an overlong name.
 			"{or ignore}", "ON DUPLICATE KEY UPDATE term = term",
 		)
 	}
@@ -105,7 +105,7 @@ func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 }
 
 // sqliteMicroseconds is a time in microseconds since 1970. Other programs write
-// microseconds, which a date function would round up.
+// microseconds; a date function would round them up.
 func sqliteMicroseconds(column string) string {
 	return fmt.Sprintf(`CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000000
         + CAST(substr(%[1]s || '.000000', 21, 6) AS INTEGER)`, column)
@@ -115,7 +115,7 @@ const updateOnConflict = `ON CONFLICT (ns, candidate_id) DO UPDATE SET
     last_heartbeat_at = excluded.last_heartbeat_at,
     expires_at = excluded.expires_at`
 
-// statement is a query and the number of namespaces that it is filled for.
+// statement is a query, filled for a number of namespaces.
 type statement struct {
 	query string
 	n     int
@@ -150,8 +150,8 @@ WHERE leader_id = ?
     AND lease_expires_at > {clock}
     AND ns IN {ns}`),
 
-		// A leader that another program elected has had a term too. MySQL changes
-		// columns one after the other, so the term comes first.
+		// A leader elected by another program has had a term too. MySQL changes columns
+		// one after the other, so the term comes first.
 		acquire: words.Replace(`
 UPDATE {leaders} SET
     term = {greatest}(term + 1 + CASE
@@ -193,8 +193,7 @@ UPDATE {leaders} SET
     updated_at = {clock}
 WHERE ns = ? AND leader_id = ?`),
 
-		// On SQLite a statement that can write locks the file even if it changes
-		// no row.
+		// On SQLite a writing statement locks the file even if it changes no row.
 		lockFile: words.Replace(`
 UPDATE {leaders} SET term = term
 WHERE ns = ?`),

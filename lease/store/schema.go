@@ -130,9 +130,9 @@ func (s *Store) checkTables(ctx context.Context, on sqldb.Querier) error {
 
 // Migrate creates the tables. If there are tables of another library with the other
 // columns, it adds the columns term and term_leader_id and, on MySQL, fractions of
-// seconds; that library can then elect in the same namespaces. It keeps how its
-// tables compare namespaces: on MySQL usually without regard to case and trailing
-// spaces. The store rejects a namespace that would share a row with another one.
+// seconds. The other library can then elect in the same namespaces. Its tables keep their
+// comparison of namespaces: on MySQL usually without regard to case and trailing spaces.
+// The store rejects a namespace if it would share a row with another one.
 //
 // Many processes may call Migrate at the same time. The first use of a store outside
 // a caller's transaction also migrates, and then needs the privilege.
@@ -170,7 +170,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return err
 }
 
-// missingSQL returns the statements that complete the tables.
+// missingSQL returns the statements to complete the tables.
 func (s *Store) missingSQL(ctx context.Context, on sqldb.Querier) ([]string, error) {
 	var statements []string
 	for _, table := range s.queries.tables {
@@ -200,8 +200,8 @@ func (s *Store) missingSQL(ctx context.Context, on sqldb.Querier) ([]string, err
 	return statements, nil
 }
 
-// changes returns the statements that complete a table. precise has its columns,
-// and whether each one is precise enough.
+// changes returns the statements to complete a table. precise has its columns, and whether
+// each one is precise enough.
 func (t table) changes(precise map[string]bool) ([]string, error) {
 	if len(precise) == 0 {
 		return []string{t.create()}, nil

@@ -22,28 +22,28 @@ import (
 // both lead. A Store does not detect a failover of the database: if the promoted
 // replica lacks the last commits, a namespace can have two leaders for one window.
 //
-// A namespace has 1 to 255 characters without control characters; the empty one
-// means "default". A call whose context has no deadline ends after 10 s. A call that
-// lost a conflict with another transaction is retried. An error that a caller can
-// handle matches one of package tenure's, such as tenure.ErrConnection or
-// dberr.ErrBusy. A Store is safe for concurrent use.
+// A namespace has 1 to 255 characters without control characters; the empty one means
+// "default". If its context has no deadline, a call ends after 10 s. After a lost conflict
+// with another transaction, a call is retried. Errors for callers to handle match errors
+// of packages tenure and dberr, such as tenure.ErrConnection or dberr.ErrBusy. A Store is
+// safe for concurrent use.
 type Store struct {
 	db     sqldb.DB
 	tx     *sql.Tx // the caller's; nil if the store begins its own
 	config Config
-	// migrated is true once the tables were found complete outside a caller's
-	// transaction, whose rollback could remove them again.
+	// migrated is true once the tables were found complete outside a caller's transaction:
+	// its rollback could remove them again.
 	migrated *atomic.Bool
-	// writing is held to write to a SQLite file: processes that wait for the file
-	// itself poll it, in no order. Nil on other databases.
+	// writing is held to write to a SQLite file: processes waiting for the file itself
+	// poll it, in no order. Nil on other databases.
 	writing chan struct{}
 	queries *queries
 	files   *connFiles
 }
 
-// New returns a Store on a pool of connections. The caller closes the pool. New does
-// not connect. See [lease.NewBackend] for the settings that each database needs. An
-// error matches tenure.ErrInvalidConfig.
+// New returns a Store on a pool of connections. The caller closes the pool. New does not
+// connect. See [lease.NewBackend] for the required settings of each database. An error
+// matches tenure.ErrInvalidConfig.
 func New(db *sql.DB, dialect lease.Dialect, config Config) (*Store, error) {
 	spoken := sqldb.Dialect(dialect)
 	if err := spoken.Validate(); err != nil {
@@ -66,13 +66,13 @@ func New(db *sql.DB, dialect lease.Dialect, config Config) (*Store, error) {
 	return store, nil
 }
 
-// In returns the store with its statements in the caller's transaction, which the
-// store neither commits nor rolls back. It creates no tables and retries nothing:
-// after an error, roll back. A result counts only once the transaction has committed.
+// In returns the store with its statements in the caller's transaction. The store neither
+// commits it nor rolls it back. It creates no tables and retries nothing: after an error,
+// roll back. A result counts only once the transaction has committed.
 //
-// The transaction locks the namespaces that it uses until it ends, so keep it short.
-// On SQLite, begin it with BEGIN IMMEDIATE, for which drivers have an option.
-// Otherwise its first write can fail with dberr.ErrBusy.
+// The transaction locks the namespaces that it uses until it ends, so keep it short. On
+// SQLite, begin it with BEGIN IMMEDIATE (drivers have an option for it). Otherwise its
+// first write can fail with dberr.ErrBusy.
 func (s *Store) In(tx *sql.Tx) *Store {
 	in := *s
 	in.tx = tx
@@ -91,7 +91,7 @@ func (s *Store) Register(ctx context.Context, namespace string, candidate uuid.U
 	})
 }
 
-// Heartbeat is the same as Register, for candidates that are already registered.
+// Heartbeat is the same as Register, for candidates already registered.
 func (s *Store) Heartbeat(ctx context.Context, namespace string, candidate uuid.UUID) error {
 	return s.Register(ctx, namespace, candidate)
 }
@@ -149,7 +149,7 @@ func (s *Store) Candidates(ctx context.Context, namespace string) ([]uuid.UUID, 
 	return candidates, nil
 }
 
-// write runs fn, which changes rows, in the caller's transaction or in its own.
+// write runs fn in the caller's transaction or in its own.
 func (s *Store) write(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
 	if s.tx != nil {
 		return s.inCallerTx(ctx, doing, fn)
@@ -175,7 +175,7 @@ func (s *Store) inTx(ctx context.Context, doing string, fn func(context.Context,
 	return s.db.InTxThen(ctx, doing, fn, s.files.check)
 }
 
-// read runs fn, one statement that only reads.
+// read runs fn, one statement without writes.
 func (s *Store) read(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
 	if s.tx != nil {
 		return s.inCallerTx(ctx, doing, fn)

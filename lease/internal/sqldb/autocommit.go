@@ -8,9 +8,9 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// CheckAutocommit returns an error if a statement outside a transaction is not
-// committed, as with Pgpool-II in raw mode after a write: no other node would see
-// what a node writes. Only PostgreSQL has such poolers.
+// CheckAutocommit returns an error if a statement outside a transaction is not committed,
+// as with Pgpool-II in raw mode after a write: no other node would see the writes of a
+// node. Only PostgreSQL has such poolers.
 func (d DB) CheckAutocommit(ctx context.Context) error {
 	if d.Dialect != PostgreSQL {
 		return nil
@@ -28,9 +28,9 @@ func (d DB) CheckAutocommit(ctx context.Context) error {
 	return nil
 }
 
-// leavesTransactionOpen reports whether two statements see the same start time of
-// their transaction. It begins with SELECT FOR UPDATE, which poolers treat as a
-// write and which needs no table and no privilege.
+// leavesTransactionOpen reports whether two statements see the same start time of their
+// transaction. It begins with SELECT FOR UPDATE: poolers treat it as a write, and it needs
+// no table and no privilege.
 func (d DB) leavesTransactionOpen(ctx context.Context) (bool, error) {
 	conn, err := d.Connect(ctx)
 	if err != nil {

@@ -14,20 +14,19 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// DB is a pool of connections to a database and the dialect that it speaks.
+// DB is a pool of connections to a database, with its dialect.
 type DB struct {
 	*sql.DB
 	Dialect Dialect
 }
 
-// MaxConflicts is how often a transaction is retried that lost a conflict with
-// another one.
+// MaxConflicts is how often a transaction is retried after conflicts with others.
 const MaxConflicts = 20
 
-// InTx runs fn in a transaction, and again if the transaction lost a conflict with
-// another one; doing says for errors what was attempted. The context's deadline,
-// by default 10 s from now, also bounds the transaction on the server's side: a
-// process that is paused in the middle must not keep its locks.
+// InTx runs fn in a transaction, and again if the transaction lost a conflict with another
+// one; doing says for errors what was attempted. The context's deadline, by default 10 s
+// from now, also bounds the transaction on the server's side: a process paused in the
+// middle must not keep its locks.
 func (d DB) InTx(ctx context.Context, doing string, fn func(context.Context, Querier) error) error {
 	return d.InTxThen(ctx, doing, fn, nil)
 }
@@ -60,8 +59,8 @@ func WithDefaultTimeout(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, defaultTimeout)
 }
 
-// Read runs fn, which only reads, outside a transaction. The context's deadline,
-// by default 10 s from now, bounds it.
+// Read runs fn, without writes, outside a transaction. The context's deadline, by default
+// 10 s from now, bounds it.
 func (d DB) Read(ctx context.Context, doing string, fn func(context.Context, Querier) error) error {
 	ctx, cancel := WithDefaultTimeout(ctx)
 	defer cancel()
@@ -86,9 +85,9 @@ func (d DB) Read(ctx context.Context, doing string, fn func(context.Context, Que
 	return d.Dialect.Explain(doing, err)
 }
 
-// Connect takes a connection from the pool. SQLite does not make processes wait
-// that open a new file at the same time and set its journal mode: it returns an
-// error, so Connect retries.
+// Connect takes a connection from the pool. If several processes open a new SQLite file at
+// the same time and set its journal mode, SQLite returns an error instead of waiting, so
+// Connect retries.
 func (d DB) Connect(ctx context.Context) (*sql.Conn, error) {
 	pause := time.NewTicker(5 * time.Millisecond)
 	defer pause.Stop()
@@ -105,9 +104,8 @@ func (d DB) Connect(ctx context.Context) (*sql.Conn, error) {
 	}
 }
 
-// tryTx runs fn in one transaction. The server stops waiting for locks a little
-// before the context ends, so that the error names the lock and the connection
-// stays usable.
+// tryTx runs fn in one transaction. The server stops waiting for locks a little before the
+// context ends: then the error names the lock and the connection stays usable.
 func (d DB) tryTx(ctx context.Context, fn func(context.Context, Querier) error, then func(context.Context, *sql.Conn) error) error {
 	deadline, _ := ctx.Deadline()
 	limit := max(time.Until(deadline)*9/10, time.Millisecond)
@@ -149,8 +147,8 @@ func (d DB) tryTx(ctx context.Context, fn func(context.Context, Querier) error, 
 	return tx.Commit()
 }
 
-// inTxByStatements runs fn in a transaction that statements begin and end: the
-// MySQL driver's own Commit waits for its answer without a bound.
+// inTxByStatements runs fn in a transaction begun and ended by statements: the MySQL
+// driver's own Commit waits for its answer without a bound.
 func inTxByStatements(ctx context.Context, conn *sql.Conn, fn func(context.Context, Querier) error) error {
 	for _, statement := range []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"} {
 		if err := Exec(ctx, conn, statement); err != nil {
@@ -168,15 +166,14 @@ func inTxByStatements(ctx context.Context, conn *sql.Conn, fn func(context.Conte
 	return err
 }
 
-// maxIdleInTx is how long a server waits for the next statement of a transaction
-// before it ends the transaction, whose locks make other nodes wait.
+// maxIdleInTx is how long a server waits for the next statement of a transaction before it
+// ends the transaction. Its locks make other nodes wait.
 const maxIdleInTx = time.Second
 
 // setTxLimits sets the limits of a transaction on PostgreSQL. They end with the
-// transaction, because a pooler gives the connection to other clients afterwards.
-// The commit is durable even if the user's default is not. The plan is custom:
-// one that was cached while the tables were small compares every row with every
-// value of a long list.
+// transaction, because a pooler gives the connection to other clients afterwards. The
+// commit is durable even if the user's default is not. The plan is custom: a plan cached
+// while the tables were small compares every row with every value of a long list.
 func (d DB) setTxLimits(ctx context.Context, tx *sql.Tx, limit time.Duration) error {
 	const set = `
 SELECT
@@ -191,7 +188,7 @@ SELECT
 	return err
 }
 
-// DurableCommit is the value of synchronous_commit with which an acknowledged
+// DurableCommit is the value of synchronous_commit for durable commits: an acknowledged
 // commit of PostgreSQL is on disk, and on the synchronous standbys if there are any.
 const DurableCommit = `
         CASE current_setting('synchronous_commit')
@@ -199,9 +196,9 @@ const DurableCommit = `
             ELSE 'on'
         END`
 
-// Limit bounds how long transactions on a connection wait. restore undoes that,
-// because the connection returns to a pool that has other users. On SQLite the
-// limit is always lockTimeout: retryWhileLocked waits instead.
+// Limit bounds how long transactions on a connection wait. restore undoes the limit,
+// because the connection returns to a pool with other users. On SQLite the limit is always
+// lockTimeout: retryWhileLocked waits instead.
 func (d Dialect) Limit(ctx context.Context, conn *sql.Conn, limit time.Duration) (restore func(), err error) {
 	var set, undo string
 	switch d {
@@ -213,8 +210,8 @@ func (d Dialect) Limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 		set = fmt.Sprintf("PRAGMA busy_timeout = %d", lockTimeout.Milliseconds())
 		undo = fmt.Sprintf("PRAGMA busy_timeout = %d", before)
 	case MySQL:
-		// Without a bound, a statement that waits for a table runs after its client has
-		// given up, by default within a year. Drivers can give up before the context ends.
+		// Without a bound, a statement waiting for a table runs after its client has given
+		// up, by default within a year. Drivers can give up before the context ends.
 		var silence, locks, tables int64
 		if err := conn.QueryRowContext(ctx, "SELECT @@wait_timeout, @@innodb_lock_wait_timeout, @@lock_wait_timeout").Scan(&silence, &locks, &tables); err != nil {
 			return nil, err
@@ -233,8 +230,8 @@ func (d Dialect) Limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 	return restore, nil
 }
 
-// cleanUp runs a statement that resets a connection, and discards the connection
-// if it fails.
+// cleanUp resets a connection with a statement, and discards the connection if the
+// statement fails.
 func cleanUp(ctx context.Context, conn *sql.Conn, statement string) {
 	ctx, cancel := CleanupContext(ctx)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Dialect is the SQL that a database speaks; see lease.Dialect.
+// Dialect is the SQL dialect of a database; see lease.Dialect.
 type Dialect uint8
 
 // The dialects.
@@ -32,8 +32,7 @@ func (d Dialect) String() string {
 	}
 }
 
-// Validate returns an error that matches tenure.ErrInvalidConfig for a value that
-// is no dialect.
+// Validate returns an error matching tenure.ErrInvalidConfig unless d is a dialect.
 func (d Dialect) Validate() error {
 	if d < PostgreSQL || d > MySQL {
 		return fmt.Errorf("%w: there is no SQL dialect %d", tenure.ErrInvalidConfig, uint8(d))
@@ -41,10 +40,10 @@ func (d Dialect) Validate() error {
 	return nil
 }
 
-// placeholders maps each placeholder of a statement to the SQL of a dialect. Times
-// are integers, microseconds since 1970 in UTC, so that every dialect compares them
-// in the same way. {now} is the database's clock. {clock number} is that clock in
-// milliseconds, the lowest number of a new term.
+// placeholders maps each placeholder of a statement to the SQL of a dialect. Times are
+// integers, microseconds since 1970 in UTC: every dialect compares them in the same way.
+// {now} is the database's clock. {clock number} is the same clock in milliseconds, the
+// lowest number of a new term.
 var placeholders = map[Dialect]*strings.Replacer{
 	PostgreSQL: strings.NewReplacer(
 		"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
@@ -89,8 +88,8 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{insert new}", "INSERT IGNORE INTO",
 		"{unless there}", "",
 		"{unless present}", "",
-		// Bytes, because every collation that all versions have treats some
-		// different names as equal, for example if only trailing spaces differ.
+		// Bytes: every collation common to all versions treats some different names as
+		// equal, for example if only trailing spaces differ.
 		"{name}", "varbinary(255)",
 		"{text}", "varchar(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 		"{long text}", "mediumtext CHARACTER SET utf8mb4",
@@ -144,8 +143,8 @@ func (d Dialect) DefaultSchema() string {
 	return ""
 }
 
-// CheckSchema returns an error that matches tenure.ErrInvalidConfig for a schema that
-// the dialect cannot use.
+// CheckSchema returns an error matching tenure.ErrInvalidConfig for a schema the dialect
+// cannot use.
 func (d Dialect) CheckSchema(schema string) error {
 	if schema != "" && d != PostgreSQL {
 		return fmt.Errorf("%w: %s has no schemas: leave the schema empty", tenure.ErrInvalidConfig, d)
@@ -153,12 +152,12 @@ func (d Dialect) CheckSchema(schema string) error {
 	return CheckName("schema", schema)
 }
 
-// maxName leaves room for the names of tables and indexes within the 63 bytes that
-// PostgreSQL keeps of a name.
+// maxName leaves room for the names of tables and indexes: PostgreSQL keeps 63 bytes of a
+// name.
 const maxName = 40
 
-// CheckName returns an error that matches tenure.ErrInvalidConfig for the name of a
-// schema, or the start of a table's name, that statements cannot contain.
+// CheckName returns an error matching tenure.ErrInvalidConfig for an unusable name of a
+// schema, or start of a table's name.
 func CheckName(what, name string) error {
 	switch {
 	case len(name) > maxName:
@@ -169,7 +168,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// MaxList is the highest number of values that one statement lists.
+// MaxList is the highest number of values in a list of one statement.
 const MaxList = 500
 
 // InLists splits values into parts of at most MaxList and calls do for each part.
@@ -188,7 +187,7 @@ func InLists[T any](d Dialect, statement string, values []T, before []any, do fu
 	return nil
 }
 
-// list returns a list of n parameters that follow before other ones.
+// list returns a list of n parameters, numbered after the first before ones.
 func (d Dialect) list(before, n int) string {
 	parameters := make([]string, n)
 	for i := range parameters {

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// Failure classifies database errors by what they mean for an election.
+// Failure classifies database errors by their meaning for an election.
 type Failure uint8
 
 // The failures.
@@ -101,8 +101,7 @@ var sqliteErrors = map[int]Failure{
 	14: FailureConnection,
 }
 
-// MixedBinlog makes a server of MySQL or MariaDB accept transactions whose isolation
-// level is READ COMMITTED.
+// MixedBinlog makes a server of MySQL or MariaDB accept transactions at READ COMMITTED.
 const MixedBinlog = "SET GLOBAL binlog_format = 'MIXED'"
 
 // FailureOf classifies an error of a driver. The program chooses the driver, so the
@@ -164,8 +163,8 @@ func sqliteCode(err error) int {
 	return code & 0xff
 }
 
-// field returns an integer field of the first error in the chain that has it, as
-// the errors of go-sql-driver/mysql and mattn/go-sqlite3 do, or 0.
+// field returns an integer field of the first error in the chain with this field, or 0.
+// The errors of go-sql-driver/mysql and mattn/go-sqlite3 have such fields.
 func field(err error, name string) int {
 	for ; err != nil; err = errors.Unwrap(err) {
 		value := reflect.Indirect(reflect.ValueOf(err))
@@ -190,8 +189,8 @@ func integer(value reflect.Value) int {
 	return 0
 }
 
-// Explain wraps a driver's error with what was attempted and with the error of
-// package tenure that it means, if any. It returns tenure's own errors unchanged.
+// Explain wraps a driver's error with the attempted operation, and with the matching error
+// of package tenure, if any. It returns tenure's own errors unchanged.
 func (d Dialect) Explain(doing string, err error) error {
 	if err == nil || errors.Is(err, tenure.ErrTenure) {
 		return err

@@ -11,15 +11,15 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// File identifies the file that a session or a store on SQLite writes to. When a
-// file is removed or replaced, open connections keep the old file and new ones open
-// another, and each file would have its own leader. A nil File passes every check.
+// File identifies the file of a session or a store on SQLite. When a file is removed or
+// replaced, open connections keep the old file and new ones open another, and each file
+// would have its own leader. A nil File passes every check.
 type File struct {
 	path string // empty for a database in memory
 	info os.FileInfo
 }
 
-// FindFile identifies the file that is now at the path of a connection's database.
+// FindFile identifies the file now at the path of a connection's database.
 func FindFile(ctx context.Context, conn *sql.Conn) (*File, error) {
 	path, err := pathOf(ctx, conn)
 	f := &File{path: path}
@@ -79,13 +79,13 @@ func errReplaced(path string, cause error) error {
 	return err
 }
 
-// PathSchema is the name under which Verify attaches the file at the path.
+// PathSchema is the name for the file attached by Verify.
 const PathSchema = "tenure_path"
 
-// Verify is Check and also proves that the file of a connection is the one at the
-// path, including the log and the index beside it. It attaches the path a second
-// time as PathSchema and runs probe, which must count the rows there that the
-// connection has just committed. A connection to another file is discarded.
+// Verify is Check. It also proves the file of a connection to be the file at the path,
+// including the log and the index beside it. It attaches the path a second time as
+// PathSchema and runs probe. probe must count the rows there just committed by the
+// connection. A connection to another file is discarded.
 func (f *File) Verify(ctx context.Context, conn *sql.Conn, probe string, args ...any) error {
 	if f == nil || f.path == "" {
 		return nil
@@ -119,19 +119,18 @@ func (f *File) verifyAttached(ctx context.Context, conn *sql.Conn, probe string,
 	return err
 }
 
-// noTable is SQLite's code for a statement on a table that does not exist.
+// noTable is SQLite's code for a statement on a missing table.
 const noTable = 1
 
 // unreadable lists SQLite's codes when the path leads to another file: a log shorter
 // than its index says, a corrupt file or log.
 var unreadable = []int{ioError, 11, 26}
 
-// ioError is the code for a file that cannot be read or written. All connections
-// of a process share their state of a file, so the fault can disappear when the last
-// of them is closed.
+// ioError is the code for a failed read or write of a file. All connections of a process
+// share their state of a file, so the fault can disappear when the last of them is closed.
 const ioError = 10
 
-// discardBroken discards a connection on which a file could not be read or written.
+// discardBroken discards a connection after a failed read or write of its file.
 func discardBroken(conn *sql.Conn, err error) {
 	if sqliteCode(err) == ioError {
 		Discard(conn)

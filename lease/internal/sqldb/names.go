@@ -12,21 +12,19 @@ import (
 )
 
 // SQLite keeps its log and the index of its locks beside the name of a file. Under a
-// second name the same inode has a second log and a second index, so each name could
-// have a leader. No process may therefore use a file that has two names:
+// second name the same inode has a second log and a second index, so each name could have
+// a leader. Therefore no process may use a file with two names:
 //
 //   - A hard link counts in the inode, so the processes under all names see it.
-//   - A mount of the file alone, such as a container's volume of one file, is visible
-//     only in the mount namespace that has it. A process refuses such a path, so only
-//     the path inside a directory remains. Of other systems than Linux no such mounts
-//     are detected.
+//   - A mount of the file alone, such as a container's volume of one file, is visible only
+//     in its mount namespace. A process refuses such a path, so only the path inside a
+//     directory remains. Such mounts are detected on Linux only.
 //
 // SQLite itself resolves symbolic links. A lock on the inode is no alternative: when a
-// process closes any descriptor of a file, it loses all POSIX locks that SQLite holds
-// on the file. The checks therefore never open the file, except on Windows, which has
-// no such locks.
+// process closes any descriptor of a file, it loses all POSIX locks of SQLite on the file.
+// The checks therefore never open the file, except on Windows, which has no such locks.
 
-// namesError reports a file that can have a second name.
+// namesError reports a possible second name of a file.
 type namesError struct{ path, reason, advice string }
 
 func (e *namesError) Error() string {
@@ -57,7 +55,7 @@ func checkNames(path string, info os.FileInfo) error {
 	return err
 }
 
-// checkBeforeUse is CheckNames for a connection that can find the file locked.
+// checkBeforeUse is CheckNames for a connection to a possibly locked file.
 func checkBeforeUse(ctx context.Context, conn *sql.Conn) error {
 	return SQLite.retryWhileLocked(ctx, func() error { return CheckNames(ctx, conn) })
 }

@@ -9,10 +9,10 @@ import (
 // lockTimeout is how long SQLite itself waits for the lock of its file.
 const lockTimeout = 10 * time.Millisecond
 
-// retryWhileLocked repeats do while SQLite finds its file locked, until ctx ends.
-// SQLite's own waiting is not enough. It checks less and less often, in the end ten
-// times a second, so that a few programs that write without a pause can lock it out
-// for ever, and no context interrupts it.
+// retryWhileLocked repeats do while SQLite finds its file locked, until ctx ends. SQLite's
+// own waiting is not enough. It checks less and less often, in the end ten times a second:
+// a few programs writing without a pause can lock it out for ever. No context interrupts
+// it.
 func (d Dialect) retryWhileLocked(ctx context.Context, do func() error) error {
 	var locked error
 	for {
@@ -31,8 +31,8 @@ func (d Dialect) retryWhileLocked(ctx context.Context, do func() error) error {
 	}
 }
 
-// inImmediateTx runs fn in a transaction that locks the file for writing before it
-// reads: a transaction that begins with a read cannot wait for another writer later.
+// inImmediateTx runs fn in a transaction that locks the file for writing before it reads:
+// after a read, a transaction cannot wait for another writer.
 func inImmediateTx(ctx context.Context, conn *sql.Conn, fn func(context.Context, Querier) error) error {
 	err := SQLite.retryWhileLocked(ctx, func() error { return Exec(ctx, conn, "BEGIN IMMEDIATE") })
 	if err == nil {

@@ -97,9 +97,9 @@ type ElectionConfig struct {
 	// WorkRetry governs when this node campaigns again after the work of [Election.Run]
 	// returned during its term. Until then it leaves the role to the other candidates,
 	// also if there is none. The strategy gets the number of such terms in a row and the
-	// error of the last one, or nil. A term of 12 CheckIntervals begins a new series. If
-	// the strategy gives up, the election stops. Default: CheckInterval, doubling to 12
-	// CheckIntervals.
+	// error of the last one, or nil. A term of at least 12 CheckIntervals begins a new
+	// series. If the strategy gives up, the election stops. Default: CheckInterval,
+	// doubling to 12 CheckIntervals.
 	WorkRetry retry.Strategy
 	// ReconnectGrace delays events after a loss: for at most this long, the election is
 	// Reconnecting and does not lead. If it acquires the role again in this time, the term

@@ -15,26 +15,24 @@ type Config struct {
 	// Name is the cluster's display name. Default "default".
 	Name string
 
-	// Address is where other nodes reach this one: an IP address or a host
-	// name. Default: the address that this machine uses for outgoing
-	// connections.
+	// Address is where other nodes reach this one: an IP address or a host name. Default:
+	// this machine's address for outgoing connections.
 	Address  string
 	HTTPPort int // 0 for none; otherwise 1 to 65535
 	GRPCPort int // as HTTPPort
 	// Roles are the node roles of this node. Default: all of [NodeRoles].
 	Roles []NodeRole
-	// Capabilities are the kinds of work that the node can do.
+	// Capabilities are the kinds of work the node can do.
 	Capabilities []string
 	// Labels describe the node to operators and to the placement of roles.
 	Labels map[string]string
 	// Version is the program's version. Default: the version of the Go build.
 	Version string
 
-	// MinNodes is the number of nodes, including this one, that must have
-	// joined before this node accepts work. Nodes with the node role [Observer] do
-	// not count. Until then its status is joining and it campaigns for no role.
-	// Once it accepts work, it continues even if nodes leave. Default 0: it accepts
-	// work immediately.
+	// MinNodes is how many nodes, including this one, must have joined before this node
+	// accepts work. Nodes with the node role [Observer] do not count. Until then its
+	// status is joining and it campaigns for no role. Once it accepts work, it continues
+	// even if nodes leave. Default 0: it accepts work immediately.
 	MinNodes int
 	// StartupTimeout is how long to wait for MinNodes before [Member.Ready] and
 	// [Member.WaitReady] report a failure. The node keeps waiting. Default 0:
@@ -51,10 +49,9 @@ type Config struct {
 // HeartbeatConfig configures the heartbeat of a member. The zero value is ready
 // to use.
 type HeartbeatConfig struct {
-	// Interval is the longest time between two heartbeats and the time between
-	// two samples of the load. Default 5 s. The heartbeat is the statement that
-	// renews the node's lease, so the interval is the shorter of Interval and
-	// the node's RefreshInterval.
+	// Interval is the longest time between two heartbeats and the time between two samples
+	// of the load. Default 5 s. The heartbeat also renews the node's lease, so the
+	// interval is the shorter of Interval and the node's RefreshInterval.
 	Interval time.Duration
 	// DeadThreshold is how long a node must be silent before other nodes mark
 	// it dead, if neither the end of its session nor the expiry of its lease
@@ -69,14 +66,14 @@ type HeartbeatConfig struct {
 type ShutdownConfig struct {
 	// DrainTimeout is how long to wait for work in flight. Default 30 s.
 	DrainTimeout time.Duration
-	// ForceAfter limits the time to leave. After it the session is closed,
-	// which releases all roles even if work is still running. Default 0: the
-	// drain timeout plus the node's StopTimeout plus two leases.
+	// ForceAfter limits the time to leave. After it the session is closed: all roles are
+	// released even if work is still running. Default 0: the drain timeout plus the node's
+	// StopTimeout plus two leases.
 	ForceAfter time.Duration
-	// HandOver hands the roles of a leaving node over to HandOverTo. If
-	// HandOverTo is not set, they go to nodes with the node role scheduler that
-	// have what the election requires: first to those that the election prefers,
-	// then to the least loaded. Without HandOver, the standbys compete for them.
+	// HandOver hands the roles of a leaving node over to HandOverTo. If HandOverTo is not
+	// set, they go to nodes with the node role scheduler and everything the election
+	// requires: to the most preferred of them and, among equals, to the least loaded.
+	// Without HandOver, the standbys compete for them.
 	HandOver   bool
 	HandOverTo NodeID
 }
@@ -96,8 +93,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate checks what tenure.Open does not check: durations, the minimum of
-// nodes, and empty roles and capabilities.
+// validate makes the checks missing in tenure.Open: durations, the minimum of nodes, and
+// empty roles and capabilities.
 func (c Config) validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))

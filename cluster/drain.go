@@ -103,14 +103,14 @@ func (m *Member) drain(ctx context.Context, request tenure.Request) error {
 	}
 }
 
-// unfinishedError is the error of an operation that ended too early. It says
-// what is left.
+// unfinishedError is the error of an operation ended too early. It counts the remaining
+// roles and work.
 func (m *Member) unfinishedError(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %d roles are still led and %d units of work are in flight: %w",
 		doing, tenure.ErrShutdown, m.ledRoles(), m.InFlight().Count(), err)
 }
 
-// ledRoles returns the number of roles that the node leads.
+// ledRoles returns the number of the node's roles.
 func (m *Member) ledRoles() int {
 	leads := 0
 	for _, e := range m.node.Elections() {
@@ -121,8 +121,8 @@ func (m *Member) ledRoles() int {
 	return leads
 }
 
-// startDrain returns the drain that is running or has succeeded, or starts one.
-// The latest target and the latest requester are recorded.
+// startDrain returns the running or successful drain, or starts one. The latest target and
+// the latest requester are recorded.
 func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving bool) (*drain, error) {
 	d := m.drainState
 	if err := d.lock(ctx); err != nil {
@@ -188,8 +188,8 @@ func (d *drainState) lock(ctx context.Context) error {
 
 func (d *drainState) unlock() { <-d.transition }
 
-// refuseWorkIfDrained makes a member that joins refuse work if its node was drained before the
-// member could receive the request: the node repeats it, maybe later.
+// refuseWorkIfDrained makes a joining member refuse work if its node was drained before
+// the member could receive the request: the node repeats it, maybe later.
 func (d *drainState) refuseWorkIfDrained(ctx context.Context, node *tenure.Node) {
 	if d.lock(ctx) != nil {
 		return // a drain or its reversal is in progress, which decides
@@ -233,10 +233,10 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	return m.workLeftError("drain")
 }
 
-// publishTimeout limits how long the drain waits for the registry to show the
-// new status; a shorter refresh interval applies instead. The session publishes
-// the status before it releases a role, however long that takes, but a database
-// that does not respond must not delay the end of work.
+// publishTimeout limits how long the drain waits for the registry to show the new status;
+// a shorter refresh interval applies instead. The session publishes the status before it
+// releases a role, even if the database is slow. But a silent database must not delay the
+// end of work.
 const publishTimeout = time.Second
 
 // publishDraining sets the node's status to draining.
@@ -253,8 +253,8 @@ func (m *Member) publishDraining(ctx context.Context, run *drain) error {
 	})
 }
 
-// recordRequester records the requester of a drain that is already running. If
-// the database does not respond, the registry is updated later.
+// recordRequester records the requester of a running drain. If the database does not
+// respond, the registry is updated later.
 func (m *Member) recordRequester(ctx context.Context, by string) {
 	if by == "" {
 		return
@@ -314,10 +314,9 @@ func (m *Member) workLeftError(doing string) error {
 	return nil
 }
 
-// beforeRelease registers a function that runs when the node drains or leaves,
-// after work in flight has ended and before roles are released. It can hand
-// roles over according to a plan. An error is logged. remove unregisters the
-// function.
+// beforeRelease registers a function to run when the node drains or leaves, after work in
+// flight has ended and before roles are released. It can hand roles over according to a
+// plan. An error is logged. remove unregisters the function.
 func (m *Member) beforeRelease(run func(context.Context) error) (remove func()) {
 	d, e := m.drainState, &releaseHook{run}
 	d.mu.Lock()
@@ -341,11 +340,11 @@ func (m *Member) runReleaseHooks(ctx context.Context) {
 	}
 }
 
-// Undrain reverses a drain, also while Drain runs. The node keeps the roles
-// that it has not yet released. Undrain returns when the registry shows the
-// change. After an error of tenure.Node.UpdateDescription, also if ctx ends
-// first, the node is undrained and the registry is updated later. If the member
-// is leaving, the error matches tenure.ErrStopping.
+// Undrain reverses a drain, also while Drain runs. The node keeps the roles it has not yet
+// released. Undrain returns when the registry shows the change. After an error of
+// tenure.Node.UpdateDescription, also if ctx ends first, the node is undrained and the
+// registry is updated later. If the member is leaving, the error matches
+// tenure.ErrStopping.
 func (m *Member) Undrain(ctx context.Context) error { return m.undrainFor(ctx, "") }
 
 // undrainFor undrains the node for the requester by, if any.

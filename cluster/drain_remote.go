@@ -25,8 +25,8 @@ const followInterval = 500 * time.Millisecond
 type DrainOptions struct {
 	// Force drains the node even if no other node is active.
 	Force bool
-	// Target, if set, is the node that roles are handed over to. Default: the
-	// node's ShutdownConfig decides.
+	// Target, if set, is the node to hand roles over to. Default: the node's
+	// ShutdownConfig decides.
 	Target NodeID
 	// By is the requester to record.
 	By string
@@ -46,15 +46,15 @@ func (p DrainProgress) String() string {
 	return fmt.Sprintf("its status is %s, it leads %d roles and has %d units of work in flight", p.Status, p.Leads, p.InFlight)
 }
 
-// DrainNode requests that a node of the cluster drains, on whatever machine it
-// runs, and returns nil when the node is drained, with no work in flight, or has
-// left. The caller need not be a member.
+// DrainNode requests a drain of a node, on any machine of the cluster. It returns nil when
+// the node is drained, with no work in flight, or has left. The caller need not be a
+// member.
 //
-// The error matches tenure.ErrUnknownNode if the node or the target is not a
-// live node, tenure.ErrLastNode if no other node would be active and Force is
-// not set, [ErrNodeDied] if the node died, and tenure.ErrDrainCanceled if it
-// was undrained. If ctx ends first, the error matches its cause and
-// tenure.ErrShutdown and says what is left; the node continues to drain.
+// The error matches tenure.ErrUnknownNode if the node or the target is not a live node,
+// tenure.ErrLastNode if no other node would be active and Force is not set, [ErrNodeDied]
+// if the node died, and tenure.ErrDrainCanceled if it was undrained. If ctx ends first,
+// the error matches its cause and tenure.ErrShutdown and names the remaining roles and
+// work; the node continues to drain.
 func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions) error {
 	request := tenure.Request{
 		Kind: tenure.RequestDrain, Node: id, Target: options.Target, Force: options.Force, By: options.By,
@@ -76,9 +76,9 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 	return nil
 }
 
-// UndrainNode requests that a node undrains and returns when it has. by is the
-// requester to record. Errors are those of [DrainNode]; if the node has left,
-// the error matches tenure.ErrUnknownNode.
+// UndrainNode requests the end of a node's drain and returns when it has ended. by is the
+// requester to record. UndrainNode returns the errors of [DrainNode]; if the node has
+// left, the error matches tenure.ErrUnknownNode.
 func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 	request := tenure.Request{Kind: tenure.RequestUndrain, Node: id, By: by}
 	err := requestAndFollow(ctx, store, request, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
@@ -91,9 +91,9 @@ func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 // errLeft is the result if the node left the cluster.
 var errLeft = fmt.Errorf("%w: it has left", tenure.ErrUnknownNode)
 
-// requestAndFollow records a request for a node, and reads the node's progress after
-// every notification until arrived reports true. With the session of the node end the
-// requests that it has not read, so it records the request again in a new one.
+// requestAndFollow records a request for a node, and reads the node's progress after every
+// notification until arrived reports true. The end of the node's session ends its unread
+// requests, so requestAndFollow records the request again in a new session.
 func requestAndFollow(
 	ctx context.Context, store Store, request tenure.Request, report func(DrainProgress), arrived func(DrainProgress) (bool, error),
 ) error {

@@ -11,11 +11,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// successors returns a function that chooses the next leader of each role that
-// the node releases, or nil to let the standbys compete. A requested target
-// takes precedence over the configured one. The function must not be called
-// concurrently. Without a recent read of the registry, the members and their
-// loads are those of the last read.
+// successors returns a function to choose the next leader of each released role, or nil if
+// the standbys compete. A requested target takes precedence over the configured one. The
+// function must not be called concurrently. Without a recent read of the registry, it uses
+// the members and loads of the last read.
 func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role string) uuid.UUID {
 	config := m.policy.Load()
 	if target == uuid.Nil && config.HandOverTo == uuid.Nil && !config.HandOver {
@@ -46,9 +45,9 @@ func (m *Member) successors(ctx context.Context, target uuid.UUID) func(role str
 	return m.preferredSuccessor(nodes)
 }
 
-// preferredSuccessor returns a function that chooses, for each role, one of the nodes
-// that are preferred most: the one that has been chosen least often and, of these, the
-// least loaded. nodes are ordered by load.
+// preferredSuccessor returns a function to choose one of the most preferred nodes for each
+// role: the node chosen least often and, of equals, the least loaded. nodes are ordered by
+// load.
 func (m *Member) preferredSuccessor(nodes []tenure.Member) func(role string) uuid.UUID {
 	elections := map[string]*tenure.Election{}
 	for _, e := range m.node.Elections() {

@@ -2,11 +2,11 @@ package cluster
 
 import "slices"
 
-// Filter selects nodes. The zero value selects all nodes that accept work.
+// Filter selects nodes. The zero value selects all nodes accepting work.
 type Filter struct {
-	Role       NodeRole          // node role that the node must have; empty for any
-	Capability string            // capability that the node must have; empty for any
-	Labels     map[string]string // labels that the node must have, with these values
+	Role       NodeRole          // required node role; empty for any
+	Capability string            // required capability; empty for any
+	Labels     map[string]string // required labels, with these values
 	Statuses   []NodeStatus      // the node must have one of these statuses; default Active
 	// Load makes [Member.Watch] and [Watch] also report changes of the load alone,
 	// at most once per check interval and node. A member then reads the registry

@@ -15,10 +15,10 @@ import (
 
 const markTimeout = 5 * time.Second
 
-// HeartbeatLoop measures the load that a member's heartbeats carry and marks
-// silent nodes dead. The node's session sends the heartbeats: one statement
-// renews the lease, shows that the node is alive, and carries the load. [Join]
-// starts the loop; see [Member.Heartbeat]. It is safe for concurrent use.
+// HeartbeatLoop measures the load in a member's heartbeats and marks silent nodes dead.
+// The node's session sends the heartbeats: one statement renews the lease, shows the node
+// to be alive, and carries the load. [Join] starts the loop; see [Member.Heartbeat]. It is
+// safe for concurrent use.
 type HeartbeatLoop struct {
 	node        *tenure.Node
 	store       Store
@@ -112,9 +112,8 @@ func (h *HeartbeatLoop) IsRunning() bool {
 	return h.stop != nil
 }
 
-// UpdateLoad sets the load for the next heartbeats. The member measures the
-// fields that are zero. Values from the program's own callback, the Load of
-// tenure.Config, take precedence.
+// UpdateLoad sets the load for the next heartbeats. The member measures the zero fields.
+// Values from the program's own callback, the Load of tenure.Config, take precedence.
 func (h *HeartbeatLoop) UpdateLoad(load tenure.Load) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,9 +147,9 @@ func (h *HeartbeatLoop) measure(meter *meter) {
 	h.measured = tenure.Load{CPU: cpu, Memory: memory}
 }
 
-// markDead marks silent nodes dead that neither the end of their session nor
-// the expiry of their lease has revealed. If there is no such node, which is
-// the usual case, it does not query the database.
+// markDead marks silent nodes dead if neither the end of their session nor the expiry of
+// their lease has revealed their death. Usually there is no such node: then it does not
+// query the database.
 func (h *HeartbeatLoop) markDead(ctx context.Context) {
 	if h.view.longestSilence() <= h.config.DeadThreshold {
 		return

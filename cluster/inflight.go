@@ -9,8 +9,8 @@ import (
 // drains. The zero value counts and refuses nothing; [Member.InFlight] returns
 // a member's counter. It is safe for concurrent use and must not be copied.
 type InFlight struct {
-	// The count times two, plus one while draining. Both are in one word so
-	// that no unit of work can enter between a check and an update.
+	// The count times two, plus one while draining. Both are in one word: no unit of work
+	// can enter between a check and an update.
 	word atomic.Int64
 
 	mu   sync.Mutex
@@ -49,9 +49,9 @@ func (f *InFlight) Enter() (Guard, bool) {
 	}
 }
 
-// Done ends the unit of work. Only the first call has an effect, and none on a
-// guard that Enter refused. Done must not be called on a copy of the guard or
-// concurrently; it panics if there are more calls than units of work.
+// Done ends the unit of work. Only the first call has an effect, and none on a guard
+// refused by Enter. Done must not be called on a copy of the guard or concurrently; it
+// panics if there are more calls than units of work.
 func (g *Guard) Done() {
 	flight := g.flight
 	if flight == nil {
@@ -73,8 +73,8 @@ func (f *InFlight) Count() int { return int(f.word.Load() / oneMore) }
 // Draining reports whether new work is refused.
 func (f *InFlight) Draining() bool { return f.word.Load()&draining != 0 }
 
-// drain refuses new work and returns a channel that is closed when no work is
-// in flight. If work is accepted again first, the channel is never closed.
+// drain refuses new work and returns a channel that is closed when no work is in flight.
+// If work is accepted again first, the channel is never closed.
 func (f *InFlight) drain() (idle <-chan struct{}) {
 	f.mu.Lock()
 	if f.word.Load()&draining == 0 {

@@ -2,8 +2,8 @@ package cluster
 
 import "github.com/exactly-one/tenure"
 
-// Roles of which a cluster has at most one leader each. Their lock keys are
-// derived from their names, like those of other roles.
+// Roles of which a cluster has at most one leader each. Their lock keys are derived from
+// their names, as for other roles.
 var (
 	SchedulerRole         = tenure.NamedRole("scheduler")
 	MetricsAggregatorRole = tenure.NamedRole("metrics-aggregator")

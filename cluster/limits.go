@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// limits are what the control groups of Linux allow this process to use. Zero
-// means no limit.
+// limits are the limits of Linux control groups on this process. Zero means no limit.
 type limits struct {
 	cpus   float64
 	memory float64 // bytes
@@ -34,8 +33,8 @@ func readLimits(root fs.FS) limits {
 		}
 		controllers, group := fields[1], fields[2]
 		mount := path.Join("sys/fs/cgroup", controllers)
-		// In a container, the path can be the host's. Of that, only the mount
-		// itself exists here, where this walk ends.
+		// In a container, the path can be the host's. Then only the mount itself exists
+		// here: the walk ends there.
 		for ; ; group = path.Dir(group) {
 			directory := path.Join(mount, group)
 			if controllers == "" {

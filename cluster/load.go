@@ -33,8 +33,8 @@ func newMeter(root fs.FS) (*meter, error) {
 	return m, err
 }
 
-// measure returns the percentage of the available processor time, since the
-// last call, and of the available memory that the process uses.
+// measure returns the process's use of the available processor time, since the last call,
+// and of the available memory, in percent.
 func (m *meter) measure() (cpu, memory float64, err error) {
 	if now := time.Now(); now.Sub(m.boundsAt) >= limitsAge {
 		m.bounds, m.boundsAt = readLimits(m.root), now
@@ -56,8 +56,8 @@ func (m *meter) processors(quota float64) (percent float64, err error) {
 	return percentage(m.spent-spent, m.at.Sub(at).Seconds()*usable), nil
 }
 
-// ticksPerSecond is the unit of processor time in /proc, fixed on all platforms
-// of Linux that Go supports.
+// ticksPerSecond is the unit of processor time in /proc, fixed on all Linux platforms of
+// Go.
 const ticksPerSecond = 100
 
 // readProcessorTime parses the fields after the last parenthesis, where the

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// LocalNode returns how a member with this configuration describes this
-// process: the configuration, the host name, and defaults for what is not
-// configured. Its status is joining and it has no id until [Join].
+// LocalNode returns a member's description of this process: the configuration, the host
+// name, and defaults for missing settings. Its status is joining and it has no id until
+// [Join].
 func LocalNode(config Config) NodeInfo {
 	hostname, _ := os.Hostname() // empty if it is unknown
 	node := NodeInfo{
@@ -45,8 +45,8 @@ func (n NodeInfo) description() tenure.Description {
 	return d
 }
 
-// localAddress returns the address that this machine uses for outgoing
-// connections, or else one of its addresses, or "" if it has none.
+// localAddress returns this machine's address for outgoing connections, or else one of its
+// addresses, or "" if it has none.
 func localAddress() string {
 	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // reserved for documentation
 		if address := addressToward(remote); address != "" {

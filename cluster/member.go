@@ -20,8 +20,8 @@ import (
 // Store is a backend with a registry of nodes, such as *postgres.Backend. Its
 // methods do not use a node's session.
 //
-// A Store whose sessions report every change of the registry, apart from loads
-// and heartbeats, through SessionOptions.NodesChanged or Wait also has the method
+// If its sessions report every change of the registry, apart from loads and heartbeats,
+// through SessionOptions.NodesChanged or Wait, a Store also has the method
 //
 //	ReportsNodeChanges() bool
 //
@@ -34,14 +34,14 @@ type Store interface {
 	// Members returns all nodes in the registry, including dead ones, oldest
 	// session first.
 	Members(ctx context.Context) ([]tenure.Member, error)
-	// MarkDead marks nodes dead that have been silent for longer than the
-	// threshold and their own lease, and returns their ids.
+	// MarkDead marks nodes dead after a silence longer than the threshold and their own
+	// lease, and returns their ids.
 	MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error)
 	// Forget removes a dead node. If there is no dead node with this id, the
 	// error matches tenure.ErrUnknownNode.
 	Forget(ctx context.Context, node uuid.UUID) error
-	// ForgetDead removes dead nodes whose last heartbeat is older than
-	// olderThan, and returns their ids.
+	// ForgetDead removes dead nodes with a last heartbeat older than olderThan, and
+	// returns their ids.
 	ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error)
 }
 
@@ -65,14 +65,14 @@ type Member struct {
 	group sync.WaitGroup // all goroutines of the member
 }
 
-// Join opens a node and makes it a member of the cluster. It returns when the
-// node is in the registry and has read it; [Member.WaitReady] returns when it
-// accepts work. Errors are those of [tenure.Open]; an invalid setting of either
-// configuration matches tenure.ErrInvalidConfig. With UniqueNames, the error
-// can also match tenure.ErrNameTaken. It matches tenure.ErrUnsupported if the
-// backend has no registry. If the session is lost, or the database times out, while the
-// node reads the registry, it reads again until ctx ends. Canceling ctx after Join has
-// returned has no effect.
+// Join opens a node and makes it a member of the cluster. It returns when the node is in
+// the registry and has read it; [Member.WaitReady] returns when it accepts work. If the
+// session is lost, or the database times out, while the node reads the registry, it reads
+// again until ctx ends. Canceling ctx after Join has returned has no effect.
+//
+// It returns the errors of [tenure.Open]. An invalid setting of either configuration
+// matches tenure.ErrInvalidConfig. With UniqueNames, the error can also match
+// tenure.ErrNameTaken. It matches tenure.ErrUnsupported if the backend has no registry.
 func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Config) (*Member, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -102,9 +102,9 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	return m, nil
 }
 
-// readRegistry reads the registry for the first time. If the session is lost
-// first, it waits for the node's next session while ctx allows. It reads again after a
-// failure of the database that can pass, such as a timeout.
+// readRegistry reads the registry for the first time. If the session is lost first, it
+// waits for the node's next session while ctx allows. It reads again after a passing
+// failure of the database, such as a timeout.
 func (m *Member) readRegistry(ctx context.Context) error {
 	wakeups, stop := m.node.Subscribe()
 	defer stop()
@@ -164,8 +164,8 @@ func (m *Member) start() {
 	})
 }
 
-// run runs fn in a goroutine that Close waits for; fn must return when m.ctx
-// ends. It returns false if the member is closing.
+// run runs fn in a goroutine, and Close waits for it; fn must return when m.ctx ends. It
+// returns false if the member is closing.
 func (m *Member) run(fn func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,12 +182,11 @@ func (m *Member) Node() *tenure.Node { return m.node }
 // ID returns the node's id.
 func (m *Member) ID() NodeID { return m.node.ID() }
 
-// Nodes returns the nodes of the cluster as this member knows them, including
-// dead ones, oldest session first. It does not query the database. While the
-// member has no session, it learns of no changes. Load and LastHeartbeat are those
-// of the last read of the registry, which can be minutes old because they change
-// without a report; see [Member.RecentNodes]. The caller owns the slice but must not
-// modify the maps and slices in it.
+// Nodes returns the nodes of the cluster as known to this member, including dead ones,
+// oldest session first. It does not query the database. While the member has no session,
+// it learns of no changes. Load and LastHeartbeat come from the last read of the registry.
+// They can be minutes old because they change without a report; see [Member.RecentNodes].
+// The caller owns the slice but must not modify the maps and slices in it.
 func (m *Member) Nodes() []NodeInfo {
 	if list, _, _ := m.view.snapshot(); list != nil {
 		return slices.Clone(list.nodes)
@@ -195,21 +194,21 @@ func (m *Member) Nodes() []NodeInfo {
 	return []NodeInfo{}
 }
 
-// RecentNodes returns the same nodes with the load and the last heartbeat that
-// they had at most age ago. It reads the registry over the member's session if
-// the last read is older. If ctx ends first or the read fails, it returns the
-// nodes of the last read and the error, as [tenure.Node.Members] does.
+// RecentNodes returns the same nodes, with a load and a last heartbeat read at most age
+// ago. It reads the registry over the member's session if the last read is older. If ctx
+// ends first or the read fails, it returns the nodes of the last read and the error, as
+// [tenure.Node.Members] does.
 func (m *Member) RecentNodes(ctx context.Context, age time.Duration) ([]NodeInfo, error) {
 	_, err := m.view.notOlder(ctx, age)
 	return m.Nodes(), err
 }
 
-// SetStatus changes this node's status. Draining calls [Member.Drain]. Active
-// calls [Member.Undrain] if the node drains, and otherwise ends the wait for
-// the minimum of nodes. Joining, if the node does not drain, makes it stop
-// campaigning while it keeps its terms. A node cannot set its own status to
-// dead: the error matches tenure.ErrInvalidConfig. Other errors are those of
-// Drain, Undrain and [tenure.Node.UpdateDescription].
+// SetStatus changes this node's status. Draining calls [Member.Drain]. Active calls
+// [Member.Undrain] if the node drains, and otherwise ends the wait for the minimum of
+// nodes. Joining, if the node does not drain, makes it stop campaigning while it keeps its
+// terms. A node cannot set its own status to dead: the error matches
+// tenure.ErrInvalidConfig. Other errors come from Drain, Undrain and
+// [tenure.Node.UpdateDescription].
 func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 	switch status {
 	case Draining:

@@ -6,15 +6,14 @@ import "net/http"
 // minimum, since another node can take the request immediately.
 const retryAfter = "1"
 
-// Handler returns a handler that counts every request as work in flight until
-// next returns, including while it streams. While the node drains, requests get
-// 503 (Service Unavailable) and the connection is closed, so that clients and
-// load balancers use another node. next receives the server's
-// [http.ResponseWriter] with everything that [http.ResponseController]
-// supports.
+// Handler returns a handler that counts every request as work in flight until next
+// returns, including while it streams. While the node drains, requests get 503 (Service
+// Unavailable) and the connection is closed: clients and load balancers then use another
+// node. next receives the server's [http.ResponseWriter], with full support of
+// [http.ResponseController].
 //
-// A handler that returns before its work has ended, for example after hijacking
-// the connection, must hold its own guard; see [InFlight.Enter].
+// If a handler returns before its work has ended, for example after hijacking the
+// connection, it must hold its own guard; see [InFlight.Enter].
 func (f *InFlight) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard, ok := f.Enter()

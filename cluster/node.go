@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// NodeID identifies a node: a random UUID that is new at every start. uuid.Nil
-// identifies no node.
+// NodeID identifies a node: a random UUID, new at every start. uuid.Nil identifies no
+// node.
 type NodeID = uuid.UUID
 
 // NewNodeID returns a new random id.
@@ -38,9 +38,8 @@ const (
 	Dead     = tenure.StatusDead
 )
 
-// NodeRole is what a node is for: one of the constants below, or any other
-// name. It does not affect who leads a role, except for a role whose election
-// has RequiresNodeRole.
+// NodeRole is the purpose of a node: one of the constants below, or any other name. It
+// does not affect the leader of a role, unless the election has RequiresNodeRole.
 type NodeRole string
 
 // The predefined node roles.
@@ -51,11 +50,11 @@ const (
 	Scheduler NodeRole = "scheduler" // campaigns for roles
 )
 
-// Observer is the node role of a node that only watches, such as tenure serve. It does
-// not count toward Config.MinNodes. A node with NoLeader has it.
+// Observer is the node role of a mere observer, such as tenure serve. It does not count
+// toward Config.MinNodes. A node with NoLeader has it.
 const Observer NodeRole = "observer"
 
-// NodeRoles returns the four predefined node roles of nodes that work, the default of a
+// NodeRoles returns the four predefined node roles of working nodes, the default of a
 // node.
 func NodeRoles() []NodeRole { return []NodeRole{Gateway, Function, Worker, Scheduler} }
 
@@ -115,7 +114,7 @@ func (l *nodeList) index() {
 	}
 }
 
-// next returns members as a list. What has not changed since this list is shared with it.
+// next returns members as a list. Unchanged parts are shared with this list.
 func (l *nodeList) next(members []tenure.Member) *nodeList {
 	list := &nodeList{nodes: make([]NodeInfo, len(members))}
 	for i := range members {
@@ -138,7 +137,7 @@ func newNodeInfos(members []tenure.Member) []NodeInfo {
 	return nodes
 }
 
-// newNodeInfo describes a member. Lists and maps that are the same as before are shared.
+// newNodeInfo describes a member. Equal lists and maps are shared with before.
 func newNodeInfo(m *tenure.Member, before *NodeInfo) NodeInfo {
 	info := NodeInfo{
 		ID: m.ID, Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort, Version: m.Version,
@@ -159,7 +158,7 @@ func newNodeInfo(m *tenure.Member, before *NodeInfo) NodeInfo {
 	return info
 }
 
-// sameSets reports whether the lists and maps of a member are those of a node.
+// sameSets reports whether a member and a node have equal lists and maps.
 func sameSets(m *tenure.Member, n *NodeInfo) bool {
 	return slices.EqualFunc(m.Roles, n.Roles, func(role string, of NodeRole) bool { return NodeRole(role) == of }) &&
 		slices.Equal(m.Capabilities, n.Capabilities) && maps.Equal(m.Labels, n.Labels) && maps.Equal(m.Spreads, n.Spreads)

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// spreadStore is a [Store] that stores the definitions of spreads, as JSON, for
-// callers that plan without being members.
+// spreadStore is a [Store] that stores the definitions of spreads, as JSON, for planning
+// callers other than members.
 type spreadStore interface {
 	SaveSpread(ctx context.Context, name string, roles []byte, by uuid.UUID) error
 	Spreads(ctx context.Context) (map[string][]byte, error)

@@ -56,11 +56,10 @@ func (m *Member) undrainedStatus() NodeStatus {
 	return Joining
 }
 
-// Ready returns nil if the member accepts work, or an error with the reason.
-// The error matches tenure.ErrSessionLost while there is no session,
-// [ErrTooFewNodes] while too few nodes have joined, tenure.ErrNotActive in that
-// case and while the member drains, and tenure.ErrClosed after it has left. It
-// does not query the database.
+// Ready returns nil if the member accepts work, or an error with the reason. The error
+// matches tenure.ErrSessionLost while there is no session, [ErrTooFewNodes] and
+// tenure.ErrNotActive while too few nodes have joined, tenure.ErrNotActive while the
+// member drains, and tenure.ErrClosed after it has left. It does not query the database.
 func (m *Member) Ready() error {
 	if m.ctx.Err() != nil {
 		return tenure.ErrClosed
@@ -80,8 +79,8 @@ func (m *Member) Ready() error {
 }
 
 // WaitReady returns nil when the member accepts work. It returns an error like
-// that of [Member.Ready] if ctx ends, whose cause it also matches, if the
-// startup timeout passes, or if the member leaves.
+// [Member.Ready] if the startup timeout passes, the member leaves, or ctx ends. In the
+// last case the error also matches the cause of ctx.
 func (m *Member) WaitReady(ctx context.Context) error {
 	wakeups, stop := m.node.Subscribe()
 	defer stop()
@@ -105,8 +104,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	}
 }
 
-// minNodesError returns an error with the nodes that have joined, and with the nodes
-// that do not count.
+// minNodesError returns an error with the joined nodes, and the nodes not counted.
 func (m *Member) minNodesError() error {
 	members, _ := m.view.members()
 	names, others := countedNames(members)
@@ -129,8 +127,8 @@ func (m *Member) minNodesError() error {
 	return fmt.Errorf("%w: %s", ErrTooFewNodes, why)
 }
 
-// countedNames returns the names of the nodes that count toward the minimum, and of the
-// other live nodes, each with the reason.
+// countedNames returns the names of the nodes counted toward the minimum, and of the other
+// live nodes, each with the reason.
 func countedNames(members []tenure.Member) (counted, others []string) {
 	for _, member := range members {
 		switch accepts := member.Status == Active || member.Status == Joining; {

@@ -20,8 +20,8 @@ import (
 // ErrUnknownSpread is returned if no node has shared roles under this name.
 var ErrUnknownSpread = fmt.Errorf("%w: no such spread", tenure.ErrTenure)
 
-// RebalancePlan says how roles should move so that every node leads its share
-// and roles are led by the nodes that they prefer, as far as that is fair.
+// RebalancePlan has the moves of roles after which every node leads its share, and
+// preferred nodes lead their roles as far as is fair.
 type RebalancePlan struct {
 	Moves    []Move         // ordered by role
 	Unplaced []UnplacedRole // ordered by role
@@ -29,7 +29,7 @@ type RebalancePlan struct {
 	Nodes    []NodeShare    // the nodes that share the roles, ordered by name
 }
 
-// Move is a role that should move to another node.
+// Move is the planned move of a role to another node.
 type Move struct {
 	Role     string
 	From, To NodeID
@@ -42,11 +42,11 @@ type NodeShare struct {
 	Before, After int
 }
 
-// PlanRebalance plans the moves for the named spreads, or for all spreads if
-// there are no names. Members move a role only if they must; the plan also
-// moves roles back to the nodes that they prefer. Nothing moves before
-// [RebalancePlan.Apply]. The error matches [ErrUnknownSpread] if a spread does
-// not exist, and tenure.ErrUnsupported if the store has no spreads.
+// PlanRebalance plans the moves for the named spreads, or for all spreads if there are no
+// names. Members move a role only if they must; the plan also moves roles back to their
+// preferred nodes. Nothing moves before [RebalancePlan.Apply]. The error matches
+// [ErrUnknownSpread] if a spread does not exist, and tenure.ErrUnsupported if the store
+// has no spreads.
 func PlanRebalance(ctx context.Context, store Store, names ...string) (RebalancePlan, error) {
 	plan, err := planRebalance(ctx, store, names)
 	if err != nil {
@@ -133,8 +133,8 @@ func (p *RebalancePlan) add(input placement.Input, shares map[uuid.UUID]*NodeSha
 const (
 	// rebalanceBatch is how many roles are requested to move at a time.
 	rebalanceBatch = 32
-	// rebalancePause is the time between two batches, in which the members can
-	// read the new leaders.
+	// rebalancePause is the time between two batches, for the members to read the new
+	// leaders.
 	rebalancePause = 300 * time.Millisecond
 	// rebalancePoll is the time between two reads of the leaders of a batch.
 	rebalancePoll = 50 * time.Millisecond
@@ -150,8 +150,8 @@ func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progre
 	clock := clocks.System()
 	var failed error
 	moved := 0
-	// Interleave the nodes' moves, so that no node receives many roles before
-	// it has handed some over.
+	// Interleave the nodes' moves: otherwise a node could receive many roles before it has
+	// handed some over.
 	for batch := range slices.Chunk(interleave(p.Moves), rebalanceBatch) {
 		if moved > 0 {
 			wakeup.AwaitOn(ctx, clock, rebalancePause, nil)
@@ -171,7 +171,7 @@ func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progre
 	return nil
 }
 
-// interleave orders moves so that all pairs of nodes take turns.
+// interleave orders moves by turns of the pairs of nodes.
 func interleave(moves []Move) []Move {
 	given := map[Move]int{}
 	turns := make(map[string]int, len(moves))

@@ -12,17 +12,16 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Registry reads the nodes of a cluster from the database. Callers need not be
-// members. Each call is one query that does not use a node's session;
-// [Member.Nodes] does not query the database.
+// Registry reads the nodes of a cluster from the database. Callers need not be members.
+// Each call is one query without a node's session; [Member.Nodes] does not query the
+// database.
 //
 // A member changes its own row: [Join] registers the node, [Member.SetStatus]
 // updates its status, [Member.Close] deregisters it. If something else removes
 // the row, the node registers again.
 //
-// A node that has been silent for longer than its lease is dead, even if no
-// node has marked it. Errors are those of the Store. A Registry is safe for
-// concurrent use.
+// A node silent for longer than its lease is dead, even if no node has marked it. Errors
+// come from the Store. A Registry is safe for concurrent use.
 type Registry struct {
 	store Store
 	name  string
@@ -38,7 +37,7 @@ func (r *Registry) WithClusterName(cluster string) *Registry {
 	return &Registry{store: r.store, name: cluster}
 }
 
-// Registry returns the registry that this member is in.
+// Registry returns the registry of this member.
 func (m *Member) Registry() *Registry { return NewRegistry(m.store).WithClusterName(m.config.Name) }
 
 // Nodes returns all nodes, including dead ones, oldest session first.
@@ -47,7 +46,7 @@ func (r *Registry) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	return newNodeInfos(members), err
 }
 
-// ActiveNodes returns the nodes that accept work.
+// ActiveNodes returns the nodes accepting work.
 func (r *Registry) ActiveNodes(ctx context.Context) ([]NodeInfo, error) {
 	return r.NodesByStatus(ctx, Active)
 }
@@ -103,9 +102,8 @@ func CountNodes(nodes []NodeInfo) NodeCounts {
 	return counts
 }
 
-// MarkDead marks nodes dead that have been silent for longer than the threshold
-// and their own lease, and returns their ids. Members do this on their own; see
-// [HeartbeatConfig].
+// MarkDead marks nodes dead after a silence longer than the threshold and their own lease,
+// and returns their ids. Members do this on their own; see [HeartbeatConfig].
 func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]NodeID, error) {
 	if threshold < 0 {
 		return nil, fmt.Errorf("%w: the dead threshold is %v; it must be at least 0", tenure.ErrInvalidConfig, threshold)
@@ -113,9 +111,8 @@ func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]Nod
 	return r.store.MarkDead(ctx, threshold)
 }
 
-// ForgetDead removes dead nodes whose last heartbeat is older than olderThan,
-// and returns their ids. Joining nodes do this on their own for nodes that have
-// been dead for a day.
+// ForgetDead removes dead nodes with a last heartbeat older than olderThan, and returns
+// their ids. Joining nodes do this on their own for nodes dead for a day.
 func (r *Registry) ForgetDead(ctx context.Context, olderThan time.Duration) ([]NodeID, error) {
 	if olderThan < 0 {
 		return nil, fmt.Errorf("%w: the minimum age of dead nodes is %v; it must be at least 0", tenure.ErrInvalidConfig, olderThan)
@@ -170,8 +167,8 @@ func (r *Registry) Info(ctx context.Context) (ClusterInfo, error) {
 // suggestions is how many similar nodes an error names.
 const suggestions = 3
 
-// unknownNode returns the error for an id that no node has. It names the nodes
-// with the most similar ids; of equals, the latest.
+// unknownNode returns the error for an id without a node. It names the nodes with the most
+// similar ids; of equals, the latest.
 func unknownNode(id NodeID, nodes []NodeInfo) error {
 	if len(nodes) == 0 {
 		return fmt.Errorf("%w: %s: the registry is empty", tenure.ErrUnknownNode, id)

@@ -20,10 +20,9 @@ func (c ShutdownConfig) withForce(lease, stopTimeout time.Duration) ShutdownConf
 	return c
 }
 
-// SetShutdown changes how the member drains and leaves; fields that are 0 get
-// the defaults of [ShutdownConfig]. A drain or shutdown in progress keeps its
-// time limits. If the error matches tenure.ErrInvalidConfig, nothing has
-// changed.
+// SetShutdown changes how the member drains and leaves; zero fields get the defaults of
+// [ShutdownConfig]. A drain or shutdown in progress keeps its time limits. If the error
+// matches tenure.ErrInvalidConfig, nothing has changed.
 func (m *Member) SetShutdown(config ShutdownConfig) error {
 	next := Config{Shutdown: config}.withDefaults()
 	if err := next.validate(); err != nil {
@@ -49,8 +48,8 @@ type shutdown struct {
 // ShutdownRequested reports whether the member is leaving or has left.
 func (m *Member) ShutdownRequested() bool { return m.drainState.leaving() }
 
-// Stopping returns a channel that is closed when the member begins to leave:
-// finish work in flight and accept no new work.
+// Stopping returns a channel that is closed when the member begins to leave: finish work
+// in flight and accept no new work.
 func (m *Member) Stopping() <-chan struct{} { return m.drainState.serviceCtx.Done() }
 
 // AcceptsWork reports whether the node may accept new work: it is active and
@@ -59,18 +58,21 @@ func (m *Member) AcceptsWork() bool {
 	return !m.ShutdownRequested() && !m.InFlight().Draining() && m.node.Description().Status.AcceptsWork()
 }
 
-// Shutdown leaves the cluster gracefully and closes the node. It refuses new
-// work; closes the channel of [Member.Stopping]; publishes the status draining;
-// waits for work in flight, at most ShutdownConfig.DrainTimeout; releases every
-// role, or hands it over as ShutdownConfig says; and removes the node from the
-// registry and ends its session.
+// Shutdown leaves the cluster gracefully and closes the node. In this order, it
 //
-// If that takes longer than ShutdownConfig.ForceAfter, or the context of a
-// caller ends, the shutdown is forced: the session is closed, which releases
-// every role even if work is still running. Then the error matches
-// tenure.ErrShutdown and says what was left, and tenure.ErrWorkRunning if work
-// was still running. All calls wait for the same shutdown and return the same
-// error. Shutdown waits for callbacks, so it must not be called from one.
+//   - refuses new work,
+//   - closes the channel of [Member.Stopping],
+//   - publishes the status draining,
+//   - waits for work in flight, at most ShutdownConfig.DrainTimeout,
+//   - releases every role, or hands it over as ShutdownConfig says,
+//   - removes the node from the registry and ends its session.
+//
+// After ShutdownConfig.ForceAfter, or when the context of a caller ends, the shutdown is
+// forced: the session is closed, and every role is released even if work is still running.
+// Then the error matches tenure.ErrShutdown and names the remaining roles and work. It
+// also matches tenure.ErrWorkRunning if work was still running. All calls wait for the
+// same shutdown and return the same error. Shutdown waits for callbacks, so it must not be
+// called from one.
 func (m *Member) Shutdown(ctx context.Context) error {
 	s, first, forced := m.drainState.beginShutdown()
 	defer context.AfterFunc(ctx, func() { s.force(context.Cause(ctx)) })()
@@ -86,8 +88,8 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	return s.err
 }
 
-// beginShutdown returns the shutdown. The first call also gets the context in
-// which to perform it.
+// beginShutdown returns the shutdown. The first call also gets the context for the
+// shutdown.
 func (d *drainState) beginShutdown() (s *shutdown, first bool, forced context.Context) {
 	d.refuseWork()
 	d.mu.Lock()
@@ -120,8 +122,8 @@ func (m *Member) performShutdown(ctx context.Context) error {
 	return errors.Join(err, m.workLeftError("shut down"))
 }
 
-// awaitDrain waits until the node may be closed. Without a session, that is
-// when work in flight has ended, since there are no roles to hand over.
+// awaitDrain waits until the node may be closed. Without a session it waits for work in
+// flight only, since there are no roles to hand over.
 func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
 	wakeups, stop := m.node.Subscribe()
 	defer stop()

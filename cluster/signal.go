@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// ShutdownOnSignal waits for the first of the signals (default: SIGTERM and
-// SIGINT), for the end of ctx, or for a shutdown that began elsewhere. Then it
-// calls [Member.Shutdown] and returns its error. A signal during the shutdown
-// forces it. Call it last in the main function. Other parts of the program
-// should end when the channel of [Member.Stopping] is closed and their work has
-// ended.
+// ShutdownOnSignal waits for the first of the signals (default: SIGTERM and SIGINT), for
+// the end of ctx, or for a shutdown begun elsewhere. Then it calls [Member.Shutdown] and
+// returns its error. A signal during the shutdown forces it. Call it last in the main
+// function. Other parts of the program should end when the channel of [Member.Stopping] is
+// closed and their work has ended.
 func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) error {
 	if len(signals) == 0 {
 		signals = []os.Signal{syscall.SIGTERM, os.Interrupt}

@@ -19,19 +19,18 @@ import (
 // defaultMoveDelay is the default of SpreadConfig.
 const defaultMoveDelay = time.Second
 
-// SpreadRole is a role that members share.
+// SpreadRole is a role shared by members.
 type SpreadRole struct {
 	Role tenure.Role
-	// Requires are labels that a node must have to lead the role. While no live
-	// node has all of them, the role has no leader.
+	// Requires are the labels a node needs to lead the role. While no live node has all of
+	// them, the role has no leader.
 	Requires map[string]string
-	// Prefers are labels of the nodes that should lead the role; a node with
-	// more of them is preferred. They decide where a vacant role goes, as far
-	// as every node gets its share. A role with a leader moves to a preferred
-	// node only on request; see [PlanRebalance].
+	// Prefers are labels of preferred leaders; a node with more of them is preferred. They
+	// decide where a vacant role goes, as far as every node gets its share. A role with a
+	// leader moves to a preferred node only on request; see [PlanRebalance].
 	Prefers map[string]string
-	// PreferredNode is the name or id of the node that should lead the role. It
-	// works like Prefers and counts more.
+	// PreferredNode is the name or id of the preferred leader. It works like Prefers and
+	// counts more.
 	PreferredNode string
 }
 
@@ -44,17 +43,16 @@ func Partitions(name string, n int) []SpreadRole {
 	return roles
 }
 
-// SpreadConfig configures a [Spread]. All members that share the roles should
-// use the same roles.
+// SpreadConfig configures a [Spread]. All sharing members should use the same roles.
 type SpreadConfig struct {
 	// Roles are the roles to share. Their names must differ.
 	Roles []SpreadRole
 	// Weight is this member's share relative to other members: a member with
 	// weight 2 leads twice as many roles as one with weight 1. Default 1.
 	Weight float64
-	// MoveDelay is how long no node may have joined or left before roles move
-	// away from their leaders, so that a starting cluster does not move them
-	// repeatedly. Vacant roles are taken over immediately. Default 1 s.
+	// MoveDelay is how long no node may have joined or left before roles move away from
+	// their leaders: a starting cluster would move them repeatedly. Vacant roles are taken
+	// over immediately. Default 1 s.
 	MoveDelay time.Duration
 	// Election configures the elections for the roles. NoReacquire and
 	// ReconnectGrace have no effect here, because another member takes over a
@@ -90,8 +88,8 @@ type Spread struct {
 	candidacies     map[string]*candidacy
 }
 
-// Spread returns a spread that shares roles under a name. It does nothing
-// before [Spread.Run]. An invalid setting matches tenure.ErrInvalidConfig or
+// Spread returns a spread to share roles under a name. It does nothing before
+// [Spread.Run]. An invalid setting matches tenure.ErrInvalidConfig or
 // tenure.ErrInvalidRole.
 func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	config.Weight = cmp.Or(config.Weight, 1)
@@ -145,10 +143,10 @@ func (s *Spread) validate() error {
 	return nil
 }
 
-// Name returns the name under which the roles are shared.
+// Name returns the name of the spread.
 func (s *Spread) Name() string { return s.name }
 
-// Held returns the names of the roles that this member leads now, sorted.
+// Held returns the sorted names of the roles this member leads now.
 func (s *Spread) Held() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,13 +160,13 @@ func (s *Spread) Held() []string {
 	return held
 }
 
-// SpreadPlan says which nodes should lead the roles of a spread.
+// SpreadPlan has the planned leaders of the roles of a spread.
 type SpreadPlan struct {
 	Placed   map[string]NodeID // by role
 	Unplaced []UnplacedRole    // ordered by role
 }
 
-// UnplacedRole is a role that no live node may lead.
+// UnplacedRole is a role without an eligible live node.
 type UnplacedRole struct {
 	Role   string
 	Reason string
@@ -187,7 +185,7 @@ func (s *Spread) Plan() SpreadPlan {
 	return public
 }
 
-// Unplaced returns the roles that no live node may lead, with the reasons.
+// Unplaced returns the roles without an eligible live node, with the reasons.
 func (s *Spread) Unplaced() []UnplacedRole {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,10 +200,10 @@ func unplacedRoles(plan placement.Plan) []UnplacedRole {
 	return unplaced
 }
 
-// Run shares the roles until ctx ends. For every role that the plan places on
-// this member, it campaigns and calls work in a goroutine, as
-// [tenure.Election.Run] does. When ctx ends, it hands the roles over to the
-// remaining members, waits until work has returned, and returns nil.
+// Run shares the roles until ctx ends. For every role placed here by the plan, it
+// campaigns and calls work in a goroutine, as [tenure.Election.Run] does. When ctx ends,
+// it hands the roles over to the remaining members, waits until work has returned, and
+// returns nil.
 //
 // If work returns while its term is valid, the member steps down. After
 // tenure.Done, it does not campaign for the role again until the next Run.
@@ -236,7 +234,7 @@ func (s *Spread) Run(ctx context.Context, work tenure.Work) error {
 	return nil
 }
 
-// broadcastLocked wakes handOverAll and others that wait for a change.
+// broadcastLocked wakes handOverAll and all other waits for a change.
 func (s *Spread) broadcastLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -12,11 +12,10 @@ import (
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
-// assumption is what a member assumes about which nodes share the roles and
-// which of them lead. When a node dies, the member must act immediately, but
-// reading the leaders of thousands of roles takes longer than taking them over.
-// All members compute the same plan, so each one assumes that the last plan
-// took effect and verifies it later.
+// assumption has the assumed participants of a spread, and their roles. When a node dies,
+// the member must act immediately, but reading the leaders of thousands of roles takes
+// longer than taking them over. All members compute the same plan, so each one assumes the
+// last plan to be in effect, and verifies this later.
 type assumption struct {
 	self  uuid.UUID
 	roles int
@@ -26,19 +25,19 @@ type assumption struct {
 	previousLeaders map[string]uuid.UUID // leaders when the last plan was made
 	changedAt       time.Duration        // when a node last joined or left, or the assumption was wrong
 	readAt          time.Duration        // when the leaders were last read
-	cost            time.Duration        // duration of that read
-	found           map[string]uuid.UUID // the leaders that were read
-	unverified      time.Duration        // when a node first joined or left after that read
+	cost            time.Duration        // duration of the last read
+	found           map[string]uuid.UUID // the leaders found by the last read
+	unverified      time.Duration        // when a node first joined or left after the last read
 	nextRead        time.Duration
 	confirmed       bool                     // the leaders last read are the planned ones
 	vacant          map[string]time.Duration // by role of another node: since when it has had no leader
 	adopted         map[string]time.Duration // by role of another node: until when this member leads it
-	standsIn        map[string]bool          // adopted roles that their own nodes did not lead
-	givenBack       map[string]bool          // such roles that their own nodes took back, and were not yet seen to lead
-	mostLed         map[uuid.UUID]int        // the most roles that each node led since a node last joined or left
+	standsIn        map[string]bool          // adopted roles their own nodes did not lead
+	givenBack       map[string]bool          // such roles taken back by their own nodes, and not yet seen to lead
+	mostLed         map[uuid.UUID]int        // the most roles of each node since a node last joined or left
 }
 
-// participants returns the live nodes that share the roles, ordered by id.
+// participants returns the live nodes sharing the roles, ordered by id.
 func participants(members []tenure.Member, name string) []placement.Node {
 	var nodes []placement.Node
 	for _, m := range members {
@@ -54,8 +53,7 @@ func participants(members []tenure.Member, name string) []placement.Node {
 	return nodes
 }
 
-// updateMembers records which nodes share the roles and reports whether that
-// has changed.
+// updateMembers records the participants and reports whether they have changed.
 func (a *assumption) updateMembers(nodes []placement.Node, now time.Duration) bool {
 	same := slices.EqualFunc(nodes, a.nodes, func(a, b placement.Node) bool {
 		return a.ID == b.ID && a.Name == b.Name && a.Weight == b.Weight && a.Leaving == b.Leaving && maps.Equal(a.Labels, b.Labels)
@@ -63,8 +61,8 @@ func (a *assumption) updateMembers(nodes []placement.Node, now time.Duration) bo
 	if same {
 		return false
 	}
-	// Members that learn of several changes in a different order make different
-	// plans in between, so they verify soon.
+	// Members can learn of several changes in a different order and make different plans
+	// in between, so they verify soon.
 	again := now-a.changedAt < time.Second
 	a.nodes, a.changedAt, a.confirmed, a.mostLed = nodes, now, false, map[uuid.UUID]int{}
 	window := a.checkWindow()
@@ -82,21 +80,21 @@ func (a *assumption) updateMembers(nodes []placement.Node, now time.Duration) bo
 // readBy schedules a read of the leaders at a time, or earlier.
 func (a *assumption) readBy(at time.Duration) { a.nextRead = min(a.nextRead, at) }
 
-// checkWindow returns the time after which this member verifies that a plan
-// took effect. The members' ids spread the reads: many reads of many roles at
-// the same time would overload the database.
+// checkWindow returns how long after a plan this member verifies its effect. The members'
+// ids spread the reads: many reads of many roles at the same time would overload the
+// database.
 func (a *assumption) checkWindow() time.Duration {
 	const least, perRole = 500 * time.Millisecond, 2 * time.Microsecond
 	turn := 0.5 + float64(a.self[0])/256
 	return time.Duration(turn * float64(least+time.Duration(len(a.nodes)*a.roles)*perRole))
 }
 
-// scheduleRead schedules a read after a notification that did not change the
-// nodes: a role may be vacant or reserved for this member. While a plan takes
-// effect, it causes most of these notifications, so the read can wait; so it can
-// where reads are slow. But a reservation lasts for one interval, in which this
-// member must see it and acquire the role; with pausing, because this member has
-// just given up a role and would otherwise leave it to others, it must see it soon.
+// scheduleRead schedules a read after a notification without a change of the nodes: a role
+// may be vacant or reserved for this member. While a plan takes effect, it causes most of
+// these notifications, so the read can wait. It can also wait if reads are slow. But a
+// reservation lasts for one interval, and this member must see it and acquire the role in
+// this interval. With pausing, it must see it soon: it has just given up a role, and would
+// otherwise leave the role to others.
 func (a *assumption) scheduleRead(now, interval time.Duration, pausing bool) {
 	const (
 		grace = 50 * time.Millisecond // it may be the first notification of a death
@@ -109,8 +107,8 @@ func (a *assumption) scheduleRead(now, interval time.Duration, pausing bool) {
 	a.readBy(max(now+grace, min(at, now+interval/2)))
 }
 
-// previousLeader returns the live node other than this member that led a role
-// when the plan was made, or uuid.Nil.
+// previousLeader returns the leader of a role when the plan was made, if it is live and
+// another node, or uuid.Nil.
 func (a *assumption) previousLeader(role string) uuid.UUID {
 	leader, led := a.previousLeaders[role]
 	if !led || leader == a.self || !slices.ContainsFunc(a.nodes, func(n placement.Node) bool { return n.ID == leader }) {
@@ -134,7 +132,7 @@ func (a *assumption) leaving() bool {
 	return !found || self.Leaving
 }
 
-// assume assumes that a plan took effect.
+// assume assumes a plan to be in effect.
 func (a *assumption) assume(plan placement.Plan) {
 	holders := maps.Clone(plan.Placed)
 	for _, u := range plan.Unplaced {
@@ -145,7 +143,7 @@ func (a *assumption) assume(plan placement.Plan) {
 	a.previousLeaders, a.leaders = a.leaders, holders
 }
 
-// countLed returns the nodes that lead more roles than ever since a node last joined or left.
+// countLed returns the nodes with more roles than ever since a node last joined or left.
 func (a *assumption) countLed(holders map[string]uuid.UUID) map[uuid.UUID]bool {
 	led, more := map[uuid.UUID]int{}, map[uuid.UUID]bool{}
 	for _, node := range holders {
@@ -159,10 +157,9 @@ func (a *assumption) countLed(holders map[string]uuid.UUID) map[uuid.UUID]bool {
 	return more
 }
 
-// adoptVacant finds roles of other members that this member takes over because
-// their own member does not. After one interval without a leader, it takes
-// those that a plan without the idle members places here. After two intervals,
-// it takes every role that it may lead.
+// adoptVacant finds roles of other members for this member to take over because their own
+// member does not. After one interval without a leader, it takes the roles placed here by
+// a plan without the idle members. After two intervals, it takes every role it may lead.
 func (a *assumption) adoptVacant(places []placement.Role, plan placement.Plan, now, interval time.Duration) {
 	idle := map[uuid.UUID]bool{}
 	for name, since := range a.vacant {
@@ -198,11 +195,15 @@ func (a *assumption) adoptVacant(places []placement.Role, plan placement.Plan, n
 	}
 }
 
-// How many check intervals a member keeps a role that it has adopted: long if an operator
-// chose this member, or if the role's own node declined it or did not lead it again; short
-// if a planned move crossed another one, so that a plan made from the new leaders decides
-// soon. A member offers a role that was vacant, or whose offer has failed, to its own node
-// in the next interval.
+// How many check intervals a member keeps an adopted role:
+//
+//   - long if an operator chose this member, or if the role's own node declined it or did
+//     not lead it again;
+//   - short if a planned move crossed another one: a plan from the new leaders decides
+//     soon.
+//
+// A member offers a role, after a vacancy or a failed offer, to its own node in the next
+// interval.
 const (
 	longAdoption  = 10
 	shortAdoption = 2

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// candidacy is a role that this member campaigns for or leads.
+// candidacy is this member's campaign for a role, or its leadership.
 type candidacy struct {
 	name     string
 	election *tenure.Election
@@ -30,8 +30,8 @@ type cooldown struct {
 	asked bool          // this member was asked to give the role up, so that others lead it
 }
 
-// startCampaignLocked starts a campaign that waits until gate is closed.
-// Campaigns that begin together need fewer statements.
+// startCampaignLocked starts a campaign, which waits until gate is closed. Campaigns begun
+// together need fewer statements.
 func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error {
 	election := s.elections[name]
 	if election == nil {
@@ -66,8 +66,8 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		cause = func() error { return context.Cause(ctx) }
 		return err
 	})
-	// Only now does the context have its cause: work that ends when the term is stopping
-	// returns before it is canceled.
+	// Only now does the context have its cause: work ended by Stopping returns before the
+	// context is canceled.
 	asked := errors.Is(cause(), tenure.ErrHandedOver) || errors.Is(cause(), tenure.ErrSteppedDown)
 	node, timing := s.member.node, s.member.node.Timing()
 	if err != nil && !errors.Is(err, tenure.ErrStopped) && ctx.Err() == nil {
@@ -124,7 +124,8 @@ func (c *candidacy) handOver(ctx context.Context, target uuid.UUID) error {
 	case target != uuid.Nil && c.asksTarget:
 		err = c.election.HandOver(ctx, target)
 	case target != uuid.Nil:
-		// Not HandOver: a planned target that joins may begin to campaign a moment later.
+		// Not HandOver: a planned target may be joining and begin to campaign a moment
+		// later.
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target})
 	case asked:
 		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestStepDown, By: d.StatusBy})

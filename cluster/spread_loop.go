@@ -18,8 +18,8 @@ import (
 // over the roles.
 const leaveTimeout = 10 * time.Second
 
-// spreadRun is one run of a spread. Its loop decides which roles this member
-// campaigns for and which it hands over.
+// spreadRun is one run of a spread. Its loop chooses the roles to campaign for and the
+// roles to hand over.
 type spreadRun struct {
 	*Spread
 	work       tenure.Work
@@ -77,8 +77,8 @@ func (s *spreadRun) run(ctx context.Context) error {
 	return nil
 }
 
-// publishMembership records in the registry that this member shares the roles,
-// or no longer does. Without a session, the registry is updated later.
+// publishMembership records in the registry whether this member shares the roles. Without
+// a session, the registry is updated later.
 func (s *spreadRun) publishMembership(ctx context.Context, joins bool) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *spreadRun) leave(ctx context.Context, handOver bool) {
 	}
 }
 
-// loop follows the cluster until ctx ends, which is not an error.
+// loop follows the cluster until ctx ends; this is not an error.
 func (s *spreadRun) loop(ctx context.Context) error {
 	node := s.member.node
 	wakeups, stopNews := node.Subscribe()
@@ -239,10 +239,11 @@ func (s *spreadRun) readLeaders(ctx context.Context) error {
 	s.compareWithPlan(maps.Clone(holders), now)
 	s.adoptReserved(found, now, interval)
 	a.nextRead = now + interval + a.checkWindow()/4
-	// A node for which a role is reserved may never lead it, and nothing reports that.
+	// The target of a reservation may never lead the role, without any report.
 	reserved := slices.ContainsFunc(found, func(h tenure.RoleHolder) bool { return h.Reserved })
-	// Leaders that stay are reported when they change, also if the plan is another: a
-	// node whose work fails would make all members read all roles again and again.
+	// If the leaders stay the same, also against the plan, their next change is reported.
+	// Without this rule, a node with failing work would make all members read all roles
+	// again and again.
 	stays := len(a.vacant) == 0 && maps.Equal(holders, a.found)
 	a.found = holders
 	if (a.confirmed || stays) && !reserved {
@@ -277,8 +278,8 @@ func (s *spreadRun) compareWithPlan(holders map[string]uuid.UUID, now time.Durat
 	a.adoptVacant(s.placementRoles, plan, now, s.member.node.Timing().CheckInterval)
 }
 
-// updateVacant records which roles of other members have no leader, and since
-// when. A member that leads more roles than before is not idle: it takes over many.
+// updateVacant records the vacant roles of other members, and since when. A member with
+// more roles than before is not idle: it takes over many.
 func (s *spreadRun) updateVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
 	a := &s.assumption
 	proceeds := a.countLed(holders)

@@ -14,15 +14,15 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// Roles are handed over in batches. The next batch begins when the last has
-// been taken over, so that roles do not stay vacant in a long queue. After
-// movePause it begins even if work or a target is slow. On a busy machine, a batch of
-// hundreds of roles takes as long as one of ten.
+// Roles are handed over in batches. The next batch begins when the last has been taken
+// over: in a long queue, roles would stay vacant. After movePause it begins even if work
+// or a target is slow. On a busy machine, a batch of hundreds of roles takes as long as
+// one of ten.
 const (
 	moveBatch = 512
 	movePause = 250 * time.Millisecond
-	// moveAhead is the maximum number of roles of one leader that a member
-	// campaigns for at a time, in the order of the handover.
+	// moveAhead is the maximum number of roles of one leader for which a member campaigns
+	// at a time, in the order of the handover.
 	moveAhead = 2 * moveBatch
 )
 
@@ -32,8 +32,8 @@ type transfer struct {
 	target    uuid.UUID
 }
 
-// apply campaigns for the roles that the plan places here and hands over the
-// others. It returns when to apply the plan again if nothing changes first.
+// apply campaigns for the roles placed here by the plan and hands over the others. It
+// returns when to apply the plan again if nothing changes first.
 func (s *spreadRun) apply(now time.Duration) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +89,8 @@ func (s *spreadRun) belongsHereLocked(name string, now time.Duration) bool {
 	return true
 }
 
-// aheadLocked counts the roles that each node has yet to hand over to this
-// member. It reports whether a role has to wait for earlier ones.
+// aheadLocked counts the roles each node has yet to hand over to this member. It reports
+// whether a role has to wait for earlier ones.
 func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
 	if c := s.candidacies[name]; c != nil && c.election.State() == tenure.Leading {
 		return false
@@ -103,11 +103,11 @@ func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
 	return awaited[leader] > moveAhead
 }
 
-// campaignWhenDueLocked starts a campaign for a role that belongs here, unless
-// it has to wait.
+// campaignWhenDueLocked starts a campaign for a role of this member, unless it has to
+// wait.
 func (s *spreadRun) campaignWhenDueLocked(name string, ahead bool, now time.Duration, gate <-chan struct{}) error {
 	pause := s.cooldowns[name]
-	// A role that this member gave up is left to others until one of them leads.
+	// After giving up a role, this member leaves it to others until one of them leads.
 	left := pause.asked && s.assumption.previousLeader(name) != uuid.Nil
 	switch {
 	case pause.until > now && !left:
@@ -120,9 +120,9 @@ func (s *spreadRun) campaignWhenDueLocked(name string, ahead bool, now time.Dura
 	return nil
 }
 
-// withdrawLocked stops campaigning for a role that belongs elsewhere. If this
-// member leads the role, it returns the transfer to make. A leaving member
-// keeps a role that no other node may lead.
+// withdrawLocked stops campaigning for a role of another member. If this member leads the
+// role, it returns the transfer to make. A leaving member keeps a role if no other node
+// may lead it.
 func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 	if c == nil || c.handingOver {
 		return transfer{}, false
@@ -132,13 +132,13 @@ func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 		delete(s.assumption.standsIn, c.name)
 		return transfer{}, false
 	}
-	// The node that did not lead the role before may still not campaign for it.
+	// The target did not lead the role before and may still not campaign for it.
 	c.asksTarget = s.assumption.standsIn[c.name] && !s.leaving
 	target, placed := s.plan.Placed[c.name]
 	return transfer{c, target}, placed || !s.leaving
 }
 
-// beginTransfersLocked starts to hand roles over once that is due.
+// beginTransfersLocked starts to hand roles over once due.
 func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration) {
 	a := &s.assumption
 	switch moveAt := a.changedAt + s.config.MoveDelay; {
@@ -162,7 +162,7 @@ func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration
 	})
 }
 
-// interleaveTargets orders transfers so that the targets take turns.
+// interleaveTargets orders transfers by turns of the targets.
 func interleaveTargets(transfers []transfer) []transfer {
 	given := map[uuid.UUID]int{}
 	turns := make(map[*candidacy]int, len(transfers))
@@ -219,7 +219,7 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 }
 
 // keep makes this member lead a role for longer, because its own node does not take it
-// back. Unless that node has declined, it is asked again soon.
+// back. Unless its own node has declined, it is asked again soon.
 func (s *spreadRun) keep(c *candidacy, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,9 +253,8 @@ func (s *spreadRun) awaitNewLeaders(ctx context.Context, batch []transfer) {
 	}
 }
 
-// handOverAll hands over the roles that this member leads, when it drains or
-// leaves, and waits until that is done or ctx ends. It keeps roles that no
-// other node may lead.
+// handOverAll hands over this member's roles when it drains or leaves, and waits until
+// they are handed over or ctx ends. It keeps a role if no other node may lead it.
 func (s *Spread) handOverAll(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,8 +27,8 @@ func (s *spreadRun) acceptsOffer(role string) bool {
 	return true
 }
 
-// adoptOffered adopts the roles that were offered to this member, and no longer those that
-// it was asked to give up.
+// adoptOffered adopts the roles offered to this member, and no longer the roles it was
+// asked to give up.
 func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	s.mu.Lock()
 	offered, givenUp := maps.Clone(s.offered), maps.Clone(s.givenUp)
@@ -48,10 +48,10 @@ func (s *spreadRun) adoptOffered(now, interval time.Duration) {
 	}
 }
 
-// adoptReserved adopts the roles that are reserved for this member against the plan. An
-// operator's hand-over was offered before; others are moves of a plan that this member
-// does not share. Roles that the plan places here are its own: if it adopted them, a later
-// plan could not move them for a while.
+// adoptReserved adopts the roles reserved for this member against the plan. An operator's
+// hand-over was offered before; other reservations are moves of another member's plan.
+// Roles placed here by the plan are its own: if it adopted them, a later plan could not
+// move them for a while.
 func (s *spreadRun) adoptReserved(found []tenure.RoleHolder, now, interval time.Duration) {
 	a := &s.assumption
 	if a.leaving() {

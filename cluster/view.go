@@ -14,22 +14,22 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// viewPause is the minimum time between two reads of the registry. If reads
-// take long, the pause is longer, up to the check interval, so that they take
-// at most a third of the time and each covers many changes. A failed read
-// does not extend the pause: its duration says nothing about the next read.
-// pausePerNode makes the pause grow with the cluster, because all nodes read what changes.
+// viewPause is the minimum time between two reads of the registry. If reads take long, the
+// pause is longer, up to the check interval: they take at most a third of the time, and
+// each covers many changes. A failed read does not extend the pause: its duration says
+// nothing about the next read. pausePerNode makes the pause grow with the cluster, because
+// all nodes read the changes.
 const (
 	viewPause    = 2 * time.Millisecond
 	pauseFactor  = 2
 	pausePerNode = 200 * time.Microsecond
 )
 
-// view caches the registry. After every notification it reads what has changed, and
-// after a time everything, in case a notification is lost. It is safe for concurrent use.
+// view caches the registry. After every notification it reads the changes, and after a
+// time everything, in case a notification is lost. It is safe for concurrent use.
 type view struct {
 	query    func(context.Context) ([]tenure.Member, error)
-	refresh  func(context.Context) ([]tenure.Member, error) // reads the rows that were reported as changed; nil: query
+	refresh  func(context.Context) ([]tenure.Member, error) // reads the rows reported as changed; nil: query
 	interval time.Duration                                  // the check interval
 	reread   time.Duration                                  // the longest time between two reads while nothing is to be polled
 	clock    clocks.Clock
@@ -40,7 +40,7 @@ type view struct {
 	cached  []tenure.Member // replaced, never modified
 	nodes   *nodeList       // as of an earlier or the same read; replaced, never modified
 	behind  bool            // nodes is of an earlier read
-	silence time.Duration   // the longest silence of a dead node that is not marked dead
+	silence time.Duration   // the longest silence of a dead node not marked dead
 	latest  time.Duration   // when the read began, on the monotonic clock
 	readAt  time.Duration   // when the last read of all rows began
 	reads   uint64          // counts the reads
@@ -56,23 +56,21 @@ func newView(ask func(context.Context) ([]tenure.Member, error), interval time.D
 	}
 }
 
-// rereadIntervals is the number of check intervals after which the registry is
-// read again although the store has reported no change: a notification can be
-// lost.
+// rereadIntervals is the number of check intervals until the registry is read again
+// without a reported change: a notification can be lost.
 const rereadIntervals = 12
 
-// rereadSpread is the part of that time by which nodes read at different times.
+// rereadSpread is the divisor of this time for the random spread of the nodes' reads.
 const rereadSpread = 4
 
-// followReports makes the view read the registry only after notifications, and
-// seldom without one. The store must send one after every change of a
-// description or a status. The refresh reads at least the rows that changed.
+// followReports makes the view read the registry only after notifications, and seldom
+// without one. The store must send one after every change of a description or a status.
+// The refresh reads at least the changed rows.
 func (v *view) followReports(refresh func(context.Context) ([]tenure.Member, error)) {
 	v.refresh, v.reread = refresh, rereadIntervals*v.interval
 }
 
-// members returns the cached members and a channel that is closed at the next
-// read.
+// members returns the cached members and a channel that is closed at the next read.
 func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,8 +88,8 @@ func (v *view) snapshot() (nodes *nodeList, readAt time.Duration, changed <-chan
 	return v.nodes, v.latest, v.changed
 }
 
-// longestSilence returns the longest silence, at the last read, of a dead node
-// that is not marked dead, or 0.
+// longestSilence returns the longest silence, at the last read, of a dead node not marked
+// dead, or 0.
 func (v *view) longestSilence() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,9 +110,9 @@ func (v *view) poll() (stop func()) {
 	}
 }
 
-// notOlder returns the members as of at most age ago. It reads the registry if
-// the last read of all rows began earlier. If that fails, the members are those of the
-// last read.
+// notOlder returns the members as of at most age ago. It reads the registry if the last
+// read of all rows began earlier. If the read fails, it returns the members of the last
+// read.
 func (v *view) notOlder(ctx context.Context, age time.Duration) ([]tenure.Member, error) {
 	v.mu.Lock()
 	recent := v.reads > 0 && v.clock.Now().Mono-v.readAt <= age
@@ -127,11 +125,10 @@ func (v *view) notOlder(ctx context.Context, age time.Duration) ([]tenure.Member
 	return members, err
 }
 
-// read reads the registry once. Of two reads at the same time, the one that
-// began later counts.
+// read reads the registry once. Of two reads at the same time, the later begun one counts.
 func (v *view) read(ctx context.Context) error { return v.readWith(ctx, v.query, true) }
 
-// readWith reads the registry, all rows or at least those that have changed.
+// readWith reads the registry, all rows or at least the changed ones.
 func (v *view) readWith(ctx context.Context, query func(context.Context) ([]tenure.Member, error), all bool) error {
 	begun := v.clock.Now().Mono
 	members, err := query(ctx)
@@ -168,7 +165,7 @@ func unmarked(m *tenure.Member) bool {
 }
 
 // follow reads the registry repeatedly until ctx ends. If all rows were read just before,
-// the first read is of what has changed since.
+// the first read covers only later changes.
 func (v *view) follow(ctx context.Context, wakeups <-chan struct{}) {
 	for reported := true; ctx.Err() == nil; {
 		begun := v.clock.Now().Mono
@@ -187,8 +184,8 @@ func (v *view) follow(ctx context.Context, wakeups <-chan struct{}) {
 	}
 }
 
-// readNext reads the registry: what has changed if a report is the reason, unless all
-// rows are due.
+// readNext reads the registry: only the changes if a report is the reason, unless all rows
+// are due.
 func (v *view) readNext(ctx context.Context, reported bool) error {
 	v.mu.Lock()
 	recent := v.reads > 0 && v.failure == nil && v.clock.Now().Mono-v.readAt < v.reread
@@ -225,9 +222,8 @@ func (v *view) untilNext(pause time.Duration) time.Duration {
 	return period - (v.clock.Now().Mono - v.readAt)
 }
 
-// period returns the longest time between the last read and the next one. After
-// a failure, and while a node is silent that is not marked dead, no notification
-// can be expected.
+// period returns the longest time between the last read and the next one. After a failure,
+// and while a silent node is not marked dead, no notification can be expected.
 func (v *view) period() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

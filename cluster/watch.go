@@ -23,11 +23,11 @@ const (
 	Left     ChangeKind = "left"     // a node left, died, or no longer matches
 )
 
-// Change is a change to the nodes that a [Filter] selects.
+// Change is a change to the nodes selected by a [Filter].
 type Change struct {
 	Kind ChangeKind
-	// Node is the node that changed, in its new state. If it has left the
-	// registry, it is the last known state. It is zero in a Snapshot.
+	// Node is the changed node, in its new state, or in its last known state if it has
+	// left the registry. It is zero in a Snapshot.
 	Node NodeInfo
 	// Nodes are the selected nodes after the change, in the order of their
 	// start. The receiver owns the slice but must not modify the maps and
@@ -35,12 +35,11 @@ type Change struct {
 	Nodes []NodeInfo
 }
 
-// Watch reports the nodes that a filter selects: first a Snapshot, then every
-// change, in order. A slow receiver gets merged changes and never misses the
-// last one. A lost session does not end the watch: changes in between are
-// reported once there is a new session, and only once. Changes of the load
-// alone are reported only with Filter.Load. The channel is closed when ctx ends
-// or the member leaves.
+// Watch reports the nodes selected by a filter: first a Snapshot, then every change, in
+// order. A slow receiver gets merged changes and never misses the last one. A lost session
+// does not end the watch: changes in between are reported once there is a new session, and
+// only once. Changes of the load alone are reported only with Filter.Load. The channel is
+// closed when ctx ends or the member leaves.
 func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 	changes := make(chan Change)
 	begun := m.run(func() {
@@ -58,11 +57,10 @@ func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 	return changes
 }
 
-// Watch is like [Member.Watch] for programs that are not members. It uses
-// CheckInterval, Logger and Clock of the node's configuration. It reads the
-// registry every CheckInterval and, if the store is a tenure.Listener, also when
-// something changes. When ctx ends, the channel is closed after everything that
-// Watch started has ended.
+// Watch is like [Member.Watch] for programs other than members. It uses CheckInterval,
+// Logger and Clock of the node's configuration. It reads the registry every CheckInterval
+// and, if the store is a tenure.Listener, also when something changes. When ctx ends, the
+// channel is closed after every goroutine of Watch has ended.
 func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter) <-chan Change {
 	interval, ticks, log := cmp.Or(config.CheckInterval, defaultInterval), config.Clock, config.Logger
 	if ticks == nil {
@@ -90,7 +88,7 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 	return changes
 }
 
-// listen forwards the store's notifications. While that fails, polling has to
+// listen forwards the store's notifications. While the listener fails, polling has to
 // suffice.
 func (v *view) listen(ctx context.Context, listener tenure.Listener, wakeups chan<- struct{}) {
 	wakeup.Listen(ctx, v.clock, v.interval, listener.Listen, func() { wakeup.Send(wakeups) }, func(err error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// watcher compares the nodes that it has reported with those in the view.
+// watcher compares the reported nodes with the nodes in the view.
 type watcher struct {
 	view     *view
 	filter   Filter
@@ -38,8 +38,8 @@ func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 	}
 }
 
-// next returns the next change to report: first a snapshot, then one step toward the
-// nodes that were read. It is empty if there is none.
+// next returns the next change to report: first a snapshot, then one step toward the nodes
+// of the last read. It is empty if there is none.
 func (w *watcher) next(read *nodeList, readAt time.Duration) Change {
 	switch {
 	case read == nil:
@@ -73,7 +73,7 @@ func (w *watcher) note(kind ChangeKind, node NodeInfo, read *nodeList, readAt ti
 	w.reported.index()
 }
 
-// selected returns the nodes that the filter selects.
+// selected returns the nodes selected by the filter.
 func (w *watcher) selected(read *nodeList) []NodeInfo {
 	nodes := make([]NodeInfo, 0, len(read.nodes))
 	for _, node := range read.nodes {
@@ -100,7 +100,7 @@ func withChange(nodes []NodeInfo, kind ChangeKind, node NodeInfo) []NodeInfo {
 	return slices.Insert(nodes, i, node)
 }
 
-// step returns one step toward the nodes that were read: first those that left, then
+// step returns one step toward the nodes of the last read: first the nodes that left, then
 // the others in order.
 func (w *watcher) step(read *nodeList, readAt time.Duration) (ChangeKind, NodeInfo) {
 	for i := range w.reported.nodes {

@@ -23,9 +23,8 @@ func (d *assignment) assign(s *slot, node int) {
 	d.capacity[node]--
 }
 
-// assignPreferred assigns roles to the nodes that they prefer most, regardless
-// of their current leaders. Roles that already have their best leader come
-// first.
+// assignPreferred assigns roles to their most preferred nodes, regardless of their current
+// leaders. Roles that already have their best leader come first.
 func (d *assignment) assignPreferred() {
 	slots := d.class.slots
 	for i := range slots {
@@ -51,7 +50,7 @@ func (d *assignment) assignPreferred() {
 	}
 }
 
-// best returns the highest score of a node that may lead the class.
+// best returns the highest score of an eligible node of the class.
 func (d *assignment) best(w *preference) int {
 	for _, node := range w.order {
 		if d.class.allows[node] {
@@ -61,8 +60,8 @@ func (d *assignment) best(w *preference) int {
 	return 0
 }
 
-// assignByPreference assigns a role to the node with the highest score above
-// least that has capacity.
+// assignByPreference assigns a role to the node with the highest score above least, among
+// the nodes with capacity.
 func (d *assignment) assignByPreference(s *slot, w *preference, least int) {
 	for _, node := range w.order {
 		if w.scores[node] <= least {
@@ -75,8 +74,8 @@ func (d *assignment) assignByPreference(s *slot, w *preference, least int) {
 	}
 }
 
-// keepCurrent leaves roles with their leaders while those have capacity. A node
-// gives up the roles that prefer it least, and of equals the last.
+// keepCurrent leaves roles with their leaders while these have capacity. A node gives up
+// the roles with the least preference for it, and of equals the last.
 func (d *assignment) keepCurrent() {
 	held := map[int][]*slot{}
 	for i := range d.class.slots {
@@ -96,7 +95,7 @@ func (d *assignment) keepCurrent() {
 	}
 }
 
-// assignRest assigns the remaining roles: first those that prefer a node with
+// assignRest assigns the remaining roles: first roles with a preferred node that has
 // capacity, then the others, filling one node after another.
 func (d *assignment) assignRest() {
 	slots := d.class.slots

@@ -13,7 +13,7 @@ import (
 // noNode takes the place of a node's index.
 const noNode = -1
 
-// class is a set of roles that the same nodes may lead.
+// class is a set of roles with the same eligible nodes.
 type class struct {
 	eligible []int  // indices of the nodes, ascending
 	allows   []bool // by node
@@ -82,7 +82,7 @@ func has(labels, wanted map[string]string) bool {
 	return true
 }
 
-// canonical returns a text that is equal for equal maps.
+// canonical returns equal texts for equal maps.
 func canonical(labels map[string]string) string {
 	if len(labels) == 0 {
 		return ""
@@ -94,7 +94,7 @@ func canonical(labels map[string]string) string {
 	return text.String()
 }
 
-// unplacedReason returns a function that says why no node may lead a role.
+// unplacedReason returns a function for the reason why no node may lead a role.
 func unplacedReason(all, staying []Node) func(*Role) string {
 	switch {
 	case len(all) == 0:

@@ -1,24 +1,23 @@
-// Package placement decides which node should lead which role of a shared set.
-// It is pure: it reads no clock and no database, and returns the same plan for
-// the same input. Every node can compute the plan on its own, and all agree.
+// Package placement distributes the roles of a shared set among the nodes. It is pure: it
+// reads no clock and no database, and returns the same plan for the same input. Every node
+// can compute the plan on its own, and all agree.
 //
 // # Fairness
 //
 // Every node has a weight. Roles are distributed by the method of Webster and
-// Sainte-Laguë: the next role goes to the node for which (2n+1)/weight is
-// smallest, where n is the number of roles that it has. A role moves only if
-// that is a strict improvement. The method has the properties that matter here:
-// when a node joins, roles move only to that node, and when a node leaves, only
-// its roles move. In addition, if every node may lead every role, no node gets
-// more than its share rounded up. Without this limit, many light nodes could
-// leave a heavy node slightly more than its share.
+// Sainte-Laguë: the next role goes to the node with the smallest (2n+1)/weight, where n is
+// its number of roles. A role moves only for a strict improvement. The method has two
+// useful properties: when a node joins, roles move only to this node, and when a node
+// leaves, only its roles move. In addition, if every node may lead every role, no node
+// gets more than its share rounded up. Without this limit, many light nodes could leave a
+// heavy node slightly more than its share.
 //
 // # Moves
 //
-// A role stays with its leader unless that node may no longer lead it, or has
-// more than its share while another node has less. If roles require labels, one
-// role may have to move so that another can. Such chains are found as shortest
-// augmenting paths between groups of roles that the same nodes may lead.
+// A role stays with its leader unless the leader may no longer lead it, or has more than
+// its share while another node has less. If roles require labels, one role may have to
+// move to make room for another. Such chains are found as shortest augmenting paths
+// between groups of roles with the same eligible nodes.
 //
 // # Partial progress
 //
@@ -35,43 +34,43 @@ import (
 	"github.com/google/uuid"
 )
 
-// Node is a node that shares the roles.
+// Node is one of the nodes sharing the roles.
 type Node struct {
 	ID     uuid.UUID
 	Name   string
 	Weight float64 // more than 0
 	Labels map[string]string
-	// Leaving means that the node must not lead any role.
+	// A leaving node must not lead any role.
 	Leaving bool
 }
 
 // Role is a role of the set. Its name is unique.
 type Role struct {
 	Name          string
-	Requires      map[string]string // labels that a node must have to lead it
-	Prefers       map[string]string // labels of the nodes that should lead it if that is fair
-	PreferredNode string            // name or id of the node that should lead it if that is fair
+	Requires      map[string]string // labels a node needs to lead it
+	Prefers       map[string]string // labels of preferred leaders, as far as is fair
+	PreferredNode string            // name or id of the preferred leader, as far as is fair
 }
 
-// Input is what a plan is made from.
+// Input has everything a plan depends on.
 type Input struct {
 	Nodes []Node
 	Roles []Role
 	// Leaders maps roles to their current leaders. Unknown nodes and roles are
 	// ignored.
 	Leaders map[string]uuid.UUID
-	// MoveToPreferred also moves roles to the nodes that they prefer. Otherwise
-	// preferences only place roles that have to move.
+	// MoveToPreferred also moves roles to their preferred nodes. Otherwise preferences
+	// place only roles that have to move.
 	MoveToPreferred bool
 }
 
-// Plan says which node should lead each role.
+// Plan has the planned leader of each role.
 type Plan struct {
 	Placed   map[string]uuid.UUID // by role
 	Unplaced []Unplaced           // ordered by role
 }
 
-// Unplaced is a role that no node may lead.
+// Unplaced is a role without an eligible node.
 type Unplaced struct {
 	Role, Reason string
 }

@@ -28,7 +28,7 @@ func (r rank) less(other rank) bool {
 	return r.cost < other.cost
 }
 
-// newShares counts the roles that the nodes lead.
+// newShares counts the roles led by the nodes.
 func newShares(nodes []Node, classes []*class) *shares {
 	s := &shares{classes: classes, totals: make([]int, len(nodes))}
 	for _, node := range nodes {
@@ -98,10 +98,9 @@ func (s *shares) placeVacant() {
 	}
 }
 
-// balance moves roles away from nodes that have too many until no move is an
-// improvement. Donors are tried in the order of the cost of their last role,
-// the highest first. A donor without a taker never finds one later, because the
-// nodes within its reach do not change.
+// balance moves roles away from overloaded nodes until no move is an improvement. Donors
+// are tried in the order of the cost of their last role, the highest first. A donor
+// without a taker never finds one later, because the nodes within its reach do not change.
 func (s *shares) balance() {
 	search := newSearch(s)
 	done := make([]bool, len(s.totals))
@@ -133,8 +132,8 @@ func (s *shares) balance() {
 	}
 }
 
-// search finds a node that can take a role from a donor, directly or through a
-// chain of nodes that each pass on a role.
+// search finds a node to take a role from a donor, directly or through a chain of nodes,
+// each of which passes on a role.
 type search struct {
 	shares *shares
 	source []int // by node: the node that would pass a role to it, or noNode

@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// statementTimeout limits each query and each change, and lettersTimeout a change of dead
-// letters, of which there can be millions.
+// statementTimeout limits each query and each change. lettersTimeout limits a change of
+// dead letters: there can be millions of them.
 const (
 	statementTimeout = 30 * time.Second
 	lettersTimeout   = 10 * time.Minute
@@ -77,9 +77,9 @@ func (m *Admin) Resume(ctx context.Context, name, by string) error {
 	return err
 }
 
-// Retry resets the failed attempts of a processor, so that the next attempt
-// starts immediately. A failed processor becomes active. A pause stays. An
-// attempt in flight still counts if it fails after the call.
+// Retry resets the failed attempts of a processor: the next attempt starts immediately. A
+// failed processor becomes active. A pause stays. An attempt in flight still counts if it
+// fails after the call.
 func (m *Admin) Retry(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "retry", retryProcessor, name)
 	return err
@@ -95,8 +95,7 @@ func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) e
 		transaction := fmt.Sprint(to.Transaction)
 		detail, err := m.one(ctx, tx, rewindProcessor, name, transaction, to.Position)
 		if err == nil {
-			// A separate statement also sees what the leader did before the
-			// lock.
+			// A separate statement also sees the leader's changes before the lock.
 			_, err = tx.Exec(ctx, m.tables.SQL(forgetDeadLetters), name, transaction, to.Position)
 		}
 		return detail, err
@@ -107,10 +106,10 @@ func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) e
 	return err
 }
 
-// Rebuild requests that the leader empties the processor's output and starts
-// from the beginning of the log, in one transaction. If the role has no leader,
-// the next leader does so. A failed processor becomes active then; a pause stays.
-// If the processor has no Reset, the error matches tenure.ErrInvalidConfig.
+// Rebuild requests a rebuild by the leader: in one transaction, it empties the processor's
+// output and starts from the beginning of the log. If the role has no leader, the next
+// leader does so. A failed processor becomes active then; a pause stays. If the processor
+// has no Reset, the error matches tenure.ErrInvalidConfig.
 func (m *Admin) Rebuild(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "rebuild", rebuildProcessor, name)
 	if !errors.Is(err, errUnchanged) {
@@ -122,8 +121,8 @@ func (m *Admin) Rebuild(ctx context.Context, name, by string) error {
 // errUnchanged is returned if there was nothing to change.
 var errUnchanged = errors.New("nothing to change")
 
-// changeRow runs a statement that returns one row with the details of the
-// change, or none if it changed nothing, and records the change.
+// changeRow runs a statement and records the change. The statement returns one row with
+// the details of the change, or none if it changed nothing.
 func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, args ...any) (detail string, err error) {
 	err = m.change(ctx, name, by, action, func(ctx context.Context, tx pgx.Tx) (string, error) {
 		var err error
@@ -133,8 +132,7 @@ func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, arg
 	return detail, err
 }
 
-// one runs a statement that returns one text, or errUnchanged if it returns no
-// row.
+// one returns the text of a statement's row, or errUnchanged if there is no row.
 func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (text string, err error) {
 	err = tx.QueryRow(ctx, m.tables.SQL(sql), args...).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {

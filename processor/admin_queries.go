@@ -85,7 +85,7 @@ SET status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
 WHERE name = $1
 RETURNING ''`
 
-	// A transaction id that is not yet assigned has no position in the log.
+	// An unassigned transaction id has no position in the log.
 	rewindProcessor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
@@ -162,7 +162,7 @@ WHERE processor = $1 AND replayed_at IS NULL
 ORDER BY dismissed_at IS NOT NULL, transaction_id, position
 LIMIT $2`
 
-	// A replay that is already requested stays unchanged: its row can be locked by the leader.
+	// An earlier request for a replay stays unchanged: the leader can have locked its row.
 	replayDeadLetters = `
 WITH requested AS (
     UPDATE {dead_letters}
@@ -180,9 +180,9 @@ SELECT id
 FROM {dead_letters}
 WHERE processor = $1 AND replayed_at IS NULL AND replay AND ($2::bigint[] IS NULL OR id = ANY ($2))`
 
-	// Leaders and operators lock dead letters in the order of their ids.
-	// Dead letters that are already dismissed are found and stay unchanged. A requested
-	// replay is canceled: the leader commits no replay that is not requested.
+	// Leaders and operators lock dead letters in the order of their ids. Dismissed dead
+	// letters are found and stay unchanged. A requested replay is canceled: the leader
+	// commits only requested replays.
 	dismissDeadLetters = `
 WITH found AS (
     SELECT id, dismissed_at IS NULL AS waits
@@ -199,9 +199,8 @@ WITH found AS (
 SELECT id, waits
 FROM found`
 
-	// Waiting times count up to now if no event was handled since the
-	// measurement. Otherwise they are those of the measurement, since the
-	// events may have been handled.
+	// Waiting times count up to now if no event was handled since the measurement.
+	// Otherwise they come from the measurement, since the events may have been handled.
 	readLag = `
 SELECT
     p.name,

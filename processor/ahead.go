@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// ahead reads the next batch on another connection while one is in flight.
-// Events that were read never change, so the result can be used if it begins at
-// the right cursor.
+// ahead reads the next batch on another connection while one is in flight. Events never
+// change, so the result can be used if it begins at the right cursor.
 type ahead struct {
 	after  Cursor
 	limit  int

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// handle handles a batch in one fenced transaction that also moves the cursor.
+// handle handles a batch and moves the cursor in one fenced transaction.
 func (l *loop) handle(term, ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
@@ -45,8 +45,7 @@ func (l *loop) handle(term, ctx context.Context, events []Event) error {
 	}
 }
 
-// handleIn calls the handler in a transaction, which must still be open
-// afterwards.
+// handleIn calls the handler in a transaction. It must still be open afterwards.
 func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 	late := false
 	l.setEpoch(events)
@@ -57,7 +56,7 @@ func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if status := tx.Conn().PgConn().TxStatus(); err == nil && status != 'T' {
 		err = errTransaction
 	}
-	// A handler whose context has ended closes its own connection.
+	// After the end of its context, a handler closes its own connection.
 	if err != nil && !late && tx.Conn().IsClosed() && !errors.Is(err, ErrPoison) {
 		err = &databaseError{err}
 	}
@@ -106,7 +105,7 @@ func (l *loop) publish(term, ctx context.Context, events []Event) error {
 	return l.handleFailure(ctx, events[taken:], failure)
 }
 
-// recordProgress records progress that is saved later.
+// recordProgress records progress to save later.
 func (l *loop) recordProgress(to Cursor, events int) {
 	if l.since.IsZero() {
 		l.since = time.Now()
@@ -115,8 +114,8 @@ func (l *loop) recordProgress(to Cursor, events int) {
 	l.events += events
 }
 
-// save writes the unsaved progress to the database. If that fails, the progress
-// is kept: it was made under this term.
+// save writes the unsaved progress to the database. If the write fails, the progress is
+// kept: it was made under this term.
 func (l *loop) save(ctx context.Context) error {
 	if l.since.IsZero() {
 		return nil
@@ -128,12 +127,12 @@ func (l *loop) save(ctx context.Context) error {
 	return err
 }
 
-// skipInterval is how long progress over events that were not selected may stay
-// unsaved, for each processor of the group: the group saves as often whatever its size.
-// In a busy log there is always such progress.
+// skipInterval is how long progress over unselected events may stay unsaved, for each
+// processor of the group: the group saves as often whatever its size. In a busy log there
+// is always such progress.
 const skipInterval = time.Second
 
-// skipTo moves the cursor past events that were not selected.
+// skipTo moves the cursor past unselected events.
 func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
 	l.recordProgress(scanned, 0)
 	if time.Since(l.since) < l.skipping {

@@ -13,9 +13,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// ErrOwned is returned while another role runs the processor. A processor
-// belongs to a role as long as that role's term is open. The group retries
-// until the term has ended.
+// ErrOwned is returned while another role runs the processor. A processor belongs to a
+// role as long as the role's term is open. The group retries until the term has ended.
 var ErrOwned = fmt.Errorf("%w: the processor belongs to another role, which has a leader", tenure.ErrRefused)
 
 // begin claims the processor for this term.
@@ -37,14 +36,14 @@ func (l *loop) begin(ctx context.Context) error {
 	})
 }
 
-// claim makes the processor this term's, unless it belongs to another role.
-// Open transactions of earlier terms have either finished before this one
-// locked the row, or will find that they no longer own it.
+// claim makes the processor this term's, unless it belongs to another role. Open
+// transactions of earlier terms either have finished before this one locked the row, or
+// will find the row owned by this term.
 func (l *loop) claim(ctx context.Context) error {
 	if err := l.createTables(ctx); err != nil {
 		return err
 	}
-	// Check before ending transactions of earlier terms: those of a role with a
+	// Check before ending transactions of earlier terms: the transactions of a role with a
 	// leader must continue.
 	err := l.checkOwner(func(into ...any) error { return l.one(ctx, readOwner, l.claimArgs()[:2], into...) })
 	if err != nil {
@@ -57,8 +56,8 @@ func (l *loop) claim(ctx context.Context) error {
 	options := l.txOptions(readCommitted, l.trustWindow())
 	var lineage string
 	err = postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
-		// Do this first: the following statements could wait for the locks of
-		// those transactions.
+		// Do this first: the following statements could wait for the locks of these
+		// transactions.
 		if err := schema.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
 			return err
 		}
@@ -70,8 +69,7 @@ func (l *loop) claim(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
-		// A separate statement also sees terms that began before the lock was
-		// acquired.
+		// A separate statement also sees terms begun before the lock was acquired.
 		if err := l.checkOwner(tx.QueryRow(ctx, l.tables.SQL(readOwner), l.claimArgs()[:2]...).Scan); err != nil {
 			return err
 		}
@@ -95,9 +93,9 @@ func (l *loop) add(ctx context.Context, tx pgx.Tx, cursor Cursor) error {
 	return err
 }
 
-// createTables creates the tables of processors. If the processor reads the log of
-// package eventstore, it also creates that table, so that it can be read before the
-// first event.
+// createTables creates the tables of processors. If the processor reads the log of package
+// eventstore, it also creates the log's table: the processor reads it before the first
+// event.
 func (l *loop) createTables(ctx context.Context) error {
 	if err := l.tables.Create(ctx); err != nil {
 		return err
@@ -124,8 +122,8 @@ func (l *loop) checkOwner(scan func(into ...any) error) error {
 		ErrOwned, role, term, node, l.term.Role().Name())
 }
 
-// recordRefusal logs that the processor belongs to another role, once per term
-// of that role, and records it in the processor's row.
+// recordRefusal logs the refusal by another role's ownership, once per term of the other
+// role, and records it in the processor's row.
 func (l *loop) recordRefusal(ctx context.Context, err error) {
 	if text := err.Error(); text != l.refusal {
 		l.refusal = text

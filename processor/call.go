@@ -12,14 +12,14 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// A handler that does not return after its context has ended is reported after
-// firstReport, then at intervals that double up to maxReport.
+// A handler still running after the end of its context is reported after firstReport, then
+// at intervals doubling up to maxReport.
 const (
 	firstReport = time.Second
 	maxReport   = time.Minute
 )
 
-// panicError is the error of a handler that panicked or ended its goroutine.
+// panicError is the error of a handler after a panic, or after the end of its goroutine.
 type panicError struct{ reason any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.reason) }
@@ -53,14 +53,13 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 }
 
 // recording returns the context in which the result of a call is recorded. It does not
-// depend on that of the step, which a handler that ignores its context can outlast.
+// depend on the context of the step: a handler can ignore it and run longer.
 func (l *loop) recording(term context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(term, l.trustWindow())
 }
 
-// watch reports a handler that still runs after its context has ended. The
-// processor and the end of the term wait for the handler, which occupies the
-// goroutine of the loop.
+// watch reports a handler still running after the end of its context. The processor and
+// the end of the term wait for the handler, because it occupies the goroutine of the loop.
 func (l *loop) watch(running context.Context, cause error) {
 	ended := time.Now()
 	for pause := firstReport; ; pause = min(2*pause, maxReport) {

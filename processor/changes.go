@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Change is a change that an operator made to a processor.
+// Change is a change of a processor by an operator.
 type Change struct {
 	At        time.Time // by the database's clock
 	By        string    // who made it

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// PoisonPolicy says what happens to an event that its handler cannot handle.
+// PoisonPolicy is the treatment of an event its handler cannot handle.
 type PoisonPolicy string
 
 // The policies for poison events.
@@ -32,33 +32,30 @@ type Config struct {
 	Name string // unique in the installation
 	Kind string // shown to operators, such as "view" or "outbox"; default "processor"
 	Log  Log
-	// Selection selects the events that the processor receives. Default: all.
+	// Selection selects the events for the processor. Default: all.
 	Selection Selection
 	// Start is where the processor begins to read if it is new. Default: the beginning
 	// of the log.
 	Start Start
 
-	// Handle handles a batch in a transaction, in which the processor also
-	// moves its cursor and, last, checks its term: what it does through the
-	// transaction happens exactly once. Its context ends with the term. It must
-	// not end the transaction. If a statement, or a pause between two, takes
-	// longer than a term can be valid without a heartbeat (by default 90% of
-	// the node's lease), the server ends it, so that nothing that a stale
-	// leader began lasts longer.
+	// Handle handles a batch in a transaction. The processor also moves its cursor in the
+	// transaction and, last, checks its term: the effects of Handle through the
+	// transaction happen exactly once. Its context ends with the term. It must not end the
+	// transaction. The server ends the transaction if a statement, or a pause between two,
+	// takes longer than a term can be valid without a heartbeat (by default 90% of the
+	// node's lease). So no transaction of a stale leader lasts longer.
 	Handle func(ctx context.Context, tx pgx.Tx, batch []Event) error
 	// Publish handles a batch outside of any transaction and returns how many
 	// events, counted from the first, were taken. The others are retried, so
 	// each event is handled at least once, in order. taken is also used if err
 	// is not nil.
 	Publish func(ctx context.Context, term *tenure.Term, batch []Event) (taken int, err error)
-	// CursorsOnly passes only the cursors and types of events to Handle, which
-	// is faster if Handle lets the server read the rest: from the first event's
-	// cursor to the last event's. It must exclude events in between that are
-	// not selected.
+	// CursorsOnly passes only the cursors and types of events to Handle. This is faster if
+	// the server reads the rest in a statement of Handle: from the first event's cursor to
+	// the last event's. The statement must exclude unselected events in between.
 	CursorsOnly bool
-	// Reset empties the output of Handle when the processor is rebuilt, in the
-	// transaction that moves the cursor to the start. Without Reset, rebuilds
-	// are refused.
+	// Reset empties the output of Handle when the processor is rebuilt, in the transaction
+	// of the cursor's move to the start. Without Reset, rebuilds are refused.
 	Reset func(ctx context.Context, tx pgx.Tx) error
 
 	// BatchSize is the maximum number of events in a batch. Default 100.
@@ -68,19 +65,18 @@ type Config struct {
 	// ends the wait. Defaults: 1 s and 5 s.
 	PollInterval    time.Duration
 	MaxPollInterval time.Duration
-	// HandleTimeout limits one call of Handle or Publish, whose context then
-	// ends. Reading and recording around the call have the trust window as
-	// their limit; if the database does not respond by then, the processor
-	// retries on another connection. Default 30 s.
+	// HandleTimeout limits one call of Handle or Publish: its context then ends. Reading
+	// and recording around the call have the trust window as their limit. If the database
+	// does not respond by then, the processor retries on another connection. Default 30 s.
 	HandleTimeout time.Duration
 	// ProgressInterval is how long a processor with Publish may leave its
 	// progress unsaved while batches follow one another. After a crash, the
 	// unsaved events are published again. Default 50 ms.
 	ProgressInterval time.Duration
 
-	// Retry returns how long to wait after a failed attempt; the time is stored
-	// in the database. If it panics, that is MaxPollInterval. Default: 1 s, doubling to
-	// 1 min, with a jitter of half.
+	// Retry returns how long to wait after a failed attempt; the time is stored in the
+	// database. If it panics, the wait is MaxPollInterval. Default: 1 s, doubling to 1
+	// min, with a jitter of half.
 	Retry retry.Strategy
 	// MaxAttempts is how many attempts in a row may fail, across terms, before
 	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
@@ -121,7 +117,7 @@ func (c Config) columns() string {
 	return contents
 }
 
-// validate checks a configuration whose defaults are set.
+// validate checks a configuration after its defaults are set.
 func (c Config) validate() error {
 	const mostEvents = 100_000
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DeadLetter is an event that was set aside: its processor could not handle it,
-// or an operator skipped it.
+// DeadLetter is an event set aside: its processor could not handle it, or an operator
+// skipped it.
 type DeadLetter struct {
 	ID        int64
 	Event     Cursor // its cursor in the log, where it stays
@@ -47,16 +47,19 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 	return l, err
 }
 
-// Replay requests that the leader handles dead letters again: those with the
-// ids, or all that are not dismissed if ids is nil. It returns how many there are. If the role
-// has no leader, the next leader replays them, but not while the processor is paused or has
-// failed. They are handled after later events, in batches in log order. These take turns with
-// batches of new events, which keep their order and wait for at most two batches. What Handle
-// does and the end of the dead letters happen exactly once, in one transaction; Publish may
-// publish events again. The events of a batch that fails are handled one at a time, and an
-// event that fails alone stays a dead letter with the new error.
+// Replay requests another handling of dead letters by the leader: of those with the ids,
+// or of all but the dismissed ones if ids is nil. It returns their number. If the role has
+// no leader, the next leader replays them, but not while the processor is paused or has
+// failed.
 //
-// If an id is not that of a dead letter of the processor, the error matches
+// Replayed events are handled after later events, in batches in log order. These batches
+// take turns with batches of new events, which keep their order and wait for at most two
+// batches. The effects of Handle and the end of the dead letters happen exactly once, in
+// one transaction; Publish may publish events again. After the failure of a batch, its
+// events are handled one at a time. An event that fails alone stays a dead letter with the
+// new error.
+//
+// If an id is not the id of a dead letter of the processor, the error matches
 // tenure.ErrInvalidConfig and nothing is replayed.
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	return m.changeLetters(ctx, name, by, "replay", ids, func(ctx context.Context, tx pgx.Tx) (found []int64, changed int, err error) {
@@ -66,14 +69,14 @@ func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string)
 	})
 }
 
-// Dismiss marks dead letters as handled by a person, outside of the processor: those with
-// the ids, or all if ids is nil. It returns how many there are. A dismissed dead letter is
-// still listed, with who dismissed it, but it does not count as a dead letter. A replay
-// that was requested is canceled; one in progress of Publish may still publish the event.
-// Replay with its id takes the dismissal back. Dismissing a dead letter twice is not an
-// error, and keeps who dismissed it first.
+// Dismiss marks dead letters as handled by a person, outside of the processor: the ones
+// with the ids, or all if ids is nil. It returns their number. A dismissed dead letter is
+// still listed, with its requester, but it does not count as a dead letter. A requested
+// replay is canceled; a replay of Publish in progress may still publish the event. Replay
+// with its id takes the dismissal back. Dismissing a dead letter twice is not an error,
+// and keeps the first requester.
 //
-// If an id is not that of a dead letter of the processor, the error matches
+// If an id is not the id of a dead letter of the processor, the error matches
 // tenure.ErrInvalidConfig and nothing is dismissed.
 func (m *Admin) Dismiss(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	return m.changeLetters(ctx, name, by, "dismiss", ids, func(ctx context.Context, tx pgx.Tx) (found []int64, changed int, err error) {
@@ -92,7 +95,7 @@ func (m *Admin) Dismiss(ctx context.Context, name string, ids []int64, by string
 }
 
 // changeLetters changes dead letters, all if ids is nil, and records how many changed. fn
-// returns those that it found. The result is their number.
+// returns the found dead letters. The result is their number.
 func (m *Admin) changeLetters(
 	ctx context.Context, name, by, action string, ids []int64, fn func(context.Context, pgx.Tx) (found []int64, changed int, err error),
 ) (int, error) {

@@ -27,7 +27,7 @@ func decode(rows pgx.Rows, limit int) ([]Event, error) {
 // errFormat is returned if a row does not match the protocol.
 var errFormat = errors.New("a row of the log has an unknown format")
 
-// epoch is time zero of PostgreSQL's timestamps, which count microseconds.
+// epoch is time zero of PostgreSQL's timestamps. They count microseconds.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // decodeEvent reads an event from its columns. Events of one type share the

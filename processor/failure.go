@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Errors with which a handler says what caused a failure. Errors of the
-// database, such as a serialization failure or a lost connection, do not count
-// as attempts. Any other error counts as a failed attempt, and after
-// MaxAttempts of them, Poison decides.
+// Errors for a handler to name the cause of a failure. Errors of the database, such as a
+// serialization failure or a lost connection, do not count as attempts. Any other error
+// counts as a failed attempt, and after MaxAttempts of them, Poison decides.
 var (
-	// ErrPoison in a handler's error means that the event can never be handled,
-	// so Poison decides immediately. If it was returned for a batch, the events
-	// are first handled one at a time to find the poison event.
+	// ErrPoison in a handler's error means that the event can never be handled, so Poison
+	// decides immediately. If it was returned for a batch, the events are first handled
+	// one at a time to find the poison event.
 	ErrPoison = errors.New("the event cannot be handled")
-	// ErrUnavailable in a handler's error means that something the handler
-	// depends on is not available and no event is to blame. Retries continue
-	// with the pauses of Retry and do not count toward MaxAttempts.
+	// ErrUnavailable in a handler's error means that a dependency of the handler is not
+	// available and no event is to blame. Retries continue with the pauses of Retry and do
+	// not count toward MaxAttempts.
 	ErrUnavailable = errors.New("temporarily unavailable")
 )
 
@@ -46,8 +45,8 @@ func minPause(failure error) time.Duration {
 	return 0
 }
 
-// countAttempt counts a failed attempt. It reports whether it was the last one
-// allowed for a single event, or for a batch whose failing event was not found.
+// countAttempt counts a failed attempt. It reports whether it was the last one allowed for
+// a single event, or for a batch without a known failing event.
 func (l *loop) countAttempt(events int, failure error) (last bool) {
 	if errors.Is(failure, ErrUnavailable) {
 		return false

@@ -26,8 +26,8 @@ var faultBackoff = retry.ExponentialBackoff{Base: 50 * time.Millisecond, Max: 30
 // lockNotAvailable is the SQLSTATE of a lock timeout.
 const lockNotAvailable = "55P03"
 
-// faultOf wraps a handler's error in a databaseError if the database is to
-// blame. If the handler blames the event, that takes precedence.
+// faultOf wraps a handler's error in a databaseError if the database is to blame. If the
+// handler blames the event, its blame takes precedence.
 func faultOf(failure error) error {
 	var known *databaseError
 	if errors.As(failure, &known) || errors.Is(failure, ErrPoison) || !databaseFault(failure) {

@@ -17,8 +17,8 @@ import (
 // them. Until then its status is failed, with this as the last error.
 var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
 
-// The cursor or a log that was restored from another cluster cannot be compared
-// with this cluster's transactions.
+// After a restore from another cluster, the cursor or the log cannot be compared with this
+// cluster's transactions.
 const checkCursor = `
 SELECT
     p.generation,
@@ -27,9 +27,9 @@ SELECT
 FROM {processors} p, pg_control_system() control
 WHERE p.name = $1`
 
-// checkAhead checks whether the last event has a transaction id that this
-// cluster has not yet assigned. It reads only that event: a search for any such
-// event could read the whole log.
+// checkAhead checks whether this cluster has not yet assigned the transaction id of the
+// last event. It reads only the last event: a search for any such event could read the
+// whole log.
 const checkAhead = `
 SELECT last.transaction_id >= pg_snapshot_xmax(pg_current_snapshot())
 FROM (
@@ -40,8 +40,8 @@ FROM (
     LIMIT 1
 ) last`
 
-// logAhead reports whether the last event has a transaction id that this cluster
-// has not yet assigned.
+// logAhead reports whether this cluster has not yet assigned the transaction id of the
+// last event.
 func (l *loop) logAhead(ctx context.Context) (ahead bool, err error) {
 	n := len(l.reader.log.args)
 	err = l.reader.one(ctx, l.reader.database, fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2), Cursor{}, nil, &ahead)

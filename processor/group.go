@@ -17,20 +17,19 @@ import (
 
 // GroupConfig configures a group. The zero value is ready to use.
 type GroupConfig struct {
-	// RetryCooldown and RetryInterval are the pauses between attempts to lead
-	// while another node leads: RetryCooldown after the first attempt, then
-	// doubling up to RetryInterval. They matter only if all notifications of a
-	// vacancy are lost; a node that receives one campaigns immediately. If one
-	// is not set, it is equal to the other. If neither is set, the node's
-	// CheckInterval applies.
+	// RetryCooldown and RetryInterval are the pauses between attempts to lead while
+	// another node leads: RetryCooldown after the first attempt, then doubling up to
+	// RetryInterval. They matter only if all notifications of a vacancy are lost: on
+	// receipt of one, a node campaigns immediately. If one is not set, it is equal to the
+	// other. If neither is set, the node's CheckInterval applies.
 	RetryCooldown time.Duration
 	RetryInterval time.Duration
 	// Election contains other settings of the election.
 	Election tenure.ElectionConfig
 }
 
-// Group is a set of processors that run together on the leader of one role. It
-// is safe for concurrent use.
+// Group is a set of processors, running together on the leader of one role. It is safe for
+// concurrent use.
 type Group struct {
 	node     *tenure.Node
 	election *tenure.Election
@@ -45,9 +44,9 @@ type Group struct {
 	running    int // calls of Run: a second one is refused, but only later
 }
 
-// NewGroup returns a group for a role. database must be the database of the
-// node's backend. The error matches tenure.ErrUnsupported if that is not
-// PostgreSQL; other errors are those of [tenure.Node.Election].
+// NewGroup returns a group for a role. database must be the database of the node's
+// backend. The error matches tenure.ErrUnsupported if this is not PostgreSQL; other errors
+// come from [tenure.Node.Election].
 func NewGroup(node *tenure.Node, role tenure.Role, database Database, config GroupConfig) (*Group, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -89,8 +88,8 @@ func (g *Group) Add(config Config) error {
 	return nil
 }
 
-// Run campaigns for the group's role and, in each term, runs all processors,
-// until ctx ends. Errors are those of [tenure.Election.Run].
+// Run campaigns for the group's role and, in each term, runs all processors, until ctx
+// ends. It returns the errors of [tenure.Election.Run].
 func (g *Group) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.running++

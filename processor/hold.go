@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// hold acquires a connection of the pool for the read of a batch and the transaction that
-// handles it. Others may use the same pool, and each acquisition waits for them. A
-// publisher holds none while it publishes. What runs beside a handler, such as watch, uses
-// the pool: the connection is in the handler's transaction.
+// hold acquires a connection of the pool for the read of a batch and the transaction of
+// its handling. Others may use the same pool, and each acquisition waits for them. A
+// publisher holds none while it publishes. Code beside a handler, such as watch, uses the
+// pool: the connection is in the handler's transaction.
 func (l *loop) hold(ctx context.Context) error {
 	pool, isPool := l.database.(*pgxpool.Pool)
 	if !isPool || l.config.Handle == nil {
@@ -24,8 +24,8 @@ func (l *loop) hold(ctx context.Context) error {
 	return nil
 }
 
-// release gives the connection back before others are used, so that a pool of one is
-// enough. It may be called more than once.
+// release gives the connection back before others are used: a pool of one is enough. It
+// may be called more than once.
 func (l *loop) release() {
 	if l.held != nil {
 		l.held.Release()
@@ -33,7 +33,7 @@ func (l *loop) release() {
 	}
 }
 
-// connection returns the connection that is held, or the database.
+// connection returns the held connection, or the database.
 func (l *loop) connection() Database {
 	if l.held != nil {
 		return l.held

@@ -9,17 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Horizon is the oldest transaction of the whole database cluster that may
-// still write. Its events, and those of all later transactions, are not read
-// until it has ended, because earlier events may still appear. A processor
-// whose events wait only for the horizon works correctly.
+// Horizon is the oldest transaction of the whole database cluster that may still write.
+// Its events, and those of all later transactions, are not read until it has ended,
+// because earlier events may still appear. If its events wait only for the horizon, a
+// processor works correctly.
 type Horizon struct {
 	// Transaction is the id of the oldest transaction, or the next id to be
 	// assigned.
 	Transaction uint64
-	// Holders are the transactions that were open in any database of the
-	// cluster, oldest first, at most 10. Only the first one holds the horizon;
-	// when it ends, the next one does.
+	// Holders are the open transactions in all databases of the cluster, oldest first, at
+	// most 10. Only the first one holds the horizon; when it ends, the next one does.
 	Holders []OpenTransaction
 }
 
@@ -32,9 +31,8 @@ func (h Horizon) Age() time.Duration {
 	return h.Holders[0].Age
 }
 
-// OpenTransaction is an open transaction that has an id. State, Age and Query
-// of other users' sessions are visible only to members of the role
-// pg_read_all_stats.
+// OpenTransaction is an open transaction with an id. State, Age and Query of other users'
+// sessions are visible only to members of the role pg_read_all_stats.
 type OpenTransaction struct {
 	Transaction uint64
 	PID         int    // of its server session, for pg_terminate_backend; 0 if it is a prepared transaction
@@ -47,7 +45,7 @@ type OpenTransaction struct {
 	Query       string        // the last query of its server session, truncated
 }
 
-// String describes in one line what holds the horizon, and for how long.
+// String describes the transaction in one line, and how long it has held the horizon.
 func (h OpenTransaction) String() string {
 	if h.Prepared != "" {
 		return fmt.Sprintf("the prepared transaction %q of %s in the database %s, for %v", h.Prepared, h.User, h.Database, h.Age.Round(time.Second))
@@ -58,9 +56,9 @@ func (h OpenTransaction) String() string {
 	return fmt.Sprintf("PID %d (%q, user %s, database %s, %s), for %v", h.PID, h.Application, h.User, h.Database, h.State, h.Age.Round(time.Second))
 }
 
-// Server sessions show transaction ids without the epoch; their ages show how
-// far they are below the next id. An autovacuum of a single table has no id,
-// and neither does a session that only reads.
+// Server sessions show transaction ids without the epoch; their ages show how far they are
+// below the next id. An autovacuum of a single table has no id, and neither does a
+// read-only session.
 const readHorizon = `
 WITH open AS (
     SELECT
@@ -102,7 +100,7 @@ LEFT JOIN LATERAL (
     LIMIT 10
 ) oldest ON true`
 
-// Horizon returns the horizon of the database cluster and what holds it.
+// Horizon returns the horizon of the database cluster and its holders.
 func (m *Admin) Horizon(ctx context.Context) (Horizon, error) {
 	type row struct {
 		horizon uint64

@@ -9,15 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lag is how far a processor is behind its log. Its leader measures this every
-// 5 s while there is work, also beside a running batch, and at rest every 15 s.
-// While the role has no leader, the values are those of the last leader.
+// Lag is how far a processor is behind its log. Its leader measures this every 5 s while
+// there is work, also beside a running batch, and at rest every 15 s. While the role has
+// no leader, the values come from the last leader.
 type Lag struct {
 	Name string
 	Led  bool // its role has a leader now
-	// Behind is the number of selected events that wait. The leader counts them
-	// among the next 10,000 rows of the log; Truncated says that there are more
-	// rows.
+	// Behind is the number of waiting selected events. The leader counts them among the
+	// next 10,000 rows of the log; Truncated reports further rows.
 	Behind    int64
 	Truncated bool
 	// BlockedByHorizon is how many of them wait for older transactions anywhere
@@ -26,8 +25,8 @@ type Lag struct {
 	// OldestWait is how long the oldest of them has waited since it occurred,
 	// or 0.
 	OldestWait time.Duration
-	// AsOf is when the leader measured the lag, by the database's clock, and Age how
-	// long before the read that was. If no leader has measured it, AsOf is zero.
+	// AsOf is when the leader measured the lag, by the database's clock, and Age how long
+	// before the read. If no leader has measured it, AsOf is zero.
 	AsOf time.Time
 	Age  time.Duration
 }
@@ -84,7 +83,7 @@ type backlog struct {
 	more         bool
 }
 
-// count counts the events that wait after a cursor.
+// count counts the waiting events after a cursor.
 func (r *reader) count(ctx context.Context, after Cursor) (waiting backlog, err error) {
 	n := len(r.log.args)
 	conditions, args := r.selection.conditions(n + 4)

@@ -42,9 +42,9 @@ func (l Log) columns() []string {
 //	transaction_id xid8, position bigint, type text, tags text[], data jsonb,
 //	occurred_at timestamptz, correlation_id uuid, causation_id uuid
 //
-// of rows that are inserted and never updated. transaction_id must be a column
-// with the default pg_current_xact_id(). Together with position, an increasing
-// number, it must be unique and indexed, in this order:
+// of rows inserted once and never updated. transaction_id must be a column with the
+// default pg_current_xact_id(). Together with position, an increasing number, it must be
+// unique and indexed, in this order:
 //
 //	ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
 //	CREATE UNIQUE INDEX ON orders_log (xid, id);
@@ -54,12 +54,12 @@ func LogFromQuery(name, query string, args ...any) Log {
 	return Log{Name: name, query: strings.TrimRight(strings.TrimSpace(query), "; \n\t"), args: args}
 }
 
-// The statements on a log; each begins with the log's query and reads rows
-// after a cursor. Rows at or above the horizon, the oldest transaction that is
-// still running, are not read: earlier rows may still appear.
+// The statements on a log; each begins with the log's query and reads rows after a cursor.
+// Rows at or above the horizon, the oldest running transaction, are not read: earlier rows
+// may still appear.
 const (
 	// The contents of an event other than cursor and type, and the placeholder for a
-	// processor that does not need them.
+	// processor without need of them.
 	contents = `log.tags::text[],
     log.data::jsonb,
     log.occurred_at::timestamptz,
@@ -84,9 +84,9 @@ WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
 ORDER BY log.transaction_id, log.position
 LIMIT $%[4]d`
 
-	// The last of the next rows, selected or not. It limits the rows that one
-	// statement reads: if few rows are selected, a search for a full batch
-	// could take very long and hold back VACUUM.
+	// The last of the next rows, selected or not. It limits the rows read by one
+	// statement: if few rows are selected, a search for a full batch could take very long
+	// and hold back VACUUM.
 	readReach = `
 SELECT next.transaction_id, next.position
 FROM (
@@ -153,8 +153,8 @@ func newReader(database Database, log Log, selection Selection, columns string) 
 	return r
 }
 
-// next reads at most limit events after a cursor. It also returns the cursor up
-// to which the log was read.
+// next reads at most limit events after a cursor. It also returns the cursor of the end of
+// the read.
 func (r *reader) next(ctx context.Context, from Database, after Cursor, limit int) ([]Event, Cursor, error) {
 	scanned := after
 	args := []any{limit}

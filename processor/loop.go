@@ -30,7 +30,7 @@ type loop struct {
 	wake     signals
 	inserts  *lastSignal
 	changes  *lastSignal
-	skipping time.Duration // how long progress over events that were not selected may stay unsaved
+	skipping time.Duration // how long progress over unselected events may stay unsaved
 
 	state          state
 	begun          bool      // this term has claimed the processor
@@ -39,11 +39,11 @@ type loop struct {
 	stateKnown     bool      // state matches the database except for unsaved progress
 	readAt         time.Time // when state was read
 	shared         bool      // the next read of the state may be one for all processors of the group
-	changed        time.Time // which must have begun after this time
+	changed        time.Time // it must have begun after this time
 	wrote          time.Time // and after this one, the end of the last transaction
 	ahead          *ahead    // the read of the next batch, or nil
 	oneByOne       bool      // handle one event at a time to find the failing one
-	oneByOneUntil  Cursor    // end of the batch that failed
+	oneByOneUntil  Cursor    // end of the failed batch
 	gauge          gauge
 	unsaved
 
@@ -53,7 +53,7 @@ type loop struct {
 	replays
 }
 
-// unsaved is progress that is not in the database yet.
+// unsaved is progress not yet in the database.
 type unsaved struct {
 	cursor Cursor
 	events int
@@ -136,7 +136,7 @@ func (l *loop) run(ctx context.Context) {
 			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, nil)
 		case delayed:
 			l.stateKnown = false
-			// An operator may end the pause, and that notification can be lost.
+			// An operator may end the pause, and the notification of it can be lost.
 			l.wait(ctx, min(next.pause, l.config.MaxPollInterval), l.wake.changed, nil)
 		}
 	}
@@ -145,7 +145,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// leave saves the progress in a term that is stopping.
+// leave saves the progress in a stopping term.
 func (l *loop) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.trustWindow())
 	defer cancel()
@@ -182,9 +182,8 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 	}
 }
 
-// step handles one batch or one request of an operator, and returns how long to
-// wait. term is the context of the term, which outlives ctx, the context of the
-// step.
+// step handles one batch or one request of an operator, and returns how long to wait. term
+// is the context of the term. It outlives ctx, the context of the step.
 func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	if err := l.refreshState(ctx); err != nil {
 		return stepResult{}, err
@@ -201,7 +200,7 @@ func (l *loop) step(term, ctx context.Context) (stepResult, error) {
 	if err := l.setBusy(ctx, true); err != nil {
 		return stepResult{}, err
 	}
-	// Live events and replays take turns, so that neither waits for more than a batch. Then the
+	// Live events and replays take turns: neither waits for more than a batch. Then the
 	// loop does not rest.
 	if recent := time.Now().Add(-l.config.PollInterval); replaying && l.seen.committed.Before(recent) {
 		l.seen = since{committed: recent}
@@ -269,7 +268,7 @@ func (l *loop) stepBatch(term, ctx context.Context) (stepResult, error) {
 	return stepResult{}, err
 }
 
-// read returns the next events and the cursor up to which the log was read.
+// read returns the next events and the cursor of the end of the read.
 func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	after := l.currentCursor()
 	events, scanned, fits := l.ahead.take(after, limit)
@@ -278,7 +277,8 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 		l.tail.looked(true)
 		return tailRead{events: events, scanned: scanned}, nil
 	}
-	// Holding a connection here could take the one that the look of another processor needs.
+	// Holding a connection here could take the only connection from another processor's
+	// read.
 	if heard := l.inserts.time(); l.seen.committed.Before(heard) {
 		l.seen = since{heard, true}
 	}
@@ -299,7 +299,7 @@ func (l *loop) read(ctx context.Context, limit int) (r tailRead, err error) {
 	return r, nil
 }
 
-// handleEmptyRead continues after a read in which no event was selected.
+// handleEmptyRead continues after a read without selected events.
 func (l *loop) handleEmptyRead(ctx context.Context, r tailRead) (stepResult, error) {
 	scanned, more := r.scanned, r.more
 	if l.events > 0 {

@@ -6,8 +6,8 @@ const nextEpoch = `greatest(p.epoch + 1, floor(1000 * extract(epoch FROM clock_t
 // The statements on the rows of processors. A leader runs them in fenced
 // transactions.
 const (
-	// No term has claimed a processor that could not begin. Its cursor means nothing, unless
-	// an operator has moved it.
+	// No term has claimed the processor, because it could not begin. Its cursor means
+	// nothing, unless an operator has moved it.
 	addProcessor = `
 INSERT INTO {processors} AS p (name, kind, role, cursor_transaction, cursor_position)
 VALUES ($1, $2, $3, $4::text::xid8, $5)
@@ -18,17 +18,17 @@ WHERE p.term = 0 AND p.generation = 0`
 	addStuck = `
 INSERT INTO {processors} (name, kind, role, log) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING`
 
-	// Waits for open transactions that have changed the row.
+	// Waits for open transactions with changes of the row.
 	lockProcessor = `SELECT FROM {processors} WHERE name = $1 FOR NO KEY UPDATE`
 
-	// The other role that runs the processor now, if there is one.
+	// The other role running the processor now, if there is one.
 	readOwner = `
 SELECT p.role, p.term, p.node_name
 FROM {processors} p
 JOIN {leaders} l ON l.role = p.role AND l.term = p.term
 WHERE p.name = $1 AND p.role <> $2 AND l.lease_until > clock_timestamp()`
 
-	// Records that another role tried to run it; not on each attempt.
+	// Records the attempt of another role to run it; not each attempt.
 	recordRefusal = `
 UPDATE {processors}
 SET refused_role = $2, refused_node = $3, refused_at = clock_timestamp()
@@ -79,7 +79,7 @@ SET busy = p.status = 'active',
 FROM pg_control_system() control
 WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 
-	// A pause with more than twice its time left began under a clock that was ahead.
+	// A pause with more than twice its time left began while the clock was ahead.
 	readState = `
 SELECT
     name,
@@ -112,8 +112,8 @@ SET LOCAL lock_timeout = %[3]d;
 SET LOCAL idle_in_transaction_session_timeout = %[1]d;
 SELECT pg_advisory_xact_lock_shared(%[2]d)`
 
-	// The cursor moves only from where the batch began, under the term that has
-	// claimed the processor, and only if no operator has moved it.
+	// The cursor moves only from the beginning of the batch, under the term with the claim
+	// of the processor, and only if no operator has moved it.
 	moveCursor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
@@ -178,8 +178,8 @@ SET error = excluded.error,
     dismissed_by = '',
     dismissed_at = NULL`
 
-	// Records that the processor cannot work. A leader that cannot claim it records that too,
-	// but no leader whose term is over does.
+	// Records the processor as unable to work. A leader without its claim records it too,
+	// but not after the end of its term.
 	recordStuck = `
 UPDATE {processors}
 SET stuck_error = $4,
@@ -232,7 +232,7 @@ SELECT name, cursor_transaction, cursor_position
 FROM {processors}
 WHERE name = ANY ($1::text[]) AND role = $2 AND term = $3`
 
-	// Records measurements, which took place before by their ages in milliseconds.
+	// Records measurements with their ages in milliseconds.
 	recordLags = `
 INSERT INTO {processor_lags} AS g (processor, behind, behind_more, held, waiting_since, measured_at)
 SELECT m.name, m.behind, m.more, m.held, m.since, clock_timestamp() - m.age * interval '1 millisecond'

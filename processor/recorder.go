@@ -14,25 +14,25 @@ import (
 )
 
 // A leader measures the lag of a processor with work every measureInterval. At rest, it
-// records at restInterval that its loop saw no event. The recorder checks what is due at
-// every measureTick, which costs no statement.
+// records an empty log every restInterval if its loop saw no event. The recorder checks
+// for due measurements at every measureTick, without a statement.
 const (
 	measureTick     = time.Second
 	measureInterval = 5 * time.Second
 	restInterval    = 15 * time.Second
 )
 
-// gauge is what a loop has seen of its log. The loop and the recorder share it.
+// gauge has a loop's view of its log. The loop and the recorder share it.
 type gauge struct {
 	mu       sync.Mutex
 	resting  bool      // the loop waits for events
-	empty    time.Time // when the loop last saw that no event waits
+	empty    time.Time // when the loop last saw no waiting event
 	counted  time.Time // when the recorder last counted
 	recorded time.Time // when the recorded figures were true
-	clear    bool      // the recorded figures say that no event waits
+	clear    bool      // the recorded figures show no waiting event
 }
 
-// sawNothing notes that no event waits now.
+// sawNothing records that no event waits now.
 func (g *gauge) sawNothing() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +46,7 @@ func (g *gauge) rest(resting bool) {
 	g.resting = resting
 }
 
-// due returns the time of a look that is to be recorded, or whether to count.
+// due returns the time of an empty read to record, or whether to count.
 func (g *gauge) due(now time.Time) (empty time.Time, count bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +67,7 @@ func (g *gauge) due(now time.Time) (empty time.Time, count bool) {
 	return time.Time{}, true
 }
 
-// record notes what the database says now.
+// record keeps a measurement as recorded in the database.
 func (g *gauge) record(m measurement) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// measure records the figures that are due.
+// measure records the due figures.
 func (r *recorder) measure(ctx context.Context) error {
 	var all []measurement
 	var counting []*loop
@@ -134,8 +134,8 @@ func (r *recorder) measure(ctx context.Context) error {
 	return failure
 }
 
-// count counts the waiting events of processors. A log that cannot be read in time is not
-// read for the other ones.
+// count counts the waiting events of processors. If a log cannot be read in time, it is
+// not read for the other processors.
 func (r *recorder) count(ctx context.Context, loops []*loop) (all []measurement, failure error) {
 	if len(loops) == 0 {
 		return nil, nil
@@ -162,8 +162,8 @@ func (r *recorder) count(ctx context.Context, loops []*loop) (all []measurement,
 	return all, failure
 }
 
-// cursors returns the cursors of those processors that this term has claimed. An operator may
-// have moved a cursor while the loop runs a batch.
+// cursors returns the cursors of the processors claimed by this term. An operator may have
+// moved a cursor while the loop runs a batch.
 func (r *recorder) cursors(ctx context.Context, loops []*loop) (map[string]Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, measureInterval)
 	defer cancel()

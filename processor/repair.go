@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// repairTimeout limits a repair whose context has no earlier deadline.
+// repairTimeout limits a repair without an earlier deadline.
 const repairTimeout = time.Hour
 
 // RepairResult is the result of a repair.
@@ -24,20 +24,19 @@ type RepairResult struct {
 	Processors []string // processors whose cursors were converted; none if nothing was wrong
 }
 
-// Repair converts the log of a processor, and the cursors of all processors on
-// it, to this database cluster after a restore from another one; see
-// [ErrForeignLog]. In one transaction, it gives the events transaction ids of
-// this cluster in the same order, and converts the cursors and dead letters:
-// exactly the events that were not handled remain. Positions do not change.
-// Events that were appended after the restore follow the restored ones.
+// Repair converts the log of a processor, and the cursors of all processors on it, to this
+// database cluster after a restore from another one; see [ErrForeignLog]. In one
+// transaction, it gives the events transaction ids of this cluster in the same order, and
+// converts the cursors and dead letters: exactly the unhandled events remain. Positions do
+// not change. Events appended after the restore follow the restored ones.
 //
 // Stop all writers of the log first. The database user must own the log's
 // table, or have UPDATE on it in addition to the privileges of
 // [postgres.Backend.WorkGrants]. A repair takes at most an hour, or less by its
 // context, and rewrites the table; run VACUUM afterwards.
 //
-// If the log's table is not known, the error matches tenure.ErrInvalidConfig
-// and says what to run; see [Log].
+// If the log's table is not known, the error matches tenure.ErrInvalidConfig and has the
+// statements to run; see [Log].
 func (m *Admin) Repair(ctx context.Context, name, by string) (RepairResult, error) {
 	if strings.TrimSpace(by) == "" {
 		return RepairResult{}, invalid("a change must name its requester")
@@ -57,7 +56,7 @@ func (m *Admin) Repair(ctx context.Context, name, by string) (RepairResult, erro
 		case !errors.As(err, &scarce):
 			return RepairResult{}, r.explain(err)
 		}
-		// Events can only get transaction ids that were already assigned.
+		// Events can only get transaction ids already assigned before.
 		if _, err := m.database.Exec(ctx, fmt.Sprintf(consumeIDs, scarce.missing)); err != nil {
 			return RepairResult{}, fmt.Errorf("repair %s: using up transaction ids: %w", name, err)
 		}
@@ -147,7 +146,7 @@ func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// unknownTable returns the error for a log whose table is not known.
+// unknownTable returns the error for a log without a known table.
 func (m *Admin) unknownTable(name, log string) error {
 	return invalid("the processor %s reads the log %q, whose table is not known: set Log.Table in its program, or run, with the names of the table, "+
 		"of its column with the transaction id, and of that with the position: %s; and repair again",
@@ -228,7 +227,7 @@ func (r *repair) sql(template string) string {
 	return fmt.Sprintf(template, r.table, r.transaction, r.position)
 }
 
-// explain adds to an error what to do about it.
+// explain adds a remedy to an error.
 func (r *repair) explain(err error) error {
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
@@ -243,5 +242,5 @@ func (r *repair) explain(err error) error {
 	return fmt.Errorf("repair %s: %w", r.name, err)
 }
 
-// quoteLiteral quotes a text for a statement that is shown to operators.
+// quoteLiteral quotes a text for a statement shown to operators.
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

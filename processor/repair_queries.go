@@ -1,7 +1,7 @@
 package processor
 
-// The statements of a repair. Those on a log are templates for its table and
-// its columns for transaction id and position.
+// The statements of a repair. Statements on a log are templates for its table and its
+// columns for transaction id and position.
 const (
 	findLog = `SELECT log, log_table, log_columns FROM {processors} WHERE name = $1`
 
@@ -26,11 +26,10 @@ FOR UPDATE OF p`
 
 	findAhead = `SELECT EXISTS (SELECT FROM %[1]s WHERE %[2]s >= pg_snapshot_xmax(pg_current_snapshot()))`
 
-	// The events in their target order. The transactions that wrote the rows
-	// show which events were restored: a transaction that wrote a row with a
-	// higher id than its own, or rows with several ids, was a restore; later
-	// ones were not. Consecutive events with increasing positions can share one
-	// id; they form a run.
+	// The events in their target order. The writing transactions of the rows show the
+	// restored events. If a transaction wrote a row with a higher id than its own, or rows
+	// with several ids, it was a restore; later ones were not. Consecutive events with
+	// increasing positions can share one id; they form a run.
 	orderEvents = `
 CREATE TEMPORARY TABLE tenure_repair ON COMMIT DROP AS
 WITH counter AS (
@@ -62,9 +61,8 @@ FROM compared`
 
 	analyzeEvents = `ANALYZE tenure_repair`
 
-	// Ids can be kept if all of them have been assigned and later events have
-	// higher ones. New ids must belong to transactions that have ended, and 3
-	// is the first id of a cluster.
+	// Ids can be kept if all of them have been assigned and later events have higher ones.
+	// New ids must belong to ended transactions, and 3 is the first id of a cluster.
 	planRepair = `
 SELECT
     next,
@@ -94,7 +92,7 @@ BEGIN
 END
 $consume$`
 
-	// An update must not collide with another event. That is possible only if
+	// An update must not collide with another event. A collision is possible only if
 	// positions repeat: then ids are shifted away first and back afterwards.
 	repairShift = int64(1) << 62
 
@@ -118,10 +116,9 @@ UPDATE {dead_letters}
 SET transaction_id = (transaction_id::text::bigint - $2::bigint)::text::xid8
 WHERE processor = ANY ($1::text[]) AND transaction_id >= $2::bigint::text::xid8`
 
-	// A cursor moves to the end of the events that were handled without a gap.
-	// A cursor from another cluster says nothing about events that were
-	// appended in this one, except if it is at one of them: then pg_upgrade
-	// created this cluster from the other one.
+	// A cursor moves to the end of the events handled without a gap. A cursor from another
+	// cluster says nothing about events appended in this one, except if it is at one of
+	// them: then pg_upgrade created this cluster from the other one.
 	moveCursors = `
 UPDATE {processors} p
 SET cursor_transaction = coalesce(moved.transaction, 0)::text::xid8,

@@ -45,7 +45,7 @@ type replays struct {
 	pausedUntil   time.Time // after the last of them
 }
 
-// passed notes that dead letters need no more attempts.
+// passed records dead letters up to last as done with their attempts.
 func (r *replays) passed(last Cursor) { r.after, r.faults, r.delay = last, 0, 0 }
 
 // letters are dead letters in log order.
@@ -121,7 +121,7 @@ func (l *loop) nextReplays(ctx context.Context) (batch letters, err error) {
 	return batch, err
 }
 
-// split separates the dead letters of these events from those whose events are gone.
+// split separates the dead letters of these events from dead letters without an event.
 func (b letters) split(events []Event) (found, gone letters) {
 	for i, at := range b.at {
 		to := &gone
@@ -133,7 +133,7 @@ func (b letters) split(events []Event) (found, gone letters) {
 	return found, gone
 }
 
-// replayed notes that dead letters have been replayed.
+// replayed records the successful replay of dead letters.
 func (l *loop) replayed(batch letters) {
 	last := batch.at[len(batch.at)-1]
 	l.replays.passed(last)
@@ -186,8 +186,8 @@ func (l *loop) markReplayed(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return err
 }
 
-// holdClaim locks the processor's row for this term until the transaction ends,
-// so that others wait for its outcome.
+// holdClaim locks the processor's row for this term until the transaction ends: others
+// wait for its outcome.
 func (l *loop) holdClaim(ctx context.Context, tx pgx.Tx) error {
 	held, err := tx.Exec(ctx, l.tables.SQL(holdClaim), l.claimArgs()...)
 	if err == nil && held.RowsAffected() == 0 {
@@ -200,9 +200,9 @@ func (l *loop) holdClaim(ctx context.Context, tx pgx.Tx) error {
 // replay of a dead letter.
 const maxReplayFaults = 10
 
-// replayFailed decides what follows a failure: the events of a batch are repeated one at a
-// time, and that of a single dead letter after a pause if the database is to blame. New events
-// do not wait.
+// replayFailed decides the next step after a failure. The events of a batch are repeated
+// one at a time. A single event is repeated after a pause if the database is to blame. New
+// events do not wait.
 func (l *loop) replayFailed(ctx context.Context, batch letters, failure error) error {
 	var fault *databaseError
 	var panicked *panicError

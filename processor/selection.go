@@ -9,16 +9,16 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Selection selects the events of a log that a processor receives. The zero
-// value selects all. An event must meet all kinds of conditions that are set.
+// Selection selects the events of a log for a processor. The zero value selects all. An
+// event must meet every set condition.
 type Selection struct {
-	// Types are event types, any of which matches; empty for all.
+	// Types are event types, one of which must match; empty for all.
 	Types []string
-	// RequiredTags are tag keys that must all be present, with any value.
+	// RequiredTags are tag keys. All must be present, with any value.
 	RequiredTags []string
-	// AnyTags are tag keys of which at least one must be present.
+	// AnyTags are tag keys. At least one must be present.
 	AnyTags []string
-	// ExactTags are tags of the form "key=value" that must all be present.
+	// ExactTags are tags of the form "key=value". All must be present.
 	ExactTags []string
 }
 
@@ -41,8 +41,8 @@ func (s Selection) validate() error {
 	return nil
 }
 
-// CheckTag returns an error that matches tenure.ErrInvalidConfig unless the tag
-// has the form "key=value" with a key, and is text that PostgreSQL can store.
+// CheckTag returns an error matching tenure.ErrInvalidConfig unless the tag has the form
+// "key=value" with a key, and is valid text for PostgreSQL.
 func CheckTag(tag string) error {
 	if !isText(tag) {
 		return invalid("the tag %q must be valid UTF-8 without NUL", tag)
@@ -100,7 +100,7 @@ func (s Selection) matches(e *Event) bool {
 		!slices.ContainsFunc(s.RequiredTags, lacks) && (len(s.AnyTags) == 0 || slices.ContainsFunc(s.AnyTags, has))
 }
 
-// invalid returns an error that matches tenure.ErrInvalidConfig.
+// invalid returns an error matching tenure.ErrInvalidConfig.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

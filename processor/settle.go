@@ -13,16 +13,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// outcomeTimeout is how long one attempt to learn an outcome waits for a commit
-// that the server still runs, before that is reported.
+// outcomeTimeout is how long one attempt to learn an outcome waits for a running commit on
+// the server, before it reports the wait.
 const outcomeTimeout = time.Second
 
-// resolveOutcome finds out whether a transaction whose commit was not
-// acknowledged has committed. Each transaction of a processor locks its row,
-// and the server keeps that lock until the transaction has committed or rolled
-// back, also during deferred triggers and while the commit waits for a
-// synchronous standby. Therefore the lock is acquired first. Isolation levels
-// other than READ COMMITTED would show the row as it was before the wait.
+// resolveOutcome finds out whether a transaction has committed after an unacknowledged
+// commit. Each transaction of a processor locks its row. The server keeps the lock until
+// the transaction has committed or rolled back, also during deferred triggers and while
+// the commit waits for a synchronous standby. Therefore the lock is acquired first.
+// Isolation levels other than READ COMMITTED would show the row as it was before the wait.
 func (l *loop) resolveOutcome(ctx context.Context) error {
 	if !l.outcomeUnknown {
 		return nil
@@ -50,7 +49,7 @@ func (l *loop) resolveOutcome(ctx context.Context) error {
 	return l.adopt(s)
 }
 
-// inFlight lists the transactions whose locks prevent resolveOutcome.
+// inFlight lists the transactions in the way of resolveOutcome by their locks.
 func (l *loop) inFlight(ctx context.Context, cause error) error {
 	var answer *pgconn.PgError
 	if !errors.As(cause, &answer) || answer.Code != lockNotAvailable {

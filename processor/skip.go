@@ -8,19 +8,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Skip moves the cursor past the failing event and moves the event to the dead
-// letters, from where it can be replayed. A failed processor becomes active; a
-// pause stays. Skip returns the event's cursor. A concurrent attempt does not
-// count, although a publisher may have taken the event.
+// Skip moves the cursor past the failing event and moves the event to the dead letters. It
+// can be replayed from there. A failed processor becomes active; a pause stays. Skip
+// returns the event's cursor. A concurrent attempt does not count, although a publisher
+// may have taken the event.
 //
-// Pass the event that [Status.Failing] shows. Then a call that is repeated
-// because its response was lost skips no other event; skipping an event twice
-// is not an error. The zero Cursor means whichever event fails now.
+// Pass the event of [Status.Failing]. Then a call repeated after a lost response skips no
+// other event; skipping an event twice is not an error. The zero Cursor means whichever
+// event fails now.
 //
-// The error matches tenure.ErrInvalidConfig if no event fails; if a different
-// event fails; if it is not yet known which event of a batch fails, because the
-// leader still tries them one at a time; or if no event is to blame, see
-// [ErrUnavailable].
+// The error matches tenure.ErrInvalidConfig in these cases:
+//
+//   - No event fails, or another event than the given one.
+//   - The failing event of a batch is not yet known, because the leader still tries its
+//     events one at a time.
+//   - No event is to blame; see [ErrUnavailable].
 func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) (Cursor, error) {
 	transaction := strconv.FormatUint(event.Transaction, 10)
 	place, err := m.changeRow(ctx, name, by, "skip", skipEvent, name, by, transaction, event.Position)

@@ -8,26 +8,26 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Start is where a new processor begins to read its log. The zero value is the
-// beginning of the log. At most one field may be set.
+// Start is the place in the log where a new processor begins to read. The zero value is
+// the beginning of the log. At most one field may be set.
 //
-// It is used once, when a leader claims a processor whose name the installation
-// does not know. It has no effect on a processor that exists: move that one with
-// [Admin.Rewind]. A rebuild begins at the beginning of the log.
+// It is used once, when a leader claims a processor with a name new to the installation.
+// It has no effect on an existing processor: use [Admin.Rewind] to move it. A rebuild
+// begins at the beginning of the log.
 type Start struct {
-	// End begins at the end of the log, at the moment of the first claim. The
-	// processor receives every event that commits after that moment, also of
-	// transactions that are open then. Because the log is in the order of
-	// transaction ids, it also receives events that were committed before, by
-	// transactions with higher ids than the oldest open transaction of the
-	// database cluster; see [Admin.Horizon]. It receives no earlier ones.
+	// End begins at the end of the log, at the moment of the first claim. The processor
+	// receives every event committed after this moment, also of transactions open then.
+	// Because the log is in the order of transaction ids, it also receives some events
+	// committed before: events of transactions with higher ids than the oldest open
+	// transaction of the database cluster; see [Admin.Horizon]. It receives no earlier
+	// ones.
 	End bool
-	// Time begins with the first event, in the order of the log, that occurred
-	// at this time or later. Every such event is received, also of transactions
-	// that are open; later events in the log can have occurred earlier. If there
-	// is none, Time is like End. The processor does not begin before this time,
-	// nor while an event that must be compared has no time. Finding the event
-	// reads the log from its beginning, once.
+	// Time begins with the first event, in the order of the log, with this time of
+	// occurrence or a later one. Every such event is received, also of open transactions;
+	// later events in the log can have occurred earlier. If there is none, Time is like
+	// End. The processor does not begin before this time, nor while an event without a
+	// time would have to be compared. Finding the event reads the log from its beginning,
+	// once.
 	Time time.Time
 	// After begins with the first event after this cursor. The processor does
 	// not begin while no event can have the cursor, as with [Admin.Rewind].
@@ -54,7 +54,7 @@ SELECT
     coalesce($2::timestamptz > clock_timestamp(), false),
     $3::text::xid8 >= pg_snapshot_xmax(pg_current_snapshot())`
 
-// The last event before which no other can appear.
+// The last event that no new event can precede.
 const readLastFinal = `
 SELECT log.transaction_id, log.position::bigint
 FROM (%[1]s) log
@@ -63,9 +63,9 @@ WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
 ORDER BY log.transaction_id DESC, log.position DESC
 LIMIT 1`
 
-// Searches the next rows for the first that occurred at a time or later, or has
-// no time. It returns that row, if there is one, and the last row before it.
-// Open transactions can add no earlier row.
+// Searches the next rows for the first one with this time or a later one, or without a
+// time. It returns this row, if there is one, and the last row before it. Open
+// transactions can add no earlier row.
 const searchTime = `
 WITH next AS MATERIALIZED (
     SELECT log.transaction_id, log.position::bigint AS position, log.occurred_at::timestamptz AS at
@@ -96,8 +96,7 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) before ON true`
 
-// newCursor returns the cursor with which to add the processor, and whether it
-// is to be added.
+// newCursor returns the cursor of a new processor, and whether to add the processor.
 func (l *loop) newCursor(ctx context.Context) (cursor Cursor, add bool, err error) {
 	start := l.config.Start
 	if start == (Start{}) {
@@ -138,17 +137,16 @@ func (l *loop) newCursor(ctx context.Context) (cursor Cursor, add bool, err erro
 	return cursor, err == nil, err
 }
 
-// lastFinal returns the cursor of the last event before which no other can
-// appear, or zero if there is none.
+// lastFinal returns the cursor of the last event that no new event can precede, or zero if
+// there is none.
 func (r *reader) lastFinal(ctx context.Context) (last Cursor, err error) {
 	n := len(r.log.args)
 	err = r.one(ctx, r.database, fmt.Sprintf(readLastFinal, r.log.query, n+1, n+2), Cursor{}, nil, &last.Transaction, &last.Position)
 	return last, err
 }
 
-// searchTime returns the cursor before the first event that occurred at t or
-// later. It searches from a cursor, which it moves, so that a search that was
-// interrupted continues.
+// searchTime returns the cursor before the first event at t or later. It moves the cursor
+// from during the search: an interrupted search continues there.
 func (r *reader) searchTime(ctx context.Context, t time.Time, from *Cursor) (Cursor, error) {
 	n := len(r.log.args)
 	sql := fmt.Sprintf(searchTime, r.log.query, n+1, n+2, n+3, n+4)

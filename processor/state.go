@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// fenced runs a transaction that commits only while the term is valid. After an
-// error, state is what it was before. If the outcome of the commit is unknown,
-// it must be resolved before anything depends on it.
+// fenced runs a transaction, which commits only while the term is valid. After an error,
+// state is unchanged. If the outcome of the commit is unknown, it must be resolved before
+// anything depends on it.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	before, decided := l.state, false
 	err := postgres.InTxOptions(ctx, l.connection(), l.txOptions("", l.trustWindow()), l.term, func(tx pgx.Tx) error {
@@ -30,8 +30,7 @@ func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	return err
 }
 
-// readCommitted is for transactions that must see what was committed while they
-// waited.
+// readCommitted is for transactions that must see all commits during their wait.
 const readCommitted = " ISOLATION LEVEL READ COMMITTED"
 
 // txOptions returns the options of a transaction with a lock timeout.
@@ -40,8 +39,8 @@ func (l *loop) txOptions(level string, patience time.Duration) pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.markKey(), max(1, patience.Milliseconds()), level)}
 }
 
-// markKey returns the key that marks the transactions of this processor's batches
-// in the lock table.
+// markKey returns the lock key of the mark on the transactions of this processor's
+// batches.
 func (l *loop) markKey() int64 {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%s\x00%s", l.tables.Channel("processors"), l.config.Name) // never fails
@@ -77,8 +76,8 @@ func (l *loop) readState(ctx context.Context) error {
 	return l.adopt(s)
 }
 
-// readShared is readState from a read for all processors of the group, which must have
-// begun after what the loop last waited for and wrote.
+// readShared is readState from a read for all processors of the group. The read must have
+// begun after the loop's last wait and last write.
 func (l *loop) readShared(ctx context.Context) error {
 	since := l.changed
 	if since.Before(l.wrote) {
@@ -91,12 +90,12 @@ func (l *loop) readShared(ctx context.Context) error {
 	return l.adopt(s)
 }
 
-// claimArgs returns the arguments that identify the processor and the term.
+// claimArgs returns the arguments to identify the processor and the term.
 func (l *loop) claimArgs() []any {
 	return []any{l.config.Name, l.term.Role().Name(), l.term.Number()}
 }
 
-// replaysAreLeft reports whether a pass over dead letters knows that there are more.
+// replaysAreLeft reports whether a pass over dead letters has more to replay.
 func (l *loop) replaysAreLeft() bool { return l.replays.after != Cursor{} }
 
 func scanState(scan func(into ...any) error) (s state, err error) {
@@ -108,8 +107,8 @@ func scanState(scan func(into ...any) error) (s state, err error) {
 	return s, err
 }
 
-// adopt continues from a state that was read, unless another role has claimed
-// the processor since.
+// adopt continues from a state just read, unless another role has claimed the processor
+// since.
 func (l *loop) adopt(s state) error {
 	if !s.ownedByTerm {
 		l.begun = false

@@ -35,19 +35,19 @@ type Status struct {
 	LastError        string
 	LastErrorAt      time.Time // zero if there was none
 	NextAttemptAt    time.Time // zero if nothing failed
-	// StuckError is why the processor cannot work although no event is to blame: its log cannot
-	// be read, it cannot begin with its configuration, or its handler does not return. These
-	// errors are no attempts. It is empty while the processor works. StuckSince is when that
-	// began, StuckFor how long before the read that was, and StuckErrors how often it has failed
-	// since.
+	// StuckError is why the processor cannot work although no event is to blame: its log
+	// cannot be read, it cannot begin with its configuration, or its handler does not
+	// return. These errors are no attempts. It is empty while the processor works.
+	// StuckSince is when the trouble began, StuckFor how long before the read, and
+	// StuckErrors the number of errors since.
 	StuckError  string
 	StuckSince  time.Time
 	StuckFor    time.Duration
 	StuckErrors int
 	DeadLetters int // neither replayed nor dismissed
 	Skipped     int // of these, how many an operator skipped
-	// RefusedRole is another role under which a node tried to run the processor
-	// within the last minute, and RefusedNode is that node; see [ErrOwned].
+	// RefusedRole is another role with an attempt to run the processor within the last
+	// minute, and RefusedNode the node of the attempt; see [ErrOwned].
 	RefusedRole, RefusedNode string
 	UpdatedAt                time.Time
 }
@@ -76,8 +76,8 @@ func (m *Admin) List(ctx context.Context, names ...string) ([]Status, error) {
 	return collect(ctx, m.tables, "list processors", scanStatus, listProcessors, append([]string{}, names...))
 }
 
-// Show returns one processor. If it does not exist, the error is an
-// *UnknownError, like that of the other methods.
+// Show returns one processor. If it does not exist, the error is an *UnknownError, as for
+// the other methods.
 func (m *Admin) Show(ctx context.Context, name string) (Status, error) {
 	found, err := m.List(ctx, name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *Admin) Show(ctx context.Context, name string) (Status, error) {
 	return found[0], nil
 }
 
-// unknown returns the error for a name that no processor has.
+// unknown returns the error for a name without a processor.
 func (m *Admin) unknown(ctx context.Context, name string) error {
 	all, err := m.List(ctx)
 	if err != nil {

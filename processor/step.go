@@ -2,7 +2,7 @@ package processor
 
 import "time"
 
-// stepResult says what a loop does after a step.
+// stepResult is the outcome of a step, and the loop's next wait.
 type stepResult struct {
 	why   reason
 	pause time.Duration // until the next attempt, if one failed
@@ -19,11 +19,11 @@ const (
 	delayed                  // an attempt failed
 )
 
-// horizonPause is the first pause before reading again events that wait for
-// older transactions to end; see [doorbell.Pause].
+// horizonPause is the first pause before another read of events behind the horizon; see
+// [doorbell.Pause].
 const horizonPause = 5 * time.Millisecond
 
-// pause is a time that doubles from one wait to the next.
+// pause is a time, doubled from one wait to the next.
 type pause time.Duration
 
 // next returns the time to wait now, between least and most.

@@ -38,16 +38,16 @@ func (l *loop) reportError(ctx context.Context, err error, lasted time.Duration)
 	}
 }
 
-// recordStuck records that the processor cannot work, although no event is to blame: no
-// attempt is counted. It also runs beside a handler that does not return.
+// recordStuck records the processor as unable to work, although no event is to blame: no
+// attempt is counted. It also runs beside a hanging handler.
 func (l *loop) recordStuck(ctx context.Context, cause error, lasted time.Duration) error {
 	_, err := l.database.Exec(ctx, l.tables.SQL(recordStuck), append(l.claimArgs(), printable.Clip(cause.Error(), maxError),
 		float64(lasted)/float64(time.Millisecond))...)
 	return err
 }
 
-// reportWork records that the processor works again. Only a step that has read the log shows
-// that.
+// reportWork records the processor as working again. Only a step with a read of the log
+// proves it.
 func (l *loop) reportWork(ctx context.Context, done stepResult) {
 	if !l.state.stuck || done.why == suspended || done.why == delayed {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// Limits of what a tail keeps.
+// Limits of a tail's contents.
 const (
 	minTailRead = 100 // rows that one look reads
 	maxTailRead = 1000
@@ -18,10 +18,9 @@ const (
 	tailReads   = 4        // how many full looks are kept
 )
 
-// tail is the end of a log for all processors of a group that read it. A look reads the
-// rows after the last one, so that each row is read once, and not once for each processor.
-// A processor that is further behind reads the log without it. It is safe for concurrent
-// use.
+// tail is the end of a log for all its readers in a group. A look reads the rows after the
+// last one: each row is read once, and not once for each processor. A processor further
+// behind reads the log without the tail. It is safe for concurrent use.
 type tail struct {
 	reader  *reader
 	limit   int           // how many rows a look reads
@@ -71,7 +70,7 @@ func newTails(database Database, configs []Config, loops []signals, bound time.D
 	return tails
 }
 
-// join makes a cursor known behind which a read that began at a time found nothing.
+// join makes a cursor known, after a read begun at a given time found nothing behind it.
 func (t *tail) join(at Cursor, began time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +110,7 @@ type tailRead struct {
 	fits    bool // the tail has the rows
 }
 
-// since is what a read must see.
+// since describes the rows a read must see.
 type since struct {
 	committed time.Time // rows that were committed before
 	notified  bool      // a notification said that there are some
@@ -130,7 +129,7 @@ func (t *tail) next(ctx context.Context, after Cursor, limit int, config Config,
 	}
 }
 
-// buffered returns what is known, or that a look is needed.
+// buffered returns the known events, or the need of a look.
 func (t *tail) buffered(after Cursor, limit int, config Config, committed time.Time) (r tailRead, look bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +160,7 @@ func (t *tail) buffered(after Cursor, limit int, config Config, committed time.T
 	return r, false
 }
 
-// copied returns an event that a handler may change.
+// copied returns a copy of an event for a handler to change.
 func copied(e *Event, cursorOnly bool) Event {
 	if cursorOnly {
 		return Event{Cursor: e.Cursor, Type: e.Type}
@@ -172,8 +171,8 @@ func copied(e *Event, cursorOnly bool) Event {
 }
 
 // look reads the rows after the last one, unless another call did so since. If the tail
-// cannot read them, it forgets what it knows: one processor's rows must not hold back
-// another's, and each reads without it.
+// cannot read them, it forgets its rows: one processor's rows must not hold back
+// another's, and each reads without the tail.
 func (t *tail) look(ctx context.Context, after Cursor, seen since) error {
 	select {
 	case t.looking <- struct{}{}:
@@ -212,8 +211,8 @@ func (t *tail) look(ctx context.Context, after Cursor, seen since) error {
 	return nil
 }
 
-// readAfter reads the rows after a cursor. A look without a notification checks first
-// whether there are any, by a statement that also sees those that wait.
+// readAfter reads the rows after a cursor. A look without a notification first checks
+// whether there are any, with a statement that also sees rows behind the horizon.
 func (t *tail) readAfter(ctx context.Context, end Cursor, notified bool) (events []Event, scanned Cursor, more bool, err error) {
 	if !notified {
 		if more, err = t.reader.more(ctx, end); err != nil || !more {

@@ -11,11 +11,11 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// TriggerSQL returns the statements that create a trigger on your own table, so
-// that each insert into it notifies the processors of an installation. Without
-// it, they find events by polling. Use the statements in your migrations; they
-// can be run repeatedly. An insert notifies only while a leader of processors
-// waits for one, so writers do not wait for each other.
+// TriggerSQL returns the statements to create a trigger on your own table: each insert
+// into the table then notifies the processors of an installation. Without the trigger,
+// they find events by polling. Use the statements in your migrations; they can be run
+// repeatedly. An insert notifies only while a leader of processors waits for one, so
+// writers do not wait for each other.
 func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
 	const name = "tenure_tell_inserts"
 	function := pgx.Identifier{name}

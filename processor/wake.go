@@ -15,9 +15,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// After an insert, processors are woken immediately, and again only after a
-// pause, so that later commits are read together. The pause grows with the
-// number of processors, within these limits.
+// After an insert, processors are woken immediately, and again only after a pause: later
+// commits are read together. The pause grows with the number of processors, within these
+// limits.
 const (
 	minDebounce     = 2 * time.Millisecond
 	debouncePerLoop = time.Millisecond

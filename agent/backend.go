@@ -21,21 +21,19 @@ type Backend struct {
 
 var _ tenure.Backend = (*Backend)(nil)
 
-// New returns a backend on the agent whose socket has this path. It does not
-// connect yet.
+// New returns a backend on the agent with this socket path. It does not connect yet.
 func New(path string) *Backend { return &Backend{path: path} }
 
 // WithGrace returns a backend for nodes whose work needs this long to end before trust
 // does. The agent refuses them unless its lease − margin − refresh interval is at least
-// grace + the refresh interval of the node: trust would never last that long, however
-// long the lease of the node is.
+// grace + the refresh interval of the node: otherwise trust would never last long enough,
+// however long the lease of the node is.
 func (b *Backend) WithGrace(grace time.Duration) *Backend {
 	return &Backend{path: b.path, grace: grace}
 }
 
-// Open implements [tenure.Backend]. It waits for the agent's own session until
-// ctx ends. It returns an error that matches [tenure.ErrRefused] if the agent
-// must not be used with these options.
+// Open implements [tenure.Backend]. It waits for the agent's own session until ctx ends.
+// The error matches [tenure.ErrRefused] if the agent must not be used with these options.
 func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	if options.UniqueName {
 		return nil, fmt.Errorf("%w: %w: an agent does not know the names of nodes on other hosts: unique names need a direct connection to the database",
@@ -57,8 +55,8 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 	return s, nil
 }
 
-// Leaders implements [tenure.Backend]. A leader on this host is shown by its own
-// name and id, one on another host that uses an agent as that agent.
+// Leaders implements [tenure.Backend]. A leader on this host is shown with its own name
+// and id. A leader behind another host's agent is shown as this agent.
 func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	readAt := time.Now() // before the query, so that the lease can only seem shorter
 	answer, err := b.query(ctx, wire.Call{Op: wire.OpLeaders, Roles: roles})
@@ -71,13 +69,12 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 	return answer.Leaders, nil
 }
 
-// LeadersHaveLabels returns false: a leader on another host that uses an agent has the
-// labels of that agent.
+// LeadersHaveLabels returns false: a leader behind another host's agent has the labels of
+// this agent.
 func (b *Backend) LeadersHaveLabels() bool { return false }
 
-// Request implements [tenure.Backend]. A target on another host that uses an
-// agent is that agent's node. A node of an agent cannot be drained, since it is
-// not in the registry.
+// Request implements [tenure.Backend]. On another host with an agent, the target is the
+// agent's node. A node of an agent cannot be drained, since it is not in the registry.
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	if _, err := b.query(ctx, wire.Call{Op: wire.OpRequest, Request: &request}); err != nil {
 		return fmt.Errorf("request: %w", err)

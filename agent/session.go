@@ -99,10 +99,9 @@ func (s *session) receive() {
 	}
 }
 
-// sessionLost returns an error that matches ErrSessionLost and not ErrConnection:
-// the agent's locks stay, and with them the roles, while this node has the
-// duplicate of its connection, so the engine must not abort before the work has
-// returned.
+// sessionLost returns an error matching ErrSessionLost and not ErrConnection. While this
+// node has the duplicate of the agent's connection, the agent keeps its locks and roles.
+// So the engine must not abort before the work has returned.
 func sessionLost(err error) error {
 	if errors.Is(err, tenure.ErrSuperseded) {
 		return fmt.Errorf("%w: %s", tenure.ErrSuperseded, err.Error())

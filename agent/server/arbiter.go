@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// process performs a batch of jobs: first what releases roles, in the order of
-// arrival, and then all attempts to acquire roles, in one call of the session.
+// process performs a batch of jobs: first the releases of roles, in the order of arrival,
+// and then all attempts to acquire roles, in one call of the session.
 func (h *host) process(jobs []*job) error {
 	var acquiring []*job
 	for i, j := range jobs {
@@ -44,7 +44,7 @@ func (h *host) process(jobs []*job) error {
 	return nil
 }
 
-// replyLost answers jobs whose session is lost.
+// replyLost answers jobs after the loss of their session.
 func (h *host) replyLost(jobs []*job, err error) {
 	for _, j := range jobs {
 		select {
@@ -54,7 +54,7 @@ func (h *host) replyLost(jobs []*job, err error) {
 	}
 }
 
-// endClient releases all roles of a node that is gone and forgets the node.
+// endClient releases all roles of a node and forgets the node.
 func (h *host) endClient(c *client, reason tenure.EndReason) error {
 	if reason == history.EndLeaseExpired {
 		h.cfg.Logger.Warn("a node was silent for longer than its lease", "name", c.node.Name, "id", c.node.ID)
@@ -81,7 +81,7 @@ func (h *host) endClient(c *client, reason tenure.EndReason) error {
 	return nil
 }
 
-// releasedLocked forgets roles that were released and wakes the other nodes.
+// releasedLocked forgets released roles and wakes the other nodes.
 func (h *host) releasedLocked(c *client, releases []tenure.ReleaseRequest) {
 	for _, r := range releases {
 		delete(h.held, r.Role.Name())
@@ -92,13 +92,13 @@ func (h *host) releasedLocked(c *client, releases []tenure.ReleaseRequest) {
 	}
 }
 
-// lostBy is an error after which the session may hold locks that it should not.
+// lostBy returns an error after which the session may hold locks it should not hold.
 func lostBy(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", tenure.ErrSessionLost, what, err)
 }
 
-// release releases roles of a node. A role that is reserved for a node of this
-// host is reserved for the agent in the database.
+// release releases roles of a node. A reservation for a node of this host is a reservation
+// for the agent in the database.
 func (h *host) release(j *job) error {
 	releases, kept, err := h.decodeReleases(j)
 	if err != nil {
@@ -153,16 +153,15 @@ func (h *host) decodeReleases(j *job) (releases []tenure.ReleaseRequest, kept ma
 	return releases, kept, nil
 }
 
-// attempt is one role that the session tries to acquire for a node.
+// attempt is the session's attempt to acquire one role for a node.
 type attempt struct {
 	request tenure.AcquireRequest
 	client  *client
 	place   *wire.Result
 }
 
-// acquire answers jobs that acquire roles. What other nodes of the host hold is
-// decided here; for each other role the session makes one attempt, for the first
-// node that wants it.
+// acquire answers jobs to acquire roles. Roles of other nodes of the host are decided
+// here; for each other role the session makes one attempt, for the first candidate.
 func (h *host) acquire(jobs []*job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -217,8 +216,8 @@ func (h *host) acquire(jobs []*job) error {
 	return nil
 }
 
-// replyAll replies to jobs. An error of the attempts is of the call and not of its roles:
-// those that were pending still are, and the nodes must know.
+// replyAll replies to jobs. An error of the attempts belongs to the call and not to its
+// roles: pending roles are still pending, and the nodes must know.
 func replyAll(jobs []*job, answers []wire.Answer, attempts []attempt, err error) {
 	for i, j := range jobs {
 		if err != nil && slices.ContainsFunc(attempts, func(a attempt) bool { return a.client == j.client }) {
@@ -228,7 +227,7 @@ func replyAll(jobs []*job, answers []wire.Answer, attempts []attempt, err error)
 	}
 }
 
-// retryOf returns the hint for other nodes of the host: that of a reservation.
+// retryOf returns the hint for other nodes of the host, in case of a reservation.
 func retryOf(r wire.Result) time.Duration {
 	if r.Outcome == tenure.OutcomeHeld {
 		return r.RetryIn
@@ -240,7 +239,7 @@ func failed(err error) wire.Result {
 	return wire.Result{Outcome: tenure.OutcomeFailed, Err: wire.NewError(err)}
 }
 
-// decideLocked decides an attempt without the session, if that is possible.
+// decideLocked decides an attempt without the session, if possible.
 func (h *host) decideLocked(c *client, role tenure.Role, recovering bool, now wire.Moment, place *wire.Result) bool {
 	name := role.Name()
 	if held := h.held[name]; held != nil {
@@ -275,8 +274,8 @@ func (h *host) decideLocked(c *client, role tenure.Role, recovering bool, now wi
 	return false
 }
 
-// miss is a role that another host was found to hold. Until a notification, or
-// until it expires, the nodes of this host need not ask again.
+// miss is a role found to be held by another host. Until a notification, or until it
+// expires, the nodes of this host need not ask again.
 type miss struct {
 	role  tenure.Role
 	until wire.Moment
@@ -296,8 +295,8 @@ func (h *host) missUntil(now wire.Moment) wire.Moment {
 	return now.Add(h.cfg.Timing.CheckInterval / 2)
 }
 
-// try makes attempts and fills in their results. An error that does not end the
-// session fails the attempts; roles that were pending still are.
+// try makes attempts and fills in their results. If the session continues after an error,
+// the error fails the attempts; pending roles are still pending.
 func (h *host) try(attempts []attempt) error {
 	if len(attempts) == 0 {
 		return nil

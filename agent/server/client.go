@@ -20,7 +20,7 @@ import (
 // one event unread, so if a write must wait, the node's end is broken.
 const writeTimeout = 5 * time.Second
 
-// conn is what the agent uses of the connection of a node, a [net.UnixConn].
+// conn has the used methods of the connection of a node, a [net.UnixConn].
 type conn interface {
 	io.ReadWriteCloser
 	CloseWrite() error
@@ -51,8 +51,8 @@ type client struct {
 	load       tenure.Load
 }
 
-// join adds a node. Its newest session supersedes the earlier ones, whose roles
-// stay held until they end.
+// join adds a node. Its newest session supersedes the earlier ones. Their roles stay held
+// until they end.
 func (h *host) join(conn conn, open *wire.Open) (*client, error) {
 	t := h.cfg.Timing
 	most := t.Lease - t.Margin - t.RefreshInterval
@@ -123,9 +123,9 @@ func (c *client) answerCalls() {
 	}
 }
 
-// writeFirst writes the first answer, with a duplicate of the connection that
-// keeps the agent's locks, if there is one: if the agent dies, the server must not
-// free the locks before the work of its nodes has returned.
+// writeFirst writes the first answer, with a duplicate of the connection with the agent's
+// locks, if there is one: if the agent dies, the server must not free the locks before the
+// work of its nodes has returned.
 func (c *client) writeFirst(answer wire.Answer) error {
 	provider, ok := c.host.inner.(interface {
 		LockConn() (syscall.RawConn, error)
@@ -175,8 +175,8 @@ func (c *client) writeEvents() {
 	}
 }
 
-// wakeLocked makes the node look for a change. After an event the node makes a
-// call, which finds later changes too.
+// wakeLocked makes the node look for a change. After an event the node makes a call, and
+// this call finds later changes too.
 func (c *client) wakeLocked() {
 	if !c.woken {
 		c.woken = true
@@ -197,7 +197,7 @@ func (c *client) notify() {
 	wakeup.Send(c.events)
 }
 
-// arrived renews the lease of a node from which a call has arrived.
+// arrived renews the lease of a node on arrival of its call.
 func (c *client) arrived() error {
 	h := c.host
 	h.mu.Lock()
@@ -218,8 +218,8 @@ func (c *client) arrived() error {
 	}
 }
 
-// handle answers a call. Heartbeats do not wait for the agent's session: what
-// they extend is limited by its trust.
+// handle answers a call. Heartbeats do not wait for the agent's session: its trust limits
+// the extended trust of the node.
 func (c *client) handle(call wire.Call) wire.Answer {
 	if call.Version != wire.Version {
 		return wire.Answer{Err: wire.NewError(fmt.Errorf("%w: the node speaks version %d of the protocol, the agent version %d",
@@ -260,7 +260,7 @@ func (c *client) heartbeat(load *tenure.Load) wire.Answer {
 	return wire.Answer{Until: h.trust.limit(), Pending: len(c.requests) > 0}
 }
 
-// takeRequests answers with the requests for roles that the node still leads.
+// takeRequests answers with the requests for present roles of the node.
 func (c *client) takeRequests() wire.Answer {
 	h := c.host
 	h.mu.Lock()
@@ -273,8 +273,8 @@ func (c *client) takeRequests() wire.Answer {
 	return wire.Answer{Requests: requests}
 }
 
-// disconnected releases the roles of a node whose connection has ended: its
-// process is dead, or its work has returned.
+// disconnected releases the roles of a node after the end of its connection: its process
+// is dead, or its work has returned.
 func (h *host) disconnected(c *client) {
 	_ = c.conn.Close() // it has ended
 	h.mu.Lock()
@@ -297,8 +297,8 @@ func (h *host) goneLocked(c *client, reason tenure.EndReason) {
 	h.wakeLocked()
 }
 
-// expireLocked releases the roles of nodes whose leases have expired. It returns
-// when the next one does.
+// expireLocked releases the roles of nodes with expired leases. It returns when the next
+// one does.
 func (h *host) expireLocked(now wire.Moment) (next wire.Moment) {
 	next = now.Add(h.cfg.Timing.Lease)
 	for c := range h.connected {

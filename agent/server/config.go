@@ -15,21 +15,20 @@ import (
 type Config struct {
 	// Backend is where the agent opens its session. Required.
 	Backend tenure.Backend
-	// Path is where the agent creates its socket, in a directory that only its
-	// user can write to. The file next to it with the suffix .lock excludes a
-	// second agent. Required.
+	// Path is where the agent creates its socket, in a directory with write access for its
+	// user only. The file next to it with the suffix .lock excludes a second agent.
+	// Required.
 	Path string
 	// Name is the name of the agent's node. Default: "agent@" and the host name.
 	Name string
-	// Timing is that of the agent's session, which bounds the trust of all nodes.
-	// Its defaults are those of tenure.Config. The lease is 10 s by default on every
-	// database, as that of the nodes is, which cannot know the database. A node with a
-	// longer Settle or FailoverWait is refused, and one whose heartbeats are too rare
-	// for the lease.
+	// Timing is the timing of the agent's session. It bounds the trust of all nodes. It
+	// has the defaults of tenure.Config. The lease is 10 s by default on every database,
+	// as for the nodes, which cannot know the database. A node with a longer Settle or
+	// FailoverWait is refused, and a node with too rare heartbeats for the lease.
 	Timing tenure.Timing
 	// MaxConnections limits the connections of nodes. Default: 1000.
 	MaxConnections int
-	// Logger receives log records. A handler that blocks delays only the log. Default:
+	// Logger receives log records. A blocked handler delays only the log. Default:
 	// slog.Default().
 	Logger *slog.Logger
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// host is one session of the agent with the backend and the nodes that share it.
-// The goroutine of serve is the only caller of the session's methods, apart from
-// Abort. A host ends with its session; the server then makes another one.
+// host is one session of the agent with the backend, and the nodes sharing it. The
+// goroutine of serve is the only caller of the session's methods, apart from Abort. A host
+// ends with its session; the server then makes another one.
 type host struct {
 	cfg   Config
 	node  uuid.UUID          // of the agent
@@ -51,7 +51,7 @@ type host struct {
 	interrupt       context.CancelFunc // interrupts the current Wait
 }
 
-// holding is a role that the agent's session holds for a node.
+// holding is a role held by the agent's session for a node.
 type holding struct {
 	role   tenure.Role
 	client *client
@@ -64,7 +64,7 @@ type reservation struct {
 	until wire.Moment
 }
 
-// job is a call that needs the session, or the end of a node.
+// job is a call in need of the session, or the end of a node.
 type job struct {
 	client *client
 	call   wire.Call
@@ -129,8 +129,8 @@ func (h *host) next() (work func() error, pause time.Duration) {
 	return nil, max(time.Millisecond, min(h.nextBeat, nextExpiry).Sub(now))
 }
 
-// takeLocked returns the jobs of the next batch: at most wire.MaxRoles roles, so
-// that a heartbeat never waits long.
+// takeLocked returns the jobs of the next batch. It has at most wire.MaxRoles roles: a
+// heartbeat never waits long.
 func (h *host) takeLocked() []*job {
 	roles, n := 0, 0
 	for n < len(h.queue) {
@@ -157,7 +157,7 @@ func (h *host) push(j *job) bool {
 	return true
 }
 
-// wakeLocked makes serve choose again what to do.
+// wakeLocked makes serve choose its next job again.
 func (h *host) wakeLocked() {
 	h.wakePending = true
 	if h.interrupt != nil {
@@ -202,7 +202,7 @@ func (h *host) changedLocked(but *client) {
 	}
 }
 
-// heartbeat proves that the session is live. Trust counts from before it is sent.
+// heartbeat proves the session to be live. Trust counts from before it is sent.
 func (h *host) heartbeat() error {
 	h.mu.Lock()
 	h.beatSoon = false
@@ -230,7 +230,7 @@ func (h *host) heartbeat() error {
 	return nil
 }
 
-// loadLocked returns the load of all nodes together. What the database cannot store
+// loadLocked returns the load of all nodes together. Values too large for the database
 // would end the heartbeats of all nodes.
 func (h *host) loadLocked() (sum tenure.Load) {
 	count := func(to *int, n int) { *to = min(*to+min(max(n, 0), math.MaxInt32), math.MaxInt32) }
@@ -243,7 +243,7 @@ func (h *host) loadLocked() (sum tenure.Load) {
 	return sum
 }
 
-// rolesLocked returns the roles that are held for a node, in order.
+// rolesLocked returns the roles held for a node, in order.
 func (h *host) rolesLocked(c *client) (roles []*holding) {
 	for _, name := range slices.Sorted(maps.Keys(h.held)) {
 		if h.held[name].client == c {

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/agent/internal/wire"
 )
 
-// query answers a call that needs no session.
+// query answers a call without a session.
 func (s *server) query(call wire.Call) wire.Answer {
 	ctx, cancel := context.WithTimeout(s.ctx, queryTimeout)
 	defer cancel()
@@ -57,8 +57,8 @@ func (s *server) leaders(ctx context.Context, roles []string) ([]tenure.Leader, 
 	return leaders, nil
 }
 
-// request passes a request on: within the host directly, otherwise through the
-// database, which knows only the agent.
+// request passes a request on: within the host directly, otherwise through the database.
+// The database knows only the agent.
 func (s *server) request(ctx context.Context, r tenure.Request) error {
 	if h := s.published(); h != nil {
 		done, err := h.requestHere(&r)

@@ -7,7 +7,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// readRequests passes requests on to the nodes that lead the roles.
+// readRequests passes requests on to the leaders of the roles.
 func (h *host) readRequests() error {
 	h.mu.Lock()
 	h.requestsPending = false
@@ -38,10 +38,10 @@ func (h *host) readRequests() error {
 	return nil
 }
 
-// maxRequests limits the requests that wait for one node.
+// maxRequests limits the waiting requests for one node.
 const maxRequests = 100
 
-// deliverLocked passes a request on to the node that leads its role.
+// deliverLocked passes a request on to the leader of its role.
 func (h *host) deliverLocked(r tenure.Request) bool {
 	holding := h.held[r.Role]
 	if holding == nil || holding.term == 0 {

@@ -1,5 +1,5 @@
-// Package server is the agent: it holds one session with the database for all
-// nodes of a host, which connect to its socket with package agent.
+// Package server is the agent: it holds one session with the database for all nodes of a
+// host. They connect to its socket with package agent.
 package server
 
 import (
@@ -41,7 +41,7 @@ type server struct {
 	ctx   context.Context // ends with the connections: then no call waits
 	end   context.CancelFunc
 
-	// The last session that was opened, used by keepSession.
+	// The last opened session, used by keepSession.
 	incarnation int64
 	ended       <-chan struct{} // closed when it is lost and the work of its terms has returned
 
@@ -55,10 +55,10 @@ type server struct {
 	closing bool
 }
 
-// Run runs an agent until ctx ends: then its nodes lose their sessions, and when
-// their work has returned, the agent leaves the database. Run calls ready, if it
-// is not nil, when the socket is there and the first session is open. It returns
-// an error that matches ErrRefused or ErrInvalidConfig if the agent cannot run.
+// Run runs an agent until ctx ends: then its nodes lose their sessions, and when their
+// work has returned, the agent leaves the database. Run calls ready, if it is not nil,
+// when the socket is there and the first session is open. If the agent cannot run, the
+// error matches ErrRefused or ErrInvalidConfig.
 func Run(ctx context.Context, cfg Config, ready func()) error {
 	if err := wire.Supported(); err != nil {
 		return fmt.Errorf("%w: %w", tenure.ErrRefused, err)
@@ -201,7 +201,7 @@ func (s *server) finish(h *host) {
 	<-h.done
 }
 
-// publish changes the session that nodes join.
+// publish changes the session for nodes to join.
 func (s *server) publish(h *host, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func (s *server) remove(conn *net.UnixConn) {
 	delete(s.conns, conn)
 }
 
-// closeAll closes all connections and ends the calls that wait. No session is left.
+// closeAll closes all connections and ends the waiting calls. No session is left.
 func (s *server) closeAll() {
 	s.end()
 	s.mu.Lock()
@@ -300,7 +300,7 @@ func (s *server) serveConn(conn *net.UnixConn) {
 	s.serve(conn)
 }
 
-// serve serves one connection whose process may use the agent.
+// serve serves one connection of a permitted process.
 func (s *server) serve(conn conn) {
 	var call wire.Call
 	_ = conn.SetReadDeadline(time.Now().Add(firstTimeout)) // fails if it is closed, as Read does

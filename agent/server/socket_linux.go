@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// socket is the agent's socket and the file whose lock excludes a second agent.
+// socket is the agent's socket and the lock file to exclude a second agent.
 type socket struct {
 	path string
 	lock *os.File
@@ -81,8 +81,8 @@ func checkDirectory(dir string) error {
 	return nil
 }
 
-// checkOwner returns an error if other users can replace what is in a directory. In one
-// with the permitted bit, which is sticky, they can replace only what is theirs.
+// checkOwner returns an error if other users can replace files in a directory. In one with
+// the permitted bit, the sticky bit, they can replace only their own files.
 func checkOwner(dir string, permitted fs.FileMode) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -95,7 +95,7 @@ func checkOwner(dir string, permitted fs.FileMode) error {
 	return nil
 }
 
-// bind replaces what is at the path by a new listener. The lock must be held.
+// bind replaces any file at the path by a new listener. The lock must be held.
 func (s *socket) bind() error {
 	if info, err := os.Lstat(s.path); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {
@@ -132,7 +132,7 @@ func (s *socket) intact() bool {
 	return err == nil && os.SameFile(info, s.file)
 }
 
-// ours reports whether the lock that this process holds still excludes others.
+// ours reports whether the lock of this process still excludes others.
 func (s *socket) ours() bool {
 	held, err := s.lock.Stat()
 	if err != nil {
@@ -154,9 +154,9 @@ func (s *socket) close() {
 	_ = s.lock.Close()     // nothing was written
 }
 
-// guardSocket accepts nodes and makes the socket again when its file was removed.
-// If the lock file was removed too, another agent may serve the path: then this
-// one keeps only the nodes that it has.
+// guardSocket accepts nodes and makes the socket again when its file was removed. If the
+// lock file was removed too, another agent may serve the path: then this one keeps only
+// its present nodes.
 func (s *server) guardSocket(ctx context.Context, socket *socket) {
 	accept := func() {
 		listener := socket.listener // only this goroutine changes it

@@ -7,8 +7,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// sentinels are the errors that keep their identity on the wire, by their names
-// there.
+// sentinels are the errors with an identity on the wire, by their names there.
 var sentinels = map[string]error{
 	"connection":   tenure.ErrConnection,
 	"lock":         tenure.ErrLock,
@@ -53,7 +52,7 @@ func NewError(err error) *Error {
 	return e
 }
 
-// Decode returns an error that matches the same sentinels, or nil.
+// Decode returns an error matching the same sentinels, or nil.
 func (e *Error) Decode() error {
 	if e == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Moment is a reading of CLOCK_BOOTTIME, which all processes of a host share. It
+// Moment is a reading of CLOCK_BOOTTIME. All processes of a host share this clock. It
 // continues while a process is stopped and while the machine is suspended.
 type Moment int64
 
@@ -21,7 +21,7 @@ func (m Moment) Sub(o Moment) time.Duration { return time.Duration(m - o) }
 
 const headerSize = 4
 
-// ErrTooLong is matched by the error of Write for a message that it has not written.
+// ErrTooLong is matched by the error of Write for an unwritten message.
 var ErrTooLong = errors.New("the message is too long")
 
 // encode returns a message as a frame.

@@ -43,8 +43,8 @@ func CheckPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// WriteWith writes a message together with a duplicate of the descriptor of a
-// connection. It does not change the blocking mode, which all duplicates share.
+// WriteWith writes a message together with a duplicate of the descriptor of a connection.
+// It does not change the blocking mode: all duplicates share it.
 func WriteWith(conn *net.UnixConn, message any, lock syscall.RawConn) error {
 	frame, err := encode(message)
 	if err != nil {
@@ -62,7 +62,7 @@ func WriteWith(conn *net.UnixConn, message any, lock syscall.RawConn) error {
 	return err
 }
 
-// rightsReader reads from a connection and keeps the descriptors that arrive.
+// rightsReader reads from a connection and keeps the received descriptors.
 type rightsReader struct {
 	conn *net.UnixConn
 	fds  []int
@@ -86,8 +86,8 @@ func (r *rightsReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadWith reads a message and the descriptor that came with it. release closes
-// the descriptor; it is never nil.
+// ReadWith reads a message and its descriptor. release closes the descriptor; it is never
+// nil.
 func ReadWith(conn *net.UnixConn, target any) (release func(), err error) {
 	r := &rightsReader{conn: conn}
 	err = Read(r, target)

@@ -1,11 +1,11 @@
 // Package wire is the protocol between an agent and the nodes of its host.
 //
-// A connection carries frames: a length of 4 bytes, big-endian, and a JSON
-// object. The node sends a Call and waits for its Answer before it sends the
-// next one. The agent also sends events, which are Answers with Event set, at any
-// time. The first call of a connection is "open", which makes it a session, or a
-// query, after which the agent closes it. Moments are readings of CLOCK_BOOTTIME,
-// which all processes of a host share.
+// A connection carries frames: a length of 4 bytes, big-endian, and a JSON object. The
+// node sends a Call and waits for its Answer before it sends the next one. The agent also
+// sends events, which are Answers with Event set, at any time. The first call of a
+// connection is "open" or a query. "open" makes the connection a session; after a query
+// the agent closes it. Moments are readings of CLOCK_BOOTTIME, the common clock of all
+// processes of a host.
 package wire
 
 import (
@@ -123,8 +123,8 @@ type Result struct {
 	Err              *Error         `json:"err,omitempty"`
 }
 
-// NewResult encodes the result of an attempt. NotDurable stays with the agent,
-// which sends the heartbeat.
+// NewResult encodes the result of an attempt. NotDurable stays with the agent, because the
+// agent sends the heartbeat.
 func NewResult(r tenure.AcquireResult) Result {
 	return Result{
 		Outcome: r.Outcome, Term: r.Term, Previous: r.Previous, AcquiredAt: r.AcquiredAt, PrecedingVacancy: r.PrecedingVacancy,
@@ -155,7 +155,7 @@ func NewRole(role tenure.Role) Role {
 	return Role{Name: role.Name(), Key: &key}
 }
 
-// Decode returns the role, or an error that matches tenure.ErrInvalidRole.
+// Decode returns the role, or an error matching tenure.ErrInvalidRole.
 func (r Role) Decode() (tenure.Role, error) {
 	role := tenure.NamedRole(r.Name)
 	switch {

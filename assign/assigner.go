@@ -44,10 +44,10 @@ func New(member *cluster.Member, database postgres.Database, config Config) (*As
 	return &Assigner{member: member, backend: backend, database: database, config: config}, nil
 }
 
-// Run campaigns for the role and assigns rows in each term, until ctx ends. The
-// error matches tenure.ErrInvalidConfig or dberr.ErrPrivilege if the table
-// cannot be used; others are those of [tenure.Node.Election] and
-// [tenure.Election.Run]. Later database errors are logged and retried.
+// Run campaigns for the role and assigns rows in each term, until ctx ends. The error
+// matches tenure.ErrInvalidConfig or dberr.ErrPrivilege if the table cannot be used; other
+// errors come from [tenure.Node.Election] and [tenure.Election.Run]. Later database errors
+// are logged and retried.
 func (a *Assigner) Run(ctx context.Context) error {
 	if err := a.check(ctx); errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, dberr.ErrPrivilege) {
 		return err
@@ -82,9 +82,9 @@ func (a *Assigner) ensureElection() (*tenure.Election, error) {
 	return election, nil
 }
 
-// Lead assigns rows in a term until it ends or is stopping, and returns nil. It
-// is for programs that do several things as the leader of one role: call it
-// from the function of [tenure.Election.Run] instead of using [Assigner.Run].
+// Lead assigns rows in a term until it ends or is stopping, and returns nil. It is for
+// programs with several tasks as the leader of one role: call it from the function of
+// [tenure.Election.Run] instead of using [Assigner.Run].
 func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
 	rung := make(chan struct{}, 1)
 	l := &loop{

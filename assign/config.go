@@ -21,23 +21,20 @@ type Config struct {
 	Columns Columns
 	States  States
 
-	// Role is the role that [Assigner.Run] campaigns for. Default:
-	// cluster.SchedulerRole. A node has one election per role: if the node also
-	// runs a scheduler of package cron, use another role for one of them, or
-	// lead both in one election with [Assigner.Lead].
+	// Role is the role [Assigner.Run] campaigns for. Default: cluster.SchedulerRole. A
+	// node has one election per role: if the node also runs a scheduler of package cron,
+	// use another role for one of them, or lead both in one election with [Assigner.Lead].
 	Role tenure.Role
-	// WorkerRole is the node role that a node must have to get rows. Default:
-	// cluster.Worker.
+	// WorkerRole is the node role a node needs to get rows. Default: cluster.Worker.
 	WorkerRole cluster.NodeRole
 	// MaxPerNode is the maximum number of unfinished rows, assigned or running,
 	// of a node. Default 100.
 	MaxPerNode int
-	// MaxAttempts is how many times a row may be begun; after that, a pending
+	// MaxAttempts is how many times a row may be begun; after so many attempts, a pending
 	// row becomes dead. Default 10.
 	MaxAttempts int
-	// BatchSize is the maximum number of rows that one transaction assigns, up
-	// to 10,000. The transaction must finish within the trust window. Default
-	// 1000.
+	// BatchSize is the maximum number of rows assigned by one transaction, up to 10,000.
+	// The transaction must finish within the trust window. Default 1000.
 	BatchSize int
 	// PollInterval is the time between two passes over the table without a
 	// notification. Default 1 s.
@@ -49,34 +46,32 @@ type Config struct {
 type Columns struct {
 	// ID identifies the row: any type, with a unique index. Default "id".
 	ID string
-	// State is one of [States], or any other text of yours for rows that are
-	// left alone. Text or an enumeration, not null. Default "state".
+	// State is one of [States], or any other text of yours for rows to leave alone. Text
+	// or an enumeration, not null. Default "state".
 	State string
-	// Node is the id of the node that has the row, or null: uuid or text.
-	// Default "node_id".
+	// Node is the id of the row's node, or null: uuid or text. Default "node_id".
 	Node string
-	// Capability is what a node must have to get the row; empty for none. Text,
-	// not null. Default "capability".
+	// Capability is the capability a node needs to get the row; empty for none. Text, not
+	// null. Default "capability".
 	Capability string
-	// Attempts counts how often the row was begun since it was added or
-	// replayed: an integer, not null, default 0. An assignment that was taken
-	// back before the worker began does not count. Default "attempts".
+	// Attempts counts how often the row was begun since it was added or replayed: an
+	// integer, not null, default 0. An assignment taken back before the worker began does
+	// not count. Default "attempts".
 	Attempts string
-	// Assignment is the number of the row's last assignment: a bigint, not null,
-	// default 0. It increases with each one, and is at least the number of the
-	// leader's term. A worker's UPDATE must compare it, so that a node that lost
-	// the row cannot finish it. Default "assignment".
+	// Assignment is the number of the row's last assignment: a bigint, not null, default
+	// 0. It increases with each one, and is at least the number of the leader's term. A
+	// worker's UPDATE must compare it: then a node cannot finish a row after losing it.
+	// Default "assignment".
 	Assignment string
 
-	// Priority, if set, names a column by which rows are ordered, largest first
-	// and null last.
+	// Priority, if set, names a column for the order of rows, largest first and null last.
 	Priority string
-	// CreatedAt, if set, names a column by which rows of the same priority are
-	// ordered, smallest first. The last criterion is ID.
+	// CreatedAt, if set, names a column for the order of rows of the same priority,
+	// smallest first. The last criterion is ID.
 	CreatedAt string
 }
 
-// States are the texts of the states that this package uses.
+// States are the texts of this package's states.
 type States struct {
 	Pending  string // waits to be assigned; default "pending"
 	Assigned string // assigned to a node that has not begun; default "assigned"
@@ -116,7 +111,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// columns returns the names of all columns that are used.
+// columns returns the names of all used columns.
 func (c Config) columns() []string {
 	all := []string{c.Columns.ID, c.Columns.State, c.Columns.Node, c.Columns.Capability, c.Columns.Attempts, c.Columns.Assignment}
 	for _, optional := range []string{c.Columns.Priority, c.Columns.CreatedAt} {
@@ -127,7 +122,7 @@ func (c Config) columns() []string {
 	return all
 }
 
-// validate checks a configuration whose defaults are set.
+// validate checks a configuration after its defaults are set.
 func (c Config) validate() error {
 	const mostRows, mostAttempts = 10_000, 1_000_000
 	states := []string{c.States.Pending, c.States.Assigned, c.States.Running, c.States.Dead}
@@ -159,7 +154,7 @@ func repeated(names []string) bool {
 	return len(slices.Compact(sorted)) < len(names)
 }
 
-// invalid returns an error that matches tenure.ErrInvalidConfig.
+// invalid returns an error matching tenure.ErrInvalidConfig.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

@@ -76,8 +76,8 @@ func (l *loop) wakeUp() {
 	wakeup.Send(l.wake)
 }
 
-// listenToNodes wakes the loop after changes of the nodes, except of their
-// load, which matters only if there are rows to assign.
+// listenToNodes wakes the loop after changes of the nodes, except of their load: it
+// matters only if there are rows to assign.
 func (l *loop) listenToNodes(ctx context.Context) {
 	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
 	seen := map[cluster.NodeID]cluster.NodeInfo{}

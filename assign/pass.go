@@ -44,7 +44,7 @@ type share struct{ assigned, running int }
 
 func (s share) total() int { return s.assigned + s.running }
 
-// noNode is the node of rows without a node whose state needs one.
+// noNode is the node of rows without a node in a state that needs one.
 const noNode = ""
 
 // situation is the current state of the table.
@@ -56,10 +56,9 @@ type situation struct {
 // assign performs one pass and reports whether another should follow
 // immediately.
 //
-// Whether there is anything to do is decided by the member's view, which may be
-// late. What is done then follows from the registry itself. So a node that was
-// marked dead before the term gets no rows, and a node that has just joined
-// loses none.
+// The member's view decides whether there is anything to do. It may be late. Every action
+// then follows from the registry itself. So a node marked dead before the term gets no
+// rows, and a new node loses none.
 func (p *pass) assign(ctx context.Context) (more bool, err error) {
 	if !p.tableKnown {
 		if p.table, err = readTable(ctx, p.database, p.config); err != nil {
@@ -140,8 +139,8 @@ func (p *pass) due(now situation, nodes []cluster.NodeInfo) bool {
 	return slices.ContainsFunc(now.waiting, func(capability string) bool { return places.free(capability) > 0 })
 }
 
-// lost returns the nodes that lose rows: nodes that are gone lose all rows, and
-// leaving nodes those that they have not begun.
+// lost returns the nodes losing rows: dead, drained and missing nodes lose all rows, and
+// leaving nodes lose rows they have not begun.
 func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
 	gone, leaving = []string{}, []string{} // not nil, which would be NULL
 	here := map[string]cluster.NodeInfo{}
@@ -221,7 +220,7 @@ func (p *pass) takeBack(ctx context.Context, tx pgx.Tx, gone, leaving []string) 
 	return int(tag.RowsAffected()), err
 }
 
-// assignment is what a transaction assigns.
+// assignment has the rows assigned by a transaction.
 type assignment struct {
 	ids    []string
 	nodes  []*string // the node of each row; nil if the row is dead
@@ -258,8 +257,8 @@ func (p *pass) assignPending(ctx context.Context, tx pgx.Tx, places *placement) 
 	return given, err
 }
 
-// served returns the capabilities for which nodes have capacity, and how many
-// rows of each to consider.
+// served returns the capabilities with free capacity of nodes, and how many rows of each
+// to consider.
 func (p *pass) served(places *placement) (capabilities []string, limits []int64) {
 	all := map[string]bool{anyNode: true}
 	for _, c := range places.candidates {
@@ -276,8 +275,8 @@ func (p *pass) served(places *placement) (capabilities []string, limits []int64)
 	return capabilities, limits
 }
 
-// notifyNodes notifies the nodes that got rows. It uses its own transaction: a
-// full notification queue must not undo the assignment.
+// notifyNodes notifies the nodes with new rows. It uses its own transaction: a full
+// notification queue must not undo the assignment.
 func (p *pass) notifyNodes(ctx context.Context, given assignment) {
 	channels := map[string]bool{}
 	for _, node := range given.nodes {

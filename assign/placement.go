@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// anyNode is the capability of rows that need none.
+// anyNode is the capability of rows without need of one.
 const anyNode = ""
 
 // candidate is a node that may get rows.
@@ -19,7 +19,7 @@ type candidate struct {
 	unfinished int
 }
 
-// candidates returns the nodes that accept rows, with or without capacity.
+// candidates returns the nodes accepting rows, with or without capacity.
 func (c Config) candidates(nodes []cluster.NodeInfo, unfinished map[string]share) []*candidate {
 	var all []*candidate
 	for _, node := range nodes {
@@ -53,7 +53,7 @@ func newPlacement(places int, candidates []*candidate) *placement {
 	return &placement{places: places, candidates: candidates, byNeed: map[string][]*candidate{}}
 }
 
-// able returns the candidates that have a capability.
+// able returns the candidates with a capability.
 func (p *placement) able(capability string) []*candidate {
 	able, known := p.byNeed[capability]
 	if !known {
@@ -67,8 +67,8 @@ func (p *placement) able(capability string) []*candidate {
 	return able
 }
 
-// free returns how many more rows that need a capability can be assigned, or
-// math.MaxInt if there are more.
+// free returns how many more rows of a capability can be assigned, or math.MaxInt if there
+// are more.
 func (p *placement) free(capability string) int {
 	free := 0
 	for _, c := range p.able(capability) {
@@ -77,8 +77,7 @@ func (p *placement) free(capability string) int {
 	return free
 }
 
-// chooseNode chooses a node for one more row that needs a capability, if there is
-// one.
+// chooseNode chooses a node for one more row of a capability, if there is one.
 func (p *placement) chooseNode(capability string) (node string, ok bool) {
 	var best *candidate
 	for _, c := range p.able(capability) {

@@ -23,8 +23,8 @@ FROM pg_attribute a
 JOIN pg_type type ON type.oid = a.atttypid
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// The statements on the user's table. They are planned with their values each
-// time, so that partial indexes can be used.
+// The statements on the user's table. They are planned with their values each time: the
+// planner can then use partial indexes.
 const (
 	// The number of unfinished rows of each node, and the capabilities of
 	// waiting rows. The recursion finds the next capability in the index,
@@ -71,9 +71,9 @@ UNION ALL
 	// statistics of a table with short-lived rows are often outdated, so the
 	// indexes are used regardless of them.
 	//
-	// One transaction at a time assigns rows of a table: the next one counts what
-	// it has assigned, also if its commit was not acknowledged, or if a leader of
-	// another role began it. A table can be named in several ways.
+	// One transaction at a time assigns rows of a table: the next one counts its
+	// assignments, also after an unacknowledged commit, or under a leader of another role.
+	// A table can be named in several ways.
 	prepareTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
@@ -92,8 +92,8 @@ FROM {table} t
 WHERE t.{state} IN ($1::{state:type}, $2::{state:type})
 GROUP BY t.{node}`
 
-	// Takes back all rows of nodes that are gone, and those that leaving nodes
-	// have not begun. A locked row may be about to be finished.
+	// Takes back all rows of dead, drained and missing nodes, and rows not begun by
+	// leaving nodes. A locked row may be about to be finished.
 	takeBack = `
 WITH lost AS MATERIALIZED (
     SELECT t.{id}
@@ -111,9 +111,8 @@ SET {state} = CASE WHEN t.{state} = $3::{state:type} AND t.{attempts} >= $7 THEN
 FROM lost
 WHERE t.{id} = lost.{id}`
 
-	// The first pending rows for which nodes have capacity, locked, in the
-	// order of assignment. The number of each capability is counted without
-	// locks; locked rows are skipped.
+	// The first pending rows with capacity for them, locked, in the order of assignment.
+	// The number of each capability is counted without locks; locked rows are skipped.
 	choosePending = `
 WITH first AS MATERIALIZED (
     SELECT chosen.{capability} AS capability
@@ -144,9 +143,9 @@ CROSS JOIN LATERAL (
 ) AS chosen
 ORDER BY {chosen_order}`
 
-	// A row without a node becomes dead. The number of an assignment is at least that of
-	// the term, which no earlier term had: a failover can have lost earlier assignments,
-	// whose workers continue.
+	// A row without a node becomes dead. The number of an assignment is at least the
+	// number of the term, larger than every earlier one: a failover can have lost earlier
+	// assignments, while their workers continue.
 	assignRows = `
 UPDATE {table} t
 SET {state} = CASE WHEN a.node IS NULL THEN $4::{state:type} ELSE $3::{state:type} END,
@@ -162,8 +161,8 @@ SELECT
     (SELECT count(*) FROM (SELECT FROM {table} t WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability LIMIT $3) counted)
 FROM unnest($2::text[]) AS served(capability)`
 
-	// The number of the assignment does not change: a worker that had the row
-	// before cannot finish it.
+	// The number of the assignment does not change: a worker with the old assignment
+	// cannot finish the row.
 	replayRows = `
 WITH dead AS MATERIALIZED (
     SELECT t.{id}

@@ -7,12 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Replay makes dead rows pending again, resets their attempts, and returns
-// their number: at most limit, or all if limit is 0, in the order of
-// assignment. With ids, given as texts, it replays only those. It can run
-// anywhere, with or without a transaction; in a job of package cron, use
-// Run.InTx. It skips rows that another transaction has locked. The database
-// user needs SELECT on the table and UPDATE on the columns for state, node,
+// Replay makes dead rows pending again, resets their attempts, and returns their number:
+// at most limit, or all if limit is 0, in the order of assignment. With ids, given as
+// texts, it replays only those. It can run anywhere, with or without a transaction; in a
+// job of package cron, use Run.InTx. It skips rows locked by another transaction. The
+// database user needs SELECT on the table and UPDATE on the columns for state, node,
 // attempts and assignment.
 //
 // The error matches tenure.ErrInvalidConfig if the table or an id cannot be

@@ -14,10 +14,10 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Setup returns the SQL that a table needs in addition to its columns: indexes,
-// without which every pass reads the whole table, and triggers that notify the
-// leader of pending rows and free capacity, without which it polls every
-// Config.PollInterval. The table's owner runs it; it can be run repeatedly.
+// Setup returns the SQL for indexes and triggers of a table. Without the indexes every
+// pass reads the whole table. The triggers notify the leader of pending rows and free
+// capacity; without them it polls every Config.PollInterval. The table's owner runs the
+// SQL; it can be run repeatedly.
 func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -83,11 +83,11 @@ func Grants(backend *postgres.Backend, config Config, user string) (sql string, 
 	return all.String(), nil
 }
 
-// quoted returns the quoted name of an object that belongs to the table.
+// quoted returns the quoted name of an object of the table.
 func (c Config) quoted(what string) string { return pgx.Identifier{c.name(what)}.Sanitize() }
 
-// name returns a name that is unique among the tables of a schema, even if the
-// table's name has the maximum length.
+// name returns a unique name among the tables of a schema, even if the table's name has
+// the maximum length.
 func (c Config) name(what string) string {
 	const longest = 63
 	table := c.Table[len(c.Table)-1]

@@ -66,14 +66,13 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 	return config.table(byName), nil
 }
 
-// The SQLSTATEs that are handled: codes, or classes by their first characters.
+// The handled SQLSTATEs: codes, or classes by their first characters.
 const (
 	codeInsufficientPrivilege = "42501"
 	classBadValue             = "22"
 )
 
-// inClass reports whether an error is a database error whose code begins with
-// code.
+// inClass reports whether an error is a database error of a class, or with a code.
 func inClass(err error, code string) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && strings.HasPrefix(failure.Code, code)
@@ -103,7 +102,7 @@ func (c Config) checkColumns(found map[string]column) error {
 	return nil
 }
 
-// requirement is what a column must be.
+// requirement describes a required column.
 type requirement struct {
 	column  string
 	types   []string // nil for any

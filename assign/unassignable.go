@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// maxCounted is the maximum number of waiting rows that are counted.
+// maxCounted is the maximum number of counted waiting rows.
 const maxCounted = 1000
 
 // Reason says why rows cannot be assigned now.
@@ -19,8 +19,8 @@ type Reason string
 // The reasons.
 const (
 	NoNode    Reason = "no_node"    // no node that accepts rows has the capability
-	NotActive Reason = "not_active" // the nodes that have it are draining or joining
-	Full      Reason = "full"       // the nodes that have it have Config.MaxPerNode unfinished rows each
+	NotActive Reason = "not_active" // the nodes with the capability are draining or joining
+	Full      Reason = "full"       // the nodes with the capability have Config.MaxPerNode unfinished rows each
 )
 
 // Unassignable is a group of pending rows that cannot be assigned now.
@@ -30,10 +30,9 @@ type Unassignable struct {
 	Reason     Reason
 }
 
-// Unassignable returns, by capability, the pending rows that cannot be assigned
-// now, and why. It reads at most 1000 capabilities of pending rows. Any member
-// can call it, whether it leads or not. The leader also logs the capabilities
-// that no node has, whenever they change.
+// Unassignable returns, by capability, the pending rows that cannot be assigned now, and
+// why. It reads at most 1000 capabilities of pending rows. Any member can call it, whether
+// it leads or not. The leader also logs capabilities without a node, whenever they change.
 func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 	table, err := readTable(ctx, a.database, a.config)
 	if err != nil {
@@ -63,8 +62,7 @@ func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 	return slices.DeleteFunc(all, func(u Unassignable) bool { return u.Rows == 0 }), nil
 }
 
-// reasons returns the capabilities of waiting rows for which no node has
-// capacity, and why.
+// reasons returns the capabilities of waiting rows without free capacity, and why.
 func (c Config) reasons(now situation, nodes []cluster.NodeInfo) map[string]Reason {
 	places := newPlacement(c.MaxPerNode, c.candidates(nodes, now.shares))
 	reasons := map[string]Reason{}
@@ -84,8 +82,7 @@ func (c Config) reasons(now situation, nodes []cluster.NodeInfo) map[string]Reas
 	return reasons
 }
 
-// reportUnable logs the capabilities of waiting rows that no node has, if they
-// have changed.
+// reportUnable logs the capabilities of waiting rows without a node, if they have changed.
 func (p *pass) reportUnable(now situation, nodes []cluster.NodeInfo) {
 	reasons := p.config.reasons(now, nodes)
 	unable := slices.DeleteFunc(sortedKeys(reasons), func(capability string) bool { return reasons[capability] == Full })

@@ -15,10 +15,10 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Admin reads and changes the schedules of an installation, from any process
-// with access to the database. Errors are those of the database, or an
-// [UnknownError] for a schedule that does not exist. It is safe for concurrent
-// use if its database is. Each call is limited to 30 s, or less by its context.
+// Admin reads and changes the schedules of an installation, from any process with access
+// to the database. An error comes from the database, or is an [UnknownError] for a missing
+// schedule. It is safe for concurrent use if its database is. Each call is limited to 30
+// s, or less by its context.
 type Admin struct {
 	tables schema.Tables
 }
@@ -33,29 +33,29 @@ func NewAdmin(backend *postgres.Backend, database postgres.Database) *Admin {
 type Status struct {
 	Schedule // Job is nil
 
-	// Override is what operators have set; nil if the schedule is as its program
-	// declares it.
+	// Override has the operators' settings; nil if the schedule is as its program declares
+	// it.
 	Override *Override
 
 	Role   string
 	Term   int64 // the last term of the role whose leader ran the schedule
-	Loaded bool  // whether that is the role's current term
+	Loaded bool  // whether Term is the role's current term
 	Paused bool
 	// HandledUntil is the time up to which all ticks have been handled.
 	HandledUntil time.Time
 	// Ahead is how far HandledUntil is ahead of the database's clock, if by more than a
 	// minute: no tick starts until then. The clock was set back, or is wrong.
 	Ahead time.Duration
-	// Next is the next tick that is not handled, without jitter, in the schedule's
-	// zone; zero if the schedule is paused.
+	// Next is the next unhandled tick, without jitter, in the schedule's zone; zero if the
+	// schedule is paused.
 	Next     time.Time
 	Last     *Record // the last run that started or was abandoned; nil if there is none
-	Waiting  int64   // runs that wait
+	Waiting  int64   // waiting runs
 	Running  int64   // runs in progress, or left by a leader that ended
 	Failures int64   // runs that failed, timed out or panicked since the schedule was added
-	Panics   int64   // those that panicked
-	// FailedInRow is how many runs failed, timed out or panicked since the last one
-	// that succeeded, among the last 100 stored runs.
+	Panics   int64   // panicked runs among them
+	// FailedInRow is how many runs failed, timed out or panicked since the last successful
+	// one, among the last 100 stored runs.
 	FailedInRow int64
 	Missed      int64 // ticks without a leader, among the stored runs
 	// Problem says why the next tick is not known, for example because this
@@ -192,11 +192,10 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 	return records, nil
 }
 
-// Trigger requests a run of a schedule now, and returns the run's id. The
-// leader that runs the schedule starts it immediately, even if the schedule is
-// paused. If an earlier run has not ended, the new run waits for it unless
-// overlaps are allowed. If the leader does not have the schedule, the error is a
-// [ConflictError]. by is the requester to record.
+// Trigger requests a run of a schedule now, and returns the run's id. The schedule's
+// leader starts it immediately, even if the schedule is paused. If an earlier run has not
+// ended, the new run waits for it unless overlaps are allowed. If the leader does not have
+// the schedule, the error is a [ConflictError]. by is the requester to record.
 func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -221,10 +220,9 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	}
 }
 
-// Pause pauses a schedule: after it returns, no tick is claimed and no waiting
-// run starts. Jobs that run continue. Ticks during the pause are not recorded. Those that
-// were due before it, and that no leader has handled, are recorded as missed. by is the
-// requester to record.
+// Pause pauses a schedule: after it returns, no tick is claimed and no waiting run starts.
+// Running jobs continue. Ticks during the pause are not recorded. Earlier due ticks, if no
+// leader has handled them, are recorded as missed. by is the requester to record.
 func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, true)
 }
@@ -323,7 +321,7 @@ func (m *Admin) mustExist(ctx context.Context, name string) error {
 	return err
 }
 
-// unknown returns the error for a schedule that does not exist.
+// unknown returns the error for a missing schedule.
 func (m *Admin) unknown(ctx context.Context, name string) error {
 	rows, _ := m.tables.Query(ctx, readNames) // rows reports the error
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])

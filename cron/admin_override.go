@@ -22,10 +22,10 @@ func (e *ConflictError) Unwrap() error { return tenure.ErrInvalidConfig }
 
 func conflict(format string, args ...any) error { return &ConflictError{fmt.Sprintf(format, args...)} }
 
-// Add adds a schedule that runs the job of a program's schedule, o.Job, at other
-// times. It needs an expression; what o does not set is as in that schedule. It
-// ticks from now on, on leaders whose program has the job. by is the requester to
-// record. If the name is taken, the error is a [ConflictError].
+// Add adds a schedule to run the job of a program's schedule, o.Job, at other times. It
+// needs an expression; fields missing in o are as in the program's schedule. It ticks from
+// now on, on leaders with the job in their program. by is the requester to record. If the
+// name is taken, the error is a [ConflictError].
 func (m *Admin) Add(ctx context.Context, name string, o Override, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -62,10 +62,10 @@ func (m *Admin) Add(ctx context.Context, name string, o Override, by string) err
 	return nil
 }
 
-// Change sets a part of a schedule: what o sets, in place of what its program
-// declares or operators have set before. A schedule with a new expression or zone
-// ticks by it from now on. by is the requester to record. If the schedule is
-// changed at the same time, the error is a [ConflictError].
+// Change sets a part of a schedule: the fields set in o replace the program's declaration
+// and earlier settings of operators. A schedule with a new expression or zone ticks by it
+// from now on. by is the requester to record. If the schedule is changed at the same time,
+// the error is a [ConflictError].
 func (m *Admin) Change(ctx context.Context, name string, o Override, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -107,10 +107,9 @@ func (m *Admin) Change(ctx context.Context, name string, o Override, by string) 
 	return nil
 }
 
-// Reset ends what operators have set of a program's schedule: the leader returns
-// to what the program declares. If nothing was set, nothing changes. A schedule
-// that an operator added has nothing to return to; the error is then a
-// [ConflictError].
+// Reset removes the operators' settings of a program's schedule: the leader returns to the
+// program's declaration. If nothing was set, nothing changes. A schedule added by an
+// operator has nothing to return to; the error is then a [ConflictError].
 func (m *Admin) Reset(ctx context.Context, name, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -131,8 +130,8 @@ func (m *Admin) Reset(ctx context.Context, name, by string) error {
 	return err
 }
 
-// set returns what operators have set of a schedule, and the same as stored; nil
-// if they have set nothing.
+// set returns the operators' settings of a schedule, and the same as stored; nil if there
+// are none.
 func (s Status) set() (stored *string, o Override, err error) {
 	if s.Override == nil {
 		return nil, Override{}, nil
@@ -141,11 +140,11 @@ func (s Status) set() (stored *string, o Override, err error) {
 	return &text, *s.Override, err
 }
 
-// times are the columns of a schedule that an operator sets.
+// times are the columns of a schedule set by an operator.
 type times struct{ expression, zone, settings, override string }
 
-// newTimes returns the columns of a schedule after a change. set is all that
-// operators have set then.
+// newTimes returns the columns of a schedule after a change. set has all settings of
+// operators after the change.
 func newTimes(s Schedule, change, set Override) (t times, err error) {
 	parsed, err := change.apply(s.withDefaults()).parseTimes()
 	if err != nil {
@@ -159,7 +158,7 @@ func newTimes(s Schedule, change, set Override) (t times, err error) {
 	return t, err
 }
 
-// count runs a statement that returns the number of changed schedules.
+// count runs a statement and returns its number of changed schedules.
 func (m *Admin) count(ctx context.Context, sql string, args ...any) (n int, err error) {
 	err = m.one(ctx, sql, args, &n, nil)
 	if errors.Is(err, pgx.ErrNoRows) { // there are no tables

@@ -1,6 +1,6 @@
 package cron
 
-// recordColumns are the columns of a run r that make a Record.
+// recordColumns are the columns of a run r for a Record.
 const recordColumns = `
     r.id, r.schedule, r.scheduled_for, r.state, r.ticks, r.manual, r.requested_by, r.attempt, r.term,
     r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error, r.retry_at,
@@ -8,8 +8,9 @@ const recordColumns = `
 
 // The statements of operators, who read and change schedules.
 const (
-	// Ticks after now that have rows ran while the clock was ahead. The last run is the
-	// last one of the true time, unless a failover set the clock back by less than a minute.
+	// Ticks after now, if they have rows, ran while the clock was ahead. The last run is
+	// the last one of the true time, unless a failover set the clock back by less than a
+	// minute.
 	readStatuses = `
 SELECT
     s.name,
@@ -79,8 +80,8 @@ FROM {runs} r
 WHERE r.id = $1`
 
 	// Returns a NULL if another run has this instant, and no row if the schedule does not
-	// exist. It adds no run if a leader has not had the schedule for 30 s: that is then
-	// the role.
+	// exist. It adds no run if the leader of its role has led for 30 s without the
+	// schedule; foreign is then the role.
 	addManualRun = `
 WITH schedule AS (
     SELECT
@@ -111,8 +112,8 @@ SELECT r.id, schedule.foreign, pg_notify($3, '')::text
 FROM schedule
 LEFT JOIN run r ON true`
 
-	// Returns no row if the schedule is no longer as it was read. A row that
-	// represents several missed ticks becomes the run of the last one.
+	// Returns no row if the schedule has changed since it was read. A row for several
+	// missed ticks becomes the run of the last one.
 	backfill = `
 WITH schedule AS (
     SELECT name FROM {schedules} WHERE name = $1 AND expression = $2 AND timezone = $3
@@ -142,9 +143,9 @@ SELECT c.runs, pg_notify($7, '')::text
 FROM schedule
 CROSS JOIN counted c`
 
-	// A resumed schedule ticks from now on. Ticks after that were missed by a clock that
-	// was ahead: they can come. A pause records the ticks that no leader has handled, which
-	// are those after $6.
+	// A resumed schedule ticks from now on. Rows of later, missed ticks were written while
+	// the clock was ahead: these ticks can come. A pause records the ticks not handled by
+	// any leader: the ticks after $6.
 	setPaused = `
 WITH changed AS (
     UPDATE {schedules}
@@ -219,7 +220,7 @@ WITH changed AS (
 SELECT count(*), (SELECT pg_notify($11, '')::text)
 FROM changed`
 
-	// The leader stores what the program declares.
+	// The leader stores the program's declaration.
 	resetSchedule = `
 WITH changed AS (
     UPDATE {schedules}
@@ -234,7 +235,7 @@ WITH changed AS (
 SELECT count(*), (SELECT pg_notify($3, '')::text)
 FROM changed`
 
-	// The leader runs a schedule that an operator added only while it has a row.
+	// The leader runs an operator's schedule only while it has a row.
 	removeSchedule = `
 WITH removed AS (
     DELETE FROM {schedules} s

@@ -41,8 +41,8 @@ func (l *loop) adopt() {
 	l.schedulesKnown = false
 }
 
-// effective returns the program's schedules as operators have changed them, and
-// the schedules that operators have added to run the program's jobs.
+// effective returns the program's schedules with the operators' changes, and the
+// operators' schedules for the program's jobs.
 func (l *loop) effective() []timetable {
 	var all []timetable
 	byName := map[string]timetable{}

@@ -8,22 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A database's clock can be ahead for a while and come back. In the false time ticks are
-// missed that have not come, and some of them run. A row cannot show which of two times
-// was true, but it shows where ticks were missed: before_gap is up to when ticks were
-// handled before that. If the clock later shows a time before handled_until, the gap was
-// no outage, and turnBack forgets it:
+// A database's clock can be ahead for a while and come back. In the false time, ticks of
+// the future are missed, and some of them run. A row cannot show which of two times was
+// true, but it shows where ticks were missed: before_gap is the end of the handled ticks
+// before the gap. If the clock later shows a time before handled_until, the gap was no
+// outage, and turnBack forgets it:
 //
-//   - What ran keeps its row, so that no tick runs twice.
-//   - Ticks that were missed or skipped, or wait without having run, lose their rows.
-//     They are decided again, by the true time. One change records their number.
-//   - The schedule continues after the last tick that was handled by the true time.
+//   - Ticks that ran keep their rows: no tick runs twice.
+//   - Ticks that were missed or skipped, or wait without having run, lose their rows. They
+//     are decided again, by the true time. One change records their number.
+//   - The schedule continues after the last tick handled by the true time.
 //
 // Without a gap, the ticks up to handled_until were handled when they were due. If the
 // clock then shows an earlier time, it may be wrong now: the schedule waits for the clock,
 // and [Status.Ahead] shows for how long.
 
-// turnedBack is a schedule whose gap was forgotten.
+// turnedBack is a schedule after its gap was forgotten.
 type turnedBack struct {
 	name                     string
 	from, to                 time.Time
@@ -56,7 +56,7 @@ func (l *loop) turnBack(ctx context.Context) error {
 	return nil
 }
 
-// The statements that end the consequences of a clock that was ahead.
+// The statements to end the consequences of false times.
 const (
 	boundRetries = `
 UPDATE {runs} r
@@ -64,7 +64,7 @@ SET retry_at = clock_timestamp() + r.retry_delay
 FROM {schedules} s
 WHERE s.role = $1 AND s.term = $2 AND r.schedule = s.name AND r.state = 'waiting' AND r.retry_at > clock_timestamp() + r.retry_delay`
 
-	// Runs that an operator requested stay. Ticks of more than a day ago are not decided
+	// Runs requested by an operator stay. Ticks of more than a day ago are not decided
 	// again: the rows of runs may have been removed.
 	turnBack = `
 WITH ahead AS MATERIALIZED (

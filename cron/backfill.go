@@ -18,12 +18,12 @@ type Backfilled struct {
 	Runs  int // runs that were requested: ticks that had none
 }
 
-// Backfill requests runs of the ticks from from until before to that have no run,
-// or were missed or skipped. The leader runs them in the order of the ticks, as its
-// Overlap allows, with from's tick first; while the schedule is paused they wait.
-// Each tick runs at most once, also if it is due or backfilled at the same time.
-// The range must not end in the future and has at most 1000 ticks of the present
-// expression. by is the requester to record.
+// Backfill requests runs of the ticks from from until before to, if they have no run or
+// were missed or skipped. The leader runs them in the order of the ticks, as its Overlap
+// allows, with from's tick first; while the schedule is paused they wait. Each tick runs
+// at most once, also if it is due or backfilled at the same time. The range must not end
+// in the future and has at most 1000 ticks of the present expression. by is the requester
+// to record.
 func (m *Admin) Backfill(ctx context.Context, name string, from, to time.Time, by string) (Backfilled, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Change is a change that an operator made to a schedule, or that its leader made after
-// the database's clock was ahead.
+// Change is a change of a schedule by an operator, or by its leader after the database's
+// clock was ahead.
 type Change struct {
 	At       time.Time // by the database's clock
 	By       string    // who
@@ -19,8 +19,8 @@ type Change struct {
 	Detail   string // for example the id of the requested run; often empty
 }
 
-// Changes returns the latest changes by operators, newest first, to one
-// schedule, which may have been removed, or to all if name is empty.
+// Changes returns the latest changes, newest first, of one schedule or, if name is empty,
+// of all. It also returns changes of removed schedules.
 func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -40,11 +40,11 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	return changes, nil
 }
 
-// Remove deletes a schedule that an operator added, or that no program declares,
-// and its runs. by is the requester to record. Jobs that run continue. If the
-// leader of its role runs the schedule of a program, it would add it again; the
-// error is then a [ConflictError]. A program that still has the schedule adds it
-// as a new one when it next leads.
+// Remove deletes an operator's schedule, or one without a program's declaration, and its
+// runs. by is the requester to record. Running jobs continue. If the leader of its role
+// runs the schedule of a program, it would add it again; the error is then a
+// [ConflictError]. If a program still has the schedule, it adds it as a new one when it
+// next leads.
 func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

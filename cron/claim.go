@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is what one transaction writes.
+// batch has the changes of one transaction.
 type batch struct {
 	ended  []outcome
 	plans  map[string]plan
@@ -19,7 +19,7 @@ type batch struct {
 
 func (b batch) empty() bool { return len(b.ended) == 0 && len(b.plans) == 0 && len(b.starts) == 0 }
 
-// prepare decides what to write now.
+// prepare decides on the next changes to write.
 func (l *loop) prepare() batch {
 	b := batch{ended: l.reported(), plans: map[string]plan{}, starts: map[string]int{}}
 	if l.stopping() || !l.schedulesKnown { // checked last, since reading the schedules takes time
@@ -53,7 +53,7 @@ func (l *loop) prepare() batch {
 	return b
 }
 
-// claimed is a row that claimTicks inserted, or a schedule without one.
+// claimed is a row inserted by claimTicks, or a schedule without one.
 type claimed struct {
 	name         string
 	id           *int64
@@ -156,7 +156,7 @@ func (l *loop) ticksClaimed(ctx context.Context, b batch, found []claimed) {
 	}
 }
 
-// logSkipped logs ticks that did not run.
+// logSkipped logs ticks without a run.
 func (l *loop) logSkipped(name string, p plan) {
 	counts := map[State]int64{}
 	for _, e := range p.entries {

@@ -2,9 +2,8 @@ package cron
 
 import "time"
 
-// databaseClock extrapolates the database's clock from the last reading. It may
-// lag by the duration of the reading but is never ahead: a tick that is due by
-// it is due.
+// databaseClock extrapolates the database's clock from the last reading. It may lag by the
+// duration of the reading but is never ahead: a tick due by this clock is due.
 type databaseClock struct {
 	shown  time.Time // by the database
 	readAt time.Time // when this process learned it

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dayRules are the days of a month that depend on its length or its weekdays. It
-// has no slices, so that an Expression can be compared.
+// dayRules are the days of a month depending on its length or its weekdays. It has no
+// slices: an Expression must be comparable.
 type dayRules struct {
 	fromEnd     uint32 // bit n: n days before the last day
 	nearest     uint32 // bit n: the workday nearest to day n
@@ -55,8 +55,8 @@ func lastDay(t time.Time) int {
 	return time.Date(t.Year(), t.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// nearestWorkday returns the day from Monday to Friday that is nearest to a day of
-// t's month, within the month.
+// nearestWorkday returns the day from Monday to Friday nearest to a day of t's month,
+// within the month.
 func nearestWorkday(t time.Time, day, last int) int {
 	switch time.Date(t.Year(), t.Month(), day, 0, 0, 0, 0, time.UTC).Weekday() {
 	case time.Saturday:
@@ -74,9 +74,9 @@ func nearestWorkday(t time.Time, day, last int) int {
 	}
 }
 
-// takeRules moves the items with L, W and # out of the day fields of an
-// expression. It returns the fields that remain, with an arbitrary value if a
-// day field has no other items; daysOnly and weekdaysOnly report that.
+// takeRules moves the items with L, W and # out of the day fields of an expression. It
+// returns the remaining fields, with an arbitrary value if a day field has no other items;
+// daysOnly and weekdaysOnly report this case.
 func takeRules(fields []string) (rest []string, rules dayRules, daysOnly, weekdaysOnly bool, err error) {
 	rest = append(rest, fields...)
 	n := len(rest)
@@ -94,8 +94,7 @@ func takeRules(fields []string) (rest []string, rules dayRules, daysOnly, weekda
 	return rest, rules, daysOnly, weekdaysOnly, err
 }
 
-// takeItems calls add for each item of a field and returns the items that it did
-// not take.
+// takeItems calls add for each item of a field and returns the items not taken by add.
 func takeItems(field string, add func(item string) (bool, error)) (rest string, none bool, err error) {
 	var kept []string
 	for item := range strings.SplitSeq(field, ",") {

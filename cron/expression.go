@@ -12,14 +12,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// wildcard marks a field of a parsed expression that was written as "*".
+// wildcard marks a field of a parsed expression written as "*".
 const wildcard = 1 << 63
 
 // fieldsParser parses everything except intervals.
 var fieldsParser = parser.MustNewParser(parser.SecondOptional | parser.Minute | parser.Hour | parser.Dom | parser.Month |
 	parser.Dow | parser.Descriptor)
 
-// year matches a field with a year, which other programs take as the last one.
+// year matches a field with a year, the last field in some other programs.
 var year = regexp.MustCompile(`(^|[,/-])[12][0-9]{3}($|[,/-])`)
 
 // shortest is the minimum interval.
@@ -38,29 +38,27 @@ type Expression struct {
 	everyHour                                 bool // the hours follow instants, not local times
 }
 
-// Parse parses an expression of five fields (minute, hour, day of month, month,
-// day of week), of six with seconds first, or a descriptor: @hourly, @daily,
-// @weekly, @monthly, @yearly, or @every with a duration of at least one second.
-// Names of months and days are allowed, and 7 is Sunday. A field for a year is not. If
-// neither day field begins with *, a day that matches either of them matches;
-// otherwise a day must match both. Both rules are those of crontab(5): "0 4 */2 * 1" is
-// every second day that is a Monday. A nil zone is UTC.
+// Parse parses an expression of five fields (minute, hour, day of month, month, day of
+// week), of six with seconds first, or a descriptor: @hourly, @daily, @weekly, @monthly,
+// @yearly, or @every with a duration of at least one second. Names of months and days are
+// allowed, and 7 is Sunday. A field for a year is not. If neither day field begins with *,
+// a day matches if it matches either of them; otherwise a day must match both. Both rules
+// come from crontab(5): "0 4 */2 * 1" is every second day that is a Monday. A nil zone is
+// UTC.
 //
-// The day of the month can also be L (the last day), L-3 (three days before it),
-// 15W (the day from Monday to Friday in the same month that is nearest to the
-// 15th) or LW (the last day from Monday to Friday), and the day of the week FRIL
-// or 5L (the last Friday of the month) or FRI#2 or 5#2 (the second one). All are
-// allowed in lists, but not in ranges and steps. Months without the day do not
-// tick.
+// The day of the month can also be L (the last day), L-3 (three days before it), 15W (the
+// day from Monday to Friday in the same month nearest to the 15th) or LW (the last day
+// from Monday to Friday), and the day of the week FRIL or 5L (the last Friday of the
+// month) or FRI#2 or 5#2 (the second one). All are allowed in lists, but not in ranges and
+// steps. Months without the day do not tick.
 //
-// Intervals count from the Unix epoch, so that all nodes compute the same
-// ticks: "@every 15m" ticks at every quarter of an hour in UTC.
+// Intervals count from the Unix epoch, and all nodes compute the same ticks: "@every 15m"
+// ticks at every quarter of an hour in UTC.
 //
-// Where clocks change, a fixed hour ticks once for each local time: one that
-// does not exist ticks at the first instant after the gap, and one that exists
-// twice ticks the first time. Hours that begin with * follow the instants. In
-// New York, "30 2 * * *" ticks at 3:00 on the day without 2:30, and
-// "30 1 * * *" ticks once, before the change, on the day with two 1:30.
+// Where clocks change, a fixed hour ticks once for each local time: a missing local time
+// ticks at the first instant after the gap, and a repeated one ticks the first time. Hours
+// beginning with * follow the instants. In New York, "30 2 * * *" ticks at 3:00 on the day
+// without 2:30, and "30 1 * * *" ticks once, before the change, on the day with two 1:30.
 //
 // An invalid expression, or one that never ticks such as February 30, matches
 // tenure.ErrInvalidConfig.
@@ -99,7 +97,7 @@ func parseInterval(duration string) (time.Duration, error) {
 	return interval, nil
 }
 
-// checkCount refuses a wrong number of fields, and a last one that is a year.
+// checkCount refuses a wrong number of fields, and a year as the last field.
 func (e *Expression) checkCount(fields []string) error {
 	switch n := len(fields); {
 	case n == 6 && year.MatchString(fields[5]):
@@ -155,7 +153,7 @@ func (e *Expression) parseFields() error {
 	return nil
 }
 
-// String returns the text that was parsed.
+// String returns the parsed text.
 func (e Expression) String() string { return e.text }
 
 // Zone returns the time zone of the expression.

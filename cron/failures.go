@@ -20,12 +20,12 @@ type failures struct {
 	recorded   bool              // rows show failures, perhaps of an earlier term
 	recordedAt time.Time         // in this term
 	count      int               // failed steps since then
-	invalid    map[string]string // errors of schedules whose settings are invalid here
-	shown      map[string]string // those of them that rows show
+	invalid    map[string]string // errors of schedules with settings that are invalid here
+	shown      map[string]string // the part of invalid shown by rows
 }
 
-// recordFailure records that the schedules of the role cannot work, at most once per
-// PollInterval. Where even that fails, they are overdue.
+// recordFailure records the failure of the role's schedules to work, at most once per
+// PollInterval. If even the record fails, they are overdue.
 func (l *loop) recordFailure(ctx context.Context, failure error) {
 	l.failures.count++
 	if time.Since(l.failures.recordedAt) < l.config.PollInterval {
@@ -45,8 +45,8 @@ func (l *loop) recordFailure(ctx context.Context, failure error) {
 	l.failures.recorded, l.failures.count = true, 0
 }
 
-// recordWorking removes recorded failures when the schedules work, apart from those of
-// schedules whose settings are invalid, which it records.
+// recordWorking removes recorded failures when the schedules work. It records the failures
+// of schedules with invalid settings.
 func (l *loop) recordWorking(ctx context.Context) error {
 	if !l.schedulesKnown || !l.failures.recorded && maps.Equal(l.failures.invalid, l.failures.shown) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/internal/usercode"
 )
 
-// reportInterval is how long a job may still run after its context has ended
-// before that is reported, and the time between reports.
+// reportInterval is how long a job may run after the end of its context before the first
+// report, and the time between reports.
 const reportInterval = 5 * time.Second
 
 // maxError is the maximum length of an error text in a row.
@@ -24,7 +24,7 @@ type outcome struct {
 	run    Run
 	state  State         // Waiting for a retry
 	text   string        // the error
-	output string        // what the job wrote
+	output string        // written by the job
 	delay  time.Duration // before the retry
 }
 
@@ -92,8 +92,8 @@ func call(ctx context.Context, job Job, run Run, log *slog.Logger) (panicked boo
 	return false, err
 }
 
-// watch reports a job that still runs after its context has ended. Its schedule
-// and the end of the term wait for it.
+// watch reports a job still running after the end of its context. Its schedule and the end
+// of the term wait for it.
 func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 	select {
 	case <-returned:

@@ -12,8 +12,8 @@ import (
 // retryPause is the time between attempts while the database fails.
 const retryPause = time.Second
 
-// notifyPause is the minimum time between two reads of the schedules after
-// notifications, most of which can be about other things.
+// notifyPause is the minimum time between two reads of the schedules after notifications.
+// Most of these can be about other things.
 const notifyPause = 50 * time.Millisecond
 
 // maxStarts is how many waiting runs of a schedule with OverlapAllow are
@@ -33,9 +33,9 @@ type schedule struct {
 	paused       bool
 	handledUntil time.Time
 	next         time.Time // when the next tick is due; zero if there is none
-	waiting      int       // runs that wait to start
+	waiting      int       // runs waiting to start
 	startAt      time.Time // when the next of them may start: later if it waits for a retry
-	running      int       // runs whose end is not recorded
+	running      int       // runs without a recorded end
 }
 
 // loop runs schedules in one term. One goroutine does everything except the
@@ -49,9 +49,9 @@ type loop struct {
 	source    func() []timetable
 	schedules []*schedule
 	byName    map[string]*schedule
-	removed   []string          // removed schedules whose rows do not show it yet
-	declared  []string          // the names of the program's schedules; never nil, which would be NULL in SQL
-	overrides map[string]string // what operators have set, by schedule, as stored
+	removed   []string          // removed schedules with rows that do not show it yet
+	declared  []string          // the names of the program's schedules; never nil: it would be NULL in SQL
+	overrides map[string]string // the operators' settings, by schedule, as stored
 
 	begun          bool      // runs of earlier terms have been taken over
 	orphansAt      time.Time // when to look again for runs without a leader
@@ -96,10 +96,10 @@ func (l *loop) stopping() bool {
 	return wakeup.Closed(l.term.Stopping())
 }
 
-// step does everything that is due now.
+// step performs all due work.
 func (l *loop) step(ctx context.Context, stopping bool) error {
 	if !stopping && (!l.schedulesKnown || time.Since(l.readAt) >= l.config.PollInterval) {
-		if l.readAt.IsZero() { // load would store what the program declares over what operators have set
+		if l.readAt.IsZero() { // load would store the program's declarations over the operators' settings
 			if err := l.read(ctx); err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func (l *loop) wakeUp() {
 	wakeup.Send(l.finished)
 }
 
-// reported returns the first outcomes that are not recorded yet.
+// reported returns the first unrecorded outcomes.
 func (l *loop) reported() []outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,12 +12,11 @@ const horizon = 41
 // Next returns the first tick after an instant, in the expression's zone, or
 // the zero time if there is none.
 //
-// When clocks change, an expression with fixed hours ticks once for each local
-// time that it matches: for a local time that does not exist, at the first
-// instant after the gap; for one that occurs twice, at the first occurrence.
-// Ticks at the same instant are one tick. An expression whose hours begin with
-// "*" follows instants: a local time that occurs twice ticks twice, and one
-// that does not exist does not tick.
+// When clocks change, an expression with fixed hours ticks once for each matching local
+// time: for a missing local time, at the first instant after the gap; for a repeated one,
+// at the first occurrence. Ticks at the same instant are one tick. If its hours begin with
+// "*", an expression follows instants: a repeated local time ticks twice, and a missing
+// one does not tick.
 func (e Expression) Next(after time.Time) time.Time {
 	switch {
 	case e.interval > 0:
@@ -50,8 +49,8 @@ func (e Expression) nextInterval(after time.Time) time.Time {
 	return epoch.Add((count + 1) * e.interval).In(e.Zone())
 }
 
-// nextInstant searches the periods with one offset from UTC, in each of which
-// local times and instants have the same order.
+// nextInstant searches the periods with one offset from UTC. In each of them, local times
+// and instants have the same order.
 func (e Expression) nextInstant(after time.Time) time.Time {
 	at := after.In(e.Zone())
 	limit := at.Year() + horizon
@@ -97,8 +96,8 @@ func instant(local time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// nextMatch returns the first local time after another that matches all fields,
-// or the zero time if there is none up to the year limit.
+// nextMatch returns the first local time after another with a match in all fields, or the
+// zero time if there is none up to the year limit.
 func (e Expression) nextMatch(after time.Time, limit int) time.Time {
 	t := after.Add(time.Second)
 	for t.Year() <= limit {
@@ -146,7 +145,7 @@ func (e Expression) matchesDay(t time.Time) bool {
 	return day && weekday
 }
 
-// following returns the least value that matches a field and is at least least.
+// following returns the smallest match of a field from least on.
 func following(field uint64, least int) (int, bool) {
 	rest := field &^ wildcard >> least << least
 	return bits.TrailingZeros64(rest), rest != 0

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// orphanWait is how long a leader has no schedule of a name before the runs that wait
-// for that schedule end: a node with another program may lead soon.
+// orphanWait is how long a leader has no schedule of a name before the waiting runs of
+// this schedule end: a node with another program may lead soon.
 const orphanWait = 10 * time.Minute
 
-// endOrphans ends the runs of the role's schedules that this leader does not have. Runs
-// of earlier terms end at the beginning of the term. If they may be repeated, they wait
-// for a leader that has the schedule, like requested runs, for at most orphanWait.
+// endOrphans ends the runs of the role's schedules missing on this leader. Runs of earlier
+// terms end at the beginning of the term. If they may be repeated, they wait for a leader
+// with the schedule, like requested runs, for at most orphanWait.
 func (l *loop) endOrphans(ctx context.Context) error {
 	if time.Now().Before(l.orphansAt) {
 		return nil
@@ -51,7 +51,7 @@ JOIN {runs} r ON r.schedule = s.name
 WHERE s.role = $1 AND s.term <> $2 AND r.state IN ('waiting', 'running') AND r.term <> $2
 LIMIT 1`
 
-	// A paused schedule keeps the ticks that wait for the end of the pause.
+	// A paused schedule keeps the ticks waiting for the end of the pause.
 	endOrphans = `
 UPDATE {runs} r
 SET state = CASE WHEN o.again THEN 'waiting' ELSE 'abandoned' END,

@@ -11,13 +11,13 @@ import (
 // maxOutput is the maximum length of the stored output of a run, in bytes.
 const maxOutput = 64 << 10
 
-// cutMark begins an output whose beginning is not stored.
+// cutMark begins an output without its first part.
 const cutMark = "…"
 
-// Output returns a writer for what the job wants to keep. Its last 64 KiB are
-// stored with the run when the attempt has ended, in place of those of an earlier
-// attempt; invalid UTF-8 and NUL are replaced. The output of an attempt whose end
-// is not recorded is lost. The writer never fails and is safe for concurrent use.
+// Output returns a writer for the output of the job. Its last 64 KiB are stored with the
+// run when the attempt has ended, in place of an earlier attempt's; invalid UTF-8 and NUL
+// are replaced. Without a recorded end of the attempt, its output is lost. The writer
+// never fails and is safe for concurrent use.
 func (r Run) Output() io.Writer {
 	if r.output == nil {
 		return io.Discard
@@ -25,7 +25,7 @@ func (r Run) Output() io.Writer {
 	return r.output
 }
 
-// output keeps the end of what is written to it.
+// output keeps the end of the written bytes.
 type output struct {
 	mu   sync.Mutex
 	kept []byte // the last maxOutput bytes, or up to twice as many
@@ -47,7 +47,7 @@ func (o *output) Write(words []byte) (int, error) {
 	return n, nil
 }
 
-// text returns what is kept as text that PostgreSQL accepts.
+// text returns the kept bytes as valid text for PostgreSQL.
 func (o *output) text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Override is what operators have set of a schedule at run time, in place of
-// what its program declares. It lasts until [Admin.Reset], across terms and new
-// versions of the program. Fields that are zero are as the program declares
-// them. The job and its policy are always those of the program.
+// Override has the operators' settings of a schedule at run time, in place of its
+// program's declaration. It lasts until [Admin.Reset], across terms and new versions of
+// the program. Zero fields are as the program declares them. The job and its policy always
+// come from the program.
 type Override struct {
-	// Job is the schedule of a program whose job and settings are used, if an
-	// operator has added this schedule.
+	// Job is the program's schedule with the job and the settings, if an operator has
+	// added this schedule.
 	Job string `json:"job,omitempty"`
 
 	Expression   string   `json:"expression,omitempty"`
@@ -26,7 +26,7 @@ type Override struct {
 	Timeout      *Seconds `json:"timeout_seconds,omitempty"`
 }
 
-// Seconds is a duration that is a number of seconds in JSON.
+// Seconds is a duration, a number of seconds in JSON.
 type Seconds time.Duration
 
 // MarshalJSON implements json.Marshaler.
@@ -45,7 +45,7 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// apply returns a schedule with what is set.
+// apply returns a schedule with the settings.
 func (o Override) apply(s Schedule) Schedule {
 	s.Expression, s.Zone = cmp.Or(o.Expression, s.Expression), cmp.Or(o.Zone, s.Zone)
 	s.CatchUp, s.CatchUpLimit = cmp.Or(o.CatchUp, s.CatchUp), cmp.Or(o.CatchUpLimit, s.CatchUpLimit)
@@ -59,7 +59,7 @@ func (o Override) apply(s Schedule) Schedule {
 	return s
 }
 
-// with returns what is set after a further change.
+// with returns the settings after a further change.
 func (o Override) with(later Override) Override {
 	return Override{
 		Job:        o.Job,

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// passOver counts ticks after an instant without computing each one: a leader that finds
-// the clock a year later must not compute millions. It returns the instant of the last
-// tick that it counted, or the end of that day, and leaves at least keep ticks until the
-// other instant, if there are as many.
+// passOver counts ticks after an instant without computing each one: if the clock is a
+// year later, a leader must not compute millions. It returns the instant of the last
+// counted tick, or the end of its day. It leaves at least keep ticks until the other
+// instant, if there are as many.
 func (e Expression) passOver(after, until time.Time, keep int) (from time.Time, passed int) {
 	switch {
 	case !after.Before(until) || e.interval == 0 && e.minute == 0:
@@ -58,8 +58,8 @@ func (e Expression) countDays(after, until time.Time) (begins []time.Time, count
 	}
 }
 
-// countBetween returns how many ticks there are from begin until before end, which are
-// the midnights around a day unless the day is partial.
+// countBetween returns how many ticks there are from begin until before end. begin and end
+// are the midnights around a day unless the day is partial.
 func (e Expression) countBetween(begin, end time.Time, partial bool) (n int) {
 	before := begin.Add(-time.Second).In(e.Zone())
 	if _, change := before.ZoneBounds(); !partial && (change.IsZero() || change.After(end)) {

@@ -17,15 +17,15 @@ type timetable struct {
 	added      bool // an operator added it
 }
 
-// entry is the row for a tick. If it represents several missed ticks, its time
-// is that of the last one.
+// entry is the row for a tick. If it represents several missed ticks, it has the time of
+// the last one.
 type entry struct {
 	at    time.Time
 	state State
 	ticks int64
 }
 
-// plan says what happens to all due ticks.
+// plan is the decision about all due ticks.
 type plan struct {
 	entries []entry
 	until   time.Time
@@ -53,9 +53,9 @@ func (t timetable) next(after time.Time) time.Time {
 	return t.due(tick)
 }
 
-// plan decides about the due ticks after handledUntil. busy says that a run of
-// the schedule has not ended; waiting is the number of runs that wait. It is
-// pure: every node would decide the same.
+// plan decides about the due ticks after handledUntil. busy reports an active run of the
+// schedule; waiting is the number of waiting runs. It is pure: every node would decide the
+// same.
 func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy bool, waiting int) plan {
 	var p plan
 	var fresh []time.Time

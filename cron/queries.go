@@ -5,17 +5,17 @@ const (
 	// Lets the next leader find the transaction.
 	markTransaction = `SELECT pg_advisory_xact_lock_shared($1)::text`
 
-	// Limits how long the transaction's locks outlive a paused process. The commit that
-	// claims a run is durable before its job starts, even if the user's default is not: a
-	// crash that undid the claim would let the next leader run the tick again.
+	// Limits how long the transaction's locks outlive a paused process. The commit of a
+	// claim is durable before its job starts, even if the user's default is not: if a
+	// crash undid the claim, the next leader would run the tick again.
 	setTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
-	// Locks the rows of schedules before their owners are read, so that terms
-	// that began before the lock are visible.
+	// Locks the rows of schedules before their owners are read: terms begun before the
+	// lock must be visible.
 	addSchedules = `
 INSERT INTO {schedules} (name, role, expression, timezone, settings)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb
@@ -24,7 +24,7 @@ WHERE NOT n.added
 ORDER BY n.name
 ON CONFLICT (name) DO NOTHING`
 
-	// Returns the schedules that are this term's already.
+	// Returns the schedules already claimed by this term.
 	lockSchedules = `
 SELECT name, role = $2 AND term = $3
 FROM {schedules}
@@ -32,8 +32,8 @@ WHERE name = ANY ($1::text[])
 ORDER BY name
 FOR NO KEY UPDATE`
 
-	// A schedule can move to another role when its own role has no leader. One
-	// that an operator added is not inserted again after its removal.
+	// A schedule can move to another role when its own role has no leader. An operator's
+	// schedule is not inserted again after its removal.
 	loadSchedules = `
 INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb, $2
@@ -62,9 +62,9 @@ UPDATE {schedules}
 SET term = 0, updated_at = clock_timestamp()
 WHERE name = ANY ($1) AND role = $2 AND term = $3`
 
-	// Runs that earlier terms left running: whether their jobs started is
-	// unknown. Runs of its schedules that this term has claimed are not: their
-	// jobs have started, or recover starts them.
+	// Runs left running by earlier terms: whether their jobs started is unknown. Runs
+	// claimed by this term, of its schedules, are excluded: their jobs have started, or
+	// recover starts them.
 	takeOver = `
 UPDATE {runs} r
 SET state = CASE WHEN n.again THEN 'waiting' ELSE 'abandoned' END,
@@ -75,8 +75,8 @@ FROM unnest($1::text[], $2::boolean[], $4::boolean[]) AS n(name, again, own)
 WHERE r.schedule = n.name AND r.state = 'running' AND r.id <> ALL ($3::bigint[]) AND NOT (n.own AND r.term = $5)
 RETURNING r.schedule, r.scheduled_for, r.state, r.attempt, r.error`
 
-	// The schedules of this term, and what operators have set of those that the
-	// program declares or whose jobs it has.
+	// The schedules of this term, and the operators' settings of schedules with a
+	// declaration or a job in the program.
 	readSchedules = `
 SELECT
     s.name,
@@ -113,9 +113,8 @@ SELECT id, schedule, scheduled_for, state, attempt, manual, requested_by, claime
 FROM {runs}
 WHERE schedule = ANY ($1) AND state = 'running' AND term = $2`
 
-	// The attempt is compared since a commit can be unknown: then this attempt may
-	// be recorded already, and the next one claimed. A run that is tried again
-	// waits.
+	// The attempt is compared since a commit can be unknown: then this attempt may be
+	// recorded already, and the next one claimed. A run with another attempt waits.
 	recordEnds = `
 WITH ended AS (
     UPDATE {runs} r
@@ -141,8 +140,8 @@ SET failures = s.failures + c.failures, panics = s.panics + c.panics
 FROM counted c
 WHERE s.name = c.schedule`
 
-	// Claims the ticks of schedules, unless an operator has changed them since
-	// they were read, or the database's clock says that it is too early.
+	// Claims the ticks of schedules, unless an operator has changed them since they were
+	// read, or it is too early by the database's clock.
 	claimTicks = `
 WITH moved AS (
     UPDATE {schedules} s
@@ -188,9 +187,9 @@ FROM moved m
 LEFT JOIN claimed c ON c.schedule = m.name
 ORDER BY c.id`
 
-	// Starts the oldest waiting runs. Unless runs are parallel, a run that waits for
-	// its retry keeps later runs waiting.
-	// The rows of the schedules are locked, so that no run starts after a pause has returned.
+	// Starts the oldest waiting runs. Unless runs are parallel, a run waiting for its
+	// retry keeps later runs waiting. The rows of the schedules are locked: no run starts
+	// after a pause has returned.
 	startWaiting = `
 WITH open AS MATERIALIZED (
     SELECT name, paused

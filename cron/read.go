@@ -24,8 +24,7 @@ type storedSchedule struct {
 	now              time.Time  // by the database's clock
 }
 
-// read reads the rows of the schedules, what operators have set of them, and the
-// database's clock.
+// read reads the rows of the schedules, the operators' settings, and the database's clock.
 func (l *loop) read(ctx context.Context) error {
 	rows, err := l.readRows(ctx)
 	if err != nil {
@@ -68,7 +67,7 @@ func (l *loop) read(ctx context.Context) error {
 	return nil
 }
 
-// update applies the row of a schedule that belongs to this term.
+// update applies the row of a schedule of this term.
 func (s *schedule) update(row storedSchedule) {
 	if !s.handledUntil.Equal(row.handledUntil) {
 		s.handledUntil, s.next = row.handledUntil, s.timetable.next(row.handledUntil)

@@ -25,13 +25,13 @@ type Record struct {
 	StartedAt    time.Time // zero if it never ran
 	EndedAt      time.Time // zero if it has not ended
 	Error        string
-	// OutputBytes is the length of what the last recorded attempt wrote to
-	// [Run.Output], at most 64 KiB, and Output that text. Only [Admin.Run] reads it.
+	// OutputBytes is the length of the last recorded attempt's text in [Run.Output], at
+	// most 64 KiB, and Output the text. Only [Admin.Run] reads it.
 	OutputBytes int
 	Output      string
 }
 
-// nullableRecord scans a record that may be missing.
+// nullableRecord scans a record, or none.
 type nullableRecord struct {
 	id, ticks, term                   *int64
 	schedule, requestedBy, node, text *string

@@ -10,17 +10,17 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// A retry is another attempt of the same run, in the same row: the tick stays
-// claimed once. The leader records the failed attempt in a fenced transaction,
-// which makes the run wait until the strategy's delay has passed. So no goroutine
-// waits, a term can end at any time, and the leader of a later term starts the
-// attempt, which it claims in its own fenced transaction like any waiting run.
-// AtMostOnce holds: the attempt before a retry has returned and is recorded. An
-// attempt that its leader could not record has no retry; the policy decides.
+// A retry is another attempt of the same run, in the same row: the tick stays claimed
+// once. The leader records the failed attempt in a fenced transaction. From then on the
+// run waits until the strategy's delay has passed. So no goroutine waits, and a term can
+// end at any time: the leader of a later term claims the attempt in its own fenced
+// transaction, like any waiting run, and starts it. AtMostOnce holds: the attempt before a
+// retry has returned and is recorded. Without a record of the attempt there is no retry;
+// the policy decides.
 
-// Retry marks the error of a job: if the schedule has Retries left, its run is
-// tried again, with an Attempt that is one higher. errors.Is and errors.As find
-// err. Retry(nil) is nil.
+// Retry marks the error of a job: if the schedule has Retries left, its run is tried
+// again, with an Attempt higher by one. errors.Is and errors.As find err. Retry(nil) is
+// nil.
 func Retry(err error) error {
 	if err == nil {
 		return nil
@@ -28,7 +28,7 @@ func Retry(err error) error {
 	return &retryError{err}
 }
 
-// retryError is an error that asks for a retry.
+// retryError is an error asking for a retry.
 type retryError struct{ err error }
 
 func (e *retryError) Error() string { return e.err.Error() }

@@ -45,10 +45,10 @@ type Run struct {
 	beginSQL func(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error
 }
 
-// InTx runs fn in a transaction of the scheduler's database that commits only
-// if the term is still valid, as postgres.InTx does. Otherwise it rolls back
-// and the error matches tenure.ErrFenced. If this process is paused while the
-// transaction is open, the next leader terminates it.
+// InTx runs fn in a transaction of the scheduler's database. As in postgres.InTx, it
+// commits only if the term is still valid. Otherwise it rolls back and the error matches
+// tenure.ErrFenced. If this process is paused while the transaction is open, the next
+// leader terminates it.
 func (r Run) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error { return r.begin(ctx, fn) }
 
 // InSQLTx is [Run.InTx] for database/sql, with any PostgreSQL driver. db must lead to

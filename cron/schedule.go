@@ -13,12 +13,12 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Job is what a schedule runs. Its context ends with the term, or when the
-// schedule's Timeout has passed; context.Cause returns the reason. A panic
-// counts as a failure.
+// Job is the work of a schedule's run. Its context ends with the term, or when the
+// schedule's Timeout has passed; context.Cause returns the reason. A panic counts as a
+// failure.
 type Job func(ctx context.Context, run Run) error
 
-// CatchUp says what happens to ticks that were missed for lack of a leader.
+// CatchUp is the treatment of ticks missed for lack of a leader.
 type CatchUp string
 
 // The catch-up settings.
@@ -32,8 +32,7 @@ const (
 	CatchUpAll CatchUp = "all"
 )
 
-// Overlap says what happens to a tick while an earlier run of the schedule has
-// not ended.
+// Overlap is the treatment of a tick while an earlier run of the schedule has not ended.
 type Overlap string
 
 // The overlap settings.
@@ -47,13 +46,13 @@ const (
 	OverlapAllow Overlap = "allow"
 )
 
-// Policy says what happens to a run whose leader died or lost its term before
-// it could record the run's end.
+// Policy is the treatment of a run if its leader died or lost its term before it could
+// record the run's end.
 type Policy string
 
 // The policies.
 const (
-	// AtMostOnce abandons the run; that is recorded and logged.
+	// AtMostOnce abandons the run; this is recorded and logged.
 	AtMostOnce Policy = "at_most_once"
 	// AtLeastOnce lets the next leader run it again, as another attempt.
 	AtLeastOnce Policy = "at_least_once"
@@ -66,25 +65,24 @@ type Schedule struct {
 	Zone       string // a name of the IANA database, such as "Europe/Berlin"; default "UTC"
 	Job        Job
 
-	// CatchUp applies to ticks that are older than the scheduler's Grace.
-	// Default CatchUpNone.
+	// CatchUp applies to ticks older than the scheduler's Grace. Default CatchUpNone.
 	CatchUp CatchUp
-	// CatchUpLimit is the maximum number of missed ticks that CatchUpAll runs,
-	// and of waiting runs under OverlapQueue. Default 100, at most 100,000.
+	// CatchUpLimit is the maximum number of missed ticks run by CatchUpAll, and of waiting
+	// runs under OverlapQueue. Default 100, at most 100,000.
 	CatchUpLimit int
 	Overlap      Overlap // default OverlapSkip
 	Policy       Policy  // default AtMostOnce
 
-	// Jitter delays each tick by a part of this duration, which is computed
-	// from the name and the tick so that all nodes agree. At most one day.
+	// Jitter delays each tick by a part of this duration. The part is computed from the
+	// name and the tick: all nodes agree. At most one day.
 	Jitter time.Duration
 	// Timeout limits each attempt of a run: its context then ends. Default 0: no
 	// limit.
 	Timeout time.Duration
 
-	// Retries is the maximum number of retries of a run whose job returned an
-	// error that [Retry] marked. An attempt that was interrupted and repeated
-	// under AtLeastOnce counts too. Default 0, at most 1000.
+	// Retries is the maximum number of retries of a run after errors marked by [Retry]. An
+	// attempt interrupted and repeated under AtLeastOnce counts too. Default 0, at most
+	// 1000.
 	Retries int
 	// Backoff returns the delay before a retry, or false if there is none.
 	// Failure.Elapsed counts from the claim of the run. Default
@@ -109,7 +107,7 @@ func (s Schedule) withDefaults() Schedule {
 	return s
 }
 
-// parse validates a schedule whose defaults are set.
+// parse validates a schedule after its defaults are set.
 func (s Schedule) parse() (timetable, error) {
 	if s.Job == nil {
 		return timetable{}, invalid("the schedule %s has no job", s.Name)
@@ -117,7 +115,7 @@ func (s Schedule) parse() (timetable, error) {
 	return s.parseTimes()
 }
 
-// parseTimes is parse for a schedule whose job another process has.
+// parseTimes is parse for a schedule with its job in another process.
 func (s Schedule) parseTimes() (timetable, error) {
 	if err := s.check(); err != nil {
 		return timetable{}, err
@@ -160,10 +158,9 @@ func parseIn(text, zone string) (Expression, error) {
 	return Parse(text, location)
 }
 
-// LoadZone returns a time zone of the IANA database, such as "Europe/Berlin";
-// the empty name is UTC. An unknown zone matches tenure.ErrInvalidConfig. The
-// database is the system's, or that of package time/tzdata if the program
-// imports it.
+// LoadZone returns a time zone of the IANA database, such as "Europe/Berlin"; the empty
+// name is UTC. An unknown zone matches tenure.ErrInvalidConfig. The database is the
+// system's, or package time/tzdata's if the program imports it.
 func LoadZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, invalid("the time zone %q differs between nodes: use a name such as Europe/Berlin", name)
@@ -176,12 +173,12 @@ func LoadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// invalid returns an error that matches tenure.ErrInvalidConfig.
+// invalid returns an error matching tenure.ErrInvalidConfig.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }
 
-// settings is the part of a schedule that its row stores as JSON.
+// settings is the part of a schedule stored in its row, as JSON.
 type settings struct {
 	CatchUp        CatchUp `json:"catch_up"`
 	CatchUpLimit   int     `json:"catch_up_limit"`

@@ -16,8 +16,7 @@ import (
 
 // Config configures a scheduler. The zero value is ready to use.
 type Config struct {
-	// Role is the role that the scheduler campaigns for. Default: the role
-	// "scheduler".
+	// Role is the role the scheduler campaigns for. Default: the role "scheduler".
 	Role tenure.Role
 	// Grace is how late a tick may run normally; a failover takes less. Older
 	// ticks are missed, and CatchUp applies to them. Default 1 min.
@@ -47,11 +46,11 @@ type Scheduler struct {
 	running   int // calls of Run: a second one is refused, but only later
 }
 
-// New returns a scheduler for a node. database must be the database of the
-// node's backend and safe for concurrent use, like a pool, with at least one
-// connection more than jobs use. Its user needs the privileges of
-// [postgres.Backend.WorkGrants]. The error matches tenure.ErrUnsupported if the
-// backend is not PostgreSQL; other errors are those of [tenure.Node.Election].
+// New returns a scheduler for a node. database must be the database of the node's backend
+// and safe for concurrent use, like a pool, with at least one connection more than jobs
+// use. Its user needs the privileges of [postgres.Backend.WorkGrants]. The error matches
+// tenure.ErrUnsupported if the backend is not PostgreSQL; other errors come from
+// [tenure.Node.Election].
 func New(node *tenure.Node, database postgres.Database, config Config) (*Scheduler, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -80,10 +79,9 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 // Election returns the election of the scheduler's role.
 func (s *Scheduler) Election() *tenure.Election { return s.election }
 
-// Add adds a schedule. A new schedule, or one with a new expression or zone,
-// ticks from the start of the first term that runs it. The error matches
-// tenure.ErrInvalidConfig if the schedule is invalid, its name is taken, or the
-// scheduler is running.
+// Add adds a schedule. A new schedule, or one with a new expression or zone, ticks from
+// the start of its first term. The error matches tenure.ErrInvalidConfig if the schedule
+// is invalid, its name is taken, or the scheduler is running.
 func (s *Scheduler) Add(schedule Schedule) error {
 	parsed, err := schedule.withDefaults().parse()
 	if err != nil {
@@ -103,11 +101,10 @@ func (s *Scheduler) Add(schedule Schedule) error {
 	return nil
 }
 
-// Replace replaces the scheduler's schedules, also while it leads. A schedule
-// with unchanged settings continues as before, and a changed one as after a new
-// term. Of a schedule that is left out, no further run starts. If a schedule is
-// invalid or a name occurs twice, the error matches tenure.ErrInvalidConfig and
-// nothing changes.
+// Replace replaces the scheduler's schedules, also while it leads. A schedule with
+// unchanged settings continues as before, and a changed one as after a new term. No
+// further run of an omitted schedule starts. If a schedule is invalid or a name occurs
+// twice, the error matches tenure.ErrInvalidConfig and nothing changes.
 func (s *Scheduler) Replace(schedules ...Schedule) error {
 	var all []timetable
 	taken := map[string]bool{}
@@ -136,10 +133,9 @@ func (s *Scheduler) timetables() []timetable {
 	return slices.Clone(s.schedules)
 }
 
-// Run campaigns for the role and, in each term, runs the schedules, until ctx
-// ends. Then, and whenever a term is stopping, no more jobs start, and running
-// jobs may finish within the node's StopTimeout. Errors are those of
-// [tenure.Election.Run].
+// Run campaigns for the role and, in each term, runs the schedules, until ctx ends. Then,
+// and whenever a term is stopping, no more jobs start, and running jobs may finish within
+// the node's StopTimeout. It returns the errors of [tenure.Election.Run].
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.running++

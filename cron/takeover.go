@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// load claims the schedules whose rows are not this term's yet.
+// load claims the schedules with rows of other terms.
 func (l *loop) load(ctx context.Context) error {
 	var names, expressions, zones, texts []string
 	var added []bool
@@ -69,7 +69,7 @@ func (l *loop) load(ctx context.Context) error {
 	return nil
 }
 
-// lock locks the rows of schedules, and returns those that are this term's already.
+// lock locks the rows of schedules, and returns the ones already claimed by this term.
 func (l *loop) lock(ctx context.Context, tx pgx.Tx, names []string) (own map[string]bool, err error) {
 	rows, _ := tx.Query(ctx, l.tables.SQL(lockSchedules), names, l.term.Role().Name(), l.term.Number()) // rows reports the error
 	own = map[string]bool{}
@@ -82,8 +82,8 @@ func (l *loop) lock(ctx context.Context, tx pgx.Tx, names []string) (own map[str
 	return own, err
 }
 
-// activeRuns returns the ids of the runs whose jobs have started. It is never
-// nil, which would be NULL in SQL.
+// activeRuns returns the ids of the runs with a started job. It never returns nil: this
+// would be NULL in SQL.
 func (l *loop) activeRuns() []int64 {
 	return slices.AppendSeq(make([]int64, 0, len(l.active)), maps.Keys(l.active))
 }
@@ -107,8 +107,8 @@ func (l *loop) logTakeOver(names, loaded []string, open []Record) {
 	}
 }
 
-// recover starts the jobs of runs that were claimed by a transaction whose
-// commit was not acknowledged, however late it committed.
+// recover starts the jobs of runs claimed by a transaction with an unacknowledged commit,
+// however late it committed.
 func (l *loop) recover(ctx context.Context) error {
 	var names []string
 	for _, s := range l.schedules {

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// unhandled are due ticks that no leader has handled.
+// unhandled are due ticks not handled by any leader.
 type unhandled struct {
 	until *time.Time // the last of them; nil if there is none
 	at    []time.Time
 	ticks []int64 // of each row; more than 1 where a row has several
 }
 
-// unhandled returns up to when the ticks of a schedule are handled, and the due ticks after
-// that. It returns none if the schedule is paused, or its ticks are not known here.
+// unhandled returns up to when the ticks of a schedule are handled, and the due ticks
+// after this time. It returns none if the schedule is paused, or its ticks are not known
+// here.
 func (m *Admin) unhandled(ctx context.Context, name string) (handled *time.Time, late unhandled, err error) {
 	all, now, err := m.statuses(ctx, &name)
 	if err != nil || len(all) == 0 || all[0].Paused {

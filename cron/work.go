@@ -24,7 +24,7 @@ func tablesOf(backend *postgres.Backend, database postgres.Database) schema.Tabl
 	return schema.Tables{Schema: schema.Of(backend), Feature: features.Schedules, Database: database}
 }
 
-// work is what a scheduler works with in one term.
+// work has the dependencies of a scheduler in one term.
 type work struct {
 	node     *tenure.Node
 	tables   schema.Tables
@@ -47,8 +47,8 @@ func (w *work) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	})
 }
 
-// marked runs a fenced transaction that the next leader terminates if it is
-// still open: it can no longer commit but may hold locks.
+// marked runs a fenced transaction with a mark. If it is still open, the next leader
+// terminates it: it can no longer commit but may hold locks.
 func (w *work) marked(ctx context.Context, fn func(pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	return postgres.InTxOptions(ctx, w.database, options, w.term, func(tx pgx.Tx) error {
@@ -70,8 +70,7 @@ func (w *work) markedSQL(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error
 	})
 }
 
-// markKey returns the key that marks the transactions of this role's schedulers in
-// the lock table.
+// markKey returns the lock key of the mark on the transactions of this role's schedulers.
 func (w *work) markKey() int64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(w.tables.Channel("schedules") + "\x00" + w.term.Role().Name())) // never fails

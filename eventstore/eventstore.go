@@ -1,6 +1,5 @@
-// Package eventstore is a minimal append-only log of events in PostgreSQL that package
-// processor can read. If you already have a table of events, use
-// [processor.LogFromQuery] instead.
+// Package eventstore is a minimal append-only log of events in PostgreSQL for package
+// processor. If you already have a table of events, use [processor.LogFromQuery] instead.
 package eventstore
 
 import (
@@ -38,8 +37,8 @@ type Store struct {
 // Config configures a store. The zero value is ready to use.
 type Config struct {
 	// NoNotify appends without notifications; processors find the events at their next
-	// poll. Only transactions that will be prepared need it: PostgreSQL prepares none
-	// that has notified.
+	// poll. Only prepared transactions need it: PostgreSQL does not prepare a transaction
+	// after a notification.
 	NoNotify bool
 }
 
@@ -79,7 +78,7 @@ WITH quiet AS MATERIALIZED (
 ), appended AS (` + appendEvents + ` CROSS JOIN quiet ORDER BY e.number RETURNING 1)
 SELECT set_config('tenure.append', quiet.before, true){notify} FROM (SELECT count(*) FROM appended) counted CROSS JOIN quiet`
 
-// notify notifies in the place of the trigger: that costs less, and the table can be of an
+// notify notifies in the place of the trigger: it costs less, and the table can be of an
 // earlier version, without the trigger.
 var notify = ", " + doorbell.Ring("$7::text")
 
@@ -88,11 +87,11 @@ type Executor interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Append appends events in order. In the caller's transaction they are in the log once
-// it commits. If an event has no type, a tag that is not key=value, or more than MaxData
-// bytes of data, Append appends nothing and the error matches tenure.ErrInvalidConfig.
-// The database user needs the privileges of [postgres.Backend.WorkGrants], or only
-// INSERT on the table of events.
+// Append appends events in order. In the caller's transaction they are in the log once it
+// commits. If an event has no type, a tag of another form than key=value, or more than
+// MaxData bytes of data, Append appends nothing and the error matches
+// tenure.ErrInvalidConfig. The database user needs the privileges of
+// [postgres.Backend.WorkGrants], or only INSERT on the table of events.
 func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) error {
 	if len(events) == 0 {
 		return nil
@@ -129,7 +128,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	return s.insert(ctx, tx, types, tags, data, occurred, correlation, causation)
 }
 
-// insert runs the statement that appends events, with its parameters.
+// insert runs the statement to append events, with its parameters.
 func (s *Store) insert(ctx context.Context, tx Executor, args ...any) error {
 	sql := strings.Replace(quietAppend, "{notify}", "", 1)
 	if !s.config.NoNotify {
@@ -160,9 +159,9 @@ const codeUndefinedTable = "42P01"
 // mayReadVersions selects false if the table of versions exists and the user cannot read it.
 const mayReadVersions = `SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), to_regclass($1) IS NULL)`
 
-// create creates the table of events if it is missing. A user that can append need not be
-// able to read the versions, so create checks that first: an error of the server would
-// abort the caller's transaction.
+// create creates the table of events if it is missing. A user with the privilege to append
+// need not have the privilege to read the versions, so create checks it first: an error of
+// the server would abort the caller's transaction.
 func (s *Store) create(ctx context.Context, tx Executor) error {
 	if s.exists.Load() {
 		return nil
@@ -187,7 +186,7 @@ func nullIfZero[T comparable](value T) *T {
 const readEvents = `
 SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id FROM {events}`
 
-// Log returns the log that processors read.
+// Log returns the log for processors.
 func (s *Store) Log() processor.Log {
 	log := processor.LogFromQuery("events", s.schema.SQL(readEvents))
 	log.Table = s.schema.SQL("{events}")

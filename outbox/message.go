@@ -33,8 +33,8 @@ const (
 	HeaderCausation   = "Tenure-Causation-Id"
 )
 
-// Headers returns the headers of the message. Correlation and causation ids that the
-// event does not have are absent.
+// Headers returns the headers of the message. Correlation and causation ids are absent if
+// the event has none.
 func (m Message) Headers() map[string]string {
 	headers := map[string]string{
 		HeaderID: m.ID.String(), HeaderTopic: m.Topic, HeaderRole: m.Role, HeaderTerm: strconv.FormatInt(m.Term, 10),
@@ -54,8 +54,8 @@ func (m Message) Headers() map[string]string {
 var idNamespace = uuid.MustParse("8f3c6a52-0f4e-5d0a-9a53-6b1f0d0c7e11")
 
 // messageID derives the id of a message from the topic and the event's cursor, time and
-// type. The cursor is not enough: after a failover that loses commits, the server can
-// give the same cursor to another event.
+// type. The cursor is not enough: after a failover with lost commits, the server can give
+// the same cursor to another event.
 func messageID(topic string, event processor.Event) uuid.UUID {
 	name := append([]byte(topic), 0)
 	name = strconv.AppendUint(name, event.Transaction, 10)

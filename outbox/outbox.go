@@ -1,10 +1,9 @@
 // Package outbox publishes the events of a log to other systems. The leader of a role
-// publishes each event at least once, in order within a term. Every message has an id
-// and a term number, so that receivers can drop duplicates and messages of a stale
-// leader.
+// publishes each event at least once, in order within a term. Every message has an id and
+// a term number for receivers to drop duplicates and messages of a stale leader.
 //
-// The publishers for webhooks, NATS JetStream, Kafka and Watermill are packages below
-// this one. Those that need a broker's client are separate modules.
+// The publishers for webhooks, NATS JetStream, Kafka and Watermill are packages below this
+// one. Publishers with a broker's client are separate modules.
 package outbox
 
 import (
@@ -20,7 +19,7 @@ import (
 // Role returns the usual role of outboxes, "outbox".
 func Role() tenure.Role { return tenure.NamedRole("outbox") }
 
-// Topic is a selection of events and the publishers that send them.
+// Topic is a selection of events, with its publishers.
 type Topic struct {
 	Name       string
 	Log        processor.Log
@@ -69,7 +68,7 @@ func preferredMode(publisher Publisher) Mode {
 	return Batch
 }
 
-// ErrUnhealthy means that the publisher reports that it cannot send. It counts as an
+// ErrUnhealthy means that the publisher cannot send, as it reports. It counts as an
 // outage.
 var ErrUnhealthy = errors.New("the publisher is not healthy")
 
@@ -101,7 +100,7 @@ func (s sender) send(ctx context.Context, term *tenure.Term, events []processor.
 }
 
 // publishParts publishes messages in parts. It checks the term before each part, because
-// the timer that cancels the context can be late in a process that was paused.
+// the context's timer can be late after a pause of the process.
 func (s sender) publishParts(ctx context.Context, term *tenure.Term, messages []Message, size int) (int, error) {
 	for begin := 0; begin < len(messages); begin += size {
 		if !term.Valid() {

@@ -7,14 +7,14 @@ import "context"
 // The kind of error decides what happens next:
 //
 //   - [processor.ErrUnavailable] is an outage; the processor retries until it ends.
-//   - [processor.ErrPoison] means that the message can never be sent.
+//   - [processor.ErrPoison] is a message that can never be sent.
 //   - Any other error counts as one of a limited number of attempts.
 //   - A [processor.RetryAfterError] sets the time of the next attempt.
 //
 // For each topic, one goroutine at a time calls the methods.
 type Publisher interface {
-	// Name is part of the name of the processor. It must not change, because the
-	// cursor is stored under that name.
+	// Name is part of the name of the processor. It must not change, because the cursor is
+	// stored under this name.
 	Name() string
 	// Publish sends messages in order and returns how many of the first ones were
 	// acknowledged. The others are sent again later. It must return only when no

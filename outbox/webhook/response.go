@@ -12,14 +12,14 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// How many bytes of a response are read, so that its connection can be reused, and how
-// many of them errors show.
+// How many bytes of a response are read, to reuse its connection, and how many of them
+// errors show.
 const (
 	maxRead  = 64 << 10
 	maxShown = 200
 )
 
-// displayURL returns the address without parts that can be secret.
+// displayURL returns the address without possibly secret parts.
 func (p *Publisher) displayURL() string { return redactedURL(p.address) }
 
 func redactedURL(address *url.URL) string {

@@ -82,16 +82,16 @@ func sign(header http.Header, id string, now time.Time, body []byte, secrets []S
 	}
 }
 
-// ErrSignature means that a request is not signed with any of the secrets, was changed, or is
-// too old.
+// ErrSignature means that a request is not signed with any of the secrets, was changed, or
+// is too old.
 var ErrSignature = errors.New("the signature is missing, invalid or expired")
 
-// Verify checks for a receiver that a request was signed with one of the secrets within
+// Verify checks a request for a receiver: it must be signed with one of the secrets within
 // the [ReplayWindow]. An error matches [ErrSignature]. With several secrets, a receiver
 // accepts a new one before senders use it. The comparison takes constant time.
 //
 // A request can arrive twice within the window, for example after a lost response: drop
-// events whose ids are known.
+// events with known ids.
 func Verify(header http.Header, body []byte, secrets ...Secret) error {
 	return verify(header, body, time.Now(), secrets)
 }

@@ -1,6 +1,6 @@
-// Package webhook publishes the messages of an outbox over HTTP, as CloudEvents 1.0
-// that are signed with HMAC-SHA256 according to Standard Webhooks. Many languages have
-// libraries for both. Receivers in Go use [Verify].
+// Package webhook publishes the messages of an outbox over HTTP, as CloudEvents 1.0,
+// signed with HMAC-SHA256 according to Standard Webhooks. Many languages have libraries
+// for both. Receivers in Go use [Verify].
 //
 // A response of 200 to 299 acknowledges a request. Everything else is
 //
@@ -59,7 +59,7 @@ func New(config Config) (*Publisher, error) {
 	return &Publisher{config: config, address: address, client: client}, nil
 }
 
-// redirectPolicy follows at most limit redirects that keep the method and do not leave
+// redirectPolicy follows at most limit redirects, with the same method and without leaving
 // https.
 func redirectPolicy(limit int) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
@@ -169,7 +169,7 @@ func (p *Publisher) post(ctx context.Context, messages []outbox.Message, body []
 	return p.checkResponse(response)
 }
 
-// requestID returns the id of a request, which is the same for the same messages.
+// requestID returns the id of a request. It is the same for the same messages.
 func requestID(messages []outbox.Message) string {
 	if len(messages) == 1 {
 		return messages[0].ID.String()

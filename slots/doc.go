@@ -9,8 +9,7 @@
 // Fencing, status, history, step-down, hand-over and drain work for a slot as for any
 // role, on every backend. Every node should use the same Count: it is not stored.
 //
-// While a node uses all the slots that it may have, it tries no other one. When a slot
-// becomes vacant, a node with room takes it. Each node with room tries the slots one
-// after another, so a set costs more statements than one role: use tens of slots, not
-// hundreds.
+// While a node has as many slots as permitted, it tries no other one. When a slot becomes
+// vacant, a node with room takes it. Each node with room tries the slots one after
+// another, so a set costs more statements than one role: use tens of slots, not hundreds.
 package slots

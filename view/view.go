@@ -23,14 +23,14 @@ type Config struct {
 	Log       processor.Log
 	Selection processor.Selection // default: all events
 
-	// Project projects one event; ProjectBatch projects a batch, which is faster. Their
-	// writes through tx take effect exactly once, other effects can be repeated. They
-	// must not end the transaction.
+	// Project projects one event; ProjectBatch projects a batch, and is faster. Their
+	// writes through tx take effect exactly once, other effects can be repeated. They must
+	// not end the transaction.
 	Project      func(ctx context.Context, tx pgx.Tx, event processor.Event) error
 	ProjectBatch func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error
 
-	// Tables are truncated when the view is rebuilt. Each one is the name of a table,
-	// or of a schema and a table. Reset, if set, runs after that.
+	// Tables are truncated when the view is rebuilt. Each one is the name of a table, or
+	// of a schema and a table. Reset, if set, runs afterwards.
 	Tables []pgx.Identifier
 	Reset  func(ctx context.Context, tx pgx.Tx) error
 

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Blocker is a transaction that holds the row of a role and so keeps the role's next
-// term from beginning.
+// Blocker is a transaction with a lock on the row of a role: it keeps the role's next term
+// from beginning.
 type Blocker struct {
 	PID         int32  // of its server session; 0 for a prepared transaction
 	Prepared    string // the identifier of a prepared transaction, or empty
 	User        string
 	Application string
-	Since       time.Time // when it began, by the database's clock; zero if that is hidden
+	Since       time.Time // when it began, by the database's clock; zero if hidden
 	// Terminable reports whether the waiting node's user may terminate it. The node does
 	// so after its fence timeout.
 	Terminable bool

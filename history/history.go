@@ -1,6 +1,6 @@
-// Package history defines what a database knows of leadership: who leads each
-// role, the terms so far, and what became of nodes. Elections by sessions (package
-// postgres) and by leases (package lease) return the same types.
+// Package history defines the records of leadership in a database: the leader of each
+// role, the terms so far, and the ends of nodes. Elections by sessions (package postgres)
+// and by leases (package lease) return the same types.
 package history
 
 import (
@@ -17,8 +17,8 @@ import (
 // everything.
 type Query struct {
 	Role string // of terms only; default all
-	// Node selects the nodes with this id, or that had this name, or whose id
-	// begins with it, which takes four characters. Default all.
+	// Node selects nodes by id, by name, or by the beginning of the id with at least four
+	// characters. Default all.
 	Node         string
 	Since, Until time.Time // what was going on in between; default without bound
 	Latest       bool      // only the last term of each role
@@ -28,7 +28,7 @@ type Query struct {
 // Rows returns Limit or its default.
 func (q Query) Rows() int { return cmp.Or(q.Limit, 1000) }
 
-// NodeID returns the node that the query selects by its full id, if it does.
+// NodeID returns the full id of the selected node, if Node is one.
 func (q Query) NodeID() (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(q.Node)
 	return id, err == nil
@@ -47,9 +47,9 @@ const (
 	EndServerChanged tenure.EndReason = endreason.ServerChanged // the server restarted or another one took over
 )
 
-// CauseUnobserved is the cause of the end of a term whose node crashed while no other node
-// watched it. Its end is when the next node found the role's lock free, and the vacancy
-// before the next term is not known.
+// CauseUnobserved is the cause of the end of a term if its node crashed while no other
+// node watched it. The end is when the next node found the role's lock free, and the
+// vacancy before the next term is not known.
 const CauseUnobserved = "no node observed the end"
 
 // Term is the record of a term.
@@ -60,9 +60,9 @@ type Term struct {
 	NodeName    string
 	Incarnation int32 // zero with leases
 	Began       time.Time
-	// Ended is zero while the term lasts. If the node crashed or fell silent, it
-	// is when the first other node noticed that the lock was free, but with sessions at most two leases after the
-	// node's last heartbeat, and with leases when its lease expired.
+	// Ended is zero while the term lasts. If the node crashed or fell silent, it is, with
+	// sessions, when the first other node noticed the free lock, but at most two leases
+	// after the node's last heartbeat. With leases it is when the node's lease expired.
 	Ended  time.Time
 	Reason tenure.EndReason // empty while the term lasts
 	By     string           // the requester of the end, if any
@@ -73,17 +73,17 @@ type Term struct {
 	// leader said so: its node campaigns again then, or completed work should have started
 	// again by then. It is zero otherwise, and with leases.
 	NextBy time.Time
-	// PrecedingVacancy is for how long the role had no leader when the term began:
-	// from the end of the previous term. It is negative if that is not known: it was
-	// the first term, or the server had changed.
+	// PrecedingVacancy is for how long the role had no leader when the term began: from
+	// the end of the previous term. It is negative if unknown: it was the first term, or
+	// the server had changed.
 	PrecedingVacancy time.Duration
 	// PrecedingSilence is for how long the role was without a sign of life of a leader
-	// when the term began: from the last heartbeat of the previous leader, or from the
-	// end of its term if it ended the term. After a freeze it is what the role was
-	// without; after a crash it includes up to one refresh interval in which the leader
-	// was alive. It is negative if that is not known.
+	// when the term began. It counts from the last heartbeat of the previous leader, or
+	// from the end of its term if it ended the term. After a freeze it is the time without
+	// a working leader; after a crash it includes up to one refresh interval of the live
+	// leader. It is negative if unknown.
 	PrecedingSilence time.Duration
-	// PrecedingBlocker names the transactions that kept the term from beginning for
+	// PrecedingBlocker names the transactions in the way of the term's beginning for
 	// longer than the fence timeout. It is empty if there were none, and with leases.
 	PrecedingBlocker string
 	// Retired is when the role was retired after this term, or zero.
@@ -105,13 +105,13 @@ type NodeChange struct {
 	Status      string // joining, active, draining, dead, or left: it is gone
 	Previous    string // empty if the node is new
 	By          string // the requester, if any
-	// Silent reports whether a node that is dead had been silent: its lease had expired,
-	// or it closed its session because its trust window had ended.
+	// Silent reports whether a dead node had been silent: its lease had expired, or it
+	// closed its session because its trust window had ended.
 	Silent bool
 }
 
-// Outage is a time in which no node reached the database: the server was down, or the
-// network to it, or all nodes were frozen. The database cannot distinguish these cases.
+// Outage is a time when no node reached the database: the server was down, or the network
+// to it, or all nodes were frozen. The database cannot distinguish these cases.
 type Outage struct {
 	Began time.Time // the last heartbeat of any node before
 	Ended time.Time // when the first session opened afterwards
@@ -132,13 +132,13 @@ type RoleStatus struct {
 	// Sessions hold the role's lock. There is more than one only if programs other
 	// than Tenure's share it.
 	Sessions []LockSession
-	// Blockers are the transactions that keep the next term from beginning, if a node
-	// holds the lock and waits for the row.
+	// Blockers are the transactions in the way of the next term, if a node holds the lock
+	// and waits for the row.
 	Blockers []Blocker
 }
 
-// LockSession is a server session that holds a lock. What the database user may
-// not see of another user's session is empty.
+// LockSession is a server session with a lock. Fields hidden from the database user are
+// empty.
 type LockSession struct {
 	PID         int32
 	User        string
@@ -146,8 +146,8 @@ type LockSession struct {
 	Client      string    // address, or empty for a local socket
 	Started     time.Time // by the database's clock; zero if hidden
 
-	// NodeID and NodeName are of the node whose session it is; the zero UUID if
-	// it is not Tenure's.
+	// NodeID and NodeName identify the session's node; the zero UUID if it is not
+	// Tenure's.
 	NodeID   uuid.UUID
 	NodeName string
 }

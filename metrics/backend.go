@@ -6,8 +6,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Backend collects the statistics of a backend on PostgreSQL, those of
-// [postgres.Backend.Stats], under PREFIX_postgres_.
+// Backend collects the statistics of a backend on PostgreSQL, by [postgres.Backend.Stats],
+// under PREFIX_postgres_.
 type Backend struct {
 	backend  *postgres.Backend
 	families families

@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Member is what the collector of a cluster reads, usually a *cluster.Member.
-// Its methods must be safe for concurrent use and must not block.
+// Member is the source of a cluster's collector, usually a *cluster.Member. Its methods
+// must be safe for concurrent use and must not block.
 //
-// If it also has the method RecentNodes of *cluster.Member, each scrape calls that
-// instead of Nodes, because Nodes can have old loads.
+// If it also has the method RecentNodes of *cluster.Member, each scrape calls it instead
+// of Nodes, because Nodes can have old loads.
 type Member interface {
 	ID() cluster.NodeID        // of this process's node
 	Nodes() []cluster.NodeInfo // all known nodes, including dead ones
@@ -83,8 +83,8 @@ func (c *Cluster) Collect(to chan<- prometheus.Metric) {
 }
 
 const (
-	recentAge     = 5 * time.Second // of the loads that a scrape reports
-	recentTimeout = time.Second     // after which it reports those of the last read
+	recentAge     = 5 * time.Second // of the loads in a scrape
+	recentTimeout = time.Second     // afterwards a scrape has the loads of the last read
 )
 
 // currentNodes returns the nodes for a scrape.
@@ -97,7 +97,7 @@ func (c *Cluster) currentNodes() []cluster.NodeInfo {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recentTimeout)
 	defer cancel()
-	nodes, _ := reader.RecentNodes(ctx, recentAge) // after an error, those of the last read, as without a session
+	nodes, _ := reader.RecentNodes(ctx, recentAge) // after an error, from the last read, as without a session
 	return nodes
 }
 

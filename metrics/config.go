@@ -16,14 +16,14 @@ type Config struct {
 	// letters, digits and _, not starting with a digit. Default "tenure".
 	Prefix string
 
-	// MaxRoles is the maximum number of a node's roles with their own series.
-	// If there are more, none has: their values are summed in one series with
-	// role="", and values that cannot be summed are left out. Sums over all
-	// roles are right in either case. Default 1000; negative for no own series.
+	// MaxRoles is the maximum number of a node's roles with their own series. If there are
+	// more, none has: their values are summed in one series with role="", and values that
+	// cannot be summed are left out. Sums over all roles are right in either case. Default
+	// 1000; negative for no own series.
 	MaxRoles int
-	// Roles, if set, selects the roles that may have their own series; the
-	// others are summed. MaxRoles applies to the selected roles. It is called
-	// in every scrape, from several goroutines, and must not block.
+	// Roles, if set, selects roles for their own series; the others are summed. MaxRoles
+	// applies to the selected roles. It is called in every scrape, from several
+	// goroutines, and must not block.
 	Roles func(role string) bool
 }
 

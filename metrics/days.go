@@ -33,7 +33,7 @@ func (k dayKey) compare(other dayKey) int {
 	return strings.Compare(k.series(), other.series())
 }
 
-// keyOf returns the total that a series at a time belongs to.
+// keyOf returns the total of a series at a time.
 func keyOf(at time.Time, series Series) dayKey {
 	labels := make(map[string]string, len(series.Labels))
 	for name, value := range series.Labels {
@@ -46,7 +46,7 @@ func keyOf(at time.Time, series Series) dayKey {
 	return dayKey{at.UTC().Truncate(24 * time.Hour), storable(series.Name), string(text)}
 }
 
-// storable removes what PostgreSQL does not accept in a text.
+// storable removes NUL, which PostgreSQL does not accept in a text.
 func storable(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
 // summed reports whether a series has daily totals.
@@ -88,7 +88,7 @@ func (s daySums) of(key dayKey, kind SeriesType) *daySum {
 	return s[key]
 }
 
-// write adds the totals to those in the database.
+// write adds the totals to the totals in the database.
 func (s daySums) write(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) error {
 	var (
 		days                    []time.Time

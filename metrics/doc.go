@@ -7,14 +7,14 @@
 //	)
 //	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //
-// There is a collector for each part of the library; use those that you need.
-// Nothing is registered automatically, and there is no global state. If a
-// process has several nodes, distinguish them by a label:
+// There is a collector for each part of the library; use the ones you need. Nothing is
+// registered automatically, and there is no global state. If a process has several nodes,
+// distinguish them by a label:
 //
 //	prometheus.WrapRegistererWith(prometheus.Labels{"node": name}, registry)
 //
-// A scrape reads only what the process already knows. It queries no database,
-// waits for no network and starts no work, so it can be as frequent as you
-// like, and works while the database does not respond. Collectors are safe for
-// concurrent use and need not be closed.
+// A scrape reads only values already known to the process. It queries no database, waits
+// for no network and starts no work, so it can be as frequent as you like, and works while
+// the database does not respond. Collectors are safe for concurrent use and need not be
+// closed.
 package metrics

@@ -6,8 +6,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Elections collects the statistics of a node and its elections, those of
-// [tenure.Node.Stats], under PREFIX_leader_.
+// Elections collects the statistics of a node and its elections, by [tenure.Node.Stats],
+// under PREFIX_leader_.
 type Elections struct {
 	node     *tenure.Node
 	config   Config
@@ -82,7 +82,7 @@ func (c *Elections) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectRole sends the values that can be summed.
+// collectRole sends the summable values.
 func (c *Elections) collectRole(to chan<- prometheus.Metric, role string, s sum) {
 	c.isLeader.send(to, float64(s.led), role)
 	c.attempts.send(to, float64(s.attempts), role)
@@ -124,8 +124,8 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 	c.panics.send(to, float64(stats.CallbackPanics))
 }
 
-// Every state and every kind of event has a series from the start, so that its
-// first occurrence is an increase from 0.
+// Every state and every kind of event has a series from the start: its first occurrence is
+// an increase from 0.
 var (
 	states = []tenure.State{
 		tenure.Stopped, tenure.Follower, tenure.Acquiring, tenure.Leading, tenure.Reconnecting, tenure.Releasing,

@@ -19,7 +19,7 @@ import (
 const sampleFormat int16 = 1
 
 const (
-	// maxSample limits what a node writes every few seconds.
+	// maxSample limits the size of a node's sample, written every few seconds.
 	maxSample = 1 << 20
 	// maxDecoded limits the size of a decompressed sample.
 	maxDecoded = 64 << 20
@@ -74,8 +74,7 @@ func decodeSample(format int16, body []byte) ([]*dto.MetricFamily, error) {
 	}
 }
 
-// checkLengths rejects wrong lengths of families, which the decoder would
-// trust.
+// checkLengths rejects wrong lengths of families: the decoder would trust them.
 func checkLengths(raw []byte) error {
 	if len(raw) > maxDecoded {
 		return fmt.Errorf("it has more than %d bytes", maxDecoded)

@@ -85,12 +85,12 @@ func (f *families) gauge(name, help string, labels ...string) family {
 	return family{f.define(GaugeSeries, name, help, labels), prometheus.GaugeValue}
 }
 
-// counter creates a family whose name should end in "_total".
+// counter creates a family. Its name should end in "_total".
 func (f *families) counter(name, help string, labels ...string) family {
 	return family{f.define(CounterSeries, name, help, labels), prometheus.CounterValue}
 }
 
-// histogram creates a family of durations, whose name should end in "_seconds".
+// histogram creates a family of durations. Its name should end in "_seconds".
 func (f *families) histogram(name, help string) family {
 	return family{f.define(HistogramSeries, name, help, nil), prometheus.UntypedValue}
 }

@@ -21,12 +21,11 @@ const (
 // SamplesKept is how long samples are kept before they are rolled up.
 const SamplesKept = keepLasting
 
-// stepSize is the size of samples up to which the normal steps apply. Larger
-// samples are kept in longer steps, so that a day of a node takes about the
-// same space.
+// stepSize is the size of samples up to which the normal steps apply. Larger samples are
+// kept in longer steps: a day of a node takes about the same space.
 const stepSize = 4 << 10
 
-// keeping is which samples of one process were kept.
+// keeping records the kept samples of one process.
 type keeping struct {
 	begun           bool
 	sparse, lasting time.Time // start of the steps in which a sample was kept
@@ -42,8 +41,8 @@ type decision struct {
 // stretchOf is by how much the steps of samples of a size are longer.
 func stretchOf(size int) time.Duration { return time.Duration(1 + max(0, size-1)/stepSize) }
 
-// KeptEvery returns the time between stored samples of a size, in bytes, at an age; 0 if all
-// samples of that age are stored.
+// KeptEvery returns the time between stored samples of a size, in bytes, at an age; 0 if
+// all samples of this age are stored.
 func KeptEvery(size int, age time.Duration) time.Duration {
 	switch {
 	case age < keepEach:
@@ -55,8 +54,8 @@ func KeptEvery(size int, age time.Duration) time.Duration {
 	}
 }
 
-// next decides on a sample of a size at a time, and returns the state to use if
-// it is written. A clock that was set back also starts new steps.
+// next decides on a sample of a size at a time, and returns the state to use if it is
+// written. After the clock was set back, new steps start too.
 func (k keeping) next(at time.Time, size int) (decision, keeping) {
 	stretch := stretchOf(size)
 	d := decision{keep: keepEach, first: !k.begun}

@@ -37,7 +37,7 @@ func (c *outageFamilies) collect(to chan<- prometheus.Metric, o outages) {
 	c.roles.send(to, float64(len(o.last.Roles)))
 }
 
-// outages are those that a process has read.
+// outages are the outages read by a process.
 type outages struct {
 	known bool // they could be read
 	count int  // that ended since the first read
@@ -45,12 +45,12 @@ type outages struct {
 	found time.Time // when the last one was read first
 }
 
-// outageOverlap is how long after its end an outage is read again: the roles that stood
-// still are recorded one after another.
+// outageOverlap is how long after its end an outage is read again: its roles are recorded
+// one after another.
 const outageOverlap = 5 * time.Minute
 
-// since is from when on outages are read. Without new ones, a read that contains the last one
-// reads all terms since its begin, so it is not read any longer than it changes.
+// since is from when on outages are read. A read of the last outage reads all terms since
+// its begin. So without new ones, it is read only as long as it changes.
 func (o outages) since(now time.Time) time.Time {
 	if now.Sub(o.found) > outageOverlap {
 		return o.last.Ended.Add(time.Microsecond)
@@ -58,8 +58,8 @@ func (o outages) since(now time.Time) time.Time {
 	return o.last.Ended.Add(-outageOverlap)
 }
 
-// readOutages reads what is new since the reading of previous. A user that may not read
-// the history has no metrics of outages.
+// readOutages reads the new outages since the reading of previous. Without the privilege
+// to read the history, there are no metrics of outages.
 func (c *Work) readOutages(ctx context.Context, previous outages) (outages, error) {
 	query := history.Query{Limit: 1}
 	if previous.known && !previous.last.Ended.IsZero() {

@@ -41,8 +41,8 @@ func newProcessorFamilies(config Config) processorFamilies {
 
 var processorStatuses = []string{"active", "paused", "failed"}
 
-// processorFigures are the values of one processor or of many: sums, and for
-// values that cannot be summed, the worst.
+// processorFigures are the values of one processor or of many: sums, and the worst of
+// values that cannot be summed.
 type processorFigures struct {
 	statuses                                     map[string]int
 	led                                          int

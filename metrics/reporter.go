@@ -20,9 +20,8 @@ import (
 
 // ReporterConfig configures a [Reporter]. The zero value is ready to use.
 type ReporterConfig struct {
-	// Interval is the time between two samples; each is up to a tenth of it
-	// early or late, so that nodes that start together spread out. Default 10
-	// s; at least 100 ms.
+	// Interval is the time between two samples; each is up to a tenth of it early or late:
+	// nodes started together spread out. Default 10 s; at least 100 ms.
 	Interval time.Duration
 }
 
@@ -31,11 +30,10 @@ const (
 	leastReportInterval   = 100 * time.Millisecond
 )
 
-// Reporter writes samples of a process's metrics to the database, where
-// [ReadSamples] finds the samples of all nodes. Each sample is one statement,
-// which also deletes old ones. All samples are kept for ten minutes, one per
-// minute for six hours, and one per five minutes until it is a day old. Samples
-// larger than 4 kB are kept less often.
+// Reporter writes samples of a process's metrics to the database; [ReadSamples] finds the
+// samples of all nodes there. Each sample is one statement, which also deletes old ones.
+// All samples are kept for ten minutes, one per minute for six hours, and one per five
+// minutes until it is a day old. Samples larger than 4 kB are kept less often.
 type Reporter struct {
 	tables   schema.Tables
 	database postgres.Database
@@ -46,10 +44,10 @@ type Reporter struct {
 	kept     keeping // used by Run
 }
 
-// NewReporter returns a reporter for a registry in a node's process. The node
-// must use a [postgres.Backend], and database must be its database, whose user
-// needs the privileges of [postgres.Backend.WorkGrants]. The error matches
-// tenure.ErrUnsupported or tenure.ErrInvalidConfig.
+// NewReporter returns a reporter for a registry in a node's process. The node must use a
+// [postgres.Backend], and database must be its database. The database user needs the
+// privileges of [postgres.Backend.WorkGrants]. The error matches tenure.ErrUnsupported or
+// tenure.ErrInvalidConfig.
 func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer, config ReporterConfig) (*Reporter, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -69,10 +67,9 @@ func tablesOf(backend *postgres.Backend, database schema.Querier) schema.Tables 
 	return schema.Tables{Schema: schema.Of(backend), Feature: features.Samples, Database: database}
 }
 
-// Run writes a sample immediately and then every interval, until ctx ends, and
-// returns nil then. A sample that cannot be written is lost; the reason is
-// logged once per outage. No attempt takes longer than the interval. Run must
-// not be called concurrently.
+// Run writes a sample immediately and then every interval, until ctx ends, and returns nil
+// then. If a sample cannot be written, it is lost; the reason is logged once per outage.
+// No attempt takes longer than the interval. Run must not be called concurrently.
 func (r *Reporter) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -99,7 +96,7 @@ func (r *Reporter) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.interval)
 	defer cancel()
 	families, err := r.gatherer.Gather()
-	if len(families) == 0 { // on a partial failure, write what could be gathered
+	if len(families) == 0 { // on a partial failure, write the gathered rest
 		return err
 	}
 	body, encodeErr := encodeSample(families)

@@ -36,8 +36,8 @@ func (c *retentionFamilies) collect(to chan<- prometheus.Metric, all []sweeps.St
 
 const insufficientPrivilege = "42501"
 
-// readRetention reads the state of the retention. A user that may not read it has no
-// metrics of it.
+// readRetention reads the state of the retention. Without the privilege to read it, there
+// are no metrics of it.
 func (c *Work) readRetention(ctx context.Context) ([]sweeps.Status, error) {
 	all, err := sweeps.List(ctx, c.backend, c.database)
 	var answer *pgconn.PgError

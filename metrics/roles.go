@@ -2,8 +2,7 @@ package metrics
 
 import "github.com/exactly-one/tenure"
 
-// divide returns the elections whose roles have their own series, and those
-// that are summed.
+// divide returns the elections with their own series, and the elections to sum.
 func (c Config) divide(elections []tenure.ElectionStats) (own, others []tenure.ElectionStats) {
 	own = elections
 	if c.Roles != nil {
@@ -22,7 +21,7 @@ func (c Config) divide(elections []tenure.ElectionStats) (own, others []tenure.E
 	return own, others
 }
 
-// sum holds the values of elections that can be summed.
+// sum holds the summable values of elections.
 type sum struct {
 	led                                int
 	attempts, failovers, terms, losses uint64

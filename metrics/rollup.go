@@ -19,20 +19,18 @@ const (
 	maxRolledUpBytes = 512 << 10
 )
 
-// RollUpSamples adds samples that are a day old to the daily totals and deletes
-// them, in the caller's transaction: a few samples of one node. It returns
-// their number, or 0 if there are no more. Use a fenced transaction, whose user
-// needs the privileges of [postgres.Backend.CompactionGrants]. If another
-// transaction rolls up the same samples, including one whose commit was not
-// acknowledged and is still in flight, the error matches dberr.ErrBusy and
-// this transaction must be rolled back.
+// RollUpSamples adds day-old samples to the daily totals and deletes them, in the caller's
+// transaction: a few samples of one node. It returns their number, or 0 if there are no
+// more. Use a fenced transaction. Its user needs the privileges of
+// [postgres.Backend.CompactionGrants]. If another transaction rolls up the same samples,
+// for example with an unacknowledged commit still in flight, the error matches
+// dberr.ErrBusy and this transaction must be rolled back.
 //
-// There is a total for each metric and its labels, for all nodes together: for
-// a gauge the number of samples, their sum, minimum and maximum; for a counter,
-// and for the sum and count of a histogram, its increase. Not included are the
-// increase in the last minutes of a process, and while the server had lost its
-// samples in a crash. Metrics whose names end in _info have no totals. Samples
-// that this release cannot read are not counted.
+// There is a total for each metric and its labels, for all nodes together: for a gauge the
+// number of samples, their sum, minimum and maximum; for a counter, and for the sum and
+// count of a histogram, its increase. Not included are the increase in the last minutes of
+// a process, and while the server had lost its samples in a crash. Metrics with names
+// ending in _info have no totals. Samples unreadable for this release are not counted.
 func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (int, error) {
 	samples, err := readOldSamples(ctx, tx, backend)
 	if err != nil {
@@ -55,8 +53,8 @@ func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (i
 	return len(folded), nil
 }
 
-// sumSamples returns the daily sums of the old samples, and the transactions of those
-// that the sums contain.
+// sumSamples returns the daily sums of the old samples, and the transactions of the summed
+// samples.
 func sumSamples(samples []oldSample) (sums daySums, folded []string) {
 	sums = daySums{}
 	counted := map[string]float64{} // the latest value of each counter
@@ -93,7 +91,7 @@ func sumSamples(samples []oldSample) (sums daySums, folded []string) {
 	return sums, folded
 }
 
-// oldSample is a sample that may be old enough to be rolled up.
+// oldSample is a sample, possibly old enough to be rolled up.
 type oldSample struct {
 	transaction string
 	node        uuid.UUID

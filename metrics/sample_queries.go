@@ -17,10 +17,9 @@ WITH old AS (
 INSERT INTO {samples} (node_id, node_name, format, body, keep_until, lasting, first)
 VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond', $6, $7)`
 
-	// What is visible now and was not at the last position. Numbers alone are
-	// not sufficient: a lower one may commit after a higher one. There is
-	// always a row, for the position. A sample that is to come was written under a clock that
-	// was ahead.
+	// The samples visible now and not at the last position. Numbers alone are not
+	// sufficient: a lower one may commit after a higher one. There is always a row, for
+	// the position. A sample of the future was written while the clock was ahead.
 	readSamples = `
 SELECT present.snapshot::text, s.node_id, s.node_name, s.at, s.format, s.body
 FROM (SELECT pg_current_snapshot() AS snapshot) present
@@ -49,9 +48,8 @@ ORDER BY s.at`
 
 // The statements for rolling up.
 const (
-	// The oldest samples of the node with the oldest one, and the sample after
-	// them, which shows by how much counters increased; fewer if they are
-	// large.
+	// The oldest samples of the node with the oldest one, and the sample after them: it
+	// shows by how much counters increased. Fewer if they are large.
 	readOldestSamples = `
 SELECT transaction_id::text, node_id, at, at < clock_timestamp() - $1::bigint * interval '1 millisecond', first, followed, format, body
 FROM (

@@ -23,12 +23,12 @@ type Snapshot struct {
 	Problem error
 }
 
-// Position says which samples were read. The zero value is the start of the
-// stored samples. A position belongs to one server and is lost with it.
+// Position is the end of the read samples. The zero value is the start of the stored
+// samples. A position belongs to one server and is lost with it.
 type Position string
 
-// maxOldBytes limits what a new reader gets in addition to the samples of the
-// last ten minutes: a few seconds of decoding.
+// maxOldBytes limits a new reader's samples in addition to the samples of the last ten
+// minutes: a few seconds of decoding.
 const maxOldBytes = 16 << 20
 
 // readTimeout limits reading, including all calls of the function.
@@ -38,12 +38,11 @@ const readTimeout = 30 * time.Second
 // first, and returns the next position. A new reader gets all stored samples,
 // see [Reporter]: of one day, or fewer if they take more than 16 MB.
 //
-// If each call continues from the last position, every sample is returned
-// exactly once, even if the transactions that wrote them overlap, and unrelated
-// long transactions delay nothing. An error of fn ends the read; after any
-// error, samples may be returned again from the old position. A call is limited
-// to 30 s, or less by ctx. The database user needs the privileges of
-// [postgres.Backend.WorkGrants].
+// If each call continues from the last position, every sample is returned exactly once,
+// even if the writing transactions overlap, and unrelated long transactions delay nothing.
+// An error of fn ends the read; after any error, samples may be returned again from the
+// old position. A call is limited to 30 s, or less by ctx. The database user needs the
+// privileges of [postgres.Backend.WorkGrants].
 func ReadSamples(
 	ctx context.Context, backend *postgres.Backend, database postgres.Database, after Position, fn func(Snapshot) error,
 ) (next Position, err error) {

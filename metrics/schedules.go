@@ -65,7 +65,7 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 	}
 }
 
-// collectSum sends the values that can be summed, and the worst of some others.
+// collectSum sends the summable values, and the worst of some others.
 func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []cron.Status) {
 	var loaded, paused float64
 	var waiting, running, failures, panics, missed, errors int64

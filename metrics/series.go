@@ -11,8 +11,8 @@ import (
 // SeriesType is the type of a [Series].
 type SeriesType string
 
-// The types of series. A histogram consists of several series, whose names end
-// in _bucket, _sum and _count; all of them only increase.
+// The types of series. A histogram consists of several series. Their names end in _bucket,
+// _sum and _count; all of them only increase.
 const (
 	GaugeSeries     SeriesType = "gauge"
 	CounterSeries   SeriesType = "counter"
@@ -28,8 +28,8 @@ type Series struct {
 	Type   SeriesType
 }
 
-// flatten converts families to the series that a scrape would return.
-// Summaries, and histograms without buckets, have only their sum and count.
+// flatten converts families to the series of a scrape. Summaries, and histograms without
+// buckets, have only their sum and count.
 func flatten(families []*dto.MetricFamily) []Series {
 	var all []Series
 	for _, family := range families {

@@ -35,12 +35,12 @@ func (c *silenceFamilies) collect(to chan<- prometheus.Metric, s *silences) {
 	}
 }
 
-// silences are those before the terms that a process has read.
+// silences are the silences before the terms read by a process.
 type silences struct {
 	known     bool                  // terms could be read
 	from      time.Time             // when the latest term began at the first read: later terms count
-	newest    time.Time             // when the latest term began that was read
-	counted   map[termKey]time.Time // those that began lately
+	newest    time.Time             // when the latest read term began
+	counted   map[termKey]time.Time // terms begun lately
 	durations tenure.Histogram
 }
 
@@ -57,15 +57,15 @@ const (
 	fewTerms, maxTerms = 100, 100_000
 )
 
-// silenceBounds are the upper bounds of the histogram, as those of the vacancies.
+// silenceBounds are the upper bounds of the histogram, as for the vacancies.
 var silenceBounds = []time.Duration{
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
 	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
 }
 
-// readSilences reads the terms that began since the reading of previous. A user that may
-// not read the history has no metrics of silences.
+// readSilences reads the terms begun since the reading of previous. Without the privilege
+// to read the history, there are no metrics of silences.
 func (c *Work) readSilences(ctx context.Context, previous *silences) (*silences, error) {
 	query := history.Query{Since: previous.since(), Limit: fewTerms, Latest: !previous.known}
 	terms, err := c.backend.History(ctx, query)
@@ -82,7 +82,7 @@ func (c *Work) readSilences(ctx context.Context, previous *silences) (*silences,
 	return previous.with(terms), nil
 }
 
-// since is when the earliest term began that may not have been read.
+// since is the begin of the earliest possibly unread term.
 func (s *silences) since() time.Time {
 	if s.newest.IsZero() {
 		return time.Time{}
@@ -90,13 +90,13 @@ func (s *silences) since() time.Time {
 	return s.newest.Add(-silenceOverlap)
 }
 
-// isNew reports whether a term can be one that was not counted yet.
+// isNew reports whether a term may not have been counted yet.
 func (s *silences) isNew(t history.Term) bool {
 	_, counted := s.counted[termKey{t.Role, t.Term}]
 	return !counted && t.Began.After(s.from) && t.Began.After(s.since())
 }
 
-// with returns the silences with those before more terms, the latest first.
+// with returns the silences, and the silences before more terms, the latest first.
 func (s *silences) with(terms []history.Term) *silences {
 	next := &silences{known: true, from: s.from, newest: s.newest, counted: map[termKey]time.Time{}, durations: copyOf(s.durations)}
 	if len(terms) > 0 && terms[0].Began.After(s.newest) {
@@ -126,7 +126,7 @@ func (s *silences) with(terms []history.Term) *silences {
 	return next
 }
 
-// copyOf returns a histogram that can change without changing h.
+// copyOf returns a deep copy of h.
 func copyOf(h tenure.Histogram) tenure.Histogram {
 	next := tenure.Histogram{Count: h.Count, Sum: h.Sum, Buckets: make(map[time.Duration]uint64, len(silenceBounds))}
 	for _, bound := range silenceBounds {

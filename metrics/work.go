@@ -30,13 +30,17 @@ const (
 	leastReadInterval   = time.Second
 )
 
-// Work collects the state of the processors and schedules of an installation,
-// under PREFIX_processor_ and PREFIX_cron_, the state of the retention, under
-// PREFIX_retention_, and the recorded outages of its database and times without a working
-// leader, under PREFIX_cluster_. It serves the values of the last
-// read by Run, so scrapes never query the database.
+// Work collects
 //
-// Every process that collects Work reports the same values, apart from delays:
+//   - the state of the processors and schedules of an installation, under
+//     PREFIX_processor_ and PREFIX_cron_,
+//   - the state of the retention, under PREFIX_retention_,
+//   - the recorded outages of its database and times without a working leader, under
+//     PREFIX_cluster_.
+//
+// It serves the values of the last read by Run, so scrapes never query the database.
+//
+// Every process with a collector of Work reports the same values, apart from delays:
 // aggregate them with max, not sum, and collect Work in few processes.
 type Work struct {
 	backend    *postgres.Backend

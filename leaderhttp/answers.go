@@ -56,11 +56,10 @@ func newLeaderRecord(leader *tenure.Leader) *leaderRecord {
 	}
 }
 
-// LeaderHeader is where the leader serves HTTP, in answers of a node that does not
-// lead.
+// LeaderHeader is the HTTP address of the leader, in answers of other nodes.
 const LeaderHeader = "Tenure-Leader"
 
-// refuse answers a request that was not handled, with the leader.
+// refuse answers an unhandled request, with the leader.
 func (p *Proxy) refuse(w http.ResponseWriter, status int, code, message string) {
 	record := errorRecord{Leader: newLeaderRecord(p.setLeader(w))}
 	record.Error.Code, record.Error.Message = code, message

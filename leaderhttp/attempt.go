@@ -38,7 +38,7 @@ func (p *Proxy) attempt(w http.ResponseWriter, req *http.Request, body *keptBody
 	a := &attempt{address: address, waits: waits, over: leadership.Context(), body: body}
 	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), attemptKey{}, a))
 	defer cancel(nil)
-	// A leader that steps down answers before its term ends; the answer may still be
+	// When a leader steps down, it answers before its term ends; the answer may still be
 	// on its way.
 	var cut atomic.Pointer[time.Timer]
 	stop := context.AfterFunc(leadership.Context(), func() {
@@ -74,10 +74,10 @@ func (w withoutContinue) Unwrap() http.ResponseWriter { return w.ResponseWriter 
 // dialTimeout bounds a connection attempt, because the host of a leader may be gone.
 const dialTimeout = 2 * time.Second
 
-// newReverse returns what forwards the requests of p. Each request has a new connection,
-// so that the transport cannot send it again, as it does on reused connections.
+// newReverse returns the proxy for the requests of p. Each request has a new connection:
+// on a reused connection, the transport could send it again.
 func newReverse(p *Proxy) *httputil.ReverseProxy {
-	// A leader that does not know 100 (Continue) gets the body after the timeout.
+	// Without an answer 100 (Continue), the leader gets the body after the timeout.
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: dial, ExpectContinueTimeout: p.config.Wait}
 	scheme := "http"
 	if p.config.TLS != nil {
@@ -123,8 +123,8 @@ func (p *Proxy) answerError(w http.ResponseWriter, req *http.Request, err error)
 	}
 }
 
-// awaitEnd waits for a moment for the end of the term. If the leader has crashed, a
-// client that hears of it must not lose its next request to the same leader.
+// awaitEnd waits for a moment for the end of the term. After a crash of the leader, a
+// client must not lose its next request to the same leader.
 func (a *attempt) awaitEnd(ctx context.Context) {
 	timer := time.NewTimer(cutDelay)
 	defer timer.Stop()
@@ -156,7 +156,7 @@ func dialTLS(ctx context.Context, network, address string, config *tls.Config) (
 	return &countedConn{conn, attemptOf(ctx)}, nil
 }
 
-// countedConn records that a request was sent on it.
+// countedConn records whether a request was sent on it.
 type countedConn struct {
 	net.Conn
 	attempt *attempt
@@ -184,7 +184,7 @@ func (c *countedConn) Close() error {
 	return err
 }
 
-// buffers keeps the buffers with which answers are copied.
+// buffers keeps the buffers for copying answers.
 type buffers struct{}
 
 var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}

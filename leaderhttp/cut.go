@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cutDelay is how long a handler may take to answer after its term has ended. Then
-// the connection of a handler that still sends or reads is cut.
+// cutDelay is how long a handler may take to answer after its term has ended. Then the
+// connection is cut if the handler still sends or reads.
 const cutDelay = 250 * time.Millisecond
 
 // cutAfter cancels a request when its term ends, and cuts its connection cutDelay
@@ -28,7 +28,7 @@ func cutAfter(term context.Context, w http.ResponseWriter, cancel context.Cancel
 	}
 	cut := func() {
 		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Unix(1, 0)) // an error means that it is not the server's writer: the context is all there is
+		_ = control.SetWriteDeadline(time.Unix(1, 0)) // on an error it is not the server's writer: only the context is left
 		_ = control.SetReadDeadline(time.Unix(1, 0))
 	}
 	stop := context.AfterFunc(term, func() {

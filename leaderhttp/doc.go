@@ -12,6 +12,6 @@
 // Nodes publish where they serve as Address and HTTPPort of [tenure.Description], or
 // of cluster.Config.
 //
-// A handler takes the term of its request from [Term] and fences what it writes with
-// it: a request that a leader received during its term can be handled after it.
+// A handler takes the term of its request from [Term] and fences its writes with the term:
+// a request received during a term can be handled after the term.
 package leaderhttp

@@ -24,14 +24,14 @@ import (
 
 // Config configures a [Router] or a [Proxy]. The zero value is ready to use.
 type Config struct {
-	// Wait is how long a request is kept that cannot be sent because the role has
-	// no leader, or the leader accepts no connection. Default: 10 s.
+	// Wait is how long a request is kept while the role has no leader, or the leader
+	// accepts no connection. Default: 10 s.
 	Wait time.Duration
 	// MaxWaiting is how many requests may wait at a time; others get 503. The body
 	// of a request stays unread while it waits. Default: 1024.
 	MaxWaiting int
-	// Address returns where a leader serves HTTP, as "host:port", or "" if that is
-	// not known. Default: the leader's Address, or else its Host, and its HTTPPort.
+	// Address returns where a leader serves HTTP, as "host:port", or "" if unknown.
+	// Default: the leader's Address, or else its Host, and its HTTPPort.
 	Address func(tenure.Leader) string
 	// TLS, if set, makes the connections to the leader use HTTPS.
 	TLS *tls.Config
@@ -39,11 +39,11 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Proxy forwards HTTP requests to the leader of a role, for programs that do not
-// campaign for it. It is safe for concurrent use.
+// Proxy forwards HTTP requests to the leader of a role, for programs without a campaign
+// for it. It is safe for concurrent use.
 type Proxy struct {
 	role    string
-	self    uuid.UUID // the node to which nothing is forwarded
+	self    uuid.UUID // nothing is forwarded to this node
 	name    string    // in ForwardedHeader
 	config  Config
 	watch   *leaderwatch.Watch
@@ -86,8 +86,8 @@ func (p *Proxy) start(ctx context.Context, source leaderwatch.Source) error {
 	return nil
 }
 
-// Close stops following the leader. Requests that wait for a leader get 503, and
-// answers in progress are cut.
+// Close stops following the leader. Requests waiting for a leader get 503, and answers in
+// progress are cut.
 func (p *Proxy) Close() {
 	p.cancel()
 	<-p.watch.Done()
@@ -102,7 +102,7 @@ func httpAddress(leader tenure.Leader) string {
 	return net.JoinHostPort(host, strconv.Itoa(leader.HTTPPort))
 }
 
-// leader returns the leader that the watch knows, if there is one.
+// leader returns the leader known to the watch, if there is one.
 func (p *Proxy) leader() *tenure.Leader {
 	leadership, _ := p.watch.Current()
 	if leadership == nil {
@@ -119,8 +119,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// refuseForwarded refuses a request that another node has forwarded here, and
-// reports whether it did.
+// refuseForwarded refuses a request forwarded by another node, and reports whether it did.
 func (p *Proxy) refuseForwarded(w http.ResponseWriter, req *http.Request) bool {
 	hops := req.Header.Values(ForwardedHeader)
 	if len(hops) == 0 {
@@ -131,9 +130,8 @@ func (p *Proxy) refuseForwarded(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// forward sends a request to the leader as soon as there is one, unless
-// serve, which is tried before each attempt but the first, reports that it has
-// served the request.
+// forward sends a request to the leader as soon as there is one. Before each attempt but
+// the first it tries serve, and ends if serve has served the request.
 func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, serve func(*http.Request) bool) {
 	ctx, cancel := context.WithTimeout(req.Context(), p.config.Wait)
 	defer cancel()
@@ -177,8 +175,8 @@ var (
 	errClosed    = errors.New("this node stops")
 )
 
-// destination returns the present leadership and where to send requests, or why
-// that is not known.
+// destination returns the present leadership and where to send requests, or an error with
+// the reason if unknown.
 func (p *Proxy) destination() (*leaderwatch.Leadership, string, error) {
 	leadership, _ := p.watch.Current()
 	if leadership == nil {

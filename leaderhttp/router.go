@@ -9,10 +9,9 @@ import (
 	"github.com/exactly-one/tenure/internal/leaderwatch"
 )
 
-// ForwardedHeader names the nodes that have forwarded a request, one for each hop.
-// A node that does not lead refuses a request that has it with 508 (Loop Detected),
-// after it has waited for a term that may just have begun, for a tenth of
-// [Config].Wait.
+// ForwardedHeader names the nodes that have forwarded a request, one for each hop. A node
+// that does not lead refuses a request with this header with 508 (Loop Detected). Before,
+// it waits a tenth of [Config].Wait for a term that may just have begun.
 const ForwardedHeader = "Tenure-Forwarded-By"
 
 // Router serves the HTTP requests of one role's candidates: on the leader, or by
@@ -22,9 +21,8 @@ type Router struct {
 	proxy    *Proxy
 }
 
-// New returns a router for the role of election, which may be started before or
-// later. The router follows the leader in the database until ctx ends or Close is
-// called.
+// New returns a router for the role of election. The election may be started before or
+// later. The router follows the leader in the database until ctx ends or Close is called.
 func New(ctx context.Context, election *tenure.Election, config Config) (*Router, error) {
 	node := election.Node()
 	proxy := &Proxy{role: election.Role().Name(), self: node.ID(), name: node.Name(), config: config}
@@ -36,17 +34,17 @@ func New(ctx context.Context, election *tenure.Election, config Config) (*Router
 	return &Router{election, proxy}, nil
 }
 
-// Close stops following the leader. Requests that wait for a leader get 503, and
-// forwarded answers in progress are cut.
+// Close stops following the leader. Requests waiting for a leader get 503, and forwarded
+// answers in progress are cut.
 func (r *Router) Close() { r.proxy.Close() }
 
 // LeaderOnly returns a handler that calls next while this node leads the role, and
 // otherwise answers 503 (Service Unavailable) with the leader and its address.
 //
-// The context of the request ends with the term. The role is not released until next
-// has returned; after a request to step down, next has StopTimeout of
-// [tenure.Config] for that. What next still sends or reads is cut a quarter of a
-// second after the end of the term.
+// The context of the request ends with the term. The role is not released until next has
+// returned; after a request to step down, next has StopTimeout of [tenure.Config] to
+// return. If next still sends or reads a quarter of a second after the end of the term,
+// its connection is cut.
 func (r *Router) LeaderOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !r.serve(w, req, next) {
@@ -55,15 +53,15 @@ func (r *Router) LeaderOnly(next http.Handler) http.Handler {
 	})
 }
 
-// ForwardToLeader returns a handler that calls next while this node leads the role,
-// as [Router.LeaderOnly] does, and otherwise forwards the request to the leader. The
-// handler of the leader must be one of the same kind.
+// ForwardToLeader returns a handler that calls next while this node leads the role, as
+// [Router.LeaderOnly] does, and otherwise forwards the request to the leader. The leader's
+// handler must be of the same kind.
 //
-// While the role has no leader, or the leader accepts no connection, the request
-// waits for at most [Config].Wait and then gets 503. A request of which a part was
-// sent is never sent again: if the connection breaks before the answer, the client
-// gets 502 and cannot know whether the leader has handled it. An answer is cut when
-// the term ends under which it began.
+// While the role has no leader, or the leader accepts no connection, the request waits for
+// at most [Config].Wait and then gets 503. After a part of a request was sent, it is never
+// sent again: if the connection breaks before the answer, the client gets 502 and cannot
+// know whether the leader has handled it. An answer is cut at the end of the term under
+// which it began.
 func (r *Router) ForwardToLeader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if r.serve(w, req, next) || r.serveForwarded(w, req, next) || r.proxy.refuseForwarded(w, req) {
@@ -74,8 +72,8 @@ func (r *Router) ForwardToLeader(next http.Handler) http.Handler {
 }
 
 // serveForwarded serves a forwarded request as soon as this node leads, and reports
-// whether it did. The node that forwarded the request can read in the database that a
-// term has begun before this node has the answer to the statement that began it.
+// whether it did. The forwarding node can find a begun term in the database before this
+// node has the answer to its own statement.
 func (r *Router) serveForwarded(w http.ResponseWriter, req *http.Request, next http.Handler) bool {
 	if req.Header.Get(ForwardedHeader) == "" {
 		return false
@@ -118,9 +116,9 @@ func (r *Router) serve(w http.ResponseWriter, req *http.Request, next http.Handl
 
 type termKey struct{}
 
-// Term returns the term under which [Router.LeaderOnly] or [Router.ForwardToLeader]
-// serves the request of a context, or nil. Its number is the fencing token for what
-// the request writes.
+// Term returns the term under which [Router.LeaderOnly] or [Router.ForwardToLeader] serves
+// the request of a context, or nil. Its number is the fencing token for the writes of the
+// request.
 func Term(ctx context.Context) *tenure.Term {
 	term, _ := ctx.Value(termKey{}).(*tenure.Term)
 	return term

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// wait counts a request among those that wait for a leader.
+// wait counts a request waiting for a leader.
 type wait struct {
 	proxy   *Proxy
 	counted atomic.Bool
@@ -38,8 +38,8 @@ func (w *wait) end() {
 // transport reads before it begins to send.
 const maxKept = 64 << 10
 
-// keptBody is the body of a request that a later attempt may send. It keeps what
-// was read while nothing was sent.
+// keptBody is the body of a request for later attempts. It keeps the read bytes while
+// nothing was sent.
 type keptBody struct {
 	io.ReadCloser
 
@@ -54,8 +54,8 @@ type keptBody struct {
 	cut    atomic.Bool
 }
 
-// interrupt makes Read fail, also one that waits for the client: the transport reports
-// an error, and the server sends an answer, only when Read has returned.
+// interrupt makes Read fail, also one waiting for the client: the transport reports an
+// error, and the server sends an answer, only when Read has returned.
 func (b *keptBody) interrupt() {
 	if !b.ended.Load() {
 		b.cut.Store(true)
@@ -67,9 +67,9 @@ func (b *keptBody) interrupt() {
 // can no longer be read. A request without a body is not interrupted.
 func (b *keptBody) interrupted() bool { return b != nil && b.cut.Load() }
 
-// attemptBody is the body for one attempt. Close does nothing. When the attempt is
-// over, the transport may still wait in Read for the client: what it gets is kept for
-// the next attempt.
+// attemptBody is the body for one attempt. Close does nothing. When the attempt is over,
+// the transport may still wait in Read for the client: the bytes it gets are kept for the
+// next attempt.
 type attemptBody struct {
 	*keptBody
 	sent *atomic.Bool // a part of the request may have been sent
@@ -83,7 +83,8 @@ func (b *keptBody) begin(sent *atomic.Bool) *attemptBody {
 	return next
 }
 
-// whole returns the request with all of its body, of which attempts may have read a part.
+// whole returns the request with all of its body, although attempts may have read a part
+// of it.
 func (b *keptBody) whole(req *http.Request) *http.Request {
 	if b == nil || b.present.Load() == nil {
 		return req

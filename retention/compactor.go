@@ -32,8 +32,8 @@ type Config struct {
 	Interval time.Duration
 	// BatchSize is the maximum number of rows per transaction. Default: 1,000.
 	BatchSize int
-	// Pause is the time between two transactions while old rows are left, so that
-	// other transactions are not delayed. Default: 100 ms.
+	// Pause is the time between two transactions while old rows are left, for the sake of
+	// other transactions. Default: 100 ms.
 	Pause time.Duration
 	// Election configures the election further.
 	Election tenure.ElectionConfig
@@ -135,7 +135,7 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	return nil
 }
 
-// sweep rolls up all rows that are old when it begins, one batch of each kind in turn, and
+// sweep rolls up all rows already old when it begins, one batch of each kind in turn, and
 // reports whether none of them is left. The fixed age ends it while rows become old.
 func (c *Compactor) sweep(ctx context.Context, term *tenure.Term, logger *slog.Logger) bool {
 	var before time.Time
@@ -217,7 +217,7 @@ func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp, b
 }
 
 // inTx runs a fenced transaction. The trust window bounds its statements, and the server
-// ends the transaction after that time if the process is paused.
+// ends the transaction after this time if the process is paused.
 func (c *Compactor) inTx(ctx context.Context, term *tenure.Term, run func(context.Context, pgx.Tx) error) error {
 	timing := c.node.Timing()
 	window := timing.Lease - timing.Margin

@@ -24,33 +24,32 @@ type Query struct {
 	Limit int
 }
 
-// RoleDay has the totals of the terms of a role that ended on a day.
+// RoleDay has the totals of a role's terms ended on a day.
 type RoleDay struct {
 	Day   time.Time // 0:00 UTC
 	Role  string
 	Terms int64
-	// Unclean counts the terms that ended with a crash, an expired lease or a server
-	// change.
+	// Unclean counts the terms ended by a crash, an expired lease or a server change.
 	Unclean int64
 	// Led is the total length of the terms, and Vacancy the total length of the
 	// vacancies before them.
 	Led, Vacancy, LongestVacancy time.Duration
 }
 
-// NodeDay counts the nodes that joined, left or died on a day.
+// NodeDay counts the joins, leaves and deaths of nodes on a day.
 type NodeDay struct {
 	Day                time.Time // 0:00 UTC
 	Joined, Left, Died int64
 }
 
-// ScheduleDay has the totals of the runs of a schedule that were due on a day.
+// ScheduleDay has the totals of a schedule's runs due on a day.
 type ScheduleDay struct {
 	Day       time.Time // 0:00 UTC
 	Schedule  string
 	Succeeded int64
 	Failed    int64 // including runs that timed out, panicked or were abandoned
 	Missed    int64 // ticks, including skipped ones
-	// Ran is the total length of the runs, and Longest that of the longest one.
+	// Ran is the total length of the runs, and Longest the length of the longest one.
 	Ran, Longest time.Duration
 }
 
@@ -66,8 +65,8 @@ type MetricDay struct {
 	Total, Least, Greatest float64
 }
 
-// RoleDays returns the totals of each role and day, newest first. They include rows that
-// are not rolled up yet.
+// RoleDays returns the totals of each role and day, newest first. They include rows not
+// yet rolled up.
 //
 // The database user needs the privileges of [postgres.Backend.WorkGrants], as for the
 // other functions.
@@ -102,7 +101,7 @@ func ScheduleDays(ctx context.Context, backend *postgres.Backend, database postg
 }
 
 // MetricDays returns the totals of each metric and day, newest first. They do not include
-// samples that are not rolled up yet, those of the last 24 hours.
+// samples not yet rolled up, of the last 24 hours.
 func MetricDays(ctx context.Context, backend *postgres.Backend, database postgres.Database, query Query) ([]MetricDay, error) {
 	return read(ctx, backend, database, metricDays, query, func(row pgx.CollectableRow) (d MetricDay, err error) {
 		err = row.Scan(&d.Day, &d.Metric, &d.Labels, &d.Kind, &d.Samples, &d.Total, &d.Least, &d.Greatest)
@@ -128,7 +127,7 @@ func read[R any](
 	return days, nil
 }
 
-// sql returns the statement for the parts whose tables exist, or "" if none do.
+// sql returns the statement for the parts with existing tables, or "" if there are none.
 func (t totals) sql(ctx context.Context, tables *schema.Schema, database postgres.Database) (string, error) {
 	var parts []string
 	for _, p := range t.parts {

@@ -5,9 +5,9 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// totals selects daily totals and rows that are not rolled up yet, from the tables of
-// several features. $1 is the first day, $2 the day after the last one and $3 a name;
-// null and the empty text select all. $4 is the limit.
+// totals selects daily totals and rows not yet rolled up, from the tables of several
+// features. $1 is the first day, $2 the day after the last one and $3 a name; null and the
+// empty text select all. $4 is the limit.
 type totals struct {
 	selected string // from the rows of all parts, as %s
 	parts    []part

@@ -6,22 +6,22 @@ import (
 	"github.com/exactly-one/tenure/internal/sweeps"
 )
 
-// beginBounded begins a transaction that the server ends if the process is paused, so that
-// it does not keep its locks and the horizon.
+// beginBounded begins a transaction with a limit: if the process is paused, the server
+// ends the transaction, with its locks and its hold on the horizon.
 const beginBounded = `
 BEGIN;
 SET LOCAL statement_timeout = %[1]d;
 SET LOCAL lock_timeout = %[1]d;
 SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 
-// readAge returns the time before which rows are old.
+// readAge returns the limit of age: rows before this time are old.
 const readAge = `SELECT clock_timestamp() - $1 * interval '1 millisecond'`
 
 // Each statement deletes rows of before $1 and from $3 on, the oldest first and at most $2
 // of them, adds them to the daily totals, and returns their number and the time of the
-// newest. It skips rows that another transaction has locked. An index has the time, so
-// that a batch reads only rows that it deletes. $3 is the end of the last batch: otherwise
-// each batch would read the index entries of all earlier ones, until a vacuum.
+// newest. It skips rows locked by another transaction. An index has the time: a batch
+// reads only the rows it deletes. $3 is the end of the last batch: otherwise each batch
+// would read the index entries of all earlier ones, until a vacuum.
 var statements = []struct {
 	what string
 	of   *schema.Feature // the owner of the table; nil for the core
@@ -151,8 +151,8 @@ WITH old AS (
 SELECT count(*), coalesce(max(settled_at), $3) FROM old`},
 }
 
-// recordSweep records how a search for rows of the kind $1 ended: with the error $4, or
-// with no old rows left if that is empty.
+// recordSweep records the end of a search for rows of the kind $1: with the error $4 or,
+// if it is empty, with no old rows left.
 const recordSweep = `
 INSERT INTO {rollup_states} AS s (kind, keep_ms, interval_ms, swept_at, errors, failing_since, last_error)
 SELECT $1, $2, $3, CASE WHEN e.text = '' THEN now.at END, (e.text <> '')::integer, CASE WHEN e.text <> '' THEN now.at END, e.text

@@ -9,12 +9,11 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// epoch is what the wall clock shows at first, as in a synctest bubble.
+// epoch is the first time of the wall clock, as in a synctest bubble.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock is a clock that is stopped until it is advanced. A database made by
-// [NewDatabaseWithClock] and the nodes on it share one. It is safe for
-// concurrent use.
+// Clock is a stopped clock until it is advanced. A database made by [NewDatabaseWithClock]
+// and the nodes on it share one. It is safe for concurrent use.
 type Clock struct {
 	now       atomic.Int64 // nanoseconds since epoch
 	advancing sync.Mutex   // one Advance at a time
@@ -34,7 +33,7 @@ type timer struct {
 	f   func()
 }
 
-// NewClock returns a clock that shows midnight UTC on the first of January 2000.
+// NewClock returns a clock at midnight UTC on the first of January 2000.
 func NewClock() *Clock { return &Clock{changed: make(chan struct{})} }
 
 // Now implements [clocks.Clock].
@@ -74,15 +73,15 @@ func (c *Clock) stop(t *timer) bool {
 	return true
 }
 
-// Advance moves the clock forward by d, from timer to timer. After each it waits
-// until the functions that it called have returned and the sessions of its
-// databases have nothing left to do at that time, so that heartbeats are sent
-// when they are due however far the clock moves. It panics if d is negative.
+// Advance moves the clock forward by d, from timer to timer. After each it waits until the
+// called functions have returned and the sessions of its databases have nothing left to do
+// at this time. So heartbeats are sent when they are due, however far the clock moves. It
+// panics if d is negative.
 //
-// It cannot wait for what a session does not show: a job that returns after its
-// context has ended, or a node about to open its next session. Wait for the
-// result, on a channel or with a loop that advances in small steps until it is
-// there. Do not call Advance from a function that a timer or a node calls.
+// It cannot wait for invisible work: a job returning after the end of its context, or a
+// node about to open its next session. Wait for the result, on a channel or with a loop of
+// small steps until it is there. Do not call Advance from a function called by a timer or
+// a node.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic("tenuretest: a clock cannot be moved back")
@@ -96,8 +95,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now.Store(int64(end))
 }
 
-// fire moves the clock to the next timer that is due by end and calls its
-// function. It reports false if there is none.
+// fire moves the clock to the next timer due by end and calls its function. It reports
+// false if there is none.
 func (c *Clock) fire(end time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

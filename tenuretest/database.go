@@ -15,11 +15,10 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// Database is a [tenure.Backend] in memory, for any number of nodes. It keeps
-// the contract of a real one: at most one session holds a role, term numbers
-// only increase, and a session that is silent for one lease loses its roles. A
-// method of a test takes effect before it returns; the nodes react in their own
-// goroutines. It is safe for concurrent use.
+// Database is a [tenure.Backend] in memory, for any number of nodes. It keeps the contract
+// of a real one: at most one session holds a role, term numbers only increase, and after a
+// silence of one lease a session loses its roles. A method of a test takes effect before
+// it returns; the nodes react in their own goroutines. It is safe for concurrent use.
 type Database struct {
 	clock   clocks.Clock
 	stepped *Clock // the same clock, if it is advanced by hand
@@ -41,13 +40,12 @@ var (
 	_ tenure.Listener = (*Database)(nil)
 )
 
-// NewDatabase returns an empty database whose time is the machine's, or that of
-// the synctest bubble it is made in.
+// NewDatabase returns an empty database on the machine's time or, made in a synctest
+// bubble, on the bubble's.
 func NewDatabase() *Database { return newDatabase(clocks.System(), nil) }
 
-// NewDatabaseWithClock returns an empty database whose time is the clock's. Its
-// nodes must be opened with the same clock in [tenure.Config]; others are
-// refused.
+// NewDatabaseWithClock returns an empty database on the clock's time. Its nodes must be
+// opened with the same clock in [tenure.Config]; others are refused.
 func NewDatabaseWithClock(clock *Clock) *Database {
 	d := newDatabase(clock, clock)
 	clock.follow(d)
@@ -119,10 +117,9 @@ func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 	return leaders, err
 }
 
-// Request implements [tenure.Backend]. A stranger that leads a role ignores
-// requests.
+// Request implements [tenure.Backend]. As leader of a role, a stranger ignores requests.
 func (d *Database) Request(ctx context.Context, request tenure.Request) error {
-	// The node's mutex is taken without that of the database.
+	// The node's mutex is taken without the database's.
 	if campaigns := d.campaigns(request.Target); request.Role != "" && campaigns != nil && !campaigns(request.Role) {
 		return d.ask(ctx, "request", func() error {
 			if err := d.checkRequestLocked(request); err != nil {
@@ -149,7 +146,8 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 	})
 }
 
-// campaigns returns how to ask a live node which roles it campaigns for.
+// campaigns returns the function of a live node that reports whether it campaigns for a
+// role.
 func (d *Database) campaigns(node uuid.UUID) func(role string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,8 +234,7 @@ func (d *Database) settled() bool {
 	return true
 }
 
-// recheck makes a clock that is advanced by hand check again whether all
-// sessions wait.
+// recheck makes a clock advanced by hand check again whether all sessions wait.
 func (d *Database) recheck() {
 	if d.stepped != nil {
 		d.stepped.recheck()

@@ -1,6 +1,5 @@
-// Package tenuretest is an in-memory database for tests of code that uses
-// elections. Nodes, elections and terms are the real ones; only the database
-// behind them is not.
+// Package tenuretest is an in-memory database for tests of code with elections. Nodes,
+// elections and terms are the real ones; only the database behind them is not.
 //
 //	db := tenuretest.NewDatabase()
 //	node, err := tenure.Open(ctx, db, tenure.Config{})
@@ -9,7 +8,7 @@
 // server. A test occupies and vacates roles, revokes a leader's session, ends
 // its lease, keeps its answers back, or lets every statement fail.
 //
-// Time is that of the machine, and so, inside a testing/synctest bubble, the
-// bubble's: a lease passes in microseconds. Make the database inside the
-// bubble. A test without a bubble can step a [Clock] by hand.
+// Time is the machine's or, inside a testing/synctest bubble, the bubble's: a lease passes
+// in microseconds. Make the database inside the bubble. A test without a bubble can step a
+// [Clock] by hand.
 package tenuretest

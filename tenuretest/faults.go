@@ -7,8 +7,8 @@ import (
 )
 
 // Occupy makes a stranger lead a role, under a new term, until [Database.Vacate]:
-// candidates find the role held, and the stranger is listed as its leader. A
-// node that leads the role loses it, and its session, at this moment.
+// candidates find the role held, and the stranger is listed as its leader. A leading node
+// loses the role, and its session, at this moment.
 func (d *Database) Occupy(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,8 +24,8 @@ func (d *Database) Occupy(role tenure.Role) {
 	d.beginTermLocked(d.stranger, role.Name(), r, now)
 }
 
-// Vacate makes the stranger that leads a role resign. It does nothing if no
-// stranger leads it.
+// Vacate makes a stranger resign from a role. It does nothing if no stranger leads the
+// role.
 func (d *Database) Vacate(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,11 +38,11 @@ func (d *Database) Vacate(role tenure.Role) {
 	d.notifyLocked()
 }
 
-// Revoke ends the session of the node that leads a role, as a server does that
-// restarts: the node loses all its roles, its terms end with a cause that
-// matches [tenure.ErrSessionLost], and the roles are free when the contexts of
-// the terms have been canceled. The node opens another session and may lead
-// again, but other candidates go first. Revoke panics if no node leads the role.
+// Revoke ends the session of a role's leader, as a restarting server does: the node loses
+// all its roles, its terms end with a cause matching [tenure.ErrSessionLost], and the
+// roles are free when the contexts of the terms have been canceled. The node opens another
+// session and may lead again, but other candidates go first. Revoke panics if no node
+// leads the role.
 func (d *Database) Revoke(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,25 +54,23 @@ func (d *Database) Revoke(role tenure.Role) {
 	d.notifyListenersLocked()
 }
 
-// Expire ends the lease of the node that leads a role, in the database only: the
-// node still trusts its terms until its next call to the database, at most one
-// refresh interval, while other nodes lead. Use it to test a leader that has not
-// learned of its session's end, or a process that was paused between a check of its
-// term and its write. [Database.Fence] refuses the old terms. Expire panics if no
-// node leads the role.
+// Expire ends the lease of a role's leader, in the database only: the node still trusts
+// its terms until its next call to the database, at most one refresh interval, while other
+// nodes lead. Use it to test a leader without knowledge of its session's end, or a process
+// paused between a check of its term and its write. [Database.Fence] refuses the old
+// terms. Expire panics if no node leads the role.
 func (d *Database) Expire(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leaderLocked("Expire", role).endLocked(errSilent, true)
 }
 
-// Silence keeps the answers from the session of the node that leads a role, as a
-// network does that drops packets: heartbeats are not acknowledged, so the
-// node's terms end with its trust, with a cause that matches
-// [tenure.ErrTrustExpired], and others lead when its lease has ended. The
-// function that it returns lets the answers through again; it does nothing once
-// the node has given the session up. Other sessions, also of the same node, are
-// not affected. Silence panics if no node leads the role.
+// Silence keeps the answers from the session of a role's leader, as a network with packet
+// loss does. Heartbeats are not acknowledged, so the node's terms end with its trust, with
+// a cause matching [tenure.ErrTrustExpired], and others lead when its lease has ended. The
+// returned function lets the answers through again; it does nothing once the node has
+// given the session up. Other sessions, also of the same node, are not affected. Silence
+// panics if no node leads the role.
 func (d *Database) Silence(role tenure.Role) (resume func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,12 +94,11 @@ func (d *Database) Silence(role tenure.Role) (resume func()) {
 	}
 }
 
-// Fail makes everything that is asked of the database fail with err until Fail
-// is called with nil: what sessions send, opening a session, looking up leaders,
-// [Database.Fence]. Sessions live on, as on a server that answers with errors, so
-// leaders lead until their trust ends. For a server that is gone, call Revoke
-// too. An err that matches [tenure.ErrRefused] makes [tenure.Open] return
-// immediately.
+// Fail makes every call of the database fail with err until Fail is called with nil:
+// statements of sessions, opening a session, looking up leaders, [Database.Fence].
+// Sessions live on, as on a server answering with errors, so leaders lead until their
+// trust ends. For a dead server, call Revoke too. If err matches [tenure.ErrRefused],
+// [tenure.Open] returns immediately.
 func (d *Database) Fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +106,7 @@ func (d *Database) Fail(err error) {
 	d.notifyListenersLocked()
 }
 
-// leaderLocked returns the session of the node that leads a role.
+// leaderLocked returns the session of a role's leader.
 func (d *Database) leaderLocked(doing string, role tenure.Role) *session {
 	r := d.roles[role.Name()]
 	if r == nil || r.leader == nil || r.leader == d.stranger {

@@ -53,7 +53,7 @@ func (d *Database) registerLocked(s *session) error {
 	return nil
 }
 
-// copied returns a description that shares nothing with d.
+// copied returns a deep copy of d.
 func copied(d tenure.Description) tenure.Description {
 	d.Roles, d.Capabilities = slices.Clone(d.Roles), slices.Clone(d.Capabilities)
 	d.Labels, d.Spreads = maps.Clone(d.Labels), maps.Clone(d.Spreads)
@@ -134,8 +134,8 @@ func (d *Database) membersLocked() []tenure.Member {
 	return members
 }
 
-// Members returns the nodes that the registry has, the dead among them, oldest
-// session first. A stranger that [Database.Occupy] made is no node.
+// Members returns the nodes in the registry, the dead among them, oldest session first. A
+// stranger of [Database.Occupy] is no node.
 func (d *Database) Members(ctx context.Context) (members []tenure.Member, err error) {
 	err = d.ask(ctx, "members", func() error {
 		members = d.membersLocked()
@@ -144,9 +144,9 @@ func (d *Database) Members(ctx context.Context) (members []tenure.Member, err er
 	return members, err
 }
 
-// MarkDead marks the nodes as dead that sent no heartbeat for longer than the
-// threshold and than their own lease, ends their sessions, and returns their
-// ids. The end of a lease does so without it, so there is little left to mark.
+// MarkDead marks nodes dead after a silence longer than the threshold and their own lease,
+// ends their sessions, and returns their ids. The end of a lease does so without it, so
+// there is little left to mark.
 func (d *Database) MarkDead(ctx context.Context, threshold time.Duration) (dead []uuid.UUID, err error) {
 	err = d.ask(ctx, "mark dead nodes", func() error {
 		now := d.clock.Now().Mono
@@ -164,8 +164,8 @@ func (d *Database) MarkDead(ctx context.Context, threshold time.Duration) (dead 
 	return dead, err
 }
 
-// Forget removes a dead node from the registry. It returns an error that matches
-// [tenure.ErrUnknownNode] if there is no dead node of this id.
+// Forget removes a dead node from the registry. The error matches [tenure.ErrUnknownNode]
+// if there is no dead node of this id.
 func (d *Database) Forget(ctx context.Context, node uuid.UUID) error {
 	return d.ask(ctx, "forget a node", func() error {
 		if r := d.records[node]; r == nil || r.member.Status != tenure.StatusDead {
@@ -177,8 +177,8 @@ func (d *Database) Forget(ctx context.Context, node uuid.UUID) error {
 	})
 }
 
-// ForgetDead removes the dead nodes whose last heartbeat is longer ago than a
-// time, and returns their ids.
+// ForgetDead removes the dead nodes with a last heartbeat older than olderThan, and
+// returns their ids.
 func (d *Database) ForgetDead(ctx context.Context, olderThan time.Duration) (gone []uuid.UUID, err error) {
 	err = d.ask(ctx, "forget dead nodes", func() error {
 		now := d.clock.Now().Mono

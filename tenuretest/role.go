@@ -11,13 +11,13 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// cooldown is how long a node that lost a term cannot acquire the role again,
-// so that tests know which node leads next. It is shorter than the quick
-// retries of a node that has opened a session, so the node misses no vacancy.
+// cooldown is how long a node cannot acquire a role again after the loss of a term: tests
+// then know the next leader. It is shorter than the quick retries of a node after it has
+// opened a session, so the node misses no vacancy.
 const cooldown = 20 * time.Millisecond
 
-// role is the record of a role: its last term, and which node may have the
-// next. It is never removed, so that term numbers only increase.
+// role is the record of a role: its last term, and which node may have the next. It is
+// never removed: term numbers only increase.
 type role struct {
 	key      tenure.LockKey
 	last     tenure.Leader // who leads, or led last; its term is 0 before the first
@@ -84,7 +84,7 @@ func (d *Database) assignLocked(s *session, name string, r *role, now clocks.Ins
 	d.locks[r.key], s.held[name], r.locked = s, r, now.Mono
 }
 
-// beginTermLocked begins a term of a role that s holds.
+// beginTermLocked begins a term of a role held by s.
 func (d *Database) beginTermLocked(s *session, name string, r *role, now clocks.Instant) tenure.AcquireResult {
 	vacant := time.Duration(-1)
 	if r.last.Term > 0 {
@@ -110,17 +110,16 @@ func (d *Database) endTermLocked(r *role, unclean bool) {
 	r.leader, r.ended, r.unclean, r.requests = nil, d.clock.Now().Mono, unclean, nil
 }
 
-// releaseLocked frees a role whose term has ended.
+// releaseLocked frees a role after the end of its term.
 func (d *Database) releaseLocked(s *session, name string) {
 	delete(d.locks, s.held[name].key)
 	delete(s.held, name)
 }
 
-// Fence returns nil if the term is valid in this database, and an error that
-// matches [tenure.ErrFenced] if it has ended there, even if its node still
-// trusts it. It replaces a fenced transaction in tests of code that writes: a
-// store in memory calls it before it accepts a write. Unlike a fenced
-// transaction it does not delay the next term.
+// Fence returns nil if the term is valid in this database, and an error matching
+// [tenure.ErrFenced] if it has ended there, even if its node still trusts it. It replaces
+// a fenced transaction in tests of writing code: a store in memory calls it before it
+// accepts a write. Unlike a fenced transaction it does not delay the next term.
 func (d *Database) Fence(term *tenure.Term) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

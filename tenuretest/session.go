@@ -59,7 +59,7 @@ func newSession(d *Database, opening tenure.SessionOptions) *session {
 // Incarnation implements [tenure.Session].
 func (s *session) Incarnation() int64 { return s.number }
 
-// call performs one statement, which takes effect under the database's mutex.
+// call performs one statement. It takes effect under the database's mutex.
 func (s *session) call(name string, effect func() error) error {
 	s.awaitAnswer()
 	if !s.opening.MaySend() {
@@ -264,7 +264,7 @@ func (s *session) isLost() bool {
 	return wakeup.Closed(s.lost)
 }
 
-// endLocked ends the session in the database and frees what it holds.
+// endLocked ends the session in the database and frees its roles.
 func (s *session) endLocked(cause error, unclean bool) {
 	if s.ended {
 		return
@@ -293,8 +293,8 @@ func (s *session) endLocked(cause error, unclean bool) {
 	d.notifyLocked()
 }
 
-// settledLocked reports whether the client waits for time to pass, for a
-// notification, or for an answer that does not come.
+// settledLocked reports whether the client waits for time to pass, for a notification, or
+// for an answer kept back.
 func (s *session) settledLocked() bool {
 	switch {
 	case s.stuck && s.silence != nil:

@@ -1,5 +1,5 @@
-// Package doctor defines the findings of checks for what would break an election on a
-// database. Backends return them from their method Diagnose.
+// Package doctor defines the findings of checks for obstacles to elections on a database.
+// Backends return them from their method Diagnose.
 package doctor
 
 // Finding is the result of one check.

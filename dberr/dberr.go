@@ -1,6 +1,5 @@
-// Package dberr defines the errors that the SQL databases of packages postgres and
-// lease have in common: reasons to refuse a database, and failures that can pass.
-// All match [tenure.ErrTenure].
+// Package dberr defines the common errors of the SQL databases of packages postgres and
+// lease: reasons to refuse a database, and passing failures. All match [tenure.ErrTenure].
 package dberr
 
 import (
@@ -10,8 +9,7 @@ import (
 
 // Reasons why a database must not be used. All match [tenure.ErrRefused].
 var (
-	// ErrPooled: the connection goes through a pooler that shares server sessions
-	// or transactions.
+	// ErrPooled: the connection goes through a pooler of server sessions or transactions.
 	ErrPooled = sentinel.New(tenure.ErrRefused, "connected through a pooler")
 	// ErrServerTooOld: the server is older than the oldest supported version.
 	ErrServerTooOld = sentinel.New(tenure.ErrRefused, "the server is too old")
@@ -19,8 +17,8 @@ var (
 	ErrInRecovery = sentinel.New(tenure.ErrRefused, "the server is in recovery")
 	// ErrSchema: the schema is missing, damaged, or of another version.
 	ErrSchema = sentinel.New(tenure.ErrRefused, "the schema does not fit")
-	// ErrDamaged: something that the migrations made is missing from the schema, or was
-	// changed. It matches ErrSchema.
+	// ErrDamaged: a part of the migrated schema is missing or was changed. It matches
+	// ErrSchema.
 	ErrDamaged = sentinel.New(ErrSchema, "the schema is damaged")
 	// ErrPrivilege: the database user lacks a privilege.
 	ErrPrivilege = sentinel.New(tenure.ErrRefused, "a privilege is missing")
@@ -29,9 +27,9 @@ var (
 	ErrWrongMode = sentinel.New(tenure.ErrRefused, "the installation has another mode")
 )
 
-// Failures that a retry can overcome. All match [ErrDatabase].
+// Failures for which a retry can help. All match [ErrDatabase].
 var (
-	// ErrDatabase: the database responds but cannot do what was asked. Retrying can
+	// ErrDatabase: the database responds but cannot execute the request. Retrying can
 	// succeed once the cause is gone.
 	ErrDatabase = sentinel.New(tenure.ErrTenure, "the database failed")
 	// ErrBusy: another program has locked the rows, or the file, for too long.
@@ -40,8 +38,8 @@ var (
 	ErrReadOnly = sentinel.New(ErrDatabase, "the database is read-only")
 	// ErrDiskFull: the disk has no room left.
 	ErrDiskFull = sentinel.New(ErrDatabase, "the disk is full")
-	// ErrInstallationInUse: live nodes use the installation that would be created,
-	// removed or changed.
+	// ErrInstallationInUse: live nodes use the installation to be created, removed or
+	// changed.
 	ErrInstallationInUse = sentinel.New(ErrDatabase, "the installation is in use")
 )
 

@@ -55,8 +55,7 @@ func (b ExponentialBackoff) NextDelay(failure Failure) (time.Duration, bool) {
 	return duration(delay), true
 }
 
-// duration converts a number of nanoseconds, of which the largest are more than a duration
-// has.
+// duration converts a number of nanoseconds, and limits it to the longest duration.
 func duration(nanoseconds float64) time.Duration {
 	if nanoseconds >= math.MaxInt64 {
 		return math.MaxInt64
@@ -74,9 +73,9 @@ func (f FixedInterval) NextDelay(Failure) (time.Duration, bool) {
 	return cmp.Or(f.Interval, 5*time.Second), true
 }
 
-// DecorrelatedJitter waits min(Max, random between Base and three times the
-// previous delay), which spreads the attempts of many nodes. It stores the
-// previous delay: give each election and each node a pointer to its own value.
+// DecorrelatedJitter waits min(Max, random between Base and three times the previous
+// delay), and so spreads the attempts of many nodes. It stores the previous delay: give
+// each election and each node a pointer to its own value.
 type DecorrelatedJitter struct {
 	Base time.Duration // default 1 s
 	Max  time.Duration // default 30 s

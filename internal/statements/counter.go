@@ -1,5 +1,5 @@
-// Package statements counts the statements that connections of pgx send, for tests and
-// benchmarks of what a node costs at rest.
+// Package statements counts the statements of pgx connections, for tests and benchmarks of
+// a node's cost at rest.
 package statements
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Counter counts statements by the names under which they are prepared, or by their text.
-// Its methods may be called from several goroutines.
+// Counter counts statements by the names of prepared statements, or by their text. Its
+// methods may be called from several goroutines.
 type Counter struct {
 	mu   sync.Mutex
 	sent map[string]int // guarded by mu
 }
 
-// Connect connects as pgx.ConnectConfig does and counts what the connection sends
-// afterwards. It changes config.
+// Connect connects as pgx.ConnectConfig does and counts the later statements of the
+// connection. It changes config.
 func (c *Counter) Connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	config.Tracer = c
 	return pgx.ConnectConfig(ctx, config)

@@ -9,17 +9,17 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// Damage is a part that does not look as the migrations made it.
+// Damage is a part that differs from the result of the migrations.
 type Damage struct {
 	Feature *Feature
 	Part           // how it must look; of an unwanted part, how it looks
 	Found   string // how it looks; empty if it is missing
 	Extra   bool   // it must not exist
-	Origin  string // says that another build made the feature; empty if this one did
+	Origin  string // a text about the other build that made the feature; empty if this one did
 }
 
-// Damages lists what is wrong with the parts of a feature that were found in a database. Parts
-// that the migrations did not make are allowed, except those that change what statements do.
+// Damages lists the faults of a feature's parts found in a database. Additional parts are
+// allowed, unless they change the effect of statements.
 func (n Names) Damages(f *Feature, found []Part) []Damage {
 	var (
 		all    []Damage
@@ -53,7 +53,7 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 // digestColumn is missing where builds before digests created the table.
 const digestColumn = "migrations.digest"
 
-// isRequired reports whether a statement that does not know a column cannot insert a row.
+// isRequired reports whether a statement without the column cannot insert a row.
 func isRequired(shape string) bool {
 	return strings.Contains(shape, " NOT NULL") && !strings.Contains(shape, " DEFAULT ") && !strings.Contains(shape, " GENERATED ")
 }
@@ -71,7 +71,7 @@ func withoutConsequences(all []Damage) []Damage {
 	})
 }
 
-// relation returns the name of the relation that the part belongs to.
+// relation returns the name of the part's relation.
 func (d Damage) relation() string {
 	end := strings.IndexAny(d.Object, ". (")
 	if end < 0 || d.Kind == KindFunction || d.Kind == KindDefiner {
@@ -80,7 +80,7 @@ func (d Damage) relation() string {
 	return d.Object[:end]
 }
 
-// describe says in words what is wrong.
+// describe describes the fault in words.
 func (n Names) describe(d Damage) string {
 	what := d.Kind + " " + n.prefix + d.Object
 	if d.Kind == KindFunction {
@@ -102,10 +102,10 @@ func (n Names) describe(d Damage) string {
 	return fmt.Sprintf("%s is %q and must be %q", what, d.Found, d.Shape)
 }
 
-// RepairCommand repairs everything that a [DamageError] can name.
+// RepairCommand repairs everything named by a [DamageError].
 const RepairCommand = "tenure migrate repair"
 
-// DamageError says what differs from what the migrations made. It matches
+// DamageError lists the differences from the result of the migrations. It matches
 // dberr.ErrDamaged, or only dberr.ErrSchema if another build's migrations made it.
 type DamageError struct {
 	Damages []Damage
@@ -142,10 +142,10 @@ func (e *DamageError) Unwrap() error {
 	return dberr.ErrDamaged
 }
 
-// CheckParts compares the parts of features with what the migrations made. It sends one
-// statement if all of them are as they must be. Of a feature whose version is newer than
-// this program's, it checks only what no later migration may change. The error is a
-// [DamageError] if something differs.
+// CheckParts compares the parts of features with the result of the migrations. It sends
+// one statement if all of them are as they must be. If a feature has a newer version than
+// this program's, CheckParts checks only parts no later migration may change. The error is
+// a [DamageError] if something differs.
 func (n Names) CheckParts(ctx context.Context, database Querier, versions Versions, features ...*Feature) error {
 	damages, err := n.ReadDamages(ctx, database, versions, features...)
 	if err != nil || len(damages) == 0 {
@@ -172,7 +172,7 @@ func (n Names) RefuseRowSecurity(hidden bool, table string) error {
 // Refusal returns the error for damages.
 func (n Names) Refusal(damages []Damage) error { return &DamageError{damages, n} }
 
-// ReadDamages lists the damages of features that have tables.
+// ReadDamages lists the damages of features with tables.
 func (n Names) ReadDamages(ctx context.Context, database Querier, versions Versions, features ...*Feature) ([]Damage, error) {
 	var present []*Feature
 	for _, f := range features {
@@ -211,7 +211,7 @@ func (n Names) ReadDamages(ctx context.Context, database Querier, versions Versi
 	return all, nil
 }
 
-// FencingIndex is the index without which fencing protects nothing.
+// FencingIndex is the index on which fencing depends: without it fencing protects nothing.
 const FencingIndex = "terms (role, term)"
 
 // isLasting reports whether the part must look like this in later versions too, as long as
@@ -220,9 +220,9 @@ func (d Damage) isLasting() bool {
 	return d.Extra && d.Kind != KindColumn || d.Kind == KindTable || d.Kind == KindIndex && d.Object == FencingIndex
 }
 
-// Remains reports whether the database has tables of a feature, whose version may not be
-// recorded, and lists their damages. Tables of another program may have one of the names: those of a feature
-// have all of its columns in at least one table.
+// Remains reports whether the database has tables of a feature, and lists their damages.
+// The version of the feature may not be recorded. Tables of another program may have one
+// of the names: the tables of a feature have all of its columns in at least one table.
 func (n Names) Remains(ctx context.Context, database Querier, f *Feature) (damages []Damage, remain bool, err error) {
 	found, err := n.FindParts(ctx, database, f)
 	if err != nil || !hasTable(f, found[f.Name]) {
@@ -231,7 +231,7 @@ func (n Names) Remains(ctx context.Context, database Querier, f *Feature) (damag
 	return n.Damages(f, found[f.Name]), true, nil
 }
 
-// shared are tables that package lease creates too.
+// shared are tables also created by package lease.
 var shared = []string{"installation", "migrations"}
 
 func hasTable(f *Feature, found []Part) bool {

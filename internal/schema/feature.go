@@ -1,6 +1,6 @@
-// Package schema is what the features of Tenure have in common in the schema of
-// an installation: names of tables, and for each feature its tables, its versions
-// and the privileges on its tables.
+// Package schema has the common parts of Tenure's features in the schema of an
+// installation: names of tables, and for each feature its tables, its versions and the
+// privileges on its tables.
 package schema
 
 import (
@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Core is the name of the feature that every installation has: elections and the
-// cluster.
+// Core is the name of the feature of every installation: elections and the cluster.
 const Core = "core"
 
 // All means every feature where names of features are given.
@@ -23,8 +22,8 @@ const All = "all"
 // Step is one migration of a feature.
 type Step struct {
 	Up, Down string
-	// UsableFrom is the oldest version whose programs work with this step too; 0
-	// if a program must know the step.
+	// UsableFrom is the oldest version with programs that also work with this step; 0 if a
+	// program must know the step.
 	UsableFrom int
 }
 
@@ -34,7 +33,7 @@ func (s Step) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Privilege is something that a database user must be allowed to do.
+// Privilege is a required privilege of a database user.
 type Privilege struct {
 	Allowed string // separated by commas
 	Kind    string // of object: SCHEMA, TABLE, SEQUENCE or FUNCTION
@@ -44,33 +43,33 @@ type Privilege struct {
 // OnTable is a privilege on a table or a view.
 func OnTable(allowed, table string) Privilege { return Privilege{allowed, "TABLE", table} }
 
-// Feature is a part of Tenure with separate tables. Its version is the number of its
-// steps that were taken.
+// Feature is a part of Tenure with separate tables. Its version is the number of its steps
+// taken.
 type Feature struct {
 	Name     string
 	Requires []*Feature // must be there first
 	Steps    []Step
 	Parts    []Part // how its tables look after the last step
-	// Work are the privileges of users that use the feature, Compaction those of
-	// the user that removes its old rows.
+	// Work are the privileges of users of the feature, Compaction the privileges of the
+	// user for the removal of its old rows.
 	Work, Compaction []Privilege
 }
 
-// Newest is the version that this program makes.
+// Newest is the version made by this program.
 func (f *Feature) Newest() int { return len(f.Steps) }
 
-// registered are the features of this program, each after those that it requires.
+// registered are the features of this program, each after its requirements.
 var registered []*Feature
 
-// Register adds a feature to those of this program and returns it. It is called
-// while packages are initialized.
+// Register adds a feature to this program and returns it. It is called while packages are
+// initialized.
 func Register(f Feature) *Feature {
 	registered = append(registered, &f)
 	return &f
 }
 
-// Registered returns the features of this program other than the core, each after those
-// that it requires, and else by name.
+// Registered returns the features of this program other than the core, each after its
+// requirements, and else by name.
 func Registered() []*Feature {
 	var all []*Feature
 	var add func(f *Feature)
@@ -89,8 +88,8 @@ func Registered() []*Feature {
 	return all
 }
 
-// Find returns the registered features with the given names, each after those
-// that it requires. [All] means all of them; [Core] adds none.
+// Find returns the registered features with the given names, each after its requirements.
+// [All] means all of them; [Core] adds none.
 func Find(names ...string) ([]*Feature, error) {
 	wanted := map[*Feature]bool{}
 	var want func(f *Feature)
@@ -116,7 +115,7 @@ func Find(names ...string) ([]*Feature, error) {
 	return slices.DeleteFunc(all, func(f *Feature) bool { return !wanted[f] }), nil
 }
 
-// UnknownError says that this program has no feature of a name.
+// UnknownError is the error for a name without a feature in this program.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string {
@@ -127,9 +126,8 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("no feature is called %q; there are: %s, or %s", e.Name, strings.Join(names, ", "), All)
 }
 
-// Steps reads the migrations of a feature from a folder, whose names end in .up.sql
-// and .down.sql, in the order of their names. It panics if one is missing: they
-// are embedded.
+// Steps reads the migrations of a feature from a folder, in the order of their names. The
+// names end in .up.sql and .down.sql. It panics if one is missing: they are embedded.
 func Steps(files embed.FS, folder string) []Step {
 	names, err := fs.Glob(files, folder+"/*.up.sql")
 	if err != nil || len(names) == 0 {

@@ -2,10 +2,10 @@ package schema
 
 import "strings"
 
-// Identity is a column whose values come from a sequence.
+// Identity is a column with values from a sequence.
 type Identity struct{ Table, Column string }
 
-// Identities returns the columns of a feature whose values come from sequences.
+// Identities returns the columns of a feature with values from sequences.
 func (f *Feature) Identities() []Identity {
 	var all []Identity
 	for _, p := range f.Parts {
@@ -17,8 +17,8 @@ func (f *Feature) Identities() []Identity {
 	return all
 }
 
-// Advance is a template: it moves a sequence beyond the values of the table. Rows that
-// were copied without the position of the sequence would be in the way of new ones.
+// Advance is a template: it moves a sequence beyond the values of the table. Rows copied
+// without the position of the sequence would be in the way of new ones.
 func (c Identity) Advance() string {
 	return `
 SELECT setval(s.sequence, m.most)
@@ -27,8 +27,8 @@ FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::
 WHERE m.most > coalesce(pg_sequence_last_value(s.sequence), 0);`
 }
 
-// Behind is a template that reads whether a sequence is behind the values that the table has;
-// false if the user may not know.
+// Behind is a template to read whether a sequence is behind the values of its table; false
+// if the user may not know.
 func (c Identity) Behind() string {
 	return `
 SELECT coalesce(m.most > coalesce(pg_sequence_last_value(s.sequence), 0), false)
@@ -36,7 +36,7 @@ FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::
     (SELECT max(` + c.Column + `) AS most FROM {` + c.Table + `}) m`
 }
 
-// Readable is a template that reads whether the user may run [Identity.Behind].
+// Readable is a template to read whether the user may run [Identity.Behind].
 func (c Identity) Readable() string {
 	return `
 SELECT has_table_privilege(c.oid, 'SELECT') AND has_sequence_privilege(pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `'), 'SELECT, USAGE')
@@ -44,8 +44,8 @@ FROM pg_class c
 WHERE c.oid = {` + c.Table + `:regclass}`
 }
 
-// Finishing returns the statements of a feature's migrations that a repair repeats at the end:
-// comments, and how columns are stored.
+// Finishing returns the statements of a feature's migrations for a repair to repeat at its
+// end: comments, and how columns are stored.
 func (n Names) Finishing(f *Feature) []string {
 	var all []string
 	for _, statement := range f.statements() {

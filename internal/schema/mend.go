@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Mend returns the statements that mend a damage, in order. They may remove a view or a
-// trigger, which the next look at the parts then finds missing. It returns none if only an
+// Mend returns the statements to mend a damage, in order. They may remove a view or a
+// trigger; the next check of the parts then finds it missing. It returns none if only an
 // operator can mend it.
 func (n Names) Mend(d Damage) []string {
 	var templates []string
@@ -82,7 +82,7 @@ func mendTable(d Damage, table string) []string {
 	case found == "":
 		create := d.Feature.create(d.Object)
 		var templates []string
-		for _, m := range namedConstraint.FindAllStringSubmatch(create, -1) { // a table that was renamed keeps the names
+		for _, m := range namedConstraint.FindAllStringSubmatch(create, -1) { // a renamed table keeps the names
 			templates = append(templates, `ALTER INDEX IF EXISTS {schema}."`+m[1]+`" RENAME TO "`+m[1]+`_before"`)
 		}
 		return append(templates, create)
@@ -109,14 +109,14 @@ func parseColumn(shape string) column {
 	return column{typed: m[1], notNull: m[2] != "", identity: m[3], standard: m[4]}
 }
 
-// fillers are values for rows without one: a row that has lost a column keeps the others.
+// fillers are values for rows without one: after losing a column, a row keeps the others.
 var fillers = map[string]string{
 	"text": "''", "integer": "0", "bigint": "0", "smallint": "0", "double precision": "0", "boolean": "false", "uuid": "gen_random_uuid()",
 	"timestamp with time zone": "clock_timestamp()", "date": "current_date", "jsonb": "'{}'", "bytea": "''", "xid8": "'0'", "text[]": "'{}'",
 }
 
-// fillersOf are the fillers of columns that do not take every value. A repair computes the
-// lock keys.
+// fillersOf are the fillers of columns with a restricted set of values. A repair computes
+// the lock keys.
 var fillersOf = map[string]string{
 	"terms.lock_key": "role", "installation.mode": "'sessions'", "runs.state": "'abandoned'", "alert_states.state": "'pending'",
 }
@@ -221,8 +221,8 @@ func (d Damage) isKey(name string) bool {
 	})
 }
 
-// dependents removes what the server does not let a column change under: triggers of the
-// table, and views.
+// dependents removes the objects in the way of a column's change: triggers of the table,
+// and views.
 func (d Damage) dependents(table string) []string {
 	var templates []string
 	for _, p := range d.Feature.Parts {
@@ -240,7 +240,7 @@ func (d Damage) dependents(table string) []string {
 // mendIndex makes an index as the migrations do, as a constraint where it is one.
 func mendIndex(d Damage, table string) []string {
 	_, columns, _ := strings.Cut(d.Object, " (")
-	columns = strings.ReplaceAll("("+columns, `"`, "") // the server quotes words that the migrations do not
+	columns = strings.ReplaceAll("("+columns, `"`, "") // the server quotes more words than the migrations
 	if _, name, found := strings.Cut(d.Found, " invalid as "); found {
 		return []string{"REINDEX INDEX " + name}
 	}

@@ -46,9 +46,9 @@ func (n Names) Up(ctx context.Context, tx pgx.Tx, features ...*Feature) error {
 	return nil
 }
 
-// Down undoes steps of a feature in a transaction of the caller's until it has a
-// version. An error matches dberr.ErrSchema if this program does not know how, and
-// tenure.ErrInvalidConfig if another feature needs what would go.
+// Down undoes steps of a feature in a transaction of the caller's until it has a version.
+// An error matches dberr.ErrSchema if this program does not know how, and
+// tenure.ErrInvalidConfig if another feature needs the removed tables.
 func (n Names) Down(ctx context.Context, tx pgx.Tx, f *Feature, version int) error {
 	versions, err := n.Versions(ctx, tx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (n Names) Down(ctx context.Context, tx pgx.Tx, f *Feature, version int) err
 	return nil
 }
 
-// refuseNeeded returns an error if a feature has tables that requires f.
+// refuseNeeded returns an error if a feature with tables requires f.
 func (v Versions) refuseNeeded(f *Feature) error {
 	for _, other := range Registered() {
 		if v[other.Name].Present > 0 && slices.Contains(other.Requires, f) {
@@ -84,8 +84,7 @@ func (v Versions) refuseNeeded(f *Feature) error {
 	return nil
 }
 
-// Unknown returns the names of features that have tables and that this program
-// does not know, in order.
+// Unknown returns the names of features with tables but unknown to this program, in order.
 func (v Versions) Unknown() []string {
 	var unknown []string
 	for name := range v {
@@ -98,8 +97,8 @@ func (v Versions) Unknown() []string {
 	return unknown
 }
 
-// Script returns the SQL that takes all steps of a feature. With onlyIfMissing it
-// does nothing where the feature has tables.
+// Script returns the SQL of all steps of a feature. With onlyIfMissing it does nothing if
+// the feature has tables.
 func (f *Feature) Script(onlyIfMissing bool) string {
 	var script strings.Builder
 	for i, step := range f.Steps {

@@ -20,9 +20,8 @@ const (
 
 const maxIdentifier = 63 // bytes, a limit of PostgreSQL
 
-// Names turns SQL templates, in which objects are written {nodes} or
-// {membership:regclass}, and the channels of topics {events:channel}, into SQL for one
-// schema and prefix.
+// Names turns SQL templates into SQL for one schema and prefix. In a template, objects are
+// written {nodes} or {membership:regclass}, and the channels of topics {events:channel}.
 type Names struct{ schema, prefix string }
 
 // NewNames returns the names of an installation's objects.
@@ -75,9 +74,8 @@ func (n Names) named(name string) string {
 	return identifier
 }
 
-// Channel returns the name of the notification channel of a topic: the schema, the
-// prefix and the topic, shortened to a digest where that is longer than an
-// identifier may be.
+// Channel returns the name of the notification channel of a topic: the schema, the prefix
+// and the topic, shortened to a digest if too long for an identifier.
 func (n Names) Channel(topic string) string {
 	name := n.schema + "_" + n.prefix + topic
 	if len(name) <= maxIdentifier {

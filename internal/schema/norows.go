@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// noRows is the result of a statement on tables that are not there.
+// noRows is the result of a statement on missing tables.
 type noRows struct{ err error }
 
 var _ pgx.Rows = noRows{}

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Part is one thing in the database that Tenure relies on, and how it looks. The
-// parts of a feature are in the file parts.tsv beside its migrations. A test writes the
-// file from a new schema, so that a new column is in it.
+// Part is one object in the database that Tenure relies on, with its definition. The parts
+// of a feature are in the file parts.tsv beside its migrations. A test writes the file
+// from a new schema: it has every new column.
 type Part struct {
 	Kind   string // one of the kinds below
 	Object string // without the prefix: nodes, nodes.id, nodes (incarnation)
 	Shape  string
 }
 
-// The kinds of parts, in the order in which they are made.
+// The kinds of parts, in the order of their creation.
 const (
 	KindRowSecurity = "row security" // only where it is on
 	KindRule        = "rule"         // only where there is one
@@ -63,7 +63,7 @@ func Parts(files embed.FS, folder string) []Part {
 	return parts
 }
 
-// ParseParts reads the form that [FormatParts] writes.
+// ParseParts reads the form of [FormatParts].
 func ParseParts(text string) ([]Part, error) {
 	var parts []Part
 	for line := range strings.Lines(text) {
@@ -85,11 +85,11 @@ func FormatParts(parts []Part) string {
 	return text.String()
 }
 
-// templateBody replaces the body of a function that the migrations have.
+// templateBody replaces the body of a function of the migrations.
 const templateBody = " body of the migration"
 
-// Template returns parts that were read as the file of a feature has them: with the bodies
-// of its migrations, in order.
+// Template returns parts in the form of a feature's file: with the bodies of its
+// migrations, in order.
 func Template(parts []Part) []Part {
 	all := slices.Clone(parts)
 	for i, p := range all {
@@ -114,7 +114,7 @@ func (n Names) shapedFor(f *Feature) []Part {
 	return parts
 }
 
-// expected are the digests that are computed already, by expectation.
+// expected are the computed digests, by expectation.
 var expected sync.Map
 
 type expectation struct {
@@ -133,7 +133,7 @@ func (n Names) expectedDigest(f *Feature) string {
 	return code
 }
 
-// digest is what the database answers for parts that look like these.
+// digest is the database's answer for parts like these.
 func digest(parts []Part) string {
 	lines := make([]string, len(parts))
 	for i, p := range parts {
@@ -145,9 +145,8 @@ func digest(parts []Part) string {
 }
 
 // findParts lists the parts of relations and functions: $3 and $4 are their names and
-// features, $1 and $2 schema and prefix. The texts depend on settings that every
-// connection of Tenure makes. Names of Tenure's objects are written without schema and
-// prefix.
+// features, $1 and $2 schema and prefix. The texts depend on settings of every Tenure
+// connection. Names of Tenure's objects are written without schema and prefix.
 const findParts = `
 WITH wanted AS MATERIALIZED (
     SELECT w.name, w.feature, ($2::text || w.name)::name AS full_name
@@ -272,10 +271,10 @@ func objectsOf(features []*Feature) (names, of []string) {
 	return names, of
 }
 
-// FindParts reads the parts that the database has of features.
+// FindParts reads the features' parts in the database.
 func (n Names) FindParts(ctx context.Context, database Querier, features ...*Feature) (map[string][]Part, error) {
 	objects, of := objectsOf(features)
-	rows, _ := database.Query(ctx, listParts, n.schema, n.prefix, objects, of) // its error is that of the rows
+	rows, _ := database.Query(ctx, listParts, n.schema, n.prefix, objects, of) // rows reports its error
 	var (
 		found   = map[string][]Part{}
 		feature string
@@ -300,7 +299,7 @@ func (n Names) PartsQuery(features ...*Feature) (sql string, args []any) {
 // digests reads the digest of the parts of each feature.
 func (n Names) digests(ctx context.Context, database Querier, features []*Feature) (map[string]string, error) {
 	sql, args := n.PartsQuery(features...)
-	rows, _ := database.Query(ctx, sql, args...) // its error is that of the rows
+	rows, _ := database.Query(ctx, sql, args...) // rows reports its error
 	var (
 		all           = map[string]string{}
 		feature, code string

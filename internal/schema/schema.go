@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/internal/doorbell"
 )
 
-// Schema is the schema of an installation, for the packages that build on package
-// postgres. It is safe for concurrent use.
+// Schema is the schema of an installation, for the packages above package postgres. It is
+// safe for concurrent use.
 type Schema struct {
 	Names
 
@@ -25,23 +25,22 @@ type Schema struct {
 	now    func() time.Time
 }
 
-// memory limits for how long a schema does not look for the tables of a feature
-// again: an operator can remove them under a process that has no session.
+// memory limits for how long a schema does not look for the tables of a feature again: an
+// operator can remove them under a process without a session.
 const memory = 10 * time.Second
 
 // soundMemory limits for how long a schema does not look for damages of a feature again.
 const soundMemory = time.Minute
 
-// Backend is what a schema needs of its backend.
+// Backend has the backend's methods for a schema.
 type Backend interface {
 	// Migrate creates the tables of the core and of features.
 	Migrate(ctx context.Context, features ...*Feature) error
-	// CheckCore returns an error that matches dberr.ErrSchema if the tables of the core
-	// are newer and this program may not use them. Older or missing tables are not an
-	// error.
+	// CheckCore returns an error matching dberr.ErrSchema if the tables of the core are
+	// newer and this program may not use them. Older or missing tables are not an error.
 	CheckCore(ctx context.Context) error
-	// CheckParts returns an error that matches dberr.ErrDamaged if the tables of a feature
-	// do not look as its migrations made them.
+	// CheckParts returns an error matching dberr.ErrDamaged if the tables of a feature are
+	// not as its migrations made them.
 	CheckParts(ctx context.Context, versions Versions, f *Feature) error
 	// Listen calls wake, in this goroutine, whenever another process notifies a topic,
 	// and once when it has begun to listen. It uses a separate connection and returns
@@ -72,15 +71,15 @@ func (s *Schema) Attend(ctx context.Context, topic string, bell *doorbell.Bell) 
 
 var of func(backend any) *Schema
 
-// Provide is called by package postgres, whose backends have schemas.
+// Provide is called by package postgres, because its backends have schemas.
 func Provide(schemaOf func(backend any) *Schema) { of = schemaOf }
 
 // Of returns the schema of a *postgres.Backend.
 func Of(backend any) *Schema { return of(backend) }
 
 // Has reports whether the tables of a feature are there. If they are newer than this
-// program, or there are no tables at all, the error matches dberr.ErrSchema. The
-// database must be the one that contains the schema.
+// program, or there are no tables at all, the error matches dberr.ErrSchema. The database
+// must contain the schema.
 func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, error) {
 	if s.known(f) {
 		return true, nil
@@ -96,8 +95,7 @@ func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, e
 	return s.check(versions, f)
 }
 
-// check reports whether a feature has tables, and remembers those that it need
-// not look for again.
+// check reports whether a feature has tables, and remembers features with known tables.
 func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 	version := versions[f.Name]
 	if err := version.Usable(f); err != nil {
@@ -109,10 +107,10 @@ func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 	return version.Present > 0, nil
 }
 
-// Ensure creates the tables of a feature, or brings them up to date, unless they
-// are, and checks from time to time that they are not damaged. An error matches dberr.ErrSchema if they are newer than this program, or
-// if this program must not create them, and dberr.ErrPrivilege if the user may
-// not.
+// Ensure creates the tables of a feature, or brings them up to date, and checks from time
+// to time that they are not damaged. An error matches dberr.ErrSchema if they are newer
+// than this program, or if this program must not create them, and dberr.ErrPrivilege if
+// the user may not.
 func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error {
 	if s.known(f) {
 		return nil
@@ -181,8 +179,8 @@ func (t Tables) Exist(ctx context.Context) (bool, error) { return t.Has(ctx, t.D
 // Create is [Schema.Ensure] for these tables.
 func (t Tables) Create(ctx context.Context) error { return t.Ensure(ctx, t.Database, t.Feature) }
 
-// Query sends a statement whose objects are in braces. While the tables are not there,
-// it returns no rows.
+// Query sends a statement with objects in braces. While the tables are missing, it returns
+// no rows.
 func (t Tables) Query(ctx context.Context, template string, args ...any) (pgx.Rows, error) {
 	exist, err := t.Exist(ctx)
 	if err != nil || !exist {

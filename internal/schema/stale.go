@@ -16,11 +16,11 @@ WHERE locktype = 'advisory'
     AND objsubid = 1
     AND pid <> pg_backend_pid()`
 
-// EndStaleTransactions ends the other sessions of the database that hold the advisory
-// lock of a key. It is for work whose transactions all take that lock, shared, as a
-// mark: transactions that an earlier term has left open can no longer commit, but hold
-// locks that the next term needs. The user must be allowed to end them, as every user
-// is for its own sessions.
+// EndStaleTransactions ends the other server sessions with the advisory lock of a key, in
+// this database. It is for work with this lock, shared, as a mark on all its transactions.
+// A transaction left open by an earlier term can no longer commit, but may hold locks
+// needed by the next term. The user must be allowed to end them, as every user is for its
+// own sessions.
 func EndStaleTransactions(ctx context.Context, tx pgx.Tx, key int64) error {
 	if _, err := tx.Exec(ctx, terminateHolders, key); err != nil {
 		return fmt.Errorf("end transactions of earlier terms: %w", err)

@@ -42,8 +42,8 @@ func (f *Feature) statements() []string {
 	return all
 }
 
-// creates returns the name of the relation or function that a statement creates, or an
-// empty text.
+// creates returns the name of the relation or function created by a statement, or an empty
+// text.
 func creates(statement string) string {
 	for _, begin := range []string{
 		"CREATE TABLE IF NOT EXISTS {", "CREATE TABLE {", "CREATE UNLOGGED TABLE {", "CREATE SEQUENCE {", "CREATE VIEW {", "CREATE FUNCTION {", "CREATE OR REPLACE FUNCTION {",
@@ -56,8 +56,8 @@ func creates(statement string) string {
 	return ""
 }
 
-// objects returns the names of the relations and functions of a feature, in the order in
-// which its migrations create them.
+// objects returns the names of the relations and functions of a feature, in the order of
+// their creation by its migrations.
 func (f *Feature) objects() []string {
 	var names []string
 	for _, statement := range f.statements() {
@@ -68,7 +68,7 @@ func (f *Feature) objects() []string {
 	return names
 }
 
-// create returns the last statement that creates a relation or function.
+// create returns the last statement to create a relation or function.
 func (f *Feature) create(object string) string {
 	last := ""
 	for _, statement := range f.statements() {

@@ -11,8 +11,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// Statements on the table of versions, which has a row for each step that was
-// taken.
+// Statements on the table of versions. It has a row for each step taken.
 const (
 	CreateVersions = `
 CREATE TABLE IF NOT EXISTS {migrations} (
@@ -44,12 +43,12 @@ type Querier interface {
 // Version is the version of a feature in a database.
 type Version struct {
 	Present    int // 0 if the feature has no tables
-	usableFrom int // the oldest program's that may use them
+	usableFrom int // the oldest permitted program's
 
-	digests map[int]string // of the steps that were taken, as the builds that took them recorded
+	digests map[int]string // of the steps taken, as recorded by the builds that took them
 }
 
-// Another reports whether another build of the program took a step that this program knows,
+// Another reports whether another build of the program took a step known to this program,
 // from another text.
 func (v Version) Another(f *Feature) bool {
 	for i, step := range f.Steps[:min(v.Present, f.Newest())] {
@@ -81,8 +80,8 @@ func (v Version) origin(f *Feature) string {
 	return ""
 }
 
-// refuseAnother returns an error that matches dberr.ErrSchema if another build took a step,
-// where the parts cannot show whether this program may use the tables.
+// refuseAnother returns an error matching dberr.ErrSchema if another build took a step and
+// the parts cannot show whether this program may use the tables.
 func (v Version) refuseAnother(f *Feature) error {
 	if !v.Another(f) {
 		return nil
@@ -90,7 +89,7 @@ func (v Version) refuseAnother(f *Feature) error {
 	return fmt.Errorf("%w: %s, which is not that of this program: run a build of that kind", dberr.ErrSchema, v.origin(f))
 }
 
-// Versions are those of all features in a database, by name. It is nil if the
+// Versions are the versions of all features in a database, by name. It is nil if the
 // database has no table of versions.
 type Versions map[string]Version
 
@@ -101,7 +100,7 @@ func (n Names) Versions(ctx context.Context, database Querier) (Versions, error)
 	if err != nil || !exist {
 		return nil, err
 	}
-	rows, _ := database.Query(ctx, n.SQL(readVersions)) // its error is that of the rows
+	rows, _ := database.Query(ctx, n.SQL(readVersions)) // rows reports its error
 	versions := Versions{}
 	var (
 		feature, digest     string
@@ -128,7 +127,7 @@ func (n Names) VersionsQueries() (exist string, args []any, read string) {
 }
 
 func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool, err error) {
-	rows, _ := database.Query(ctx, versionsExist, n.SQL("{migrations}")) // its error is that of the rows
+	rows, _ := database.Query(ctx, versionsExist, n.SQL("{migrations}")) // rows reports its error
 	var hidden bool
 	_, err = pgx.ForEachRow(rows, []any{&exist, &hidden}, func() error { return nil })
 	if err != nil {
@@ -137,8 +136,8 @@ func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool,
 	return exist, n.RefuseRowSecurity(hidden, "migrations")
 }
 
-// ExplainMissing says that a table lacks a column, if a statement failed for that. The error
-// then matches dberr.ErrDamaged.
+// ExplainMissing explains the failure of a statement for a missing column of a table. The
+// error then matches dberr.ErrDamaged.
 func (n Names) ExplainMissing(err error, table string) error {
 	const undefinedColumn = "42703"
 	var answer *pgconn.PgError
@@ -149,7 +148,7 @@ func (n Names) ExplainMissing(err error, table string) error {
 	return err
 }
 
-// explain says which privilege is missing, if one is.
+// explain names the missing privilege, if one is missing.
 func explain(err error, privilege string) error {
 	const insufficientPrivilege = "42501"
 	var answer *pgconn.PgError
@@ -159,9 +158,9 @@ func explain(err error, privilege string) error {
 	return fmt.Errorf("read the schema's version: %w", err)
 }
 
-// Usable returns an error that matches dberr.ErrSchema if the tables of a feature
-// are newer than this program, unless their migrations say that the program may
-// use them and began as this program's do.
+// Usable returns an error matching dberr.ErrSchema if the tables of a feature are newer
+// than this program. It returns nil if the newer migrations permit the program and began
+// as this program's do.
 func (v Version) Usable(f *Feature) error {
 	switch {
 	case v.Present <= f.Newest():
@@ -172,7 +171,7 @@ func (v Version) Usable(f *Feature) error {
 	return v.TooNew(f)
 }
 
-// TooNew is the error for tables that are newer than this program.
+// TooNew is the error for tables newer than this program.
 func (v Version) TooNew(f *Feature) error {
 	return fmt.Errorf("%w: %s has version %d and this program knows version %d: use a newer release of the program",
 		dberr.ErrSchema, f.Name, v.Present, f.Newest())

@@ -11,21 +11,22 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// answerLimits bound what a server may send, so that a hostile one cannot fill the memory of
-// its clients. Tenure's own answers are far smaller: 10,000 roles have about 5 MB.
+// answerLimits bound the answers of a server: a hostile server could otherwise fill the
+// memory of its clients. Answers to Tenure's statements are far smaller: 10,000 roles have
+// about 5 MB.
 type answerLimits struct {
-	report      int // bytes of an error or a notice, which is logged
-	description int // bytes of the types of parameters or columns, which are kept
+	report      int // bytes of an error or a notice, for the log
+	description int // bytes of the types of parameters or columns, kept by the driver
 	message     int // bytes of any other message
 	answer      int // bytes of an answer, with perMessage for each message
-	status      int // bytes of all changes of parameters, which are kept; counted as in answer
+	status      int // bytes of all changes of parameters, kept by the driver; counted as in answer
 	// paired requires that each answer has a question. A batch of the driver does not pass
-	// through here, so pools, which can send one, do without.
+	// through here. Pools can send a batch, so they do without.
 	paired bool
 }
 
-// perMessage is what a message costs in addition to its bytes: a row of few bytes becomes a value
-// of several hundred.
+// perMessage is the cost of a message in addition to its bytes: a row of few bytes becomes
+// a value of several hundred.
 const perMessage = 256
 
 // limitsOfAnswers returns the limits of a connection's use.
@@ -50,12 +51,13 @@ func limitAnswers(config *pgx.ConnConfig, use Use) {
 	}
 }
 
-// newAnswers returns what reads the answers of a new connection. One to the start-up is due.
+// newAnswers returns the reader of a new connection's answers. The answer to the start-up
+// is due.
 func newAnswers(r io.Reader, w io.Writer, use Use) *answers {
 	return &answers{from: r, to: w, limits: limitsOfAnswers(use), asked: []bool{false}}
 }
 
-// questions writes what a client asks. Each call has whole messages.
+// questions writes the messages of a client. Each call has whole messages.
 type questions struct{ answers *answers }
 
 func (q questions) Write(p []byte) (int, error) {
@@ -71,20 +73,20 @@ type answers struct {
 	limits answerLimits
 
 	mu      sync.Mutex
-	started bool   // the start-up message, which has no type, was sent
-	asked   []bool // for each answer that is due, whether it must have a result
+	started bool   // the start-up message, without a type, was sent
+	asked   []bool // for each due answer, whether it must have a result
 	open    bool   // something was asked after the last Sync
 	runs    bool   // and it runs a statement
 	spent   int    // of limits.answer
 	result  bool   // the present answer has the end of a result
 
-	// Of the goroutine that reads.
-	head   []byte // the part of a message's type and length that has arrived
+	// Of the reading goroutine.
+	head   []byte // the received part of a message's type and length
 	body   int    // the rest of a message
 	status int    // of limits.status
 }
 
-// ask notes what a client sends.
+// ask records the messages of a client.
 func (a *answers) ask(p []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +118,7 @@ func (a *answers) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check follows the messages in what has arrived.
+// check follows the messages in the received bytes.
 func (a *answers) check(arrived []byte) error {
 	for len(arrived) > 0 {
 		if a.body > 0 {

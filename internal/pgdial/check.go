@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// examine asks what decides whether a connection may be used at all. The casts
-// make text of it before any setting is made.
+// examine reads the conditions for the use of a connection. The casts make text of it
+// before any setting is made.
 const examine = `
 SELECT
     pg_catalog.pg_is_in_recovery()::text,
@@ -30,9 +30,9 @@ SELECT
 // sourceOf asks where the value of a setting comes from.
 const sourceOf = `SELECT source FROM pg_catalog.pg_settings WHERE name = $1`
 
-// check makes sure that a new connection leads directly to a primary that takes
-// writes, and makes the settings of its use. Its errors are decisions about the
-// server unless the connection failed, see decided.
+// check requires a direct connection to a writable primary, and makes the settings of its
+// use. Its errors are decisions about the server unless the connection failed, see
+// decided.
 func (d *Dialer) check(ctx context.Context, conn *pgconn.PgConn, o Options) error {
 	err := d.examine(ctx, conn, o)
 	if errors.Is(err, tenure.ErrTenure) {
@@ -41,7 +41,7 @@ func (d *Dialer) check(ctx context.Context, conn *pgconn.PgConn, o Options) erro
 	return err
 }
 
-// decision is an error that says what a server is, and not that it failed.
+// decision is an error about the nature of a server, not about a failure.
 type decision struct{ error }
 
 func (e *decision) Unwrap() error { return e.error }
@@ -66,8 +66,8 @@ func decided(err error) bool {
 	return false
 }
 
-// Explain makes a failed connection attempt final only if every host that
-// was named has been reached and refused: one that is down may be the primary.
+// Explain makes a failed connection attempt final only if every named host has been
+// reached and refused: one that is down may be the primary.
 func Explain(err error) error {
 	readOnly := errors.Is(err, dberr.ErrReadOnly)
 	switch {
@@ -120,7 +120,7 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 			return err
 		}
 	}
-	if !strings.HasPrefix(row[5], "PostgreSQL ") { // refused later, by what it cannot do
+	if !strings.HasPrefix(row[5], "PostgreSQL ") { // refused later, by its missing features
 		return nil
 	}
 	return apply(ctx, conn, o.Use, o.Limits, overridden)
@@ -182,8 +182,8 @@ func direct(conn *pgconn.PgConn, address, port string) bool {
 	return err == nil && seen.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// refusePgpool asks what only Pgpool-II answers. PostgreSQL does not know the
-// parameter and logs an error, so unless always is set, an address is asked once, and
+// refusePgpool sends a query only Pgpool-II answers. PostgreSQL does not know the
+// parameter and logs an error. So unless always is set, an address is asked once, and
 // again after a failure.
 func (d *Dialer) refusePgpool(ctx context.Context, conn *pgconn.PgConn, always bool) error {
 	remote := conn.Conn().RemoteAddr().String()
@@ -216,13 +216,13 @@ WHERE (pg_catalog.current_setting(s.name, true) IS NOT NULL OR s.name = '` + Inc
     AND pg_catalog.current_setting(s.name, true) IS DISTINCT FROM s.value
     AND (s.name <> 'synchronous_commit' OR pg_catalog.current_setting('synchronous_commit') <> 'remote_apply')`
 
-// Apply makes the settings of a use on a connection that has been examined.
+// Apply makes the settings of a use on an examined connection.
 func Apply(ctx context.Context, conn *pgx.Conn, use Use, limits Limits) error {
 	return apply(ctx, conn.PgConn(), use, limits, false)
 }
 
-// Settings returns the statement of [Apply] and its parameters. The error of that statement
-// is one for [ExplainSettings].
+// Settings returns the statement of [Apply] and its parameters. Its error is one for
+// [ExplainSettings].
 func Settings(use Use, limits Limits) (sql, names, values string) {
 	n, v := changed(use, limits, false)
 	return setAll, array(n), array(v)
@@ -236,7 +236,7 @@ func ExplainSettings(ctx context.Context, conn *pgx.Conn, err error) error {
 // changed returns the settings to make.
 func changed(use Use, limits Limits, override bool) (names, values []string) {
 	names, values = settings(use, limits)
-	if !override { // left as the server has it, so that a reload can fence it
+	if !override { // left to the server: a reload can fence it
 		for i, name := range names {
 			if name == "default_transaction_read_only" {
 				names, values = append(names[:i:i], names[i+1:]...), append(values[:i:i], values[i+1:]...)
@@ -253,7 +253,7 @@ func apply(ctx context.Context, conn *pgconn.PgConn, use Use, limits Limits, ove
 	return explain(ctx, conn, err)
 }
 
-// explain adds the statement that mends a setting which this user may not change.
+// explain adds the statement to mend a setting this user may not change.
 func explain(ctx context.Context, conn *pgconn.PgConn, err error) error {
 	const denied = "42501"
 	var refused *pgconn.PgError
@@ -284,7 +284,7 @@ func wrap(err error) error {
 	return fmt.Errorf("settings: %w", err)
 }
 
-// mendOf says what takes a setting back.
+// mendOf returns the statement to take a setting back.
 const mendOf = `
 SELECT CASE source
     WHEN 'user' THEN pg_catalog.format('ALTER ROLE %I RESET %I', session_user, name)

@@ -13,9 +13,8 @@ import (
 // Credentials are where the address and the credentials of new connections come
 // from.
 type Credentials struct {
-	// DSN is the connection string. The environment and the files that complete it
-	// are read again for each connection: the password file, the service file, the
-	// certificates.
+	// DSN is the connection string. The environment and its completing files are read
+	// again for each connection: the password file, the service file, the certificates.
 	DSN string
 	// Password returns the password of one connection, if it is not nil.
 	Password func(context.Context) (string, error)
@@ -47,8 +46,8 @@ func logInAs(config, other *pgx.ConnConfig) {
 	config.Database, config.User, config.Password = other.Database, other.User, other.Password
 }
 
-// ParseDetail returns what is wrong with a connection string if the text is one of
-// the phrases known to contain nothing of the string itself.
+// ParseDetail returns the fault of a connection string if the text is one of the phrases
+// known to contain nothing of the string itself.
 func ParseDetail(err error) string {
 	var parse *pgconn.ParseConfigError
 	if !errors.As(err, &parse) {

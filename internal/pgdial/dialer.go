@@ -16,17 +16,16 @@ import (
 	"github.com/exactly-one/tenure/internal/openlimit"
 )
 
-// Dialer connects to the hosts of one connection string. It remembers which of
-// them was the primary and tries that one first, unless it is to be avoided. It is
-// safe for concurrent use.
+// Dialer connects to the hosts of one connection string. It remembers the primary among
+// them and tries it first, unless it is to be avoided. It is safe for concurrent use.
 type Dialer struct {
 	clock  clocks.Clock
-	series *openlimit.Series // attempts that reached their address
+	series *openlimit.Series // attempts with a reached address
 
 	mu      sync.Mutex
 	primary place           // where the last connection was established
 	at      time.Duration   // when, on the monotonic clock
-	avoided string          // the host that is tried last
+	avoided string          // the host to try last
 	servers map[string]bool // addresses where no Pgpool-II answered since the last failure
 }
 
@@ -35,41 +34,40 @@ func New(clock clocks.Clock) *Dialer {
 	return &Dialer{clock: clock, series: openlimit.NewSeries(clock)}
 }
 
-// Opened says that a session has been opened: the limits of attempts are the least ones
-// again.
+// Opened reports an opened session: the limits of attempts are the least ones again.
 func (d *Dialer) Opened() { d.series.Forget() }
 
 // Options say how to connect.
 type Options struct {
 	Use    Use
 	Limits Limits
-	// Pooled accepts a pooler, behind which nothing can be set for a session: only
-	// standbys are passed over.
+	// Pooled accepts a pooler. Behind it nothing can be set for a session: only standbys
+	// are passed over.
 	Pooled bool
-	// FencedToo accepts a server that is read-only by its own configuration.
+	// FencedToo also accepts a server made read-only by its own configuration.
 	FencedToo bool
-	// Opening is set for a connection of a session that is being opened. The limits of
+	// Opening is set for a connection of a session during its opening. The limits of
 	// attempts stay as they are until [Dialer.Opened]. Otherwise a quick connection makes
 	// them the least ones again.
 	Opening bool
 	// Connect is used instead of pgx.ConnectConfig, if not nil.
 	Connect func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error)
-	// Prepare changes the configuration of one attempt. What it returns is called
-	// when that attempt was the one that succeeded. It may be nil.
+	// Prepare changes the configuration of one attempt. The returned function, if not nil,
+	// is called if this attempt is the successful one.
 	Prepare func(*pgx.ConnConfig) (won func())
-	// Discard closes a connection that is one too many.
+	// Discard closes a surplus connection.
 	Discard func(*pgx.Conn)
 }
 
-// attempt is a connection and what to call if it is used.
+// attempt is a connection and a function to call if it is used.
 type attempt struct {
 	conn  *pgx.Conn
 	place place
 	won   func()
 }
 
-// Connect returns a connection to the primary among the hosts of a
-// configuration, which it does not change. The error joins those of all hosts.
+// Connect returns a connection to the primary among the hosts of a configuration. It does
+// not change the configuration. The error joins the errors of all hosts.
 func (d *Dialer) Connect(ctx context.Context, config *pgx.ConnConfig, o Options) (*pgx.Conn, error) {
 	found, err := d.connect(ctx, config, o)
 	if err != nil {
@@ -106,7 +104,7 @@ func (d *Dialer) connectHost(ctx context.Context, host target, config *pgx.ConnC
 	if err != nil && o.Connect == nil {
 		return attempt{}, describe(host, config, explainTimeout(ctx, limit, err))
 	}
-	if err != nil || len(addresses) == 0 { // a socket, or a name that only the caller's function knows
+	if err != nil || len(addresses) == 0 { // a socket, or a name known only to the caller's function
 		found, err := d.connectAddress(ctx, config, limit, place{host: host.name()}, o)
 		return found, describe(host, config, err)
 	}
@@ -148,7 +146,7 @@ func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, lim
 	}
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
-	// To cancel what may still run, pgx dials again after an error, and its
+	// To cancel a possibly running statement, pgx dials again after an error, and its
 	// goroutine would outlive this call.
 	var ended atomic.Bool
 	config.DialFunc = notAfter(config.DialFunc, func() bool { return ended.Load() || ctx.Err() != nil })
@@ -171,7 +169,7 @@ func decideAddress(err error) error {
 	return err
 }
 
-// explainTimeout says what changes the bound of an attempt that reached it.
+// explainTimeout adds the setting of the bound to the error of an attempt over its bound.
 func explainTimeout(ctx context.Context, limit time.Duration, err error) error {
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
@@ -179,7 +177,7 @@ func explainTimeout(ctx context.Context, limit time.Duration, err error) error {
 	return &late{limit, err}
 }
 
-// addStartupParameters says what values mean where nothing can be set later.
+// addStartupParameters sets the meaning of values if nothing can be set later.
 func (o Options) addStartupParameters(config *pgx.ConnConfig) {
 	if o.Pooled {
 		maps.Copy(config.RuntimeParams, startupParameters())
@@ -196,10 +194,10 @@ func (o Options) discard(late attempt) {
 	_ = late.conn.Close(ctx) // it is not used
 }
 
-// Avoid makes the host of a connection the last one that is tried, until a
-// connection to it succeeds. It is for a host that stopped answering, or on which no
-// session could be opened: an old primary whose synchronous standbys follow another
-// server looks like a primary and never commits.
+// Avoid makes the host of a connection the last one to try, until a connection to it
+// succeeds. It is for a host without answers, or without success in opening a session: if
+// its synchronous standbys follow another server, an old primary looks like a primary and
+// never commits.
 func (d *Dialer) Avoid(conn *pgx.Conn) {
 	config := conn.Config()
 	d.mu.Lock()
@@ -228,8 +226,8 @@ func (d *Dialer) isServer(address string) bool {
 	return d.servers[address]
 }
 
-// forgetting returns a function that dials as dial does, and forgets what answered at an
-// address that cannot be reached: a pooler can take the place of a server.
+// forgetting returns a dial function like dial. If an address cannot be reached, it
+// forgets the server or pooler there: a pooler can take the place of a server.
 func (d *Dialer) forgetting(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// failure is an error with another text: one that names each cause once, without the
-// steps of the driver.
+// failure is an error with another text: it names each cause once, without the steps of
+// the driver.
 type failure struct {
 	text  string
 	cause error
@@ -25,17 +25,17 @@ type failure struct {
 func (e *failure) Error() string { return e.text }
 func (e *failure) Unwrap() error { return e.cause }
 
-// categorized is an error that also matches a category, whose text it does not repeat.
+// categorized is an error that also matches a category, without the category's text.
 type categorized struct{ category, cause error }
 
 func (e *categorized) Error() string   { return e.cause.Error() }
 func (e *categorized) Unwrap() []error { return []error{e.category, e.cause} }
 
-// As returns an error with the text of err that also matches a category.
+// As returns an error with the text of err. It also matches a category.
 func As(category, err error) error { return &categorized{category, err} }
 
-// Describe returns an error that says where a connection of a configuration should
-// have led, and why it failed. It wraps err.
+// Describe returns an error with the intended target of a connection, and the reason of
+// its failure. It wraps err.
 func Describe(config *pgx.ConnConfig, err error) error {
 	return describe(target{host: config.Host, port: config.Port}, config, err)
 }
@@ -57,7 +57,7 @@ func describe(host target, config *pgx.ConnConfig, err error) error {
 	return &failure{text + ": " + reasonsText(err), err}
 }
 
-// late is an attempt that reached its bound.
+// late is an attempt over its bound.
 type late struct {
 	limit time.Duration
 	cause error
@@ -78,7 +78,7 @@ func byBound(err error) bool {
 
 func (e *late) Unwrap() error { return e.cause }
 
-// reason is why an attempt failed, and at which address, if that is known.
+// reason is why an attempt failed, and at which address, if known.
 type reason struct{ address, text string }
 
 // reasonsText joins the different reasons of an error.
@@ -94,7 +94,8 @@ func reasonsText(err error) string {
 			addresses[r.address] = true
 		}
 	}
-	// Without TLS it was tried too, unless that is all there is to say.
+	// A refusal of TLS is left out, unless it is the only reason: the driver also tries
+	// without TLS.
 	if rest := slices.DeleteFunc(slices.Clone(found), func(r reason) bool { return r.text == noTLS }); len(rest) > 0 {
 		found = rest
 	}
@@ -132,8 +133,8 @@ func leaves(err error) []error {
 	return []error{err}
 }
 
-// dialed matches what the driver writes before the steps of one attempt: the address
-// and the name of the host.
+// dialed matches the driver's text before the steps of one attempt: the address and the
+// name of the host.
 var dialed = regexp.MustCompile(`^(\S+) \([^()]*\): `)
 
 func reasonOf(leaf error) reason {

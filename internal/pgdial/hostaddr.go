@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// useAddresses leads each host to the address of hostaddr. TLS still verifies the names
-// of the hosts. The address replaces a host that is missing or a socket.
+// useAddresses leads each host to the address of hostaddr. TLS still verifies the names of
+// the hosts. The address replaces a missing host or a socket.
 func (r *reading) useAddresses(value string) error {
 	addresses := strings.Split(value, ",")
 	hosts := r.listed()

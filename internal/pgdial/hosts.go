@@ -70,7 +70,7 @@ func (t target) isSocket() bool {
 	return network == "unix"
 }
 
-// place is where a connection was established: a host, and which of its addresses.
+// place is where a connection was established: a host, and one of its addresses.
 type place struct{ host, address string }
 
 // resolve returns the addresses of a host, none if it is to be left to pgx.

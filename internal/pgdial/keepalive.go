@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// dial returns the dialer of the string, which has the driver's defaults until they are
+// dial returns the dialer of the string. It has the driver's defaults until they are
 // changed.
 func (r *reading) dial() *net.Dialer {
 	if r.dialer == nil {
@@ -40,7 +40,7 @@ func (r *reading) keepAliveCount(value string) (err error) {
 	return err
 }
 
-// ofSystem reads a number for which 0 is the system's default, which is -1 in package net.
+// ofSystem reads a number. 0 is the system's default, and -1 in package net.
 func ofSystem(value string) (int, error) {
 	number, err := numberOf(value)
 	if number <= 0 {

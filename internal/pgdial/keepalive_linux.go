@@ -2,7 +2,7 @@ package pgdial
 
 import "syscall"
 
-// tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall does not name.
+// tcpUserTimeout is TCP_USER_TIMEOUT, not named in package syscall.
 const tcpUserTimeout = 0x12
 
 func setUserTimeout(socket uintptr, milliseconds int) error {

@@ -25,7 +25,7 @@ func (d *Dialer) begin(config *pgx.ConnConfig, limit time.Duration) openlimit.At
 	return d.series.Begin(rule)
 }
 
-// end ends an attempt. One that did not reach its address gets no more time.
+// end ends an attempt. Without reaching its address it gets no more time.
 func (d *Dialer) end(ctx context.Context, attempt openlimit.Attempt, reached bool, o Options, err error) {
 	switch {
 	case err == nil:
@@ -37,8 +37,8 @@ func (d *Dialer) end(ctx context.Context, attempt openlimit.Attempt, reached boo
 	}
 }
 
-// within returns a function that dials as dial does, but for at most limit, and notes
-// whether it reached the address.
+// within returns a dial function like dial, limited to limit. It records whether it
+// reached the address.
 func within(limit time.Duration, dial pgconn.DialFunc, reached *atomic.Bool) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -51,8 +51,8 @@ func within(limit time.Duration, dial pgconn.DialFunc, reached *atomic.Bool) pgc
 	}
 }
 
-// limitPool limits an attempt that a pool makes itself, as connectAddress does, and
-// notes its end. config is that of the attempt alone.
+// limitPool limits an attempt of a pool, as connectAddress does, and records its end.
+// config belongs to the attempt alone.
 func (d *Dialer) limitPool(config, original *pgx.ConnConfig, o Options) {
 	limit := bound(original)
 	attempt := d.begin(original, limit)

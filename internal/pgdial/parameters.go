@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fate is what becomes of a parameter of a connection string.
+// fate is the treatment of a parameter of a connection string.
 type fate uint8
 
 const (
@@ -24,9 +24,9 @@ type parameter struct {
 	name string // as pgx spells it
 	env  string // the variable of libpq, if pgx does not read it
 	fate fate
-	// values are those that are possible; none is any. Refused parameters accept them.
+	// values are the possible values; none is any. Refused parameters accept them.
 	values []string
-	why    string // of a refusal: what to do, or what is missing
+	why    string // of a refusal: a remedy, or the missing feature
 	apply  func(*reading, string) error
 }
 
@@ -106,7 +106,7 @@ var parameters = []parameter{
 	{name: "statement_cache_capacity", fate: tenureOwn},
 	{name: "description_cache_capacity", fate: tenureOwn},
 
-	// What the server gets.
+	// Parameters for the server.
 	{name: "application_name", fate: sent},
 	{name: "fallback_application_name", fate: byTenure, apply: (*reading).fallbackName},
 	{name: "options", fate: sent},
@@ -124,8 +124,8 @@ var parameters = []parameter{
 	{name: "pool_ping_timeout", fate: byPool},
 }
 
-// lookUp returns the row of a parameter, or one for a setting that connections of Tenure
-// make too. Drivers send such settings, so programs have them in their strings.
+// lookUp returns the row of a parameter, or one for a setting also made by connections of
+// Tenure. Drivers send such settings, so programs have them in their strings.
 func lookUp(name string) (parameter, bool) {
 	if at := slices.IndexFunc(parameters, func(p parameter) bool { return strings.EqualFold(p.name, name) }); at >= 0 {
 		return parameters[at], true

@@ -27,8 +27,8 @@ const cacheCapacity = 512
 
 // ParseConfig reads a connection string, the service file and the variables of libpq. Each
 // parameter is honored, ignored or refused as the table says, before any name is looked
-// up. An error matches [tenure.ErrInvalidConfig] and contains no part of the string
-// that could belong to a password.
+// up. An error matches [tenure.ErrInvalidConfig] and contains no possible part of a
+// password from the string.
 func ParseConfig(dsn string) (*pgx.ConnConfig, error) {
 	read, err := readConfig(dsn)
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *reading) applyAll() error {
 	return r.refuseOldSSL()
 }
 
-// takeGiven returns the parameters that the driver would send, by the names of their rows,
-// and leaves only settings of the server.
+// takeGiven returns the parameters the driver would send, by the names of their rows, and
+// leaves only settings of the server.
 func (r *reading) takeGiven() (map[string]string, error) {
 	given := maps.Clone(r.config.RuntimeParams)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -176,7 +176,7 @@ func (r *reading) unknown(name string) error {
 	return fmt.Errorf("the connection string has the parameter %s, which neither libpq nor Tenure knows: %s", name, advice)
 }
 
-// refuseStandbys refuses what no primary is: it would be tried for ever.
+// refuseStandbys refuses requirements no primary meets: they would be tried for ever.
 func (r *reading) refuseStandbys() error {
 	wants := func(check pgconn.ValidateConnectFunc) bool {
 		return r.config.ValidateConnect != nil && reflect.ValueOf(r.config.ValidateConnect).Pointer() == reflect.ValueOf(check).Pointer()
@@ -236,7 +236,7 @@ func isURL(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// with returns a connection string with one more parameter, which replaces an earlier one.
+// with returns a connection string with one more parameter. It replaces an earlier one.
 func with(dsn, name, value string) string {
 	if !isURL(dsn) {
 		return dsn + " " + name + "='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"

@@ -12,10 +12,10 @@ import (
 // fresh is how long the place of the primary is taken as known.
 const fresh = time.Second
 
-// PreparePool prepares the configuration of a pool, which opens connections itself: each
-// of its connections is checked, and gets its settings. The pool must call prepare
-// before it connects: that renews its credentials, and leads it to the primary among
-// several hosts.
+// PreparePool prepares the configuration of a pool, because a pool opens connections
+// itself: each of its connections is checked, and gets its settings. The pool must call
+// prepare before it connects: prepare renews its credentials, and leads it to the primary
+// among several hosts.
 func (d *Dialer) PreparePool(config *pgx.ConnConfig, login Credentials, o Options) (prepare func(context.Context, *pgx.ConnConfig) error) {
 	original := config.Copy()
 	config.ConnectTimeout = bound(original)
@@ -66,9 +66,8 @@ func (d *Dialer) locate(ctx context.Context, original, config *pgx.ConnConfig, o
 	return nil
 }
 
-// validate checks a connection and makes its settings, and then asks what the
-// connection string wants to know, target_session_attrs, so that the answer does
-// not depend on what a role has set.
+// validate checks a connection and makes its settings. Only then it checks the string's
+// target_session_attrs: the result must not depend on the settings of a role.
 func (d *Dialer) validate(then pgconn.ValidateConnectFunc, o Options) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		if err := d.check(ctx, conn, o); err != nil || then == nil {

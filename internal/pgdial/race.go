@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// race makes attempts in order, the next one as soon as those before have failed
-// or have not succeeded within a stagger, and returns the first success. It fails
-// when all have, with their errors in order. It cancels the attempts that are too
-// late, waits for their ends, and discards what they return.
+// race makes attempts in order and returns the first success. The next attempt begins as
+// soon as the earlier ones have failed or have not succeeded within a stagger. race fails
+// when all have, with their errors in order. It cancels the late attempts, waits for their
+// ends, and discards their results.
 func race[T any](ctx context.Context, attempts []func(context.Context) (T, error), discard func(T)) (T, error) {
 	if len(attempts) == 1 {
 		return attempts[0](ctx)

@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// errEscape refuses a string that the driver would cut in the middle of a password: it
+// errEscape refuses a string if the driver would cut it in the middle of a password: it
 // would look up one part as a host and print the other as a database.
 var errEscape = errors.New("the connection string has @, / or # where none belongs: escape the password " +
 	"(in a URL @ is written %40, / %2F, # %23, ? %3F and % %25)")
 
-// refuseRemains refuses a URL in which an @, a slash or a # may belong to a password. The
+// refuseRemains refuses a URL if an @, a slash or a # in it may belong to a password. The
 // driver ends user and password at the first @, unless a slash comes before it.
 func refuseRemains(dsn string) error {
 	if !isURL(dsn) {
@@ -30,8 +30,8 @@ func refuseRemains(dsn string) error {
 	return nil
 }
 
-// refuseNames refuses hosts and databases that are none: a whole connection string in
-// PGDATABASE, for example, has a password.
+// refuseNames refuses impossible names of hosts and databases: a whole connection string
+// in PGDATABASE, for example, has a password.
 func (r *reading) refuseNames() error {
 	for _, host := range targets(r.config) {
 		if !host.isSocket() && strings.ContainsFunc(host.host, notOfHost) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Use is what a connection is for. A setting applies to a set of them.
+// Use is the purpose of a connection. A setting applies to a set of them.
 type Use uint8
 
 // The uses of connections.
@@ -19,7 +19,7 @@ const (
 
 	every = Session | Watch | Question | Listen | Migration | Pool
 	long  = Session | Watch // plan each statement once
-	// All but migrations, whose objects belong to the role that the user chose.
+	// All but migrations: their objects belong to the role chosen by the user.
 	asItself = every &^ Migration
 )
 
@@ -30,12 +30,12 @@ type Limits struct {
 	Lock        time.Duration // 0 is without bound
 	Idle        time.Duration // 0 is without bound
 	Incarnation int64         // of a session
-	User        string        // that has logged in
+	User        string        // logged in
 }
 
-// setting is a row of the table: what a connection sets so that a role, a
-// database, the server or the connection string cannot change what a statement
-// means or how long it may take.
+// setting is a row of the table, one setting of a connection. Without it a role, a
+// database, the server or the connection string could change the meaning or the time limit
+// of a statement.
 type setting struct {
 	on    Use
 	name  string
@@ -43,17 +43,17 @@ type setting struct {
 	why   string
 }
 
-// IncarnationSetting proves by its value that no foreign hand has reset a session.
+// IncarnationSetting proves by its value that no other program has reset a session.
 const IncarnationSetting = "tenure.incarnation"
 
-// table is every setting of every connection of Tenure. A name that the server
-// does not know is left out: it is of a later release. Two rows have conditions,
-// see setAll and check.go: synchronous_commit and default_transaction_read_only.
+// table is every setting of every connection of Tenure. A name unknown to the server is
+// left out: it belongs to a later release. Two rows have conditions, see setAll and
+// check.go: synchronous_commit and default_transaction_read_only.
 //
-// Settings are made after connecting and not as startup parameters: a pooler must
-// get as far as the check that names it.
+// Settings are made after connecting and not as startup parameters: the check for a pooler
+// must be reached, to name it.
 var table = []setting{
-	// What a value means.
+	// The meaning of a value.
 	{every, "client_encoding", fixed("UTF8"), "text is sent and read as UTF-8: with another encoding one name would be two"},
 	{every, "DateStyle", fixed("ISO, YMD"), "times in text are read as ISO 8601"},
 	{every, "IntervalStyle", fixed("postgres"), "intervals in text"},
@@ -65,7 +65,7 @@ var table = []setting{
 	{every, "quote_all_identifiers", fixed("off"), "the server writes definitions as the migrations did"},
 	{every, "search_path", fixed("pg_catalog"), "functions and operators are those of PostgreSQL"},
 
-	// Who acts, and on what.
+	// The acting role, and its scope.
 	{asItself, "role", fixed("none"), "another current role can neither see nor end the sessions of this user"},
 	{every, "row_security", fixed("off"), "a policy that hides rows is an error instead of a second leader"},
 	{every, "session_replication_role", fixed("origin"), "triggers and foreign keys work"},
@@ -108,7 +108,7 @@ const probes = 4
 
 func fixed(value string) func(Limits) string { return func(Limits) string { return value } }
 
-// of renders a duration in milliseconds; only none is 0, which means no bound.
+// of renders a duration in milliseconds. Only none is 0: it means no bound.
 func of(duration func(Limits) time.Duration) func(Limits) string {
 	return func(l Limits) string {
 		d := duration(l)
@@ -126,8 +126,8 @@ func seconds(part time.Duration) func(Limits) string {
 	}
 }
 
-// startupParameters returns the settings that say what a value means and that
-// poolers pass on, for connections through one.
+// startupParameters returns the settings for the meaning of values, as far as poolers pass
+// them on, for connections through one.
 func startupParameters() map[string]string {
 	parameters := map[string]string{}
 	for _, s := range table {

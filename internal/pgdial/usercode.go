@@ -11,8 +11,8 @@ import (
 )
 
 // Functions of the program are called while a connection opens: a panic there would end
-// the program, and with it its leaders, and the end of the goroutine would leave callers
-// that wait for the connection without an answer.
+// the program, and with it its leaders, and the end of the goroutine would leave waiting
+// callers without an answer.
 
 // callPassword calls the program's function for passwords.
 func callPassword(ctx context.Context, password func(context.Context) (string, error)) (word string, err error) {
@@ -27,7 +27,7 @@ func callPassword(ctx context.Context, password func(context.Context) (string, e
 	return word, err
 }
 
-// callConnect calls the program's function that connects.
+// callConnect calls the program's function for connections.
 func callConnect(ctx context.Context, config *pgx.ConnConfig, connect func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error)) (conn *pgx.Conn, err error) {
 	reason, _ := usercode.Call(func() {
 		if conn, err = connect(ctx, config); err != nil {

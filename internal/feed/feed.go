@@ -1,5 +1,5 @@
-// Package feed keeps the events of a server and streams them to each client as
-// server-sent events. A client that comes back resumes where it was.
+// Package feed keeps the events of a server and streams them to each client as server-sent
+// events. A returning client resumes where it was.
 package feed
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// MaxRetained bounds the number of events that a feed keeps for clients that
-// resume.
+// MaxRetained bounds the number of events in a feed for resuming clients.
 const MaxRetained = 1024
 
 const (
@@ -51,8 +50,8 @@ type state struct {
 	frame   []byte
 }
 
-// New returns a feed that keeps at most maxBytes of events, but always the last
-// one. States are sent in the order of their kinds.
+// New returns a feed of at most maxBytes of events, but always the last one. States are
+// sent in the order of their kinds.
 func New(maxBytes int, states ...string) *Feed {
 	return &Feed{
 		name: strings.ToLower(rand.Text()[:nameLength]), maxBytes: maxBytes, kinds: states,
@@ -60,8 +59,8 @@ func New(maxBytes int, states ...string) *Feed {
 	}
 }
 
-// Publish appends an event. It does nothing once the feed is closed. An error
-// means that the event has no form in JSON.
+// Publish appends an event. It does nothing once the feed is closed. An error means that
+// the event has no form in JSON.
 func (f *Feed) Publish(kind string, event any) error {
 	data, err := json.Marshal(event)
 	if err != nil {
@@ -86,8 +85,8 @@ func (f *Feed) Publish(kind string, event any) error {
 	return nil
 }
 
-// SetState replaces the state of a kind. It does nothing once the feed is closed.
-// An error means that the state has no form in JSON.
+// SetState replaces the state of a kind. It does nothing once the feed is closed. An error
+// means that the state has no form in JSON.
 func (f *Feed) SetState(kind string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -109,7 +108,7 @@ func (f *Feed) signalLocked() {
 	f.changed = make(chan struct{})
 }
 
-// Close ends the feed: clients get what is left and then its end.
+// Close ends the feed: clients get the rest and then its end.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,8 +118,8 @@ func (f *Feed) Close() {
 	}
 }
 
-// Position is a place in a feed: after the event with this number. As text it is
-// the id of that event.
+// Position is a place in a feed: after the event with this number. As text it is the id of
+// the event.
 type Position struct {
 	feed   string
 	number uint64
@@ -132,7 +131,7 @@ func (f *Feed) Position(number uint64) Position { return Position{f.name, number
 // String returns the id of the event.
 func (p Position) String() string { return p.feed + "-" + strconv.FormatUint(p.number, 10) }
 
-// parsePosition reads what String wrote.
+// parsePosition reads the text of String.
 func parsePosition(text string) (Position, error) {
 	name, digits, found := strings.Cut(text, "-")
 	number, err := strconv.ParseUint(digits, 10, 64)
@@ -143,7 +142,7 @@ func parsePosition(text string) (Position, error) {
 	return p, nil
 }
 
-// notInName reports characters that the name of a feed does not have.
+// notInName reports characters not in any name of a feed.
 func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '2' || r > '7')
 }
@@ -155,10 +154,10 @@ type Start struct {
 	Missed *uint64  // how many, if known
 }
 
-// Join returns where the stream of a client begins that has seen everything up to
-// the event with an id: after that event, and after a gap at the oldest event that
-// is kept. An empty id begins with the next event. An error means that the id is
-// none of any feed; the client then has a gap too.
+// Join returns where the stream of a client begins. id is the last event seen by the
+// client: the stream begins after it or, after a gap, at the oldest kept event. An empty
+// id begins with the next event. An error means that the id belongs to no feed; the client
+// then has a gap too.
 func (f *Feed) Join(id string) (Start, error) {
 	if id == "" {
 		return Start{At: f.Latest()}, nil
@@ -185,23 +184,23 @@ func (f *Feed) Latest() Position {
 	return f.Position(f.next - 1)
 }
 
-// place is what a client has seen.
+// place is the end of a client's stream so far.
 type place struct {
 	event uint64 // the number of the last event
 	state uint64 // the version of the newest state
 }
 
-// batch is what a feed has for a client.
+// batch has the next frames for a client.
 type batch struct {
 	frames  [][]byte
 	through place           // where the client is after them
-	behind  bool            // the feed no longer has what comes next
+	behind  bool            // the feed no longer has the next event
 	ended   bool            // nothing more will come
 	changed <-chan struct{} // closed when there may be more
 }
 
-// after returns what follows a place: events first, so that a client that knows a
-// state has seen what led to it.
+// after returns the frames after a place. Events come first: before a state, a client sees
+// the events leading to it.
 func (f *Feed) after(at place) batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,8 +224,8 @@ func (f *Feed) after(at place) batch {
 	return b
 }
 
-// Frame encodes an event that belongs to one client. Without an id the client
-// keeps that of the last event. It panics if the event has no form in JSON.
+// Frame encodes an event for one client. Without an id the client keeps the id of the last
+// event. It panics if the event has no form in JSON.
 func Frame(id, kind string, event any) []byte {
 	data, err := json.Marshal(event)
 	if err != nil {

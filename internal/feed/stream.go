@@ -17,13 +17,13 @@ type Stream struct {
 	MayRead func(*http.Request) bool
 
 	Alive []byte // the sign of life
-	// The last frame of a stream, by what ends it; nil for none.
+	// The last frame of a stream, by the reason of its end; nil for none.
 	TooSlow, Closed, Revoked []byte
 }
 
-// Serve streams the feed from a place until the client leaves, is too slow or may
-// not read any longer, or the feed is closed. The stream begins with the frames of
-// opening. Answer a request that is refused before.
+// Serve streams the feed from a place until the client leaves, is too slow or may not read
+// any longer, or the feed is closed. The stream begins with the frames of opening. Answer
+// a refused request before the call.
 func (s Stream) Serve(w http.ResponseWriter, r *http.Request, f *Feed, at Position, opening ...[]byte) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
@@ -44,7 +44,7 @@ func (s Stream) Serve(w http.ResponseWriter, r *http.Request, f *Feed, at Positi
 	}
 }
 
-// follow writes what follows a position, and returns the last frame of the stream.
+// follow writes the stream after a position, and returns its last frame.
 func (s Stream) follow(to writer, r *http.Request, f *Feed, at Position) (last []byte) {
 	pulse, recheck := time.NewTicker(s.Pulse), time.NewTicker(s.Recheck)
 	defer pulse.Stop()

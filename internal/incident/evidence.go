@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Evidence returns what shows the cause, as sentences.
+// Evidence returns the evidence of the cause, as sentences.
 func (i Incident) Evidence(style Style) []string { return teller{i, style}.evidence() }
 
 func (i teller) evidence() []string {

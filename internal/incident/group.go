@@ -17,10 +17,10 @@ type grouping struct {
 	incidents []*Incident
 	latest    map[cause]*Incident     // by the cause of its moves
 	around    map[slot][]*Incident    // of nodes
-	standing  map[string][]*Incident  // outages, by the roles that stood still
+	standing  map[string][]*Incident  // outages, by their roles
 	outages   []*Incident             // oldest first
 	changes   map[uuid.UUID][]*change // of nodes, oldest first
-	joined    []*change               // of nodes that joined, oldest first
+	joined    []*change               // of joined nodes, oldest first
 	nodes     []change                // oldest first
 }
 
@@ -32,7 +32,7 @@ type slot struct {
 
 func periodOf(at time.Time) int64 { return at.UnixMicro() / deployment.Microseconds() }
 
-// cause is what moves of one incident have in common.
+// cause is the common cause of an incident's moves.
 type cause struct {
 	kind Kind
 	by   string
@@ -58,7 +58,7 @@ func newGrouping(changes Changes) *grouping {
 	return g
 }
 
-// statusLeft is the status of a node that is gone.
+// statusLeft is the status of a node after it has left.
 const statusLeft = "left"
 
 func (g *grouping) add(i *Incident) {
@@ -122,7 +122,7 @@ func (i *Incident) lastEnd() time.Time {
 	return i.Moves[len(i.Moves)-1].From.Ended
 }
 
-// outageOf returns the outage in which a role stood still, if that ended the term.
+// outageOf returns the outage of a role, if the outage ended the term.
 func (g *grouping) outageOf(m Move) *Incident {
 	if !unclean(m.From.Reason) {
 		return nil
@@ -140,7 +140,7 @@ func unclean(reason tenure.EndReason) bool {
 	return reason == history.EndCrashed || reason == history.EndLeaseExpired || reason == history.EndServerChanged
 }
 
-// causeOf returns why a term ended, who asked for that, and when, if that is recorded.
+// causeOf returns why a term ended, the requester of the end, and when, if recorded.
 func (g *grouping) causeOf(t history.Term) (kind Kind, by string, since time.Time) {
 	switch t.Reason {
 	case history.EndCrashed:
@@ -166,7 +166,7 @@ func (g *grouping) causeOf(t history.Term) (kind Kind, by string, since time.Tim
 	}
 }
 
-// drainedAt reports whether a node was draining at a time, with the change to that.
+// drainedAt reports whether a node was draining at a time, with its last change of status.
 func (g *grouping) drainedAt(node uuid.UUID, at time.Time) (last change, draining bool) {
 	changes := g.changes[node]
 	after := sort.Search(len(changes), func(i int) bool { return changes[i].At.After(at) })
@@ -187,7 +187,7 @@ func (g *grouping) isStop(drain change) bool {
 	return last.Status == statusLeft && last.At.Sub(drain.At) <= deployment
 }
 
-// addNode adds an incident for the death or the end of a node that moved no role.
+// addNode adds an incident for the death or the end of a node without a move of a role.
 func (g *grouping) addNode(n history.NodeChange) {
 	var kind Kind
 	switch n.Status {
@@ -230,12 +230,11 @@ func (g *grouping) inOutage(at time.Time) bool {
 	return next > 0 && at.Before(g.outages[next-1].Outage.Ended.Add(window))
 }
 
-// mergeDeployments returns the incidents, with the stops of nodes that others replaced
-// as one.
+// mergeDeployments returns the incidents, with the stops of replaced nodes as one.
 func (g *grouping) mergeDeployments() []*Incident {
 	slices.SortStableFunc(g.incidents, func(a, b *Incident) int { return a.Began.Compare(b.Began) })
 	all := make([]*Incident, 0, len(g.incidents))
-	var stops []*Incident // of nodes that followed one another soon
+	var stops []*Incident // of nodes in quick succession
 	end := func() {
 		if len(stops) > 1 && g.joinedAround(stops) >= len(stops) {
 			all = append(all, merged(stops))
@@ -261,7 +260,7 @@ func (g *grouping) mergeDeployments() []*Incident {
 func (i *Incident) isStop() bool { return i.Kind == Shutdown || i.Kind == Drain }
 
 // joinedAround returns how many nodes joined while others stopped and were not among
-// these: a node that soon stops replaces no other.
+// these: a short-lived node replaces no other.
 func (g *grouping) joinedAround(stops []*Incident) (joined int) {
 	stopped := map[uuid.UUID]bool{}
 	for _, i := range stops {

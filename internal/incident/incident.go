@@ -1,6 +1,6 @@
-// Package incident groups recorded changes of roles and nodes that belong together, such
-// as the death of a node and the moves of its roles, and describes each group in a
-// sentence. It is pure: it reads no clock and no database.
+// Package incident groups related changes of roles and nodes, such as the death of a node
+// and the moves of its roles. It describes each group in a sentence. It is pure: it reads
+// no clock and no database.
 package incident
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// Kind is what happened.
+// Kind is the kind of an incident.
 type Kind string
 
 // The kinds of incidents.
@@ -63,7 +63,7 @@ type Incident struct {
 
 	Outage *history.Outage // of the kind Outage
 
-	cause time.Time // when it was caused, if a change of a node recorded that
+	cause time.Time // when it was caused, if recorded by a change of a node
 }
 
 // ID identifies the incident while more changes become part of it.
@@ -109,7 +109,7 @@ const (
 	deployment = 2 * time.Minute  // the stops of two nodes of one deployment
 )
 
-// Group returns the incidents that the changes belong to, the latest first.
+// Group returns the incidents behind the changes, the latest first.
 func Group(changes Changes) []Incident {
 	g := newGrouping(changes)
 	g.addOutages(changes.Outages)

@@ -38,8 +38,8 @@ type teller struct {
 
 func (i teller) sentence() string { return i.event() + i.waited() }
 
-// waited names the transactions that kept terms from beginning, after a space: up to
-// two, since an application usually holds up one role.
+// waited names the transactions in the way of terms, after a space: up to two, since an
+// application usually holds up one role.
 func (i teller) waited() string {
 	const most = 2
 	var blockers []string
@@ -61,7 +61,7 @@ func (i teller) waited() string {
 	return fmt.Sprintf(" The next term waited for %s.", joined(names))
 }
 
-// event describes what happened and what became of the roles.
+// event describes the incident and its effect on the roles.
 func (i teller) event() string {
 	at := i.Time
 	switch i.Kind {
@@ -147,7 +147,7 @@ func joined(names []string) string {
 }
 
 // moved is a sentence on the roles, after a space: whose is "Its", "Their" or, for a
-// single role that was named before, "It".
+// single role named before, "It".
 func (i teller) moved(whose string) string {
 	total, vacant := len(i.Moves), i.Vacant()
 	if total == 0 {
@@ -178,7 +178,7 @@ func have(n int) string {
 	return "have"
 }
 
-// delay states how long the roles took. After silence, that is longer than the locks
+// delay states how long the roles took. After silence, the time is longer than the locks
 // were free. If no node observed a crash, the last heartbeat bounds it.
 func (i teller) delay() string {
 	if i.unobserved() {
@@ -201,14 +201,13 @@ func (i teller) delay() string {
 	return text
 }
 
-// unobserved reports whether the incident is a crash that no node observed: the next
+// unobserved reports whether the incident is a crash unobserved by any node: the next
 // leaders found the locks free.
 func (i teller) unobserved() bool {
 	return i.Kind == Crash && slices.ContainsFunc(i.Moves, func(m Move) bool { return m.From.Cause == history.CauseUnobserved })
 }
 
-// free is the longest time in which no node held the lock of a role, or negative if
-// that is not known.
+// free is the longest time without a holder of a role's lock, or negative if unknown.
 func (i teller) free() time.Duration {
 	free := time.Duration(-1)
 	for _, m := range i.Moves {
@@ -232,7 +231,7 @@ func (i teller) stoodStill() string {
 }
 
 // took is the time from the cause until the last role was led again, or in a deployment
-// the longest time that one role took.
+// the longest time of one role.
 func (i teller) took() (took time.Duration) {
 	for _, m := range i.Moves {
 		from := i.Began
@@ -246,7 +245,7 @@ func (i teller) took() (took time.Duration) {
 	return took
 }
 
-// to lists the nodes that lead the roles now, after a space, those with most roles
+// to lists the present leaders of the roles, after a space, the ones with most roles
 // first, with the number of roles if there are several.
 func (i teller) to() string {
 	counts := map[string]int{}

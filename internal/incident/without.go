@@ -11,8 +11,9 @@ import (
 // previous leader could last act to when the next one could. reason is why the previous term
 // ended. The result is negative if it is not known.
 //
-// A leader whose process ended could act until the lock was free. One that fell silent or lost
-// its server may have stopped at its last heartbeat. After completed work, a role is at rest.
+// After the end of its process, a leader could act until the lock was free. A silent
+// leader, or one without its server, may have stopped at its last heartbeat. After
+// completed work, a role is at rest.
 func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
 	if reason == history.EndCompleted {
 		return -1
@@ -23,6 +24,6 @@ func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
 	return max(next.PrecedingVacancy, next.PrecedingSilence)
 }
 
-// Planned reports whether a term ended because its node or an operator wanted that. Its next
-// term is a move and no failover.
+// Planned reports whether a term ended by intention of its node or of an operator. Its
+// next term is a move and no failover.
 func Planned(reason tenure.EndReason) bool { return reason != "" && !unclean(reason) }

@@ -9,8 +9,8 @@ import (
 const (
 	// quickly is how soon after a ring another one wakes the reader up.
 	quickly = 20 * time.Millisecond
-	// tired is how long a reader that is awake must find nothing before it falls asleep,
-	// and overdue how long if it does not look.
+	// tired is how long an awake reader must find nothing before it falls asleep, and
+	// overdue how long if it does not look.
 	tired   = 50 * time.Millisecond
 	overdue = time.Second
 )
@@ -34,8 +34,8 @@ type Bell struct {
 	empty atomic.Bool
 }
 
-// New returns a bell that calls wake when the reader must look for rows. A reader that is
-// awake looks after a pause of at least a duration.
+// New returns a bell that calls wake when the reader must look for rows. An awake reader
+// looks after a pause of at least least.
 func New(least time.Duration, wake func()) *Bell { return &Bell{wake: wake, least: least} }
 
 // Looked records a look, and whether it found rows. It is safe for concurrent use.

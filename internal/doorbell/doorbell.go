@@ -1,9 +1,9 @@
-// Package doorbell wakes readers of rows that other programs commit, without a
-// notification for each commit.
+// Package doorbell wakes readers of other programs' rows, without a notification for each
+// commit.
 //
-// A commit that notifies holds a lock of the whole server from before its commit until
-// after its flush, so commits that notify flush one by one. Therefore a writer notifies
-// only if a reader is asleep:
+// A notifying commit holds a lock of the whole server from before its commit until after
+// its flush, so notifying commits flush one by one. Therefore a writer notifies only if a
+// reader is asleep:
 //
 //	asleep  the reader holds its slot's lock exclusively and waits for notifications
 //	awake   it holds nothing, and looks for rows after short pauses
@@ -12,19 +12,19 @@
 // a reader is asleep, and the writer notifies.
 //
 // No row is missed. A reader falls asleep when it acquires its lock, and then looks once
-// more. Until that moment it looks after each pause. It cannot acquire the lock before all
-// transactions have ended that shared it, so this look sees what they committed. All others
-// notify. A savepoint that is rolled back releases a shared lock together with its rows, and
-// a prepared transaction keeps it. The locks do not depend on snapshots, so the isolation
-// level does not matter. A reader that dies loses its lock with its connection, and its
+// more. Until then it looks after each pause. It acquires the lock only after the end of
+// all transactions with a share of the lock, so this look sees their rows. All others
+// notify. The rollback of a savepoint releases a shared lock together with its rows, and a
+// prepared transaction keeps it. The locks do not depend on snapshots, so the isolation
+// level does not matter. A dead reader loses its lock with its connection, and its
 // successor begins with a look.
 //
-// A reader that is rung now and then stays asleep: each ring costs it a look and no other
-// statement. Rings that follow each other quickly wake it up.
+// With a ring now and then, a reader stays asleep: each ring costs it a look and no other
+// statement. Rings in quick succession wake it up.
 //
 // Each slot serves one reader: the leader of one role. One key cannot serve several: a
-// writer can only notice an exclusive lock, and only one reader can hold that. Further
-// readers share the last slot. The first of them to acquire its lock keeps it, so that all
+// writer can only notice an exclusive lock, and only one reader can hold such a lock.
+// Further readers share the last slot. The first of them to acquire its lock keeps it: all
 // commits notify, and the others also look once a second. Each slot costs a writer some
 // microseconds, so there are few.
 package doorbell
@@ -63,7 +63,7 @@ BEGIN
 END
 `)
 
-// Ring returns an SQL expression that notifies a channel if one of its readers is asleep.
+// Ring returns an SQL expression. It notifies a channel if one of its readers is asleep.
 // The channel is an expression of the type text.
 func Ring(channel string) string {
 	return fmt.Sprintf(`CASE WHEN (SELECT pg_catalog.bool_and(%s) FROM pg_catalog.generate_series(0, %d) slot) THEN NULL ELSE pg_catalog.pg_notify(%s, '')::text END`,
@@ -76,19 +76,19 @@ type Line interface {
 	Shut(ctx context.Context) (shut bool, err error)
 	// Open releases it, and reports whether it did.
 	Open(ctx context.Context) (open bool, err error)
-	// Wait waits for a notification, at most for a time if that is not 0.
+	// Wait waits for a notification, at most for most if it is not 0.
 	Wait(ctx context.Context, most time.Duration) (rung bool, err error)
 }
 
-// line is a Line on a connection that listens to a channel.
+// line is a Line on a connection listening to a channel.
 type line struct {
 	conn    *pgx.Conn
 	channel string
 	slot    int
 }
 
-// On returns the line of a reader on a connection, which must listen to the channel and
-// serve nothing else. The locks are released with the connection.
+// On returns the line of a reader on a connection. The connection must listen to the
+// channel and serve nothing else. The locks are released with the connection.
 func On(ctx context.Context, conn *pgx.Conn, channel string) (Line, error) {
 	l := &line{conn: conn, channel: channel}
 	for ; l.slot < Slots-1; l.slot++ {
@@ -99,7 +99,7 @@ func On(ctx context.Context, conn *pgx.Conn, channel string) (Line, error) {
 	return l, nil
 }
 
-// patience limits each statement, so that a server that does not respond is noticed.
+// patience limits each statement, to notice a silent server.
 const patience = 5 * time.Second
 
 // try calls a function with one of the channel's keys.

@@ -1,4 +1,4 @@
-// Package wakeup serves goroutines that wait for a time or for a notification.
+// Package wakeup serves goroutines waiting for a time or for a notification.
 package wakeup
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// Send wakes the goroutine that receives from c, which must have a buffer of one. It
-// never blocks: if a wake-up is in the buffer already, the receiver needs no other.
+// Send wakes the receiver of c. c must have a buffer of one. It never blocks: if a wake-up
+// is in the buffer already, the receiver needs no other.
 func Send(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -33,7 +33,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Await waits for d, until ctx ends, or for a value from c or its end, which it reports.
+// Await waits for d, until ctx ends, or for a value from c or its end. It reports the last
+// two.
 func Await(ctx context.Context, d time.Duration, c <-chan struct{}) (woken bool) {
 	return await(ctx, time.After(d), c)
 }
@@ -55,8 +56,8 @@ func await(ctx context.Context, passed <-chan time.Time, c <-chan struct{}) (wok
 	return false
 }
 
-// Listen calls listen until ctx ends. Whenever listen returns before that, Listen
-// passes the error to failed and pauses.
+// Listen calls listen until ctx ends. Whenever listen returns before, Listen passes the
+// error to failed and pauses.
 func Listen(
 	ctx context.Context, clock clocks.Clock, pause time.Duration,
 	listen func(ctx context.Context, wake func()) error, wake func(), failed func(error),

@@ -1,5 +1,5 @@
-// Package audit reads who changed what in an installation: what operators asked of roles
-// and nodes, and what they changed of schedules, processors and alerts.
+// Package audit reads the changes of an installation with their authors: operators'
+// requests for roles and nodes, and their changes of schedules, processors and alerts.
 package audit
 
 import (
@@ -24,10 +24,9 @@ type Entry struct {
 	Done   bool // false: it was requested, and no effect is on record
 }
 
-// The records of roles and nodes have what took effect, with the requester of each. A
-// request of the dashboard is shown only if they have no effect of it: it was made, and
-// the leader or node has not done it. Terms that end because their node drains are part of
-// the drain.
+// The records of roles and nodes have the effects, with the requester of each. A request
+// of the dashboard is shown only without a recorded effect: it was made, and the leader or
+// node has not done it. The ends of terms by a drain of their node are part of the drain.
 const (
 	readEffects = `
 WITH ended AS (

@@ -1,8 +1,8 @@
-// Package endreason has the texts that the database stores for the end of a term.
+// Package endreason has the stored texts for the end of a term.
 package endreason
 
-// The reasons that a leader gives, and those that the next leader, or the same node
-// in a new session, records for it.
+// The reasons given by a leader, and the reasons recorded for it by the next leader, or by
+// the same node in a new session.
 const (
 	Resigned      = "resigned"
 	Completed     = "completed"

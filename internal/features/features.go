@@ -1,5 +1,5 @@
-// Package features has the tables of the features that build on package postgres:
-// each is created when it is first used.
+// Package features has the tables of the features above package postgres. Each is created
+// on first use.
 package features
 
 import (
@@ -11,8 +11,7 @@ import (
 //go:embed */*.sql */*.tsv
 var files embed.FS
 
-// Changes are what operators changed by hand, of processors, schedules, roles and
-// nodes.
+// Changes are the operators' changes of processors, schedules, roles and nodes.
 var Changes = schema.Register(schema.Feature{
 	Name:  "changes",
 	Steps: schema.Steps(files, "changes"),
@@ -32,7 +31,7 @@ var Events = schema.Register(schema.Feature{
 	Work:  []schema.Privilege{schema.OnTable("SELECT, INSERT", "{events}")},
 })
 
-// Processors are those of package processor, with their dead letters.
+// Processors are the processors of package processor, with their dead letters.
 var Processors = schema.Register(schema.Feature{
 	Name:     "processors",
 	Requires: []*schema.Feature{Changes},
@@ -49,7 +48,7 @@ var Processors = schema.Register(schema.Feature{
 	},
 })
 
-// Schedules are those of package cron, with their runs.
+// Schedules are the schedules of package cron, with their runs.
 var Schedules = schema.Register(schema.Feature{
 	Name:     "schedules",
 	Requires: []*schema.Feature{Changes},
@@ -65,7 +64,7 @@ var Schedules = schema.Register(schema.Feature{
 	},
 })
 
-// Samples are what nodes measure, see package metrics, and their daily totals.
+// Samples are the nodes' measurements, see package metrics, and their daily totals.
 var Samples = schema.Register(schema.Feature{
 	Name:  "samples",
 	Steps: schema.Steps(files, "samples"),
@@ -80,8 +79,7 @@ var Samples = schema.Register(schema.Feature{
 	},
 })
 
-// Rollups are the daily totals of terms, changes of nodes and runs that package
-// retention keeps.
+// Rollups are the daily totals of package retention: of terms, changes of nodes, and runs.
 var Rollups = schema.Register(schema.Feature{
 	Name:  "rollups",
 	Steps: schema.Steps(files, "rollups"),

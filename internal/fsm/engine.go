@@ -1,10 +1,10 @@
 package fsm
 
-// NotFed lists the inputs of the source's table that the engine never feeds, with
-// the reason why they cannot occur in it. Every other input is fed somewhere.
+// NotFed lists the inputs of the source's table that the engine never feeds, with the
+// reason why they cannot occur in it. Every other input is fed somewhere.
 //
-// Of the others, DbError does not occur in Leader: a lost session is HealthFailed
-// there, for which the table has the same rows.
+// Of the others, DbError does not occur in Leader: a lost session is HealthFailed there,
+// with the same rows in the table.
 var NotFed = map[Input]string{
 	HealthOk: "One heartbeat proves the session of a node for all its elections. " +
 		"The table has neither a transition nor an action for it, so an input for each election would be work without an effect.",
@@ -12,8 +12,8 @@ var NotFed = map[Input]string{
 		"The election gets DbError, for which the table has the same rows.",
 }
 
-// Shared lists the actions that the engine does not perform for one election: the
-// node and its session do them for all elections together. Each entry says where.
+// Shared lists the actions not performed for one election: the node and its session
+// perform them for all elections together. Each entry says where.
 var Shared = map[Action]string{
 	CloseConnection: "Election.cleanUpLocked takes a stopped election out of the session, which other elections still use. A broken session is closed by session.endLocked.",
 	Reconnect:       "Node.run opens the next session when one is lost.",

@@ -1,7 +1,7 @@
-// Package fsm is the state machine of one election as a table: six states,
-// fourteen inputs, and for every pair that can occur the next state and the
-// actions. It does no I/O, reads no clock and starts no goroutine; the engine in
-// package tenure performs the actions.
+// Package fsm is the state machine of one election as a table: six states, fourteen
+// inputs, and for every possible pair the next state and the actions. It does no I/O,
+// reads no clock and starts no goroutine; the engine in package tenure performs the
+// actions.
 package fsm
 
 import "fmt"
@@ -135,15 +135,15 @@ func (a Action) String() string {
 	return fmt.Sprintf("action(%d)", uint8(a))
 }
 
-// Policy is what the table's footnotes depend on.
+// Policy has the conditions of the table's footnotes.
 type Policy struct {
 	AutoReacquire bool // become a follower after a loss or a step-down
 	Grace         bool // damp events while reconnecting
 	SteppingDown  bool // the current release is a step-down, not a stop
 }
 
-// Step returns the state that follows and the actions to perform, or false
-// when the input cannot occur in the state; then nothing changes.
+// Step returns the next state and the actions to perform, or false when the input cannot
+// occur in the state; then nothing changes.
 func Step(state State, input Input, policy Policy) (State, []Action, bool) {
 	for i := range Table {
 		row := &Table[i]

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Proxies are the networks of reverse proxies that are trusted.
+// Proxies are the networks of trusted reverse proxies.
 type Proxies []netip.Prefix
 
 // Sent reports whether a request comes from one of them.
@@ -20,9 +20,9 @@ func (p Proxies) Sent(r *http.Request) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(from.Addr().Unmap()) })
 }
 
-// Client returns the address by which the requests of a client are counted. Behind
-// a trusted proxy it is the last address in X-Forwarded-For. An IPv6 address counts
-// as its network.
+// Client returns the address under which the requests of a client are counted. Behind a
+// trusted proxy it is the last address in X-Forwarded-For. An IPv6 address counts as its
+// network.
 func (p Proxies) Client(r *http.Request) string {
 	from := r.RemoteAddr
 	if p.Sent(r) {
@@ -34,8 +34,8 @@ func (p Proxies) Client(r *http.Request) string {
 	return Network(from)
 }
 
-// Network returns the network that attempts from an address, with or without a port,
-// are counted by. For IPv6 it is the /64, because one host can use all of it.
+// Network returns the network under which attempts from an address, with or without a
+// port, are counted. For IPv6 it is the /64, because one host can use all of it.
 func Network(from string) string {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host

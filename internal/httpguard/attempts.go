@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// The limits on wrong credentials in a period, from one address and in total. A
-// client over a limit must wait, and its next credentials are not checked. The
-// limit on the total applies only to addresses without a successful login, so that
-// guesses from many addresses do not lock out legitimate users.
+// The limits on wrong credentials in a period, from one address and in total. A client
+// over a limit must wait, and its next credentials are not checked. The limit on the total
+// applies only to addresses without a successful login: guesses from many addresses do not
+// lock out legitimate users.
 const (
 	AttemptsPeriod = time.Minute
 	MaxAttempts    = 10
@@ -52,9 +52,9 @@ func (a *Attempts) allowedLocked(address string) bool {
 	return a.from[address] < MaxAttempts && (a.all < MaxAllAttempts || a.known[address])
 }
 
-// Check calls check, which checks credentials from an address, and counts its result.
-// If check returns an error, nothing is counted. Without allowed, check was not called:
-// the address must wait for the next period, or ctx has ended.
+// Check calls check to check credentials from an address, and counts its result. If check
+// returns an error, nothing is counted. Without allowed, check was not called: the address
+// must wait for the next period, or ctx has ended.
 //
 // Each check under way counts as a wrong guess until it returns. So parallel guesses are
 // no more than guesses in turn, and a valid client waits if too many checks are under way.
@@ -69,8 +69,8 @@ func (a *Attempts) Check(ctx context.Context, address string, check func() (vali
 	return valid, true, err
 }
 
-// reserve counts a check as under way when the limits permit that it fails. It reports
-// false if the address may not try again, or if ctx ends first.
+// reserve counts a check as under way when the limits permit its failure. It reports false
+// if the address may not try again, or if ctx ends first.
 func (a *Attempts) reserve(ctx context.Context, address string) bool {
 	for {
 		reserved, allowed, ended := a.tryReserve(address)
@@ -133,13 +133,13 @@ func (a *Attempts) Reset() {
 
 type attemptsKey struct{}
 
-// WithAttempts returns a context with which all handlers of a request share a count.
+// WithAttempts returns a context with a shared count for all handlers of a request.
 func WithAttempts(ctx context.Context, a *Attempts) context.Context {
 	return context.WithValue(ctx, attemptsKey{}, a)
 }
 
-// AttemptsOf returns the count that the handlers of a request share, or otherwise
-// if there is none.
+// AttemptsOf returns the shared count of the handlers of a request, or otherwise if there
+// is none.
 func AttemptsOf(ctx context.Context, otherwise *Attempts) *Attempts {
 	if a, ok := ctx.Value(attemptsKey{}).(*Attempts); ok {
 		return a

@@ -1,4 +1,4 @@
-// Package httpguard has the checks that every HTTP handler of this project makes
-// before it serves a request: the host name in it, the address of the client, and
-// how many wrong credentials came from that address.
+// Package httpguard has the common checks of this project's HTTP handlers before they
+// serve a request: the host name in it, the address of the client, and the number of wrong
+// credentials from this address.
 package httpguard

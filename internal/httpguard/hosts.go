@@ -12,20 +12,20 @@ import (
 // AnyHost allows every host name.
 const AnyHost = "*"
 
-// privateSuffixes end names that no public DNS server resolves.
+// privateSuffixes end names not resolved by any public DNS server.
 var privateSuffixes = []string{".localhost", ".local", ".internal", ".svc", ".cluster.local", ".home.arpa"}
 
-// Hosts decides under which host names a server answers. A hostile page can point
-// its own name at a machine that only its visitor can reach, and would then be of
-// the same origin (DNS rebinding).
+// Hosts decides under which host names a server answers. A hostile page can point its own
+// name at a machine that only its visitor can reach, and would then be of the same origin
+// (DNS rebinding).
 type Hosts struct {
 	names   []string
 	machine string // the machine's own name
 }
 
-// NewHosts returns a check that allows names in addition to those that [Hosts.Known]
-// always allows: exact names, also with a port, names below *.DOMAIN, and all names
-// with [AnyHost].
+// NewHosts returns a check that allows names in addition to the ones [Hosts.Known] always
+// allows: exact names, also with a port, names below *.DOMAIN, and all names with
+// [AnyHost].
 func NewHosts(names ...string) *Hosts {
 	machine, _ := os.Hostname() // without it, one name less
 	h := &Hosts{machine: strings.ToLower(machine)}
@@ -35,10 +35,10 @@ func NewHosts(names ...string) *Hosts {
 	return h
 }
 
-// Known reports whether the name in a request may be that of this server. On the
+// Known reports whether the name in a request may be a name of this server. On the
 // loopback interface it is a name of the loopback interface or the machine's own.
-// Elsewhere it may also be an address, which no page can forge, a name without
-// dots, or a name with a private suffix.
+// Elsewhere it may also be an address (no page can forge it), a name without dots, or a
+// name with a private suffix.
 func (h *Hosts) Known(r *http.Request) bool {
 	host := nameOf(r.Host)
 	if h.Given(r.Host) || IsLoopbackName(host) || host != "" && host == h.machine {

@@ -2,9 +2,8 @@ package httpguard
 
 import "sync"
 
-// Slots limits how many streams or connections are open at a time, in total and from
-// one address, so that no client uses up those of all others. It is safe for
-// concurrent use.
+// Slots limits how many streams or connections are open at a time, in total and from one
+// address: no client can use up the slots of all others. It is safe for concurrent use.
 type Slots struct {
 	all, each int
 

@@ -1,6 +1,6 @@
-// Package installation is what sessions and leases have in common where both
-// could elect in one PostgreSQL database: the lock that says who is there, and
-// the record of which of the two an installation uses.
+// Package installation has the common parts of sessions and leases, because both could
+// elect in one PostgreSQL database: the lock of an installation's nodes, and the record of
+// its mode.
 package installation
 
 import (
@@ -12,11 +12,10 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// LockKey is the key, a pair, of the advisory lock of an installation: the first
-// eight bytes of the SHA-256 of "tenure installation", the schema and the prefix,
-// each ended by a zero byte. It depends on nothing that is stored, so that nodes
-// of an installation that was removed still hold the lock of the one that would
-// take its place.
+// LockKey is the key, a pair, of the advisory lock of an installation: the first eight
+// bytes of the SHA-256 of "tenure installation", the schema and the prefix, each ended by
+// a zero byte. It depends on no stored value: nodes of a removed installation still hold
+// the lock of its possible successor.
 //
 // A node of the installation holds the lock shared. A process that creates or
 // removes the installation, or changes its mode, holds it exclusively.
@@ -25,16 +24,15 @@ func LockKey(schema, prefix string) (a, b int32) {
 	return int32(binary.BigEndian.Uint32(sum[:4])), int32(binary.BigEndian.Uint32(sum[4:8]))
 }
 
-// leaseInfix ends the prefix of the tables of leases, which may be in the same
-// schema as those of sessions.
+// leaseInfix ends the prefix of the tables of leases. They may be in the same schema as
+// the tables of sessions.
 const leaseInfix = "lease_"
 
-// PrefixOfLeases returns the prefix of the installation to which leases in
-// tables with a prefix belong.
+// PrefixOfLeases returns the prefix of the installation of leases in tables with a prefix.
 func PrefixOfLeases(prefix string) string { return strings.TrimSuffix(prefix, leaseInfix) }
 
-// SessionsOfLeases returns the names that the table with the sessions of leases
-// may have in an installation.
+// SessionsOfLeases returns the possible names of the table with the sessions of leases in
+// an installation.
 func SessionsOfLeases(prefix string) []string {
 	return []string{prefix + leaseInfix + "sessions", prefix + "sessions"}
 }
@@ -45,7 +43,7 @@ const (
 	Leases   = "leases"
 )
 
-// LeasesVersion is the version of the tables of leases that this program makes.
+// LeasesVersion is this program's version of the tables of leases.
 const LeasesVersion = 2
 
 // Statements on the record of the mode, a table with at most one row.
@@ -73,7 +71,7 @@ func Refuse(mode, wanted, schema, prefix string) error {
 		dberr.ErrWrongMode, schema, prefix, mode, wanted, otherway[mode], wanted)
 }
 
-// otherway is how to elect by what the installation uses.
+// otherway is how to elect in the mode of the installation.
 var otherway = map[string]string{
 	Sessions: "use a connection string without tenure_mode=lease, or package postgres",
 	Leases:   "use a connection string with tenure_mode=lease, or package lease",

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// KeyMismatch is the error for a candidate whose key of a role is not the recorded
+// KeyMismatch is the error for a candidate with another key of a role than the recorded
 // one. It explains how to use the recorded key, and how to record the other.
 func KeyMismatch(role tenure.Role, recorded string, id uuid.UUID) error {
 	own := role.LockKey(id).String()

@@ -1,5 +1,5 @@
-// Package leaderwatch follows the leader of one role in the database, for programs
-// that send requests and connections to it.
+// Package leaderwatch follows the leader of one role in the database, for programs with
+// requests and connections to it.
 package leaderwatch
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// ErrTermOver is the cause with which the context of a [Leadership] ends.
+// ErrTermOver is the cause of the end of a [Leadership]'s context.
 var ErrTermOver = errors.New("the term of the leader is over")
 
 // Leadership is one term of the role, as the database reports it.
@@ -27,13 +27,13 @@ type Leadership struct {
 	leader tenure.Leader
 }
 
-// Context ends when the database reports that the term has ended, and when the
-// leader's lease has expired as far as this process knows.
+// Context ends when the database reports the end of the term, and when the leader's lease
+// has expired as far as this process knows.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Source is where a watch reads the leader.
 type Source struct {
-	// Read returns the role's leader, or an error that matches tenure.ErrNoLeader.
+	// Read returns the role's leader, or an error matching tenure.ErrNoLeader.
 	Read func(context.Context) (tenure.Leader, error)
 	// Changed receives a value when the leader may have changed.
 	Changed <-chan struct{}
@@ -75,8 +75,8 @@ func (w *Watch) Leader(l *Leadership) tenure.Leader {
 	return l.leader
 }
 
-// Current returns the present leadership, or nil, and a channel that is closed when
-// it changes.
+// Current returns the present leadership, or nil, and a channel that is closed when it
+// changes.
 func (w *Watch) Current() (*Leadership, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// listen receives notifications. While that fails, run polls.
+// listen receives notifications. While the listener fails, run polls.
 func (w *Watch) listen(ctx context.Context, listen func(context.Context, func()) error, changed chan<- struct{}) {
 	wake := func() { wakeup.Send(changed) }
 	wakeup.Listen(ctx, clocks.System(), errorPause, listen, wake, func(err error) {
@@ -212,7 +212,7 @@ func (w *Watch) poll(ctx context.Context) (known time.Duration, failed bool) {
 	return leader.ValidFor - time.Since(leader.ReadAt), false
 }
 
-// apply records what was read.
+// apply records the leader of a read.
 func (w *Watch) apply(leader *tenure.Leader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +239,7 @@ func (w *Watch) apply(leader *tenure.Leader) {
 	w.changed = make(chan struct{})
 }
 
-// expire ends a leadership whose lease has expired.
+// expire ends a leadership after the expiry of its lease.
 func (w *Watch) expire(l *Leadership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package logqueue keeps logs that block, panic or end their goroutine from delaying
-// the program.
+// Package logqueue keeps logs from delaying the program, even if their handlers block,
+// panic or end their goroutine.
 package logqueue
 
 import (
@@ -21,8 +21,8 @@ const (
 	longestFlush = 2 * time.Second
 )
 
-// Queue writes log records, in order, on a separate goroutine. A handler that
-// is slow, blocks forever, panics or ends its goroutine delays only the log. The goroutine
+// Queue writes log records, in order, on a separate goroutine. If a handler is slow,
+// blocks forever, panics or ends its goroutine, only the log is delayed. The goroutine
 // exists while there are records to write; Flush waits for it.
 type Queue struct {
 	root  slog.Handler // decides whether debug records are wanted
@@ -42,20 +42,20 @@ type entry struct {
 	record  slog.Record
 }
 
-// New returns a logger that never blocks, and its queue.
+// New returns a never blocking logger, and its queue.
 func New(logger *slog.Logger) (*slog.Logger, *Queue) {
 	q := &Queue{root: logger.Handler()}
 	q.updateDebug()
 	return slog.New(&queueHandler{q, q.root}), q
 }
 
-// queueHandler is a slog.Handler that passes records to a Queue.
+// queueHandler is a slog.Handler in front of a Queue.
 type queueHandler struct {
 	queue *Queue
 	next  slog.Handler
 }
 
-// Enabled implements slog.Handler. It does not call the next handler, which may
+// Enabled implements slog.Handler. It does not call the next handler, because it may
 // block; write does.
 func (h *queueHandler) Enabled(_ context.Context, level slog.Level) bool {
 	if level >= slog.LevelInfo || h.queue.debug.Load() {
@@ -140,7 +140,7 @@ func (q *Queue) run() {
 
 // updateDebug asks the handler whether debug records are wanted.
 func (q *Queue) updateDebug() {
-	// A handler that panics keeps the last decision.
+	// After a panic of the handler, the last decision stays.
 	_, _ = usercode.Call(func() { q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug)) })
 }
 

@@ -1,9 +1,9 @@
 // Package openlimit bounds attempts to open a session or a connection.
 //
-// Many programs that connect at the same time, as after a restart of the server, make
-// it slow for all of them. If each gave up after the same time, the server would spend its
-// time on attempts that come to nothing, and none would ever succeed. So the limit grows
-// with the time since the first attempt that took too long.
+// If many programs connect at the same time, as after a restart of the server, the server
+// is slow for all of them. If each gave up after the same time, the server would spend its
+// time on useless attempts, and none would ever succeed. So the limit grows with the time
+// since the first attempt over the limit.
 package openlimit
 
 import (
@@ -17,18 +17,18 @@ import (
 )
 
 // How long one attempt may take. A session needs two connections, one after the other, and
-// time for its statements. Where another address can be tried, a server that hangs must
-// not delay the next round of attempts for long.
+// time for its statements. If another address can be tried, a hanging server must not
+// delay the next round of attempts for long.
 var (
 	Session             = Rule{Least: 10 * time.Second, Most: 2 * time.Minute, Growth: 3}
 	Connection          = Rule{Least: 5 * time.Second, Most: time.Minute, Growth: 1}
 	ConnectionOfSeveral = Rule{Least: 3 * time.Second, Most: 15 * time.Second, Growth: 1}
 )
 
-// ErrTimeout is the cause of a context that ends because an attempt took too long.
+// ErrTimeout is the cause of a context's end after an attempt took too long.
 var ErrTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
 
-// Explain adds ErrTimeout to the error of an attempt if that was the cause.
+// Explain adds ErrTimeout to the error of an attempt if it was the cause.
 func Explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrTimeout) {
 		return fmt.Errorf("%w: %w", ErrTimeout, err)

@@ -30,7 +30,7 @@ type Score struct {
 	Matches  int // how many of the preferred labels the node has
 }
 
-// Of returns the score of a node with these labels. A priority that is no integer
+// Of returns the score of a node with these labels. A priority other than an integer
 // counts as 0.
 func Of(labels, prefers map[string]string) Score {
 	priority, _ := Priority(labels)

@@ -13,9 +13,9 @@ const longestLabel = 512
 // cutMark stands between the beginning and the digest.
 const cutMark = "…#"
 
-// Label is Text for the value of a metric's label. Different texts stay
-// different, since two equal series would make all metrics unreadable: what looks
-// like an escape already is escaped once more.
+// Label is Text for the value of a metric's label. Different texts stay different, since
+// two equal series would make all metrics unreadable: text in the form of an escape is
+// escaped once more.
 func Label(text string) string {
 	if IsText(text) && len(text) <= longestLabel && !strings.Contains(text, `\u`) && !strings.Contains(text, `\x`) && !strings.Contains(text, cutMark) {
 		return text

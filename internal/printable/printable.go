@@ -1,7 +1,7 @@
-// Package printable makes foreign text safe to print: names from a database, errors
-// of a server, input of a peer. Such text can contain characters that move the
-// cursor of a terminal, forge a line, change the text direction or hide a part.
-// This package replaces each of them with its code point, as JSON does: \u001b.
+// Package printable makes foreign text safe to print: names from a database, errors of a
+// server, input of a peer. Its characters can move the cursor of a terminal, forge a line,
+// change the text direction or hide a part. This package replaces each of them with its
+// code point, as JSON does: \u001b.
 package printable
 
 import (
@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns text as one line in which every character is visible. Invalid
-// UTF-8 is shown byte by byte: \x9b. Applying Text twice gives the same result.
+// Text returns text as one line of visible characters. Invalid UTF-8 is shown byte by
+// byte: \x9b. Applying Text twice gives the same result.
 func Text(text string) string { return escape(text, unsafeInLine) }
 
-// Lines is Text for a text of several lines, which may be indented by tabs.
+// Lines is Text for a text of several lines. They may be indented by tabs.
 func Lines(text string) string {
 	return escape(text, func(r rune) bool { return r != '\n' && r != '\t' && unsafeInLine(r) })
 }
@@ -35,8 +35,8 @@ func IsText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unsafeInLine)
 }
 
-// unsafeInLine reports characters that are invisible or that affect their
-// surroundings. The space is the only white space that counts as visible.
+// unsafeInLine reports characters that are invisible or affect their surroundings. The
+// space is the only white space counted as visible.
 func unsafeInLine(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -76,8 +76,8 @@ func escaped(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// NewWriter returns a writer that passes on what [Lines] makes of each write. A
-// write must hold whole characters, as those of a logger do.
+// NewWriter returns a writer. It applies [Lines] to each write. A write must hold whole
+// characters, as the writes of a logger do.
 func NewWriter(to io.Writer) io.Writer { return writer{to} }
 
 type writer struct{ to io.Writer }

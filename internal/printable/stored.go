@@ -10,8 +10,8 @@ func Stored(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// Clip is Stored for a column that shows at most so many bytes of a text. A longer
-// text ends in an ellipsis.
+// Clip is Stored for a column of at most most bytes of a text. A longer text ends in an
+// ellipsis.
 func Clip(text string, most int) string {
 	text = Stored(text)
 	if len(text) <= most {

@@ -1,5 +1,5 @@
-// Package singlerole opens a node for one role, leads, and closes the node. It is
-// what the functions Run of the backends share.
+// Package singlerole opens a node for one role, leads, and closes the node. It is the
+// common part of the backends' functions Run.
 package singlerole
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// closeTimeout bounds how long a node may take to leave once it no longer
-// campaigns. Its session is cut after that.
+// closeTimeout bounds how long a node may take to leave once it no longer campaigns. Its
+// session is cut afterwards.
 const closeTimeout = 10 * time.Second
 
 // Config configures the node and its election.

@@ -29,15 +29,15 @@ type Status struct {
 	Errors       int64
 	FailingSince time.Time
 	LastError    string
-	// Oldest is the time of the oldest row that retention removes; zero if there is none.
+	// Oldest is the time of the oldest row for retention to remove; zero if there is none.
 	Oldest time.Time
 	// Late is for how much longer than Keep and two intervals the oldest row is kept; 0 if
 	// it is not.
 	Late time.Duration
 }
 
-// List returns the state of each kind of rows that a compactor has searched for, sorted by
-// its name. It returns none if no compactor has ever run. The database user needs the
+// List returns the state of each kind of rows a compactor has searched for, sorted by its
+// name. It returns none if no compactor has ever run. The database user needs the
 // privileges of [postgres.Backend.WorkGrants].
 func List(ctx context.Context, backend *postgres.Backend, database postgres.Database) ([]Status, error) {
 	tables := schema.Of(backend)
@@ -70,7 +70,7 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 	return all, nil
 }
 
-// readOldest returns the time of the oldest row of each kind that has a state and tables.
+// readOldest returns the time of the oldest row of each kind with a state and tables.
 func readOldest(ctx context.Context, tables *schema.Schema, database postgres.Database, states []Status) (map[string]time.Time, error) {
 	var parts, names []string
 	for _, k := range kinds {
@@ -118,8 +118,8 @@ const (
 	DeadLetters = "dead letters"
 )
 
-// kinds are the rows whose oldest time an index has, each with the statement that returns
-// it. A node removes its samples itself.
+// kinds are the rows with an index on their time, each with the statement to return the
+// oldest one's. A node removes its samples itself.
 var kinds = []struct {
 	name   string
 	of     *schema.Feature // the owner of the table; nil for the core

@@ -1,4 +1,4 @@
-// Package timespan bounds the times that users configure.
+// Package timespan bounds configured times.
 package timespan
 
 import "time"

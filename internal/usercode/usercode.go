@@ -1,4 +1,4 @@
-// Package usercode calls functions of the program that uses the library.
+// Package usercode calls functions of the library's user.
 package usercode
 
 import (
@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// ErrExited is what [Call] returns for a function that ended its goroutine.
+// ErrExited is the error of [Call] for a function that ended its goroutine.
 var ErrExited = errors.New("it ended its goroutine with runtime.Goexit")
 
 // Call calls fn on its own goroutine and waits for it: runtime.Goexit would end the

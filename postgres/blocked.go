@@ -2,8 +2,8 @@ package postgres
 
 import "time"
 
-// fenced records that another session's transaction prevents a role's term from
-// beginning, and returns when to try again.
+// fenced records a transaction of another session in the way of a role's term, and
+// returns when to try again.
 func (s *session) fenced(held *heldRole) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono
@@ -23,9 +23,9 @@ type blockage struct {
 	since time.Duration
 }
 
-// blockedSince returns since when a role's next term has been prevented from
-// beginning. An attempt that is abandoned and made again does not restart the count,
-// whichever session held the lock in between; a new term does.
+// blockedSince returns since when transactions have prevented a role's next term. A new
+// term restarts the count. A new attempt after an abandoned one does not, whichever
+// session held the lock in between.
 func (s *session) blockedSince(held *heldRole, now time.Duration) time.Duration {
 	role := held.role.Name()
 	b, found := s.blocked[role]

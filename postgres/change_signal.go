@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// changeSignal records that something may have changed until the session's Wait
-// reads it. Announcing a change interrupts a Wait in progress. It is safe for
-// concurrent use.
+// changeSignal records a possible change until the session's Wait reads it. Announcing a
+// change interrupts a Wait in progress. It is safe for concurrent use.
 type changeSignal struct {
 	mu        sync.Mutex
 	pending   bool
@@ -17,8 +16,8 @@ type changeSignal struct {
 	handled   []chan struct{}    // closed when the engine waits again after that
 }
 
-// announceAndTrack is announce. It also returns a channel that is closed when the
-// engine has handled the change and waits again.
+// announceAndTrack is announce. The returned channel is closed when the engine has
+// handled the change and waits again.
 func (n *changeSignal) announceAndTrack() <-chan struct{} {
 	n.announce()
 	n.mu.Lock()
@@ -49,7 +48,7 @@ func (n *changeSignal) take() bool {
 	return pending
 }
 
-// await registers what interrupts a Wait; nil ends it.
+// await registers the function to interrupt a Wait with; nil ends it.
 func (n *changeSignal) await(interrupt context.CancelFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

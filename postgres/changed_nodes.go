@@ -8,24 +8,23 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// maxChanged is the most nodes that are noted one by one. A node without a cluster never
+// maxChanged bounds how many nodes are noted one by one. A node without a cluster never
 // takes them.
 const maxChanged = 100
 
 // nodePayload is the payload of notifications about this node.
 func (s *session) nodePayload() string { return s.opening.Node.ID.String() }
 
-// changedNodes notes which nodes of the registry were reported as changed. Rows that a
-// join removes a day after the death are not reported; they go when all are read. It is safe
-// for concurrent use.
+// changedNodes notes the nodes reported as changed. A join removes the rows of nodes a
+// day after their death without a report; they go when all are read. It is safe for
+// concurrent use.
 type changedNodes struct {
 	mu  sync.Mutex
 	any bool
 	ids map[uuid.UUID]struct{}
 }
 
-// note notes what the payload of a notification says, and returns whether that is the id
-// of a node.
+// note notes the payload of a notification, and returns whether it is the id of a node.
 func (c *changedNodes) note(payload string) (aboutNode bool) {
 	if payload == link.RolesOnly {
 		return false
@@ -44,7 +43,7 @@ func (c *changedNodes) note(payload string) (aboutNode bool) {
 	return true
 }
 
-// take returns the nodes noted since the last call, or that it may be any.
+// take returns the nodes noted since the last call, or anyNode.
 func (c *changedNodes) take() (ids []uuid.UUID, anyNode bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

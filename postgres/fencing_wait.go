@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// A row that was locked in a savepoint contains the savepoint's number. Once the
-// savepoint is released, SQL offers no way from that number to the transaction, but
-// a backend that waits for the row waits for the transaction.
+// A row locked in a savepoint contains the savepoint's number. Once the savepoint is
+// released, SQL offers no way from this number to the transaction. But a backend that
+// waits for the row waits for the transaction.
 
 const (
 	// The wait needs the same lock as the begin of the next term, and releases it
@@ -35,8 +35,8 @@ SELECT
 	waitTick    = 10 * time.Millisecond
 )
 
-// blockers waits for the rows of roles on another connection and returns the
-// transactions that it waits for.
+// blockers waits for the rows of roles on another connection and returns the transactions
+// in its way.
 func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (found culprits, err error) {
 	waiter, err := f.connect(ctx)
 	if err != nil {

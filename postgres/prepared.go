@@ -20,9 +20,9 @@ const (
 
 var nothing = uuid.Nil.String()
 
-// sessionWarmUp and watchWarmUp are what the first failover sends. A connection prepares and
-// executes them when it opens: the first execution costs several times a later one, because
-// it plans, and reads the catalogs.
+// sessionWarmUp and watchWarmUp are the statements of the first failover. A connection
+// prepares and executes them when it opens: the first execution costs several times a
+// later one, because it plans, and reads the catalogs.
 var (
 	sessionWarmUp = []link.Call{
 		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", no, no, no, none, none, nil}},

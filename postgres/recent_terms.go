@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// recentTerms are the terms of nodes that began after the last heartbeat of their
-// session. The commits that began them may not have been flushed: if the server
-// crashes, it may forget them, and the next session of the node records them.
+// recentTerms are the terms of nodes since the last heartbeat of their session. The
+// commits of their begins may not have been flushed: if the server crashes, it may forget
+// them, and the next session of the node records them.
 type recentTerms struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]recentTerm
@@ -23,7 +23,7 @@ type recentTerm struct {
 	vacancy     time.Duration // negative if unknown
 }
 
-// add remembers the roles of a session whose terms have just begun.
+// add remembers the just begun terms of a session.
 func (r *recentTerms) add(node uuid.UUID, incarnation int32, roles []*heldRole) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,8 +45,8 @@ func (r *recentTerms) flushed(node uuid.UUID) {
 	delete(r.byNode, node)
 }
 
-// recordLostTerms records the terms that the server forgot. The node's connection
-// ended with the server, $8 milliseconds ago.
+// recordLostTerms records the terms forgotten by the server. The node's connection ended
+// with the server, $8 milliseconds ago.
 const recordLostTerms = `
 INSERT INTO {history}
     (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
@@ -59,8 +59,8 @@ FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::double p
 WHERE NOT EXISTS (SELECT FROM {terms} t WHERE t.role = r.role AND t.term = r.term)
 ON CONFLICT (role, term) DO NOTHING`
 
-// arguments are those of recordLostTerms for a node, except the last three; nil if
-// the node has no recent terms.
+// arguments are the arguments of recordLostTerms for a node, except the last three; nil
+// if the node has no recent terms.
 func (r *recentTerms) arguments(node uuid.UUID) []any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -49,11 +49,11 @@ type session struct {
 	remnants     remnants
 	terminator   blockerTerminator
 
-	registry  registryCache               // what Members returned last, by node
+	registry  registryCache               // the last answer of Members, by node
 	members   []tenure.Member             // the same in order; nil before the first read
-	heldRoles map[string]*heldRole        // by role: those whose lock is held
+	heldRoles map[string]*heldRole        // by role; their locks are held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
-	known     map[string]tenure.LockKey   // keys of the roles that have a row with this key
+	known     map[string]tenure.LockKey   // by role: keys found in the rows of roles
 	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
 	elsewhere ledElsewhere
@@ -66,7 +66,7 @@ type session struct {
 	silenceSeen bool        // by the last heartbeat: another node is silent
 	woken       bool        // Wait has returned true since the last call of Requests
 
-	trying            bool // of Diagnose: everything is in a transaction that is rolled back
+	trying            bool // of Diagnose: everything is in a transaction, to be rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
 }
 
@@ -129,14 +129,14 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 	wakeup.Send(e.moved)
 }
 
-// announceNodes reports that the registry of nodes may have changed.
+// announceNodes reports a possible change of the registry of nodes.
 func (e *connListener) announceNodes() {
 	if e.nodesChanged != nil {
 		e.nodesChanged()
 	}
 }
 
-// announceAnyNode reports that any node may have changed.
+// announceAnyNode reports a possible change of any node.
 func (e *connListener) announceAnyNode() {
 	e.changedNodes.note(link.AnyNode)
 	e.announceNodes()
@@ -171,7 +171,7 @@ func (s *session) warningAsError(name link.Statement) error {
 	return fmt.Errorf("%s: the server warned: %v", name, s.listener.warnings)
 }
 
-// heartbeatAnswer is what the statement of a heartbeat returns.
+// heartbeatAnswer is the answer to a heartbeat.
 type heartbeatAnswer struct {
 	found        bool // the node's row belongs to this session
 	incarnation  string
@@ -187,7 +187,7 @@ type heartbeatAnswer struct {
 // maxCheckedTerms is how many terms a heartbeat checks. Of more, each one checks others.
 const maxCheckedTerms = 32
 
-// someLedRoles returns roles that the session leads, others each time.
+// someLedRoles returns led roles, others each time.
 func (s *session) someLedRoles() []string {
 	roles := make([]string, 0, min(len(s.heldRoles), maxCheckedTerms))
 	for name, held := range s.heldRoles {
@@ -201,10 +201,10 @@ func (s *session) someLedRoles() []string {
 	return roles
 }
 
-// auditBeats is after how many heartbeats a session that holds roles counts its locks:
-// another program may run pg_advisory_unlock_all on the session. It is seldom, since
-// pg_locks stops the whole lock table. Without roles there is nothing to protect, and
-// other nodes find the node lock free.
+// auditBeats is the interval, in heartbeats, at which a session with roles counts its
+// locks: another program may run pg_advisory_unlock_all on the session. The interval is
+// long, since pg_locks stops the whole lock table. Without roles there is nothing to
+// protect, and other nodes find the node lock free.
 const auditBeats = 8
 
 // Heartbeat implements [tenure.Session].
@@ -244,8 +244,9 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	return a.pending, nil
 }
 
-// checkAnswer returns an error if the answer to a heartbeat shows that the session no longer
-// has what it relies on. It counted its locks if counting is true.
+// checkAnswer returns an error if the session has lost something it relies on: its row,
+// the installation, its incarnation, a term or its locks. counting says whether the
+// heartbeat counted locks.
 func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 	switch {
 	case !a.found:
@@ -299,9 +300,9 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	}
 }
 
-// Requests implements [tenure.Session]. Requests for terms that are over are also
-// removed, and dropped. It answers offers of roles. If Wait has returned for something
-// else, it does not ask the server.
+// Requests implements [tenure.Session]. It removes requests for ended terms and does not
+// return them. It answers offers of roles. If Wait has returned for another reason, it
+// does not ask the server.
 func (s *session) Requests() ([]tenure.Request, error) {
 	woken, reported := s.woken, s.listener.requests.Swap(false)
 	s.woken = false
@@ -357,9 +358,9 @@ func (s *session) Requests() ([]tenure.Request, error) {
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are
-// optional: if one fails, the other nodes detect the end as they detect a death.
-// Candidates for roles that were released a moment ago have a head start, because
-// leaving takes work of the server and of all other nodes.
+// optional: if one fails, the other nodes detect the end like a death. Leaving costs the
+// server and all other nodes work, so candidates for just released roles get a head
+// start.
 func (s *session) Close() error {
 	if wait := time.Until(s.freedAt.Add(headStart)); wait > 0 {
 		<-time.After(wait)
@@ -394,7 +395,7 @@ func (s *session) LockConn() (syscall.RawConn, error) {
 // Abort implements [tenure.Session].
 func (s *session) Abort() { s.abort() }
 
-// onceAbort returns the function that Abort calls.
+// onceAbort returns the implementation of Abort.
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		if s.unanswered.Load() { // the server hangs

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// silenceTimer detects that the watch function, which sends messages at intervals
-// while it waits, has become silent. It is created before the connection.
+// silenceTimer detects the silence of the watch function, which sends messages at
+// intervals while it waits. It is created before the connection.
 type silenceTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer // of the call in progress

@@ -12,13 +12,13 @@ type Stats struct {
 	// WatchCalls counts the calls of this backend's nodes on their watch
 	// connections: one call per 30 s, and one for each change of the cluster.
 	WatchCalls    uint64
-	WatchFailures uint64 // connections of those that failed
-	// Fenced counts the transactions that were refused, with tenure.ErrFenced,
-	// because the term had ended.
+	WatchFailures uint64 // failed connections
+	// Fenced counts the transactions refused with tenure.ErrFenced, because the term had
+	// ended.
 	Fenced uint64
 }
 
-// counters are what a backend counts. Its methods take no lock.
+// counters are the counts of a backend. Its methods take no lock.
 type counters struct {
 	watchCalls, watchFailures, fenced atomic.Uint64
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
-// takenRequests are the ids of requests for nodes that a session has returned, but that
-// may still be in the table, because their removal failed. They are not returned again.
+// takenRequests are the ids of already returned requests for nodes. They may still be in
+// the table, because their removal failed. They are not returned again.
 type takenRequests struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]int64
@@ -35,8 +35,8 @@ func (t *takenRequests) set(node uuid.UUID, ids []int64) {
 	t.byNode[node] = ids
 }
 
-// removeTaken removes the requests for the node that Requests returns, and those that
-// it has returned before.
+// removeTaken removes the requests for the node: newly returned ones, and ones returned
+// before.
 func (s *session) removeTaken(ids, known []int64) error {
 	if len(ids) == 0 {
 		return nil

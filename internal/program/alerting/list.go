@@ -11,14 +11,14 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Status is a rule and what becomes of it.
+// Status is a rule and its state.
 type Status struct {
 	Rule
 	ChangedAt time.Time
-	ChangedBy string // the node whose configuration it is of
+	ChangedBy string // the node with this rule in its configuration
 	// Problem is why the condition could not be evaluated; empty if it could.
 	Problem string
-	State   State // of the alert that is worst
+	State   State // of the worst alert
 	Alerts  []Alert
 	// Who silences the rule, for all or some of its alerts, and until when; empty and zero if no
 	// operator does.
@@ -29,15 +29,15 @@ type Status struct {
 	NotificationProblem                       string
 }
 
-// Alert is one series of a rule that is pending or firing.
+// Alert is a pending or firing series of a rule.
 type Alert struct {
 	State               State
 	Labels, Annotations map[string]string
 	Value               float64 // when it became what it is
 	ActiveAt            time.Time
 	FiredAt             time.Time // zero while pending
-	VacantSince         time.Time // zero if that is not known
-	Incident            string    // what had happened when it fired, or empty
+	VacantSince         time.Time // zero if unknown
+	Incident            string    // the incident when it fired, or empty
 	AckedBy             string    // empty unless it is acknowledged
 	AckedUntil          time.Time
 	SilencedBy          string // empty unless it is silenced
@@ -110,7 +110,7 @@ type storedAlert struct {
 	rule string
 }
 
-// readAlerts returns all alerts that are pending or firing.
+// readAlerts returns all pending or firing alerts.
 func (t tables) readAlerts(ctx context.Context) ([]storedAlert, error) {
 	rows, _ := t.Query(ctx, listAlerts)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a storedAlert, err error) {

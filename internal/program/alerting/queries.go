@@ -20,7 +20,7 @@ GROUP BY rule`
 SELECT rule, state, labels, annotations, value, active_at, fired_at, vacant_since, incident, acked_by, acked_until
 FROM {alert_states}`
 
-	// A silence with more than twice its time left was made under a clock that was ahead.
+	// A silence with more than twice its time left was made while the clock was ahead.
 	readActiveSilences = `
 SELECT id, rule, matchers, created_by, until
 FROM {alert_silences}

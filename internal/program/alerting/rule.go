@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Rule says what to watch and whom to notify.
+// Rule is a condition to watch, and the notifiers to call.
 type Rule struct {
 	Name string
-	// Condition is PromQL. Each series that it yields is an alert.
+	// Condition is PromQL. Each of its series is an alert.
 	Condition string
 	// For is how long a series must have been there before its alert fires.
 	For time.Duration
 	// Severity is info, warning, error or critical.
 	Severity string
-	// Labels are added to those of the series; with the same name they win. Labels
+	// Labels are added to the labels of the series; with the same name they win. Labels
 	// and annotations are templates, as Prometheus has them.
 	Labels, Annotations map[string]string
-	// Description says more than the summary, and Runbook is the address of a page on
-	// what to do. Both are templates, which become annotations of these names.
+	// Description says more than the summary, and Runbook is the address of a page with
+	// instructions. Both are templates, and become annotations of these names.
 	Description, Runbook string
 	// Notify are addresses of notifiers: "pagerduty", "slack:#ops".
 	Notify []string
@@ -38,11 +38,11 @@ func (r Rule) Templates() map[string]string {
 	return all
 }
 
-// Severities are what an alert can be, the least first.
+// Severities are the severities of an alert, the least first.
 var Severities = []string{"info", "warning", "error", "critical"}
 
-// CheckLabel refuses the name of a label that Prometheus would refuse, and those
-// that the program sets.
+// CheckLabel refuses the name of a label if Prometheus would refuse it, or if the program
+// sets it.
 func CheckLabel(name string) error {
 	switch {
 	case !IsName(name):
@@ -53,7 +53,7 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// CheckAnnotation refuses the name of an annotation that Prometheus would refuse.
+// CheckAnnotation refuses the name of an annotation if Prometheus would refuse it.
 func CheckAnnotation(name string) error {
 	if !IsName(name) {
 		return fmt.Errorf("%q cannot be the name of an annotation: use letters, digits and _, and do not begin with a digit", name)
@@ -73,6 +73,5 @@ type ConditionError struct {
 	Message      string
 }
 
-// Error describes the fault; a caller that knows the place of the condition adds
-// it.
+// Error describes the fault. A caller adds the place of the condition if it knows it.
 func (e *ConditionError) Error() string { return e.Message }

@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// Silence is a time in which alerts that match it fire without notifications.
+// Silence is a time in which matching alerts fire without notifications.
 type Silence struct {
 	ID        int64
 	Rule      string            // empty for all
-	Matchers  map[string]string // labels that an alert must have, with their values
+	Matchers  map[string]string // required labels of an alert, with their values
 	Comment   string
 	CreatedBy string
 	CreatedAt time.Time
@@ -36,7 +36,7 @@ func (s Silence) Matches(rule string, labels map[string]string) bool {
 	return true
 }
 
-// Silencing returns the silence that an alert matches and that lasts longest, or nil.
+// Silencing returns the longest lasting silence of an alert, or nil.
 func Silencing(silences []Silence, rule string, labels map[string]string) *Silence {
 	var longest *Silence
 	for i, s := range silences {
@@ -47,7 +47,7 @@ func Silencing(silences []Silence, rule string, labels map[string]string) *Silen
 	return longest
 }
 
-// ReadSilences reads the silences that last.
+// ReadSilences reads the current silences.
 func ReadSilences(ctx context.Context, t schema.Tables) ([]Silence, error) {
 	rows, _ := t.Query(ctx, readActiveSilences)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Silence, err error) {

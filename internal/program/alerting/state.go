@@ -1,9 +1,9 @@
 package alerting
 
-// State is what an alert is.
+// State is the state of an alert.
 type State string
 
-// The states of an alert, and of a rule: that of its alert that is worst.
+// The states of an alert. A rule has the state of its worst alert.
 const (
 	Inactive State = "inactive"
 	Pending  State = "pending" // the condition holds, but not for long enough

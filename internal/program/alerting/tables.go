@@ -1,5 +1,5 @@
-// Package alerting contains what the server and the program on each machine share about
-// alerts: the rules and their checks, the tables, and what is read of them. The server
+// Package alerting contains the common parts of alerts in the server and the program on
+// each machine: the rules and their checks, the tables, and reading them. The server
 // evaluates the rules.
 package alerting
 

@@ -21,8 +21,8 @@ import (
 // alertList is the list of tables of alerts.
 const alertList = "alerts"
 
-// Alerts are the rules of the file; nil if it says nothing of alerts, and empty if
-// it says that there are none: alerts = [].
+// Alerts are the rules of the file: nil if the file does not mention alerts, and empty
+// for alerts = [].
 func (f *File) Alerts() []alerting.Rule {
 	if f == nil {
 		return nil
@@ -91,8 +91,7 @@ func (f *File) texts(path string) []string {
 	return slices.Clone(value)
 }
 
-// named returns the texts whose paths begin with a prefix, by the rest of the
-// path.
+// named returns the texts whose paths begin with a prefix, by the rest of the path.
 func (f *File) named(prefix string) map[string]string {
 	all := map[string]string{}
 	for path, s := range f.settings {
@@ -106,16 +105,17 @@ func (f *File) named(prefix string) map[string]string {
 	return all
 }
 
-// Language is what only the server knows: PromQL, templates, and the metrics of the nodes.
+// Language is the server's own knowledge: PromQL, templates, and the metrics of the
+// nodes.
 type Language interface {
 	CheckCondition(text string) error // a [*alerting.ConditionError] knows the place
 	CheckTemplate(text string) error
-	// UnknownMetrics says which metrics of a condition have a prefix of this program, or the
-	// given one, and do not exist.
+	// UnknownMetrics returns the metrics of a condition that have a prefix of this
+	// program, or the given one, and do not exist.
 	UnknownMetrics(condition, prefix string) []string
 }
 
-// language is what the program knows of conditions and templates; nil if it cannot read them.
+// language understands conditions and templates; nil if the program cannot read them.
 var language Language
 
 // Speak makes the program check conditions and templates too. It must be called before a
@@ -131,7 +131,7 @@ func promQL(value any) error {
 	return language.CheckCondition(text)
 }
 
-// template checks a label or an annotation, which can be a template.
+// template checks a label or an annotation. Both can be templates.
 func template(value any) error {
 	text, _ := value.(string)
 	if language == nil {
@@ -140,7 +140,7 @@ func template(value any) error {
 	return language.CheckTemplate(text)
 }
 
-// milliseconds checks that a duration is kept exactly.
+// milliseconds checks for a duration in whole milliseconds, to be kept exactly.
 func milliseconds(value any) error {
 	if length, ok := value.(time.Duration); ok && length%time.Millisecond != 0 {
 		return errors.New("it must be in whole milliseconds")
@@ -158,8 +158,8 @@ func both(first, second func(any) error) func(any) error {
 	}
 }
 
-// within is where in a value of the file an error is: within the text of a
-// condition if the file contains that text literally.
+// within is the place of an error in a value of the file: within the text of a condition
+// if the file contains the text literally.
 func (r *reader) within(err error, node *unstable.Node, valueAt position) position {
 	var fault *alerting.ConditionError
 	text := string(node.Data)
@@ -198,7 +198,7 @@ func (r *reader) checkAlerts() {
 	r.unique(alertList)
 }
 
-// checkNames checks the names in a table that the user chooses.
+// checkNames checks the names in a table whose names the user chooses.
 func (r *reader) checkNames(table string, check func(string) error) {
 	for _, name := range slices.Sorted(maps.Keys(r.file.named(table + "."))) {
 		if err := check(name); err != nil {
@@ -228,8 +228,8 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// DoubtfulAlerts warns of metrics that do not exist, of alerts whose conditions were not
-// read, and of secrets that every reader of the file can see.
+// DoubtfulAlerts warns of unknown metrics, of alerts with unread conditions, and of
+// secrets visible to every reader of the file.
 func (f *File) DoubtfulAlerts() []string {
 	notices := f.UnknownMetrics()
 	if language == nil && len(f.Alerts()) > 0 {
@@ -244,8 +244,8 @@ func (f *File) DoubtfulAlerts() []string {
 	return notices
 }
 
-// UnknownMetrics says which alerts can never fire because no node has their metric, with
-// their lines.
+// UnknownMetrics lists the alerts that can never fire because no node has their metric,
+// with their lines.
 func (f *File) UnknownMetrics() (unknown []string) {
 	if language == nil {
 		return nil

@@ -10,15 +10,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// originAnnotation is under which a flag remembers where its value came from.
+// originAnnotation is the annotation of a flag for the origin of its value.
 const originAnnotation = "tenure/origin"
 
-// Apply gives the flags of a command, once its command line is parsed, the values
-// that the environment or else the file have for them. It does not change a flag
-// that the command line gives, nor flags that mean the same in another way. The
-// name of the command decides about the keys that concern one command only. The
-// file may be nil. Apply returns all errors together, each with its origin; all
-// match [tenure.ErrInvalidConfig].
+// Apply gives the flags of a command the values of the environment or else of the file,
+// once the command line is parsed. It does not change a flag given on the command line,
+// nor flags with the same meaning as a given one. Some keys concern one command only: the
+// name of the command decides. The file may be nil. Apply returns all errors together,
+// each with its origin; all match [tenure.ErrInvalidConfig].
 func Apply(name string, flags *pflag.FlagSet, file *File, env Environment) error {
 	return errors.Join(
 		applyFrom(name, flags, func(k *key) (source, bool, error) { return fromEnvironment(k, env) }),
@@ -47,9 +46,9 @@ type source struct {
 	origin string
 }
 
-// applyFrom sets the flags that are not set yet from one kind of source. Which
-// these are is decided before the first is set, so that two values of one kind
-// that exclude each other meet in the command, which refuses them.
+// applyFrom sets the remaining flags from one kind of source. They are determined before
+// the first is set: two mutually exclusive values of one kind must meet in the command,
+// which refuses them.
 func applyFrom(name string, flags *pflag.FlagSet, find func(*key) (source, bool, error)) error {
 	var open []*key
 	for i := range keys {
@@ -71,7 +70,7 @@ func applyFrom(name string, flags *pflag.FlagSet, find func(*key) (source, bool,
 	return errors.Join(faults...)
 }
 
-// given reports whether a flag of the key, or one that means the same, is set.
+// given reports whether a flag of the key, or one with the same meaning, is set.
 func given(flags *pflag.FlagSet, k *key) bool {
 	for _, name := range append([]string{k.flag}, k.instead...) {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed {
@@ -103,8 +102,7 @@ func setFlag(flags *pflag.FlagSet, name string, from source) error {
 	return flags.SetAnnotation(name, originAnnotation, []string{from.origin})
 }
 
-// fromEnvironment returns the value that a variable has for a key. An empty
-// variable is none.
+// fromEnvironment returns the value of a key's variable. An empty variable is none.
 func fromEnvironment(k *key, env Environment) (source, bool, error) {
 	for _, name := range k.variables {
 		text, _ := env(name)
@@ -123,7 +121,7 @@ func fromEnvironment(k *key, env Environment) (source, bool, error) {
 	return source{}, false, nil
 }
 
-// fromFile returns the value that the file has for a key.
+// fromFile returns the file's value of a key.
 func fromFile(k *key, file *File) (source, bool) {
 	s := file.lookup(k.path)
 	if s.key == nil {

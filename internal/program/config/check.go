@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/notifier"
 )
 
-// between checks that a number or a duration lies between two, both included.
+// between checks for a number or a duration between two, both included.
 func between[T cmp.Ordered](least, most T) func(any) error {
 	return func(value any) error {
 		if number, ok := value.(T); ok && (number < least || number > most) {
@@ -26,7 +26,7 @@ func between[T cmp.Ordered](least, most T) func(any) error {
 	}
 }
 
-// oneOf checks that a text is one of a few.
+// oneOf checks for one of a few texts.
 func oneOf(choices ...string) func(any) error {
 	return func(value any) error {
 		text, ok := value.(string)
@@ -120,7 +120,7 @@ func externalURL(value any) error {
 
 var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// metricPrefix checks what the names of metrics may begin with.
+// metricPrefix checks a prefix for names of metrics.
 func metricPrefix(value any) error {
 	if text, _ := value.(string); !metricName.MatchString(text) {
 		return fmt.Errorf("%q cannot begin the name of a metric: use letters, digits and _, and do not begin with a digit", text)

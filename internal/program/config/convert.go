@@ -9,9 +9,9 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// convert turns a value of the file into one of a kind. The template is its text
-// if that refers to the environment. No error repeats the value of a string: it
-// may be a secret.
+// convert turns a value of the file into one of a kind. The template is the value's text
+// if it refers to the environment. No error repeats the value of a string: it may be a
+// secret.
 func (r *reader) convert(k kind, node *unstable.Node) (value any, template string, err error) {
 	if node.Kind == unstable.String {
 		return r.convertText(k, string(node.Data))
@@ -92,7 +92,7 @@ func (r *reader) convertList(node *unstable.Node) (list []string, template strin
 	return list, template, nil
 }
 
-// kindName is what people call a kind of value.
+// kindName is the usual name of a kind of value.
 func kindName(k unstable.Kind) string {
 	switch k {
 	case unstable.String:

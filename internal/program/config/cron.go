@@ -13,8 +13,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// CommandSchedule is one table of [[cron]]: a schedule without its job, which is
-// to run a command.
+// CommandSchedule is one table of [[cron]]: a schedule for a command, without its job.
 type CommandSchedule struct {
 	cron.Schedule
 
@@ -24,8 +23,8 @@ type CommandSchedule struct {
 	RetryExitCodes []int
 }
 
-// Schedules are the tables of [[cron]] in their order. What a table leaves out has
-// the default of package cron.
+// Schedules are the tables of [[cron]] in their order. Missing keys have the defaults of
+// package cron.
 func (f *File) Schedules() []CommandSchedule {
 	if f == nil {
 		return nil
@@ -64,7 +63,7 @@ func (f *File) Schedules() []CommandSchedule {
 	return all
 }
 
-// checkSchedules checks what only package cron understands.
+// checkSchedules applies the checks of package cron.
 func (r *reader) checkSchedules() {
 	for i, schedule := range r.file.Schedules() {
 		table := fmt.Sprintf("cron[%d].", i)
@@ -99,7 +98,7 @@ func (r *reader) checkRetries(table string, schedule CommandSchedule) {
 	}
 }
 
-// exitCodes checks that all elements are exit codes of failed commands.
+// exitCodes checks for a list of exit codes of failed commands.
 func exitCodes(value any) error {
 	items, _ := value.([]string)
 	for _, item := range items {

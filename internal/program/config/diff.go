@@ -9,19 +9,18 @@ import (
 
 // Change is one difference between a file and the same file later.
 type Change struct {
-	// Key is the key that changed; of an entry of a list of tables, the list and
-	// the entry's name.
+	// Key is the changed key; of an entry of a list of tables, the list and the entry's
+	// name.
 	Key string
-	// Flag is the flag that takes the key's value; empty if there is none.
+	// Flag is the flag for the key's value; empty if there is none.
 	Flag string
-	// List is the list of tables that an entry is of, or that a key belongs to as
-	// the notifiers to the alerts; empty for other keys.
+	// List is the list of tables of an entry. It can also be the list a key belongs to,
+	// like the notifiers to the alerts. It is empty for other keys.
 	List string
-	// Evidence is a flag that those commands have which use what changed, and no
-	// others.
+	// Evidence is a flag of exactly the commands affected by the change.
 	Evidence string
-	// Live means that the change can be applied immediately. Every other change
-	// takes effect when the program starts again.
+	// Live means: the change can be applied immediately. Every other change takes effect
+	// when the program starts again.
 	Live bool
 
 	what string
@@ -30,7 +29,7 @@ type Change struct {
 // What is the change on one line, without secrets.
 func (c Change) What() string { return c.Key + " " + c.what }
 
-// String is [Change.What], and what the change takes.
+// String is [Change.What], and how to apply the change.
 func (c Change) String() string {
 	text := c.What()
 	if !c.Live {
@@ -39,9 +38,8 @@ func (c Change) String() string {
 	return text
 }
 
-// Diff returns what changed, sorted by key. A nil file is one that says nothing.
-// It compares what the files say; a key that a flag or a variable overrides has no
-// effect before and after.
+// Diff returns the changes, sorted by key. A nil file has no keys. It compares the files
+// alone: a key overridden by a flag or a variable has no effect before and after.
 func Diff(before, after *File) []Change {
 	changes := diffKeys(single(before), single(after))
 	for list, evidence := range listEvidence {
@@ -51,7 +49,7 @@ func Diff(before, after *File) []Change {
 	return changes
 }
 
-// listEvidence is for each list of tables the flag of the commands that use it.
+// listEvidence is, for each list of tables, the flag of the commands with a use for it.
 var listEvidence = map[string]string{alertList: alertEvidence, "cron": cronEvidence, userList: userEvidence}
 
 // single are the settings outside lists of tables, by path.

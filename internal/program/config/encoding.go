@@ -13,7 +13,7 @@ type position struct {
 	line, column int // from 1; columns are characters
 }
 
-// lines are a file with the offsets at which its lines begin.
+// lines are a file with the offsets of its lines.
 type lines struct {
 	data   []byte
 	starts []int

@@ -9,8 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Error is one thing that is wrong with a file. It matches
-// [tenure.ErrInvalidConfig].
+// Error is one fault of a file. It matches [tenure.ErrInvalidConfig].
 type Error struct {
 	File    string
 	Line    int // counted from 1; 0 if the whole file is meant

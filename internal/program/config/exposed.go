@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/secretfile"
 )
 
-// exposed returns an error if other users can read a secret in the file. What comes from
-// the environment is not in the file, and a pipe has no mode.
+// exposed returns an error if other users can read a secret in the file. A value from the
+// environment is not in the file, and a pipe has no mode.
 func (f *File) exposed(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -29,8 +29,8 @@ func (f *File) exposed(file *os.File) error {
 	return nil
 }
 
-// holdsSecret reports whether the file itself has a password, a token or a key. A command
-// that prints one, and a hash, are none.
+// holdsSecret reports whether the file itself has a password, a token or a key. A hash,
+// and a command to print a secret, are none.
 func (s setting) holdsSecret() bool {
 	text, isText := s.value.(string)
 	if !isText {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// File is what a file says. It does not change and may be used concurrently.
+// File is the content of a file. It does not change and may be used concurrently.
 type File struct {
 	name     string
 	settings map[string]setting  // by path
@@ -22,9 +22,9 @@ type File struct {
 // setting is one key with its value.
 type setting struct {
 	key   *key
-	path  string // with the numbers and names that the key's path leaves open
+	path  string // with the numbers and names left open by the key's path
 	table string // the path of its table
-	list  string // of the list of tables that the table is in, or ""
+	list  string // the list of tables around the table, or ""
 	value any
 	// template is the text before the environment was put in; empty if it does
 	// not refer to the environment.
@@ -36,9 +36,9 @@ type setting struct {
 // from filling the memory.
 const maxSize = 1 << 20
 
-// Load reads a file; env supplies the variables that its values refer to. If a file
-// cannot be read or has errors, Load returns one error that joins them all, each on
-// its line and each an [*Error]. A file with a secret must not be open to other users.
+// Load reads a file; env supplies the variables in its values. If a file cannot be read
+// or has errors, Load returns one error with all of them, each on its line and each an
+// [*Error]. A file with a secret must not be open to other users.
 func Load(path string, env Environment) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func unreadable(path string, err error) error {
 	return &Error{File: path, Message: fmt.Sprintf("the file cannot be read: %v", err)}
 }
 
-// Parse is [Load] for what a file contains; name is what errors call it.
+// Parse is [Load] for the content of a file. Errors call the file by name.
 func Parse(name string, data []byte, env Environment) (*File, error) {
 	data, fault := decoded(name, data)
 	if fault != nil {
@@ -85,8 +85,7 @@ func Parse(name string, data []byte, env Environment) (*File, error) {
 	return file, nil
 }
 
-// Command is the command that "tenure run" is to run, with its arguments; nil if
-// the file names none.
+// Command is the command for "tenure run" with its arguments; nil if the file names none.
 func (f *File) Command() []string {
 	value, _ := f.lookup("run.command").value.([]string)
 	return slices.Clone(value)

@@ -13,38 +13,36 @@ import (
 
 // key is one key of the file, and where else its value can come from.
 type key struct {
-	// path is the key with its tables: "[]" follows a list of tables, and "*" means
-	// a name that the user chooses.
+	// path is the key with its tables: "[]" follows a list of tables, and "*" means a
+	// name of the user's choice.
 	path string
 	kind kind
-	// flag is the flag that takes the value; empty if there is none.
+	// flag is the flag for the value; empty if there is none.
 	flag string
-	// instead are flags that say the same in another way: if one of them is
-	// given, this key is silent.
+	// instead are flags with the same meaning: if one of them is given, this key is
+	// silent.
 	instead []string
-	// command is the only command whose flag is meant; empty for all that have
-	// the flag.
+	// command is the only command whose flag is meant; empty for all commands with the
+	// flag.
 	command string
-	// except is a command whose flag of this name means something else.
+	// except is a command with another meaning of this flag.
 	except string
-	// evidence is the flag whose presence shows that the program uses the key;
-	// by default flag.
+	// evidence is the flag of programs with a use for the key; by default flag.
 	evidence string
-	// variables are those of the environment, in the order in which they are
-	// tried; by default TENURE_ and the flag.
+	// variables are the variables of the environment, in the order of trial; by default
+	// TENURE_ and the flag.
 	variables []string
-	// fallback is the default; note describes one that is not a fixed value.
+	// fallback is the default; note describes a variable one.
 	fallback any
 	note     string
-	check    func(any) error // of the value; nil if its type is all that matters
+	check    func(any) error // of the value; nil if every value of its type is valid
 	secret   secrecy
-	// live says that a change can be applied without a new session.
+	// live keys can change without a new session.
 	live bool
 }
 
-// keys are all keys, in the order in which people read them. A key of a feature
-// that the program does not have yet is here too, so that one file serves
-// versions that differ: see File.Unused.
+// keys are all keys, in reading order. They include keys of features the program lacks,
+// so one file serves different versions: see File.Unused.
 var keys = func() []key {
 	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, oidcKeys, userKeys, linkKeys, alertKeys, cronKeys)
 	for i := range all {
@@ -57,8 +55,7 @@ var keys = func() []key {
 	return all
 }()
 
-// Flags are the names of all flags that have a key, whether a command has them or
-// not.
+// Flags are the names of all flags with a key, whether a command has them or not.
 func Flags() []string {
 	var names []string
 	for i := range keys {
@@ -87,8 +84,8 @@ var databaseKeys = []key{
 	{path: "database.password_command", kind: text, flag: "password-command", secret: whole, note: "none: the connection string and the files of libpq"},
 }
 
-// TENURE_NODE is what a command run by this program finds its node in, so the
-// variable for the name is another.
+// A command run by this program finds its node in TENURE_NODE, so the variable for the
+// name is another one.
 var nodeKeys = []key{
 	{path: "node.name", kind: text, flag: "name", variables: []string{"TENURE_NODE_NAME"}, note: "the host's name and the process id"},
 	{path: "node.log_level", kind: text, flag: "log-level", live: true,
@@ -147,8 +144,8 @@ var clusterKeys = []key{
 		note: "drain_timeout, stop_timeout and two leases", live: true},
 }
 
-// TENURE_ROLE is what a command run by this program finds its role in, so the
-// variable for the roles is another.
+// A command run by this program finds its role in TENURE_ROLE, so the variable for the
+// roles is another one.
 var runKeys = []key{
 	{path: "run.roles", kind: texts, flag: "role", instead: []string{"key", "key1", "key2"}, command: "run",
 		variables: []string{"TENURE_RUN_ROLES"}, note: "none: a role must be named"},
@@ -184,7 +181,7 @@ var serverKeys = []key{
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
 }
 
-// alertEvidence is a flag that only the command has which evaluates alerts.
+// alertEvidence is a flag only of the command that evaluates alerts.
 const alertEvidence = "alert-interval"
 
 var alertKeys = []key{
@@ -215,7 +212,7 @@ var alertKeys = []key{
 	{path: "alerts.notifications.*.per_minute", kind: integer, evidence: alertEvidence, check: between(int64(1), 6000), fallback: int64(60), live: true},
 }
 
-// userEvidence is a flag that only the command has which serves the dashboard.
+// userEvidence is a flag only of the command that serves the dashboard.
 const userEvidence = "login-required"
 
 var userKeys = []key{
@@ -224,7 +221,7 @@ var userKeys = []key{
 	{path: "dashboard.users[].password_hash", kind: text, evidence: userEvidence, secret: whole, check: hashed, live: true},
 }
 
-// cronEvidence is a flag that only the command has which runs schedules.
+// cronEvidence is a flag only of the command that runs schedules.
 const cronEvidence = "missed-after"
 
 var cronKeys = []key{

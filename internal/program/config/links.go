@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/link"
 )
 
-// linkSubjects are what a link can be on.
+// linkSubjects are the possible subjects of a link.
 var linkSubjects = []string{"role", "node", "alert"}
 
 const linkTables = "links."
@@ -31,7 +31,8 @@ func linkOn(on string) func(any) error {
 	}
 }
 
-// plainly removes from an error that the configuration is invalid: the file names that.
+// plainly removes the mention of an invalid configuration from an error: the file names
+// it.
 func plainly(err error) error {
 	if err == nil {
 		return nil
@@ -39,7 +40,7 @@ func plainly(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), tenure.ErrInvalidConfig.Error()+": "))
 }
 
-// Links are the links of the file, sorted by what they are on and their names.
+// Links are the links of the file, sorted by their subjects and names.
 func (f *File) Links() []link.Template {
 	if f == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// secrecy says what of a value must not be shown.
+// secrecy is the secret part of a value.
 type secrecy int
 
 const (
@@ -17,11 +17,11 @@ const (
 	arguments          // a command: all but the program
 )
 
-// mask replaces what is not shown.
+// mask replaces a secret.
 const mask = "********"
 
-// shown formats a value in the syntax of the file, for people to read. What comes
-// from the environment into a secret key is shown as the name of its variable.
+// shown formats a value in the syntax of the file, for people to read. A secret from the
+// environment is shown as the name of its variable.
 func shown(k *key, value any, template string) string {
 	text, ok := value.(string)
 	switch {
@@ -50,13 +50,13 @@ func maskArguments(value any) any {
 	return shown
 }
 
-// maskText hides what is secret of a text.
+// maskText hides the secret part of a text.
 func maskText(how secrecy, text string) string {
 	switch how {
 	case connection:
 		return maskConnection(text)
 	case webhook:
-		// An @ behind the host may end a password that is not escaped: the host is a part of it.
+		// An @ behind the host may end an unescaped password: the host is a part of it.
 		if parsed, err := url.Parse(text); err == nil && parsed.Host != "" && !strings.Contains(parsed.RequestURI()+"#"+parsed.EscapedFragment(), "@") {
 			return parsed.Scheme + "://" + parsed.Host + "/" + mask
 		}
@@ -64,12 +64,12 @@ func maskText(how secrecy, text string) string {
 	return mask
 }
 
-// reference matches a reference to a variable, and the escape, which is none and
-// has no name.
+// reference matches a reference to a variable, and the escape, which is none and has no
+// name.
 var reference = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// maskTemplate shows the variable that holds a secret, or the parts of a connection
-// string that are not secret; never the default of a variable.
+// maskTemplate shows the variable of a secret, or the harmless parts of a connection
+// string; never the default of a variable.
 func maskTemplate(k *key, template string) string {
 	var names []string
 	for _, match := range reference.FindAllStringSubmatch(template, -1) {
@@ -93,16 +93,16 @@ func maskTemplate(k *key, template string) string {
 	}
 }
 
-// The parameters of connection strings that hold secrets: in a list of key=value
-// pairs, where a value may be quoted and its spaces escaped, and in a URL.
+// The secret parameters of connection strings: in a list of key=value pairs, where a
+// value may be quoted and its spaces escaped, and in a URL.
 var (
 	secretPair      = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)`)
 	secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)=)[^&]*`)
 	pairs           = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
 )
 
-// maskConnection hides the passwords of a connection string. What it does not
-// understand is hidden as a whole.
+// maskConnection hides the passwords of a connection string. It hides an unknown form as
+// a whole.
 func maskConnection(dsn string) string {
 	scheme, rest, isURL := strings.Cut(dsn, "://")
 	switch {
@@ -114,7 +114,7 @@ func maskConnection(dsn string) string {
 		return mask
 	}
 	before, query, hasQuery := strings.Cut(rest, "?")
-	if strings.Contains(query, "@") { // the ? may be one of a password that is not escaped
+	if strings.Contains(query, "@") { // the ? may be part of an unescaped password
 		return scheme + "://" + mask
 	}
 	if at := strings.LastIndexByte(before, '@'); at >= 0 {

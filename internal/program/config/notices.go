@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Notices returns what is not an error in a file but worth a line each: alerts on unknown
-// metrics, secrets in the file itself, and times that contradict a default.
+// Notices returns lines about doubtful content of a file, short of errors: alerts on
+// unknown metrics, secrets in the file itself, and times in contradiction to a default.
 func (f *File) Notices() []string {
 	if f == nil {
 		return nil

@@ -23,7 +23,7 @@ var oidcKeys = []key{
 	{path: oidcTable + "viewer_groups", kind: texts, evidence: userEvidence, note: "none"},
 }
 
-// SignOn is an OpenID Connect provider and who has which access by it.
+// SignOn is an OpenID Connect provider and the access of its users.
 type SignOn struct {
 	Issuer     string
 	ClientID   string
@@ -32,14 +32,14 @@ type SignOn struct {
 	Scopes      []string // in addition to openid, email and profile
 	GroupsClaim string   // default groups
 
-	// Who has which access: users by verified e-mail address, or *@DOMAIN, and groups.
-	// An operator can also be a viewer.
+	// The access of users by verified e-mail address, or *@DOMAIN, and groups. An
+	// operator can also be a viewer.
 	OperatorEmails, OperatorGroups []string
 	ViewerEmails, ViewerGroups     []string
 }
 
-// SignOn returns the OpenID Connect provider of the file, without the address to which it
-// sends browsers back; false if there is none.
+// SignOn returns the OpenID Connect provider of the file, without the redirect address
+// for browsers; false if there is none.
 func (f *File) SignOn() (SignOn, bool) {
 	if f == nil || !f.set(oidcTable+"issuer") {
 		return SignOn{}, false
@@ -53,8 +53,8 @@ func (f *File) SignOn() (SignOn, bool) {
 	}, true
 }
 
-// checkSignOn checks the keys of OpenID Connect against each other. A table that says no
-// more than the defaults, as "tenure config show" prints it, is no provider.
+// checkSignOn checks the keys of OpenID Connect against each other. A table of nothing
+// but defaults, as "tenure config show" prints it, is no provider.
 func (r *reader) checkSignOn() {
 	table := strings.TrimSuffix(oidcTable, ".")
 	at, has := r.file.tables[table]

@@ -30,7 +30,7 @@ func quoted(s string) string {
 	return out.String()
 }
 
-// Quote returns a text as a string of the file that does not refer to the environment.
+// Quote returns a text as a string of the file without references to the environment.
 func Quote(s string) string { return strings.ReplaceAll(quoted(s), "${", "$${") }
 
 // literal formats a value in the syntax of the file.

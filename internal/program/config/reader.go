@@ -21,14 +21,14 @@ type reader struct {
 	faults []*Error
 }
 
-// place is a place in the tree of keys, with the names that lead there. Its node is
-// nil in an unknown table, which has been reported already.
+// place is a place in the tree of keys, with the names on the way there. Its node is nil
+// in an unknown table, which has been reported already.
 type place struct {
 	node *schema
 	path string
-	// table is the path of the table that a header can begin here, and list that
-	// of the list of tables that it is an element of, or "". What is within an
-	// element, labels say, belongs to the element's table.
+	// table is the path of the table a header can begin here, and list the path of the
+	// list of tables around it, or "". Tables within an element, such as labels, belong
+	// to the element's table.
 	table, list string
 }
 
@@ -40,8 +40,7 @@ func (r *reader) fault(at position, format string, args ...any) {
 
 func (r *reader) clean() bool { return len(r.faults) == 0 }
 
-// at is where a node of the file begins; nodes that do not know it are where
-// their key is.
+// at is the position of a node of the file. A node without a position has its key's.
 func (r *reader) at(node *unstable.Node, key position) position {
 	if node.Raw.Length == 0 {
 		return key
@@ -49,9 +48,9 @@ func (r *reader) at(node *unstable.Node, key position) position {
 	return r.lines.position(int(node.Raw.Offset))
 }
 
-// read walks through the whole file, or up to its first fault of syntax. The
-// strict decoder then judges what the walk does not see: the syntax, dates,
-// numbers, tables that are defined twice.
+// read walks through the whole file, or up to its first fault of syntax. The strict
+// decoder then finds the faults invisible to the walk: of the syntax, dates and numbers,
+// and tables defined twice.
 func (r *reader) read() {
 	r.parser.Reset(r.lines.data)
 	table := place{node: root}
@@ -178,7 +177,7 @@ func (r *reader) descend(from place, name string, at position, header bool) plac
 	return here
 }
 
-// unknown reports a name that does not exist.
+// unknown reports an unknown name.
 func (r *reader) unknown(in place, name string, at position, header bool) {
 	if in.node.key != nil {
 		r.fault(at, "%s is not a table but %v", in.path, in.node.key.kind)
@@ -271,7 +270,7 @@ func (r *reader) setting(here place, node *unstable.Node, at position) {
 	if err != nil {
 		r.fault(r.within(err, node, valueAt), "%s: %v", here.path, err)
 	}
-	// A faulty setting is set, too, so that it is not also reported as missing.
+	// A faulty setting is set, too, so as not to be reported as missing.
 	r.file.settings[here.path] = setting{
 		key: here.node.key, path: here.path, table: here.table, list: here.list, value: value, template: template, at: at,
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/notifier"
 )
 
-// checkRelations checks the settings of a file against each other. Only what the
-// file itself says is compared: what it leaves open may come from a flag.
+// checkRelations checks the settings of a file against each other. It compares only
+// settings in the file: a missing one may come from a flag.
 func (r *reader) checkRelations() {
 	r.checkTogether()
 	r.checkTiming()
@@ -63,8 +63,8 @@ func (r *reader) checkTiming() {
 	}
 }
 
-// leaseTooShort says that the lease, of the file or else the default, does not
-// leave room for a heartbeat; it is empty if it does.
+// leaseTooShort reports a lease, of the file or else the default, without room for a
+// heartbeat; it is empty if there is room.
 func (f *File) leaseTooShort() string {
 	lease, refresh, margin := f.length(election+"lease_duration"), f.length(election+"refresh_interval"), f.length(election+"margin")
 	lease = cmp.Or(lease, defaultLease)
@@ -82,7 +82,7 @@ func (f *File) length(path string) time.Duration {
 	return value
 }
 
-// required reports keys that a table lacks.
+// required reports the missing keys of a table.
 func (r *reader) required(table string, names ...string) {
 	for _, name := range names {
 		if !r.file.set(table + "." + name) {
@@ -91,7 +91,7 @@ func (r *reader) required(table string, names ...string) {
 	}
 }
 
-// unique reports two tables of a list that have the same name.
+// unique reports two tables of a list with the same name.
 func (r *reader) unique(list string) {
 	seen := map[string]setting{}
 	for i := range r.file.elements[list] {
@@ -105,7 +105,7 @@ func (r *reader) unique(list string) {
 	}
 }
 
-// notifierNeeds are the keys that each kind needs; of those separated by "|" one.
+// notifierNeeds are the keys needed by each kind; "|" separates alternatives.
 var notifierNeeds = map[string][]string{
 	"slack":        {"url|url_file"},
 	"pagerduty":    {"routing_key|routing_key_file"},

@@ -9,7 +9,7 @@ import (
 type schema struct {
 	key      *key               // of a key
 	children map[string]*schema // of a table, by name
-	any      *schema            // of a table with names that the user chooses
+	any      *schema            // of a table with names of the user's choice
 	element  *schema            // of a list of tables: one of them
 }
 
@@ -51,7 +51,7 @@ func (s *schema) grow(part string) *schema {
 	return child.element
 }
 
-// names returns the names that a table may contain.
+// names returns the allowed names of a table.
 func (s *schema) names() []string {
 	var names []string
 	for name := range s.children {
@@ -64,7 +64,7 @@ func (s *schema) names() []string {
 	return names
 }
 
-// tablesWith are the tables in which a key of this name belongs.
+// tablesWith are the tables with a key of this name.
 func tablesWith(name string) []string {
 	var tables []string
 	for i := range keys {

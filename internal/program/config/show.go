@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Show prints the configuration as it takes effect, as TOML: each value with its
-// origin in a comment, defaults too, and secrets masked. Flags are those of a
-// command line that was parsed, before [Apply]; they may be nil, and so may the
-// file. Values that are wrong are left out and returned as one error.
+// Show prints the effective configuration as TOML: each value with its origin in a
+// comment, defaults too, and secrets masked. The flags must come from a parsed command
+// line, before [Apply]; they may be nil, and so may the file. Wrong values are left out
+// and returned as one error.
 func Show(w io.Writer, flags *pflag.FlagSet, file *File, env Environment) error {
 	out := bufio.NewWriter(w)
 	s := &shower{out: out, flags: flags, file: file, env: env}
@@ -37,11 +37,11 @@ type shower struct {
 	flags  *pflag.FlagSet
 	file   *File
 	env    Environment
-	table  string // that of the last line
+	table  string // of the last line
 	faults []error
 }
 
-// single prints a key of which there is one.
+// single prints a key with one value.
 func (s *shower) single(k *key) {
 	s.header("["+k.table()+"]", k.table())
 	name := k.path[len(k.table())+1:]
@@ -57,9 +57,9 @@ func (s *shower) single(k *key) {
 	}
 }
 
-// effective returns the value of a key in the syntax of the file, with its origin
-// as the remark. There is no value, and the remark says why, if the key has none or
-// if something that outranks it sets the same in another way.
+// effective returns the value of a key in the syntax of the file, with its origin as the
+// remark. There is no value, and the remark says why, if the key has none or if a
+// stronger source sets the same in another way.
 func (s *shower) effective(k *key) (value, remark string, err error) {
 	if value := s.fromFlags(k); value != "" {
 		return value, "--" + k.flag, nil
@@ -88,8 +88,7 @@ func (s *shower) effective(k *key) (value, remark string, err error) {
 	}
 }
 
-// rivalFlag returns the flag on the command line that says the same as a key, or
-// "".
+// rivalFlag returns the flag on the command line with the meaning of a key, or "".
 func (s *shower) rivalFlag(k *key) string {
 	for _, name := range k.instead {
 		if s.flags != nil && s.flags.Changed(name) {
@@ -99,7 +98,7 @@ func (s *shower) rivalFlag(k *key) string {
 	return ""
 }
 
-// rivalVariable returns the variable that says the same as a key, or "".
+// rivalVariable returns the variable with the meaning of a key, or "".
 func (s *shower) rivalVariable(k *key) string {
 	for i := range keys {
 		if !slices.Contains(k.instead, keys[i].flag) {
@@ -112,7 +111,7 @@ func (s *shower) rivalVariable(k *key) string {
 	return ""
 }
 
-// fromFlags returns the value that the command line has for a key, or "".
+// fromFlags returns the command line's value for a key, or "".
 func (s *shower) fromFlags(k *key) string {
 	if s.flags == nil || k.flag == "" || !s.flags.Changed(k.flag) {
 		return ""

@@ -14,8 +14,8 @@ type Environment func(name string) (value string, set bool)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // substitute replaces ${NAME} by the variable's value, and ${NAME:-default} by the
-// default if the variable is not set or empty; "$${" yields "${". It works on
-// values, not on the file's text, so that no variable can add a key.
+// default if the variable is not set or empty; "$${" yields "${". It works on values, not
+// on the file's text, so no variable can add a key.
 func substitute(s string, env Environment) (string, error) {
 	var out strings.Builder
 	for {

@@ -21,7 +21,7 @@ const (
 	command              // []string: the program and its arguments
 )
 
-// String says what a value must be.
+// String describes the values of the kind.
 func (k kind) String() string {
 	switch k {
 	case text:
@@ -40,9 +40,8 @@ func (k kind) String() string {
 	return "a value"
 }
 
-// parseText reads a value that was written as a text: in a variable of the
-// environment, or in the file with a ${VARIABLE} in it. A list is separated by
-// commas.
+// parseText reads a value written as a text: in a variable of the environment, or in the
+// file with a ${VARIABLE} in it. A list is separated by commas.
 func parseText(k kind, s string) (any, error) {
 	switch k {
 	case text:
@@ -73,14 +72,14 @@ func parseText(k kind, s string) (any, error) {
 	return nil, fmt.Errorf("it must be %v", k)
 }
 
-// shellCommand is what a command written as one string means.
+// shellCommand is a command written as one string.
 func shellCommand(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-// checkValue holds a value to what its key allows.
+// checkValue applies the check of a key.
 func checkValue(k *key, value any) error {
 	switch value := value.(type) {
 	case string:
-		free := strings.HasSuffix(k.path, ".*") // what a label is empty for is the user's business
+		free := strings.HasSuffix(k.path, ".*") // an empty label is the user's business
 		if value == "" && !free {
 			return errors.New("it is empty; leave the key out for the default")
 		}
@@ -123,7 +122,7 @@ func isUnit(s string) bool {
 	return err == nil
 }
 
-// unitHint offers the right way to write a unit that people use elsewhere.
+// unitHint offers the right form of a foreign unit.
 func unitHint(number, unit string) string {
 	units := map[string]string{
 		"sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",

@@ -13,7 +13,7 @@ import (
 const tablesPause = time.Second
 
 // AwaitTables calls read, and again while there are no tables: the first node creates
-// them, and a command that follows the leaders may start before it. It returns nil when ctx
+// them, and a command to follow the leaders may start before it. It returns nil when ctx
 // ends.
 func AwaitTables(ctx context.Context, backend Backend, log *slog.Logger, read func(context.Context) error) error {
 	for waits := false; ; waits = true {

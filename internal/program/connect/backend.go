@@ -17,8 +17,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Backend is what the commands need of a database, for elections by sessions or
-// by leases.
+// Backend is a database for the commands, with elections by sessions or by leases.
 type Backend interface {
 	tenure.Backend
 	tenure.Listener
@@ -31,8 +30,7 @@ type Backend interface {
 	Close()
 }
 
-// Leases is a backend that closes its database. A backend for names only has
-// none.
+// Leases is a backend with a database to close. A backend for names only has none.
 type Leases struct {
 	*lease.Backend
 	pool *sql.DB
@@ -70,8 +68,7 @@ func (f *DatabaseFlags) Open(ctx context.Context, manualMigrations bool) (Backen
 	return b, nil
 }
 
-// Offline returns a backend that is used only for names. If no database is
-// named, it is PostgreSQL.
+// Offline returns a backend for names only. Without a named database, it is PostgreSQL.
 func (f *DatabaseFlags) Offline() (Backend, error) {
 	target, err := f.Target()
 	switch {
@@ -96,8 +93,8 @@ func (f *DatabaseFlags) leases(pool *sql.DB, dialect lease.Dialect, manualMigrat
 	return Leases{b, pool}, nil
 }
 
-// leasePrefix distinguishes the tables of leases from those of sessions, which
-// may be in the same schema.
+// leasePrefix distinguishes the tables of leases from the tables of sessions. Both may be
+// in the same schema.
 const leasePrefix = "lease_"
 
 func (f *DatabaseFlags) sessions(target *database.Target, manualMigrations bool) (*postgres.Backend, error) {
@@ -106,7 +103,7 @@ func (f *DatabaseFlags) sessions(target *database.Target, manualMigrations bool)
 	})
 }
 
-// Target returns the database that the flags or the environment name.
+// Target returns the database of the flags or the environment.
 func (f *DatabaseFlags) Target() (*database.Target, error) {
 	for _, name := range []string{"schema", "prefix"} {
 		if f.Flags.Lookup(name).Value.String() == "" {

@@ -16,8 +16,8 @@ import (
 // CompletionTimeout limits queries for completion, since a user is waiting.
 const CompletionTimeout = time.Second
 
-// Ask queries the database that the incomplete command line names. If that
-// fails, it offers nothing, since the user cannot act on an error here.
+// Ask queries the database of the incomplete command line. If it fails, it offers
+// nothing, since the user cannot act on an error here.
 func Ask(cmd *cobra.Command, begun string, query func(context.Context, Backend) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
 	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTimeout)

@@ -1,5 +1,5 @@
-// Package connect opens the database that the flags of a command name, and
-// implements what several commands do with it.
+// Package connect opens the database given by the flags of a command, and implements
+// common parts of commands.
 package connect
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// DatabaseFlags are the flags that select the database, schema and table names.
+// DatabaseFlags are the flags for the database, schema and table names.
 type DatabaseFlags struct {
 	Flags *pflag.FlagSet
 	dsn   string
@@ -36,12 +36,11 @@ func (f *DatabaseFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Prefix, "prefix", postgres.DefaultPrefix, "prefix of the table names")
 }
 
-// DSNVariables are the environment variables for the connection string, in
-// order of precedence. When a command runs, --dsn has the value of the first
-// that is set.
+// DSNVariables are the environment variables for the connection string, in order of
+// precedence. When a command runs, --dsn has the value of the first set one.
 var DSNVariables = []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}
 
-// libpqVariables are libpq's variables that select a database.
+// libpqVariables are libpq's variables for the choice of a database.
 var libpqVariables = []string{"PGHOST", "PGHOSTADDR", "PGSERVICE", "PGPORT", "PGDATABASE"}
 
 // ConnectionString returns the connection string, or "" if libpq's variables
@@ -72,8 +71,8 @@ func NamesDatabase(variable string) bool {
 // libpqPrefix begins the name of every variable of libpq.
 const libpqPrefix = "PG"
 
-// WithoutLibpq removes libpq's variables, which would direct the nodes to
-// another database than the private one.
+// WithoutLibpq removes libpq's variables: they would direct the nodes to another database
+// than the private one.
 func WithoutLibpq(environment []string) []string {
 	var kept []string
 	for _, entry := range environment {

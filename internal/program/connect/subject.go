@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/internal/program/nearest"
 )
 
-// Subject is a kind of object that a family of commands reads and changes by
-// name, such as schedules. An M does so in a database.
+// Subject is a kind of object for a family of commands, read and changed by name, such as
+// schedules. An M does so in a database.
 type Subject[M any] struct {
 	Name string // used in sentences
-	List string // the command that lists the objects
+	List string // the command to list the objects
 	Open func(*WorkDatabase) M
 	// Offer returns completions.
 	Offer func(context.Context, M) ([]cobra.Completion, error)

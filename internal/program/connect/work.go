@@ -27,8 +27,8 @@ func (d *WorkDatabase) Close() {
 	d.Backend.Close()
 }
 
-// Work opens the database for a command that runs its own statements. It
-// rejects a newer schema.
+// Work opens the database for a command with its own statements. It rejects a newer
+// schema.
 func (f *DatabaseFlags) Work(ctx context.Context) (*WorkDatabase, error) {
 	if err := f.RequireSessions("this command"); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ const (
 	insufficientPrivilege = "42501"
 )
 
-// Explain adds to a database error what the user must do, if anything.
+// Explain adds the remedy to a database error, if the user must act.
 func (f *DatabaseFlags) Explain(err error) error {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -76,8 +76,7 @@ func (f *DatabaseFlags) Explain(err error) error {
 	return err
 }
 
-// RequireSessions rejects a database with leases for something that needs
-// sessions.
+// RequireSessions rejects a database with leases for something that needs sessions.
 func (f *DatabaseFlags) RequireSessions(what string) error {
 	target, err := f.Target()
 	if err == nil && target.Leases() {

@@ -59,7 +59,7 @@ const (
 // stateColumns are the headers of the columns with states.
 var stateColumns = []string{"STATE", "STATUS"}
 
-// stateColors are the states that have a color.
+// stateColors are the states with a color.
 var stateColors = map[string]color{
 	"leads": green, "led": green, "active": green, "alive": green, "succeeded": green,
 	"waits": yellow, "foreign": yellow, "joining": yellow, "draining": yellow, "drained": yellow, "suspended": yellow,

@@ -20,8 +20,8 @@ const (
 	ExitUsage       = 2 // the user must change an argument, the connection string, a privilege or the schema
 	ExitDatabase    = 3 // the database cannot be reached or used
 
-	// Those of "tenure run" for a command, as in a shell. If the command ends
-	// on its own, its exit code is returned.
+	// The codes of "tenure run" for a command, as in a shell. If the command ends on its
+	// own, its exit code is returned.
 	ExitNotExecutable = guardian.CodeNotExecutable
 	ExitNotFound      = guardian.CodeNotFound
 )
@@ -49,13 +49,12 @@ func Usage(format string, args ...any) error {
 	return &exitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// NotAcquired returns an error for a role that the requested node did not
-// acquire.
+// NotAcquired returns an error for a role the requested node did not acquire.
 func NotAcquired(format string, args ...any) error {
 	return &exitError{ExitNotAcquired, fmt.Errorf(format, args...)}
 }
 
-// userErrors are errors that persist until the user changes something.
+// userErrors persist until the user changes something.
 var userErrors = []error{
 	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
 	dberr.ErrPrivilege, dberr.ErrSchema, dberr.ErrWrongMode, dberr.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNotActive, tenure.ErrNameTaken, tenure.ErrLastNode,
@@ -101,8 +100,8 @@ func Report(w io.Writer, err error) int {
 // configurationError holds all faults of a configuration, one per line.
 type configurationError struct{ err error }
 
-// ConfigurationFaults returns an error whose lines are faults of a
-// configuration.
+// ConfigurationFaults returns an error for the faults of a configuration, one on each
+// line.
 func ConfigurationFaults(err error) error { return &configurationError{err} }
 
 func (e *configurationError) Error() string { return e.err.Error() }

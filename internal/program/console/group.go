@@ -6,7 +6,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/nearest"
 )
 
-// NoArgs rejects arguments of a command that takes only flags.
+// NoArgs rejects arguments of a command with flags only.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
@@ -14,7 +14,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// UnknownCommand returns the error for a word that names no command of a group.
+// UnknownCommand returns the error for a word that is no command of a group.
 func UnknownCommand(group *cobra.Command, word string) error {
 	where := ""
 	if group.HasParent() {

@@ -10,7 +10,7 @@ import (
 	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
 )
 
-// interruption is the cause of a context that a signal ended. It matches
+// interruption is the cause of a context ended by a signal. It matches
 // [context.Canceled].
 type interruption struct{ signal os.Signal }
 
@@ -32,16 +32,16 @@ func InterruptedBy(ctx context.Context) os.Signal {
 // as consul lock sends a signal twice, and at a terminal the parent and the child each get it.
 const repetition = 250 * time.Millisecond
 
-// UntilSignal returns a context that ends at the first SIGINT or SIGTERM, which
-// requests a graceful end, with an [interruption] as the cause. A second signal
-// terminates the program as if the first had not been caught, unless it is a [repetition].
+// UntilSignal returns a context. It ends at the first SIGINT or SIGTERM, a request for a
+// graceful end, with an [interruption] as the cause. A second signal terminates the
+// program as if the first had not been caught, unless it is a [repetition].
 func UntilSignal() (context.Context, context.CancelFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	return untilSignal(signals, func() { signal.Stop(signals) })
 }
 
-// untilSignal is UntilSignal for signals that arrive until stop is called.
+// untilSignal is UntilSignal for arriving signals, until stop is called.
 func untilSignal(signals <-chan os.Signal, stop func()) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() { // exits soon after a signal, or with ctx; nothing waits for it

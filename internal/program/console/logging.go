@@ -17,14 +17,14 @@ type LogFlags struct {
 	least slog.LevelVar // minimum level of the loggers
 }
 
-// Register adds the flags. Each command has its own default level, since its
-// log need not repeat what the command prints.
+// Register adds the flags. Each command has its own default level, since its log need not
+// repeat its output.
 func (f *LogFlags) Register(flags *pflag.FlagSet, level string) {
 	flags.StringVar(&f.Level, "log-level", level, "minimum level to log on standard error: debug, info, warn or error")
 	flags.StringVar(&f.format, "log-format", "text", "format of the log: text or json")
 }
 
-// SetDefault changes the default level of flags that were registered.
+// SetDefault changes the default level of registered flags.
 func (f *LogFlags) SetDefault(flags *pflag.FlagSet, level string) {
 	f.Level = level
 	flags.Lookup("log-level").DefValue = level
@@ -47,8 +47,8 @@ func (f *LogFlags) SetLevel(name string) error {
 	return nil
 }
 
-// Logger returns a logger that escapes unprintable characters, since the JSON
-// format would write C1 controls and direction marks as they are.
+// Logger returns a logger with escapes for unprintable characters, since the JSON format
+// would write C1 controls and direction marks unchanged.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	w = printable.NewWriter(w)
 	if err := f.SetLevel(f.Level); err != nil {

@@ -76,8 +76,7 @@ func Encode(value any) string {
 	return string(printable.JSON(text))
 }
 
-// PrintText writes a value as JSON, or the page that fill writes for the terminal's
-// width.
+// PrintText writes a value as JSON, or the page of fill for the terminal's width.
 func (o *Output) PrintText(value any, fill func(*Page)) error {
 	if o.JSON() {
 		return o.Print(value, "")
@@ -85,8 +84,7 @@ func (o *Output) PrintText(value any, fill func(*Page)) error {
 	return o.Draw(o.Render(terminalWidth(o.Writer), fill))
 }
 
-// Render returns the page that fill writes for a width. Tables with all columns have
-// any width.
+// Render returns the page of fill for a width. Tables with all columns have any width.
 func (o *Output) Render(width int, fill func(*Page)) string {
 	page := o.page(width)
 	if page.all {
@@ -96,24 +94,24 @@ func (o *Output) Render(width int, fill func(*Page)) string {
 	return page.text.String()
 }
 
-// PrintTable writes a value as JSON, or a table whose first row is the header and
-// which fits the terminal. It omits columns as [Page.Table] does.
+// PrintTable writes a value as JSON, or a table fitted to the terminal. The first row is
+// the header. It omits columns as [Page.Table] does.
 func (o *Output) PrintTable(value any, rows [][]string, omit ...string) error {
 	return o.PrintText(value, func(page *Page) { page.Table(rows, omit...) })
 }
 
-// PrintProse writes a value as JSON, or a table whose last column contains
-// sentences, which are wrapped at the terminal's width.
+// PrintProse writes a value as JSON, or a table with sentences in its last column,
+// wrapped at the terminal's width.
 func (o *Output) PrintProse(value any, rows [][]string) error {
 	return o.PrintTable(value, wrap(rows, terminalWidth(o.Writer)))
 }
 
-// WriteText prints a text of whole lines. External texts in it must have gone
-// through [Flatten] or print, which escape line ends.
+// WriteText prints a text of whole lines. External texts in it must have gone through
+// [Flatten] or print, which escape line ends.
 func (o *Output) WriteText(text string) error { return o.Draw(printable.Lines(text)) }
 
-// Draw writes a text unescaped, with sequences that move the cursor of a
-// terminal. Everything else in it must be printable.
+// Draw writes a text unescaped, with sequences to move the cursor of a terminal.
+// Everything else in it must be printable.
 func (o *Output) Draw(text string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,8 +141,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// DayTime formats a time to the second in RFC 3339, in its own time zone: that of a
-// schedule, or the local one.
+// DayTime formats a time to the second in RFC 3339, in its own time zone: the schedule's,
+// or the local one.
 func DayTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -21,17 +21,17 @@ func (o *Output) page(width int) *Page {
 	return &Page{width: width, tables: width, all: o.Format == FormatWide, colors: o.Colors()}
 }
 
-// Write adds whole lines, whose unprintable characters are escaped. It implements
+// Write adds whole lines, and escapes their unprintable characters. It implements
 // io.Writer for package fmt, and returns no error.
 func (p *Page) Write(lines []byte) (int, error) {
 	p.text.WriteString(printable.Lines(string(lines)))
 	return len(lines), nil
 }
 
-// Line adds a line, which is cut at the width.
+// Line adds a line, cut at the width.
 func (p *Page) Line(line string) { p.text.WriteString(Cut(printable.Text(line), p.width) + "\n") }
 
-// Paragraph adds a text, which is wrapped at the width.
+// Paragraph adds a text, wrapped at the width.
 func (p *Page) Paragraph(text string) {
 	text = printable.Text(text)
 	if p.width == Unlimited {
@@ -43,9 +43,9 @@ func (p *Page) Paragraph(text string) {
 	}
 }
 
-// Table adds a table whose first row is the header. If it exceeds the width, the
-// columns to omit go first, in their order, and then the widest texts are cut. Columns
-// named STATE and STATUS have colors.
+// Table adds a table. The first row is the header. If it exceeds the width, the columns
+// to omit go first, in their order, and then the widest texts are cut. Columns named
+// STATE and STATUS have colors.
 func (p *Page) Table(rows [][]string, omit ...string) {
 	rows = printableCells(rows)
 	if !p.all {
@@ -63,6 +63,5 @@ func (p *Page) Table(rows [][]string, omit ...string) {
 	p.text.WriteString(layOut(rows, p.tables, paint))
 }
 
-// Stale removes the colors from what is added next, since states that may have changed
-// must not look well.
+// Stale removes the colors from later additions, since old states must not look well.
 func (p *Page) Stale() { p.colors = false }

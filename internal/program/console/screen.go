@@ -8,9 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen shows texts at the same place of a terminal, one after another. It
-// changes nothing else of the terminal, so that the terminal stays usable
-// however the program ends.
+// Screen shows texts at the same place of a terminal, one after another. It changes
+// nothing else of the terminal, which stays usable however the program ends.
 type Screen struct {
 	out    *Output
 	file   *os.File
@@ -26,8 +25,8 @@ func NewScreen(out *Output) *Screen {
 	return &Screen{out: out, file: file}
 }
 
-// Draw shows a text over the last one. Lines that do not fit the terminal are
-// omitted, since lines that have scrolled away cannot be overwritten.
+// Draw shows a text over the last one. It omits lines beyond the terminal, since lines
+// out of view cannot be overwritten.
 func (s *Screen) Draw(fill func(*Page)) error {
 	width, height, err := term.GetSize(int(s.file.Fd()))
 	if err != nil {
@@ -40,8 +39,8 @@ func (s *Screen) Draw(fill func(*Page)) error {
 	return s.out.Draw(text)
 }
 
-// over returns the sequence that draws a text over the last one, which has last
-// lines, and the number of lines drawn.
+// over returns the sequence that draws a text over the last one, which has last lines, and
+// the number of lines drawn.
 func over(text string, last, height int) (string, int) {
 	lines := strings.SplitAfter(text, "\n")
 	lines = lines[:len(lines)-1] // there is nothing after the last line end

@@ -16,12 +16,12 @@ const (
 	narrowest = 6 // minimum width of a column, however narrow the terminal
 	cutMark   = "…"
 
-	// Unlimited is the width of an output that is not a terminal.
+	// Unlimited is the width of an output other than a terminal.
 	Unlimited = 0
 )
 
-// terminalWidth returns the width of a terminal, and Unlimited for files and
-// pipes, whose output is never truncated.
+// terminalWidth returns the width of a terminal. For files and pipes it is Unlimited:
+// their output is never truncated.
 func terminalWidth(w any) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -38,8 +38,8 @@ func terminalWidth(w any) int {
 // columns are truncated first.
 func Table(rows [][]string, width int) string { return layOut(printableCells(rows), width, nil) }
 
-// layOut formats printable rows as columns. paint may add colors to a cell, which is
-// cut then; it gets the whole cell too.
+// layOut formats printable rows as columns. paint may add colors to a cell after the cut;
+// it gets the whole cell too.
 func layOut(rows [][]string, width int, paint func(column int, whole, cut string) string) string {
 	columns := columnWidths(rows)
 	if width != Unlimited {
@@ -123,8 +123,8 @@ func Cut(line string, width int) string {
 	return cut(line, width)
 }
 
-// comfortable is the width up to which a column is shown whole before others are
-// omitted: times fit, and longer texts are cut.
+// comfortable is the width up to which a column is shown whole before others are omitted:
+// times fit, and longer texts are cut.
 const comfortable = 24
 
 // fit omits the named columns, in their order, until the table is not wider than
@@ -162,11 +162,11 @@ func tableWidth(columns []int) int {
 	return width
 }
 
-// shortestProse is the width below which sentences are not wrapped, since very
-// short lines are unreadable.
+// shortestProse is the least width for wrapped sentences: very short lines are
+// unreadable.
 const shortestProse = 20
 
-// wrap breaks the last column of rows at spaces into lines that fit.
+// wrap breaks the last column of rows at spaces to fit.
 func wrap(rows [][]string, width int) [][]string {
 	columns := columnWidths(rows)
 	if width == Unlimited || len(columns) == 0 {

@@ -27,9 +27,9 @@ func Local() (*Target, error) {
 	return target, nil
 }
 
-// stateDirectory is where a system keeps what programs remember for a user, on
-// this machine alone: a directory that follows the user to others would let two
-// machines share a file that only one may use.
+// stateDirectory is a system's directory for the state of programs, for a user on this
+// machine alone. A directory shared by the user's machines would let two of them share a
+// file meant for one.
 func stateDirectory(system string) (string, error) {
 	switch system {
 	case "windows":

@@ -16,18 +16,18 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// silence bounds a wait for a server that says nothing: longer than package lease
-// lets a statement take, so that the statement's own end comes first.
+// silence bounds a wait for a silent server: longer than package lease lets a statement
+// take, so the statement's own end comes first.
 const silence = 30 * time.Second
 
-// mysqlParameters are what may follow the question mark in a URL of MySQL.
+// mysqlParameters are the parameters of a URL of MySQL, after the question mark.
 var mysqlParameters = []string{"ca", "cert", "key", "socket", "tls"}
 
 // parseMySQL reads mysql://user:password@host:port/database and mariadb://...
 //
-// A row counts as affected if it matched, whether or not it then changed, as on
-// the other databases: with the driver's default a heartbeat that changes nothing
-// in its row would look like one that finds no row.
+// A matched row counts as affected, whether or not it then changed, as on the other
+// databases: with the driver's default a heartbeat without a change to its row would look
+// like one that finds no row.
 func parseMySQL(dsn string, login Password) (*Target, error) {
 	address, err := url.Parse(dsn)
 	_, rest, _ := strings.Cut(dsn, "://")
@@ -60,11 +60,11 @@ func parseMySQL(dsn string, login Password) (*Target, error) {
 	config.ParseTime, config.Loc = true, time.UTC
 	config.InterpolateParams = true // or each statement is prepared first: two round trips more
 	config.ClientFoundRows = true
-	config.Logger = &mysql.NopLogger{} // the errors that it repeats are returned
+	config.Logger = &mysql.NopLogger{} // its errors are also returned
 	// Without it the driver asks for utf8mb4 in the handshake.
 	config.Collation = ""
-	// With other values on the server no transaction begins, and no update that
-	// looks at all rows runs. It is one statement at every connect.
+	// With other values on the server no transaction begins, and no update of all rows
+	// runs. It is one statement at every connect.
 	config.Params = map[string]string{"autocommit": "1", "sql_safe_updates": "0"}
 
 	if login != nil {

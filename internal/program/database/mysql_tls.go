@@ -8,9 +8,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// setTLS says how the connection to a server is encrypted, by the parameters
+// setTLS configures the encryption of a connection, by the parameters
 //
-//	tls   true: with a certificate that is valid for the host
+//	tls   true: with a certificate valid for the host
 //	      skip-verify: with any certificate
 //	      preferred: with any certificate, and in the clear if the server has
 //	      none; the default for a host
@@ -73,7 +73,7 @@ func setCertificate(settings *tls.Config, cert, key string) error {
 	return nil
 }
 
-// setAuthorities makes the certificates of a file those to trust.
+// setAuthorities trusts the certificates of a file, and no others.
 func setAuthorities(settings *tls.Config, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

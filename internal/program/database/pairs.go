@@ -20,12 +20,12 @@ func takeFromPairs(dsn, name string) (rest string, values []string) {
 	return strings.TrimRight(kept.String(), spaces), values
 }
 
-// spaces are what libpq takes for white space.
+// spaces are libpq's white space.
 const spaces = " \t\n\r\v\f"
 
-// firstPair reads the first pair of a list and returns its length, with the
-// white space around it. What is no pair is left to the driver to refuse: it has
-// no key here and reaches to the end.
+// firstPair reads the first pair of a list and returns its length, with the white space
+// around it. Text without a pair is left to the driver to refuse: it has no key here and
+// reaches to the end.
 func firstPair(list string) (key, value string, length int) {
 	before, after, found := strings.Cut(list, "=")
 	key = strings.Trim(before, spaces)

@@ -18,8 +18,8 @@ const (
 	maxPassword     = 64 << 10 // bytes of output
 )
 
-// PasswordCommand returns a function that runs a shell command and returns the line
-// that it prints. Errors say how the command ended, not what it printed.
+// PasswordCommand returns a function that runs a shell command and returns its line of
+// output. Errors say how the command ended, without its output.
 func PasswordCommand(command string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		output, err := runPasswordCommand(ctx, command)
@@ -41,7 +41,7 @@ func runPasswordCommand(ctx context.Context, command string) (output string, err
 	limited, cancel := context.WithTimeout(ctx, passwordTimeout)
 	defer cancel()
 	c := shell(limited, command)
-	c.WaitDelay = time.Second // for descendants that keep the output open
+	c.WaitDelay = time.Second // for descendants with the output still open
 	printed := &capped{}
 	c.Stdout = printed
 	waited, err := guardian.StartChild(c)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// shell returns a shell command in a new process group, which is killed when
-// ctx ends.
+// shell returns a shell command in a new process group. The group is killed when ctx
+// ends.
 func shell(ctx context.Context, command string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "sh", "-c", command)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -17,7 +17,7 @@ func shell(ctx context.Context, command string) *exec.Cmd {
 	return c
 }
 
-// endGroup kills what a shell command has left behind.
+// endGroup kills the remaining processes of a shell command.
 func endGroup(c *exec.Cmd) {
 	if c.Process != nil {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // usually nothing is left

@@ -35,8 +35,8 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 	if len(modes) > 1 {
 		return nil, invalid("%s is given more than once", modeParameter)
 	}
-	// A backend does not connect before it is used: this one only knows how to
-	// say what is wrong with a connection string without repeating it.
+	// A backend does not connect before it is used: this one only describes the fault of
+	// a connection string without repeating it.
 	backend, err := postgres.New(rest, postgres.Config{})
 	if err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func parsePostgres(dsn string, login Password) (*Target, error) {
 	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, login: login, open: openPostgres(rest, config, login, dialer), dialer: dialer}, nil
 }
 
-// openPostgres makes connections that a pooler in transaction mode can bear.
-// Such a one gives every transaction another session of the server, so nothing
-// may be prepared in one for the next: each statement goes out whole, in one
-// round trip. And it refuses startup parameters it does not know: only those are
-// sent that the connection string names, and some that all poolers know.
+// openPostgres makes connections fit for a pooler in transaction mode. Such a pooler
+// gives every transaction another session of the server, so nothing may be prepared in
+// one for the next: each statement goes out whole, in one round trip. The pooler also
+// refuses unknown startup parameters: openPostgres sends only parameters of the
+// connection string, and some known to all poolers.
 func openPostgres(dsn string, config *pgx.ConnConfig, login Password, dialer *pgdial.Dialer) func(context.Context) (*sql.DB, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0

@@ -87,9 +87,9 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 // lease does not say.
 const busyTimeout = 5 * time.Second
 
-// firstConnection sets the file to WAL mode. If several processes open a new file,
-// SQLite allows the change to one of them and refuses it to the others without waiting:
-// those try again. The mode is stored in the file.
+// firstConnection sets the file to WAL mode. If several processes open a new file, SQLite
+// allows the change to one of them and refuses it to the others without waiting: they try
+// again. The mode is stored in the file.
 func firstConnection(ctx context.Context, db *sql.DB) error {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -106,8 +106,7 @@ func firstConnection(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// primaryCode returns the result code of SQLite in an error, without what an
-// extended code adds; 0 if there is none.
+// primaryCode returns the primary result code of SQLite in an error; 0 if there is none.
 func primaryCode(err error) int {
 	var failure *sqlite.Error
 	if !errors.As(err, &failure) {
@@ -116,8 +115,8 @@ func primaryCode(err error) int {
 	return failure.Code() & 0xff
 }
 
-// makeFile makes sure that a file is there and may be written. A new one is for
-// its owner alone; SQLite gives the files beside it the same permissions.
+// makeFile creates a file unless it exists, and checks for write access. A new file is
+// for its owner alone; SQLite gives the files beside it the same permissions.
 func makeFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -126,11 +125,10 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// sqliteURL is the driver's connection string. In WAL mode readers and a writer
-// do not wait for each other. A commit is on disk before it is acknowledged: a
-// machine that fails must not bring back a term that had ended. Transactions
-// lock for writing immediately: one that begins by reading cannot wait for another
-// when it must write.
+// sqliteURL is the driver's connection string. In WAL mode readers and a writer do not
+// wait for each other. A commit is on disk before it is acknowledged: a failing machine
+// must not bring back an ended term. Transactions lock for writing immediately: after
+// beginning with a read, a transaction cannot wait for another one when it must write.
 func sqliteURL(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -178,7 +176,7 @@ func explainSQLite(path string, err error) error {
 	}
 }
 
-// readOnly reports a file that the user must make writable.
+// readOnly reports a file for the user to make writable.
 func readOnly(format string, args ...any) error {
 	return fmt.Errorf("%w: %w: %w", tenure.ErrInvalidConfig, dberr.ErrReadOnly, fmt.Errorf(format, args...))
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Password returns the password of a new connection. It replaces that of the
+// Password returns the password of a new connection. It replaces the password of the
 // connection string.
 type Password func(context.Context) (string, error)
 
-// Target is the database that a connection string names.
+// Target is the database of a connection string.
 type Target struct {
 	name    string        // for display, without a password
 	dialect lease.Dialect // of leases; 0 for sessions
@@ -93,11 +93,11 @@ func schemeOf(dsn string) (name string, found bool) {
 // package lease, and not sessions, for [Target.Backend] and package postgres.
 func (t *Target) Leases() bool { return t.dialect != 0 }
 
-// Dialect returns the SQL that leases are written in; 0 for sessions.
+// Dialect returns the SQL dialect of leases; 0 for sessions.
 func (t *Target) Dialect() lease.Dialect { return t.dialect }
 
-// Backend returns a backend of package postgres, also for a database of PostgreSQL
-// that elects by leases. It does not connect.
+// Backend returns a backend of package postgres, also for a database of PostgreSQL with
+// elections by leases. It does not connect.
 func (t *Target) Backend(config postgres.Config) (*postgres.Backend, error) {
 	config.Password = t.login
 	return postgres.New(t.session, config)
@@ -135,7 +135,7 @@ func (t *Target) Place() string {
 // String names the database for display, without a password.
 func (t *Target) String() string { return t.name }
 
-// invalid reports what the user must change.
+// invalid reports a fault for the user to mend.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", tenure.ErrInvalidConfig, fmt.Errorf(format, args...))
 }

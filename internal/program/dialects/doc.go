@@ -1,3 +1,3 @@
-// Package dialects has no code: its tests run what package lease promises on real
-// databases, with the drivers that only the program's module has.
+// Package dialects has no code: its tests check the promises of package lease on real
+// databases, with the drivers of the program's module.
 package dialects

@@ -1,4 +1,4 @@
-// Package flagvalue parses the values of flags that several commands have.
+// Package flagvalue parses the values of flags common to several commands.
 package flagvalue
 
 import (

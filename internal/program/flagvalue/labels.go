@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Labels is a flag that adds one label each time it is given.
+// Labels is a flag for labels, one each time it is given.
 type Labels struct{ Values map[string]string }
 
 // Set implements pflag.Value.

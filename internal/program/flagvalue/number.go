@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// Number is a flag for an integer from a minimum to a maximum. The value that is not
-// given may be less.
+// Number is a flag for an integer from a minimum to a maximum. The default may be less.
 type Number struct{ Value, Least, Most int }
 
 // Set implements pflag.Value.

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/rolespec"
 )
 
-// RoleFlags are the flags that name roles: by name, by one 64-bit key, or by a
-// pair of 32-bit keys.
+// RoleFlags are the flags for roles: by name, by one 64-bit key, or by a pair of 32-bit
+// keys.
 type RoleFlags struct {
 	flags *pflag.FlagSet
 	names []string
@@ -21,7 +21,7 @@ type RoleFlags struct {
 	key2  string
 }
 
-// Register adds the flags. doing says what the command does with the roles.
+// Register adds the flags. doing is the command's use of the roles.
 func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
 	f.register(flags, "a role to "+doing, "; repeatable")
 }
@@ -39,7 +39,7 @@ func (f *RoleFlags) register(flags *pflag.FlagSet, what, repeatable string) {
 	flags.StringVar(&f.key2, "key2", "", "with --key1: the second `key`")
 }
 
-// Roles returns the roles that the flags name, possibly none.
+// Roles returns the roles of the flags, possibly none.
 func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 	pair := f.flags.Changed("key1") || f.flags.Changed("key2")
 	if len(f.names) > 0 && (len(f.keys) > 0 || pair) || len(f.keys) > 0 && pair {
@@ -108,8 +108,8 @@ func (f *RoleFlags) Single() (tenure.Role, error) {
 	return roles[0], nil
 }
 
-// RoleFilter is the flag --role of a command that can show a single role. Only
-// the name is used, not the key.
+// RoleFilter is the flag --role of a command to show a single role. Only the name is
+// used, not the key.
 type RoleFilter struct {
 	flags *pflag.FlagSet
 	text  string

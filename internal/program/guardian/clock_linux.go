@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// moment is a reading in nanoseconds of a clock that all processes of a machine
-// share. It continues while they are stopped or the machine is suspended.
+// moment is a reading in nanoseconds of a clock common to all processes of a machine. It
+// continues while they are stopped or the machine is suspended.
 type moment int64
 
 // now reads the clock.
@@ -24,8 +24,8 @@ func now() moment {
 func (m moment) add(d time.Duration) moment { return m + moment(d) }
 func (m moment) sub(o moment) time.Duration { return time.Duration(m - o) }
 
-// alarm fires when the clock reaches a moment, even if that happened while this
-// process was stopped.
+// alarm fires when the clock reaches a moment, even if this process is stopped at the
+// time.
 type alarm struct {
 	rings chan struct{}
 	timer *os.File
@@ -42,8 +42,8 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// listen reads the timer. It may fire for a moment that was changed since, so
-// the receiver checks the clock.
+// listen reads the timer. It may fire for an outdated moment, so the receiver checks the
+// clock.
 func (a *alarm) listen() {
 	defer close(a.done)
 	for expirations := make([]byte, 8); ; {

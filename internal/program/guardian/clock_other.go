@@ -4,8 +4,8 @@ package guardian
 
 import "time"
 
-// moment is a reading of the wall clock in nanoseconds since 1970: the clock
-// that all processes of a machine share.
+// moment is a reading of the wall clock in nanoseconds since 1970: the clock common to
+// all processes of a machine.
 type moment int64
 
 // now reads the clock.

@@ -18,12 +18,10 @@ import (
 // so if a message must wait, the receiver does not read.
 const sendTimeout = 250 * time.Millisecond
 
-// maxMessage is the maximum size of the first message, which carries the
-// anchor.
+// maxMessage is the maximum size of the first message, which carries the anchor.
 const maxMessage = 4096
 
-// order is a message from the supervisor to the guardian. Moments are those of
-// [now].
+// order is a message from the supervisor to the guardian. Moments are readings of [now].
 type order struct {
 	Begin    *limits        `json:"begin,omitempty"`    // start the command; always the first
 	Deadline moment         `json:"deadline,omitempty"` // trust now ends at this moment
@@ -50,7 +48,7 @@ type report struct {
 
 // end is how a command ended.
 type end struct {
-	Code    int  `json:"code"`    // its exit code, or 128 + the signal that killed it
+	Code    int  `json:"code"`    // its exit code, or 128 + the signal of its death
 	Stopped bool `json:"stopped"` // the guardian had asked it to end or killed it
 }
 
@@ -105,9 +103,8 @@ func encode(conn *net.UnixConn, message any) ([]byte, error) {
 	return append(line, '\n'), conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 }
 
-// sendWithAnchor writes the first message with a duplicate of the anchor, if
-// there is one. It does not change the anchor's blocking mode, which all
-// duplicates share.
+// sendWithAnchor writes the first message with a duplicate of the anchor, if there is
+// one. It does not change the anchor's blocking mode, common to all duplicates.
 func sendWithAnchor(conn *net.UnixConn, message any, anchor syscall.RawConn) error {
 	if anchor == nil {
 		return send(conn, message)
@@ -123,8 +120,8 @@ func sendWithAnchor(conn *net.UnixConn, message any, anchor syscall.RawConn) err
 	return errors.Join(err, failure)
 }
 
-// receiveFirst reads the first message and returns the decoder for the messages
-// after it. The descriptor that it carries stays open until the process exits.
+// receiveFirst reads the first message and returns the decoder for the messages after it.
+// The message's descriptor stays open until the process exits.
 func receiveFirst(conn *net.UnixConn) (limits, *json.Decoder, error) {
 	data, rights := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(4))
 	n, nRights, _, _, err := conn.ReadMsgUnix(data, rights) // sets close-on-exec

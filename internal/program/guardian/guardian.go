@@ -26,9 +26,9 @@ type guardian struct {
 	end      end
 }
 
-// awaitTrust waits until the command would not be asked to end as soon as it has
-// started. This process may have taken longer to start than the trust that the
-// first order names, and the orders after it extend the trust. If they do not,
+// awaitTrust waits until trust leaves the command some time. Otherwise the command would
+// be asked to end as soon as it has started: this process may have taken longer to start
+// than the trust of the first order lasts. Later orders extend the trust. If none does,
 // the supervisor kills this process.
 func (g *guardian) awaitTrust(orders <-chan order) error {
 	for now() >= min(g.stopAt(), g.killAt()) {
@@ -85,7 +85,7 @@ func (g *guardian) handleOrder(o order) {
 	}
 }
 
-// stop asks the command to end. After the grace period, what is left is killed.
+// stop asks the command to end. After the grace period, it kills the remaining processes.
 func (g *guardian) stop(signal syscall.Signal, grace time.Duration) {
 	if g.graceTo != 0 || g.killing {
 		return
@@ -122,7 +122,7 @@ func (g *guardian) kill() {
 	killTree(g.command, g.exited)
 }
 
-// checkTime does what is due now.
+// checkTime takes the due actions.
 func (g *guardian) checkTime() {
 	switch at := now(); {
 	case g.killing:

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// liveGuardians are the guardians, and other processes that this one has started, that
-// were not waited for. The orphans of a killed guardian become children of this process, next to the
-// other guardians. The mutex is held while a guardian starts, so that it is not
-// mistaken for an orphan before its process id is known.
+// liveGuardians are the guardians, and other started processes, not waited for yet. The
+// orphans of a killed guardian become children of this process, next to the other
+// guardians. The mutex is held while a guardian starts: it must not be mistaken for an
+// orphan before its process id is known.
 var liveGuardians guardians
 
 type guardians struct {
@@ -19,7 +19,7 @@ type guardians struct {
 	known []int // process ids
 }
 
-// add starts a guardian and returns the children that this process had before.
+// add starts a guardian and returns the earlier children of this process.
 func (g *guardians) add(start func() (pid int, err error)) (before []int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,7 +31,7 @@ func (g *guardians) add(start func() (pid int, err error)) (before []int, err er
 	return before, err
 }
 
-// remove removes a guardian that was waited for.
+// remove removes a guardian after the wait for it.
 func (g *guardians) remove(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +46,7 @@ func (g *guardians) killOrphans(foreign []int) bool {
 	return killOrphans(slices.Concat(foreign, g.known))
 }
 
-// orphans returns the processes that killOrphans kills.
+// orphans returns the processes for killOrphans.
 func (g *guardians) orphans(foreign []int) []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

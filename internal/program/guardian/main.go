@@ -17,12 +17,11 @@ import (
 // controlDescriptor is the guardian's end of the connection to the supervisor.
 const controlDescriptor = 3
 
-// Main runs a guardian. Its arguments follow the program's name: [CommandName],
-// the path of the command's file, and the command's arguments including the
-// zeroth. It returns the exit code of the process, which must then exit
-// immediately.
+// Main runs a guardian. Its arguments follow the program's name: [CommandName], the path
+// of the command's file, and the command's arguments including the zeroth. It returns the
+// exit code of the process, which must then exit immediately.
 func Main(args []string, stderr io.Writer) int {
-	runtime.LockOSThread() // the command dies with the thread that started it
+	runtime.LockOSThread() // the command dies with its parent thread
 	runtime.GOMAXPROCS(1)
 	control, err := connection(os.NewFile(controlDescriptor, "control"))
 	if err != nil || len(args) < 3 {
@@ -71,10 +70,10 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	return nil
 }
 
-// ignoreSignals keeps the guardian running when a terminal or service manager
-// signals the whole process group; the supervisor decides what to do. The
-// signals are caught, not ignored, so that the command starts with their
-// defaults. A signal that the program was started to ignore stays ignored.
+// ignoreSignals keeps the guardian running when a terminal or service manager signals the
+// whole process group; the supervisor decides. The signals are caught, not ignored, so
+// the command starts with their defaults. A signal ignored from the start of the program
+// stays ignored.
 func ignoreSignals() {
 	for _, s := range []os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -86,7 +85,7 @@ func ignoreSignals() {
 	}
 }
 
-// ended is a child of the guardian that has ended.
+// ended is an ended child of the guardian.
 type ended struct {
 	pid    int
 	status syscall.WaitStatus
@@ -109,7 +108,7 @@ func reap(ends chan<- ended) {
 	}
 }
 
-// exitCode returns the exit code that a shell would report for a process.
+// exitCode returns a shell's exit code for a process.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -16,9 +16,10 @@ import (
 // several ends.
 const reapEvery = 5 * time.Second
 
-// ReapOrphans waits for ended children of this process that it has not started, until ctx
-// ends. The first process of a container gets every orphan of the container as a child.
-// It leaves guardians, and commands of [StartChild], to their callers.
+// ReapOrphans waits for ended children of this process, until ctx ends, unless this
+// process started them: the first process of a container gets every orphan of the
+// container as a child. It leaves guardians, and commands of [StartChild], to their
+// callers.
 func ReapOrphans(ctx context.Context) {
 	ends := make(chan os.Signal, 1)
 	signal.Notify(ends, syscall.SIGCHLD)
@@ -36,8 +37,8 @@ func ReapOrphans(ctx context.Context) {
 	}
 }
 
-// StartChild starts a command, which is then no orphan for [ReapOrphans] and is not
-// killed with the orphans of a guardian. The caller calls waited after c.Wait.
+// StartChild starts a command. It is no orphan for [ReapOrphans], and is not killed with
+// the orphans of a guardian. The caller calls waited after c.Wait.
 func StartChild(c *exec.Cmd) (waited func(), err error) {
 	_, err = liveGuardians.add(func() (int, error) {
 		if err := c.Start(); err != nil {
@@ -51,7 +52,7 @@ func StartChild(c *exec.Cmd) (waited func(), err error) {
 	return func() { liveGuardians.remove(c.Process.Pid) }, nil
 }
 
-// reapOrphans waits for ended children that this process has not started.
+// reapOrphans waits for ended children not started by this process.
 func (g *guardians) reapOrphans() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

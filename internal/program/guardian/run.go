@@ -12,7 +12,7 @@ import (
 // CommandName is the first argument of a guardian process.
 const CommandName = "guardian"
 
-// The exit codes of a shell for a command that cannot be executed.
+// The exit codes of a shell for an unexecutable command.
 const (
 	CodeNotExecutable = 126
 	CodeNotFound      = 127
@@ -26,8 +26,8 @@ type Term interface {
 	LockConn() (syscall.RawConn, error)
 }
 
-// Command is what to run and how to end it. All fields except Stdin, Stdout,
-// Stderr and Signals are required.
+// Command is the command and the way to end it. All fields except Stdin, Stdout, Stderr
+// and Signals are required.
 type Command struct {
 	Path   string   // path of its file
 	Args   []string // including the zeroth
@@ -36,8 +36,8 @@ type Command struct {
 	Stdout *os.File // nil for this program's
 	Stderr *os.File // nil for this program's
 
-	// Grace is how long before the end of trust the command is requested to end, and
-	// how long the processes that it leaves may take to end.
+	// Grace is how long before the end of trust the command is requested to end, and how
+	// long its remaining processes may take to end.
 	Grace time.Duration
 	// StopTimeout returns how long the command may take to end when the term is
 	// stopping, from the request to the kill. If trust ends first, it is killed then.
@@ -47,8 +47,8 @@ type Command struct {
 	// Refresh is the time between heartbeats of the session.
 	Refresh time.Duration
 
-	// StopSignal returns the signal that requests the command to end when the
-	// term is stopping.
+	// StopSignal returns the signal that requests the command to end when the term is
+	// stopping.
 	StopSignal func() syscall.Signal
 	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
@@ -59,10 +59,10 @@ type Command struct {
 
 // End is how a command ended.
 type End struct {
-	Code    int  // its exit code, or 128 + the number of the signal that killed it
+	Code    int  // its exit code, or 128 + the number of the signal of its death
 	Stopped bool // it was asked to end or was killed
 
-	// GuardianLost reports that the guardian crashed or was killed by another process.
+	// GuardianLost reports a crash of the guardian, or its end by another process.
 	GuardianLost bool
 }
 

@@ -20,7 +20,7 @@ func Run(Term, Command) (End, error) {
 	return End{}, fmt.Errorf("%w: running a command needs a Unix system", ErrNotStarted)
 }
 
-// ReapOrphans does nothing: processes have no parents that must wait for them.
+// ReapOrphans does nothing: no process must wait for its children.
 func ReapOrphans(context.Context) {}
 
 // StartChild starts a command.

@@ -30,7 +30,7 @@ type supervisor struct {
 	process *exec.Cmd // the guardian
 	control *net.UnixConn
 	alarm   *alarm
-	foreign []int         // children that this process had before
+	foreign []int         // earlier children of this process
 	reports chan report   // closed after the guardian's last report
 	exited  chan struct{} // closed when the guardian has exited
 
@@ -42,11 +42,10 @@ type supervisor struct {
 	failed string // why the guardian did not start the command
 }
 
-// Run runs a command under a guardian and returns when neither the command nor
-// any of its descendants is running. It ends them gracefully when the term is
-// stopping, and kills them when the term's context ends. An error means that
-// nothing was started and matches [ErrNotStarted]. Several commands may run at
-// the same time.
+// Run runs a command under a guardian and returns when neither the command nor any of its
+// descendants is running. It ends them gracefully when the term is stopping, and kills
+// them when the term's context ends. An error means: nothing was started. It matches
+// [ErrNotStarted]. Several commands may run at the same time.
 func Run(term Term, command Command) (End, error) {
 	s := &supervisor{term: term, command: command, reports: make(chan report), exited: make(chan struct{})}
 	if err := s.start(); err != nil {
@@ -185,15 +184,15 @@ func (s *supervisor) handleReport(r report) {
 	}
 }
 
-// deadline returns the moment when trust ends. It reads the clock first, so
-// that a pause between the two readings makes the deadline earlier, not later.
+// deadline returns the moment when trust ends. It reads the clock first: a pause between
+// the two readings makes the deadline earlier, not later.
 func (s *supervisor) deadline() moment {
 	at := now()
 	return at.add(s.term.Remaining())
 }
 
-// followTrust informs the guardian when the end of trust has changed. The two
-// clocks by which trust is measured may drift slightly.
+// followTrust informs the guardian when the end of trust has changed. The two clocks of
+// trust may drift slightly.
 func (s *supervisor) followTrust() {
 	trust := s.deadline()
 	if drift := trust.sub(s.trust).Abs(); drift < s.command.Lead/10 {

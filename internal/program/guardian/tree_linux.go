@@ -11,19 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeSubreaper makes this process the parent of every descendant that loses
-// its own.
+// becomeSubreaper makes this process the parent of every orphaned descendant.
 func becomeSubreaper() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// commandAttributes puts the command into its own process group and makes the
-// kernel kill it with the thread that started it.
+// commandAttributes puts the command into its own process group and makes the kernel kill
+// it with its parent thread.
 func commandAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// children lists the children of a process, including those that have ended but
-// were not waited for. The list can miss a child if others end at the same
-// time.
+// children lists the children of a process, including ended ones that were not waited for.
+// The list can miss a child if others end at the same time.
 func children(pid int) []int {
 	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err == nil && len(lists) == 0 {
@@ -44,8 +42,7 @@ func children(pid int) []int {
 	return found
 }
 
-// childrenByParent searches all processes, for kernels that do not list
-// children.
+// childrenByParent searches all processes, for kernels without a list of children.
 func childrenByParent(parent int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -84,8 +81,7 @@ func descendants(pid int, without []int) []int {
 	return found
 }
 
-// signalLeft signals every descendant, except members of the group if that was
-// signaled already.
+// signalLeft signals every descendant, except members of an already signaled group.
 func signalLeft(group int, signaled bool, signal syscall.Signal) {
 	for _, pid := range descendants(os.Getpid(), nil) {
 		if signaled {
@@ -112,11 +108,10 @@ func killTree(group int, leaderEnded bool) {
 // not needed: a process without children has no descendants.
 func groupEmpty(int) bool { return true }
 
-// killOrphans kills all descendants of this process, except some of its
-// children and theirs, and waits for those that became its children. It reports
-// whether there were none: an orphan that ends hands its own children to this
-// process after these could be listed. Because a list can miss a child, only a
-// second empty list is proof.
+// killOrphans kills all descendants of this process, except some of its children and
+// theirs. It waits for the killed ones that became its children. It reports whether there
+// were none: an ending orphan hands its own children to this process after these could be
+// listed. Because a list can miss a child, only a second empty list is proof.
 func killOrphans(without []int) bool {
 	self := os.Getpid()
 	orphans := descendants(self, without)

@@ -15,7 +15,7 @@ func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setp
 
 func children(int) []int { return nil }
 
-// signalLeft signals a group, unless that was done already.
+// signalLeft signals a group, unless it was signaled already.
 func signalLeft(group int, signaled bool, signal syscall.Signal) {
 	if !signaled {
 		_ = syscall.Kill(-group, signal) // it may have ended

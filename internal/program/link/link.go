@@ -13,14 +13,14 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// Template is a template of links to another site, which the pages of roles, nodes and alerts
-// show: to logs, traces, graphs or a runbook.
+// Template is a template of links to another site, for the pages of roles, nodes and
+// alerts: to logs, traces, graphs or a runbook.
 type Template struct {
 	On   string // role, node or alert
 	Name string // the text of the link
-	// Template is an address that begins with https:// or http://. After the host it may
-	// contain {role}, {node}, {alert}, {cluster} and {time}, whose values are escaped.
-	// The page shows no link whose value is unknown.
+	// Template is an address beginning with https:// or http://. After the host it may
+	// contain {role}, {node}, {alert}, {cluster} and {time}. Their values are escaped. The
+	// page omits a link with an unknown value.
 	Template string
 }
 
@@ -30,14 +30,14 @@ type Address struct {
 	URL  string `json:"url"`
 }
 
-// What a [Template] can be on.
+// The subjects of a [Template].
 const (
 	OnRole  = "role"
 	OnNode  = "node"
 	OnAlert = "alert"
 )
 
-// linkValues are the placeholders that a template may contain, by what it is on.
+// linkValues are the allowed placeholders of a template, by its subject.
 var linkValues = map[string][]string{
 	OnRole:  {"role", "node", "cluster", "time"},
 	OnNode:  {"node", "cluster", "time"},
@@ -52,7 +52,7 @@ const (
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// Check returns what is wrong with a link. The error matches tenure.ErrInvalidConfig.
+// Check returns the fault of a link. The error matches tenure.ErrInvalidConfig.
 func (l Template) Check() error {
 	known, ok := linkValues[l.On]
 	switch {

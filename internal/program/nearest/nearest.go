@@ -1,10 +1,10 @@
-// Package nearest finds what a mistyped word most likely meant.
+// Package nearest guesses the meaning of a mistyped word.
 package nearest
 
 import "unicode/utf8"
 
-// Of returns the candidate that a mistyped word most likely meant, or "" if
-// none is near: at most a third of its characters may differ, but always one.
+// Of returns the candidate nearest to a mistyped word, or "" if none is near: at most a
+// third of its characters may differ, but always one.
 func Of(word string, candidates []string) string {
 	best, least := "", 0
 	for _, candidate := range candidates {

@@ -25,8 +25,8 @@ const (
 // Types are all types of notifiers.
 var Types = []string{Slack, PagerDuty, Webhook, Email, Alertmanager}
 
-// Config configures a notifier. Which fields a type needs is that of the
-// configuration file: a secret is given either itself or by a file.
+// Config configures a notifier. The configuration file defines the required fields of
+// each type: a secret is given either itself or by a file.
 type Config struct {
 	Name, Type string
 	// URL is where requests go; for PagerDuty by default its Events API.
@@ -39,8 +39,7 @@ type Config struct {
 	To                         []string
 	Username                   string
 	Password, PasswordFile     string
-	// PerMinute is how many messages are sent in a minute; what comes beyond
-	// waits. Default 60.
+	// PerMinute bounds the messages sent in a minute; further ones wait. Default 60.
 	PerMinute int
 	// TLS configures connections. Default the system's certificates.
 	TLS *tls.Config
@@ -74,9 +73,8 @@ func Check(config Config) error {
 	return fmt.Errorf("there is no type %q", config.Type)
 }
 
-// CheckTarget refuses what cannot follow the colon after the name of a notifier of
-// this type: for Slack it is a channel, for e-mail who gets it, and others have
-// none.
+// CheckTarget checks the text after the colon behind the name of a notifier of this type:
+// for Slack it is a channel, for e-mail the recipients, and others have none.
 func CheckTarget(kind, target string) error {
 	switch kind {
 	case Slack:

@@ -9,8 +9,8 @@ import (
 
 // Health is how a program fares.
 type Health struct {
-	// Healthy keeps the watchdog away. A program that is unhealthy for the whole
-	// of the watchdog's interval is ended by the manager.
+	// Healthy keeps the watchdog away. The manager ends a program after a whole interval
+	// of the watchdog without health.
 	Healthy bool
 	// Status is one line for people, as "systemctl status" shows it.
 	Status string
@@ -21,7 +21,7 @@ type Health struct {
 const lookInterval = time.Second
 
 // Service keeps the manager informed until it is closed. Its methods may be called
-// concurrently, on a nil Service too, for which they do nothing.
+// concurrently. On a nil Service they do nothing.
 type Service struct {
 	socket *Socket
 	ask    func() Health
@@ -33,11 +33,11 @@ type Service struct {
 	ended   sync.WaitGroup
 }
 
-// Start reports that the program is ready, and from then on its state: its status
-// whenever that changes, and a sign of life twice in each interval of the watchdog
-// while it is healthy. ask is called from one goroutine; while it hangs, no sign of
-// life is sent. failed gets the error of each failed report. The service closes the
-// socket; without a socket it is nil.
+// Start reports the program as ready, and from then on its state: each change of its
+// status, and a sign of life twice in each interval of the watchdog while it is healthy.
+// ask is called from one goroutine; while it hangs, no sign of life is sent. failed gets
+// the error of each failed report. The service closes the socket; without a socket it is
+// nil.
 func Start(socket *Socket, ask func() Health, failed func(error)) *Service {
 	if socket == nil {
 		return nil
@@ -49,7 +49,7 @@ func Start(socket *Socket, ask func() Health, failed func(error)) *Service {
 	return s
 }
 
-// Reload says that the program reads its configuration again while fn does so.
+// Reload reports that the program reads its configuration again while fn does so.
 func (s *Service) Reload(fn func()) {
 	if s == nil {
 		fn()
@@ -60,8 +60,8 @@ func (s *Service) Reload(fn func()) {
 	s.notify(ready)
 }
 
-// Stopping says that the program is about to end. From then on the watchdog is
-// fed whatever the health: how long the end may take is the manager's own limit.
+// Stopping reports the coming end of the program. From then on the watchdog is fed
+// whatever the health: how long the end may take is the manager's own limit.
 func (s *Service) Stopping() {
 	if s == nil || s.leaving.Swap(true) {
 		return
@@ -85,7 +85,7 @@ func (s *Service) report(reported string) {
 	defer look.Stop()
 	var feed <-chan time.Time
 	if s.socket.watchdog > 0 {
-		// A nanosecond at least, which NewTicker wants.
+		// NewTicker needs a nanosecond at least.
 		ticker := time.NewTicker(max(s.socket.watchdog/2, 1))
 		defer ticker.Stop()
 		feed = ticker.C

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Variables are the environment variables that a manager speaks by. Programs
-// that this one starts must not see them: they would report in its name.
+// Variables are the environment variables of a manager. Programs started by this one must
+// not see them: they would report in its name.
 var Variables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
 // Environment returns the value of a variable and whether it is set; os.LookupEnv
 // is the one of the process.
 type Environment func(name string) (value string, set bool)
 
-// The messages that systemd understands; see sd_notify(3).
+// The messages of systemd; see sd_notify(3).
 const (
 	ready     = "READY=1"
 	reloading = "RELOADING=1"
@@ -31,14 +31,14 @@ const (
 // then nothing here may hang with it.
 const sendTimeout = time.Second
 
-// Socket is where the manager listens. It may be used concurrently. A nil Socket
-// means that there is no manager.
+// Socket is where the manager listens. It may be used concurrently. A nil Socket means
+// that there is no manager.
 type Socket struct {
 	conn     *net.UnixConn
-	watchdog time.Duration // within which the manager wants a sign of life; 0: never
+	watchdog time.Duration // the time to the next sign of life, set by the manager; 0: never
 }
 
-// Open opens the socket that the environment names, nil if it names none.
+// Open opens the socket of the environment, nil if it names none.
 func Open(env Environment) (*Socket, error) {
 	path, _ := env("NOTIFY_SOCKET")
 	if path == "" {
@@ -59,8 +59,8 @@ func Open(env Environment) (*Socket, error) {
 	return &Socket{conn, interval}, nil
 }
 
-// Take is [Open] for the process itself: it takes the variables out of its
-// environment, so that no program that it starts reports in its name.
+// Take is [Open] for the process itself. It takes the variables out of its environment,
+// so no started program reports in its name.
 func Take(lookup Environment, unset func(name string) error) (*Socket, error) {
 	socket, err := Open(lookup)
 	for _, name := range Variables {
@@ -69,8 +69,8 @@ func Take(lookup Environment, unset func(name string) error) (*Socket, error) {
 	return socket, err
 }
 
-// watchdogInterval is within which time the manager wants a sign of life of this
-// process; 0 if it wants none.
+// watchdogInterval is how often the manager wants a sign of life of this process; 0 if
+// never.
 func watchdogInterval(env Environment) (time.Duration, error) {
 	text, _ := env("WATCHDOG_USEC")
 	if text == "" {
@@ -105,7 +105,7 @@ func (s *Socket) send(lines ...string) error {
 // Status sends the manager a line for people, before the program is ready.
 func (s *Socket) Status(text string) error { return s.send(statusLine(text)) }
 
-// Close ends the use of a socket that no service has taken over. It is idempotent.
+// Close ends the use of a socket not taken over by a service. It is idempotent.
 func (s *Socket) Close() error {
 	if s == nil {
 		return nil

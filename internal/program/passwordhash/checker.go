@@ -38,9 +38,9 @@ func NewChecker() *Checker {
 // nobodys is the hash of no password. It has the parameters of new hashes.
 var nobodys = &Hash{memory: newMemory, time: newTime, threads: newThreads, salt: make([]byte, saltSize), sum: make([]byte, sumSize)}
 
-// Check reports whether a password has a hash. Without a hash it takes as long as with
-// one that [New] made, so that the time does not show which users exist. It waits while
-// too many checks are under way; the caller must limit these.
+// Check reports whether a password has a hash. Without a hash it takes as long as with a
+// hash of [New]: the time must not show which users exist. It waits while too many checks
+// are under way; the caller must limit these.
 func (c *Checker) Check(h *Hash, password string) bool {
 	known := h != nil
 	if !known {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// The parameters of new hashes: those that OWASP's Password Storage Cheat Sheet names
-// first with 19 MiB, which fits the memory of a small container.
+// The parameters of new hashes: the first in OWASP's Password Storage Cheat Sheet with
+// 19 MiB, which fits the memory of a small container.
 const (
 	newMemory  = 19 << 10 // KiB
 	newTime    = 2

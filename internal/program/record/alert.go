@@ -26,7 +26,7 @@ type Alert struct {
 	Series               []AlertSeries     `json:"series"`
 }
 
-// AlertSeries is a series of an alert that is pending or firing.
+// AlertSeries is a pending or firing series of an alert.
 type AlertSeries struct {
 	State       string            `json:"state"`
 	Labels      map[string]string `json:"labels"`
@@ -48,7 +48,7 @@ type AlertHistory struct {
 	Alerts []PastAlert `json:"alerts"`
 }
 
-// PastAlert is an alert that fired, as printed.
+// PastAlert is an alert in the history, as printed.
 type PastAlert struct {
 	Name           string            `json:"name"`
 	Severity       string            `json:"severity"`

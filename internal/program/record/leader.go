@@ -48,7 +48,7 @@ type Change struct {
 	Previous *Leader `json:"previous"` // null if no node led, or at the start
 }
 
-// NewChange returns the record of a change that was seen at a time.
+// NewChange returns the record of a change seen at a time.
 func NewChange(at time.Time, change tenure.LeaderChange) Change {
 	return Change{Time(at), change.Role, NewLeader(change.Leader), NewLeader(change.Previous)}
 }

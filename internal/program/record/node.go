@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Profile is what a node publishes about itself.
+// Profile is a node's published description of itself.
 type Profile struct {
 	ID           uuid.UUID          `json:"id"`
 	Name         string             `json:"name"`
@@ -63,7 +63,7 @@ type Node struct {
 	Load        float64 `json:"load"`         // from 0 to 1: the mean of both
 }
 
-// NewNode returns the record of a node that leads some roles.
+// NewNode returns the record of a node and its led roles.
 func NewNode(m tenure.Member, leads []string) Node {
 	return Node{
 		Profile: NewProfile(m.NodeInfo, m.Description, m.StartedAt), Leads: list(leads), UptimeSeconds: Uptime(m).Seconds(),
@@ -85,7 +85,7 @@ func Uptime(m tenure.Member) time.Duration {
 
 func list(texts []string) []string { return append([]string{}, texts...) }
 
-// Counts says how many nodes have which status.
+// Counts are the numbers of nodes by status.
 type Counts struct {
 	Active   int `json:"active"`
 	Draining int `json:"draining"`
@@ -101,17 +101,17 @@ type Cluster struct {
 	Nodes   []Node       `json:"nodes"`
 	Leaders []RoleLeader `json:"leaders"` // of the roles that have a leader
 	Counts  Counts       `json:"counts"`
-	// Unplaced are roles that nodes share and no living one may lead.
+	// Unplaced are shared roles without a living node allowed to lead them.
 	Unplaced []Unplaced `json:"unplaced"`
 }
 
-// Unplaced is a role that no living node may lead.
+// Unplaced is a role without a living node allowed to lead it.
 type Unplaced struct {
 	Role   string `json:"role"`
 	Reason string `json:"reason"`
 }
 
-// NewUnplaced returns the records of roles that no living node may lead.
+// NewUnplaced returns the records of unplaced roles.
 func NewUnplaced(roles []cluster.UnplacedRole) []Unplaced {
 	unplaced := make([]Unplaced, len(roles))
 	for i, role := range roles {
@@ -126,7 +126,7 @@ type RoleLeader struct {
 	Leader *Leader `json:"leader"`
 }
 
-// NodeChange is a node that joined, left, or changed what it publishes.
+// NodeChange is a node after it joined, left, or changed its profile.
 type NodeChange struct {
 	Time   Time    `json:"time"`
 	Change string  `json:"change"` // joined, updated or left

@@ -125,7 +125,7 @@ type DeadLetters struct {
 	DeadLetters []DeadLetter `json:"dead_letters"`
 }
 
-// DeadLetter is an event that a processor has set aside.
+// DeadLetter is an event set aside by a processor.
 type DeadLetter struct {
 	ID        int64  `json:"id"`
 	Event     string `json:"event"` // its position in the log

@@ -168,13 +168,13 @@ type BackfilledSchedule struct {
 	Runs     int    `json:"runs"`  // that were requested
 }
 
-// PausedSchedule is a schedule that was paused or resumed.
+// PausedSchedule is a paused or resumed schedule.
 type PausedSchedule struct {
 	Schedule string `json:"schedule"`
 	Paused   bool   `json:"paused"`
 }
 
-// RemovedSchedule is a schedule that was removed.
+// RemovedSchedule is a removed schedule.
 type RemovedSchedule struct {
 	Removed string `json:"removed"`
 }

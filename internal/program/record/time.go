@@ -16,7 +16,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the result of MarshalJSON.
 func (t *Time) UnmarshalJSON(text []byte) error {
 	return (*time.Time)(t).UnmarshalJSON(text)
 }

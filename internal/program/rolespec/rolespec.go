@@ -28,9 +28,9 @@ var (
 	pair   = regexp.MustCompile(`^(?:key:` + number + `:|pair:` + number + `,)` + number + `$`)
 )
 
-// Parse returns the role that a text denotes. A role of keys has the name key:N or
-// key:A:B, so a text of this form is never another role: with another lock, it could
-// have a second leader.
+// Parse returns the role denoted by a text. A role of keys has the name key:N or key:A:B,
+// so a text of this form is never another role: with another lock, it could have a second
+// leader.
 func Parse(text string) (tenure.Role, error) {
 	if match := pair.FindStringSubmatch(text); match != nil {
 		first, err1 := ParseKey("the role "+text, match[1]+match[2], math.MinInt32, math.MaxInt32)
@@ -60,7 +60,7 @@ func firstOf(first, second error) error {
 	return second
 }
 
-// ParseKey returns a key between least and most. what names it in an error.
+// ParseKey returns a key between least and most. An error contains the name in what.
 func ParseKey(what, text string, least, most int64) (int64, error) {
 	base, digits := 10, text
 	if lower := strings.ToLower(text); strings.HasPrefix(lower, "0x") {

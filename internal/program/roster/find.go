@@ -11,11 +11,11 @@ import (
 	"github.com/exactly-one/tenure/internal/program/nearest"
 )
 
-// shortestPrefix is the least of an id that names a node: fewer characters could
+// shortestPrefix is the least part of an id to name a node with: fewer characters could
 // be a mistyped name.
 const shortestPrefix = 4
 
-// AmbiguousError says that a text names several nodes.
+// AmbiguousError reports a text with several matching nodes.
 type AmbiguousError struct {
 	Text  string
 	Nodes []tenure.Member
@@ -40,9 +40,9 @@ func Alive(m tenure.Member) bool { return m.Status != tenure.StatusDead }
 // Dead reports whether a node is dead.
 func Dead(m tenure.Member) bool { return m.Status == tenure.StatusDead }
 
-// Find returns the node that a text names: by its id, by its name, or by the beginning
-// of its id, in this order. If the text names several, those that fit take precedence: a
-// restarted node has the name of its dead predecessor. An error matches
+// Find returns the node named by a text: its id, its name, or the beginning of its id, in
+// this order. If the text names several, the nodes for which fits is true take
+// precedence: a restarted node has the name of its dead predecessor. An error matches
 // tenure.ErrUnknownNode, and suggests a node, or is an [*AmbiguousError].
 func (r *Roster) Find(text string, fits func(tenure.Member) bool) (tenure.Member, error) {
 	if id, err := uuid.Parse(text); err == nil {
@@ -74,8 +74,7 @@ func (r *Roster) where(holds func(tenure.Member) bool) []tenure.Member {
 	return slices.DeleteFunc(slices.Clone(r.Members), func(m tenure.Member) bool { return !holds(m) })
 }
 
-// unknown says that no node is called so, and which are, or which one may be
-// meant.
+// unknown reports a name without a node, with the known names, or the probably meant one.
 func (r *Roster) unknown(text string) error {
 	if len(r.Members) == 0 {
 		return fmt.Errorf("%w: %q; the registry is empty", tenure.ErrUnknownNode, text)
@@ -107,8 +106,8 @@ func (r *Roster) names() string {
 	return strings.Join(names, ", ")
 }
 
-// ShortIDs returns the shortest beginnings that distinguish the ids of all nodes, of at
-// least eight characters.
+// ShortIDs returns the shortest distinct beginnings of the ids of all nodes, of at least
+// eight characters.
 func (r *Roster) ShortIDs() func(uuid.UUID) string {
 	const shortest, longest = 8, 36
 	for length := shortest; length < longest; length++ {

@@ -11,14 +11,13 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// pause is the least time between two readings: changes that come together are
-// read together.
+// pause is the least time between two readings: one reading covers simultaneous changes.
 const pause = 20 * time.Millisecond
 
-// Follow reads the roster and passes it to fn, again after every notification and, in
-// case one is lost, at every interval. It ends when ctx ends, which is no error, or when
-// fn returns false or an error. If the first read fails, Follow returns its error; later
-// failures are logged.
+// Follow reads the roster and passes it to fn: at the start, after every notification
+// and, in case one is lost, at every interval. It ends with an error of fn. It ends
+// without an error when ctx ends or when fn returns false. If the first read fails,
+// Follow returns its error; later failures are logged.
 func Follow(ctx context.Context, source Source, interval time.Duration, log *slog.Logger, fn func(*Roster) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup

@@ -16,28 +16,27 @@ import (
 	"github.com/exactly-one/tenure/internal/program/record"
 )
 
-// Source is a database that keeps a registry of nodes.
+// Source is a database with a registry of nodes.
 type Source interface {
 	Members(ctx context.Context) ([]tenure.Member, error)
 	Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error)
 }
 
-// Roster is what a database said once.
+// Roster is the result of one reading.
 type Roster struct {
-	// Members are the dead nodes that no other one replaced, then the living ones, then the
+	// Members are first the unreplaced dead nodes, then the living ones, then the
 	// replaced ones, each by their sessions, the oldest first.
 	Members []tenure.Member
 	Leaders []tenure.Leader // by role
-	// Unplaced are the roles that nodes share and no living one may lead, if it
-	// was read with them.
+	// Unplaced are shared roles without a living node allowed to lead them, if read too.
 	Unplaced []cluster.UnplacedRole
 
 	leads    map[uuid.UUID][]string
 	replaced map[uuid.UUID]bool
 }
 
-// Read reads the roster. A node that was silent for longer than its lease counts
-// as dead, whether another node has noticed or not.
+// Read reads the roster. A node counts as dead after more than its lease of silence,
+// whether another node has noticed or not.
 func Read(ctx context.Context, source Source) (*Roster, error) {
 	members, err := source.Members(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func Read(ctx context.Context, source Source) (*Roster, error) {
 	return New(members, leaders), nil
 }
 
-// ReadAll is Read, and says which shared roles have no place.
+// ReadAll is Read, and also finds the shared roles without a place.
 func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 	found, err := Read(ctx, source)
 	if err != nil {
@@ -68,7 +67,7 @@ func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 	return found, nil
 }
 
-// New makes a roster of what was read. It keeps both slices.
+// New makes a roster of members and leaders. It keeps both slices.
 func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
 	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}, replaced: map[uuid.UUID]bool{}}
 	for i := range members {
@@ -84,8 +83,8 @@ func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
 	return r
 }
 
-// findReplaced finds the dead nodes that were replaced: another node of the same name
-// started later.
+// findReplaced finds the replaced dead nodes: another node of the same name started
+// later.
 func (r *Roster) findReplaced() {
 	latest := map[string]time.Time{} // the last start of each name
 	for _, m := range r.Members {
@@ -114,12 +113,12 @@ func (r *Roster) rank(m tenure.Member) int {
 	return 1
 }
 
-// Current returns the nodes without those that were replaced.
+// Current returns the nodes without the replaced ones.
 func (r *Roster) Current() []tenure.Member {
 	return r.where(func(m tenure.Member) bool { return !r.Replaced(m) })
 }
 
-// Leads returns the roles that a node leads, by name.
+// Leads returns the roles led by a node, by name.
 func (r *Roster) Leads(node uuid.UUID) []string { return r.leads[node] }
 
 // Member returns the node with an id.

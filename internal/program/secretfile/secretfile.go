@@ -10,17 +10,16 @@ import (
 	"runtime"
 )
 
-// The bits of a mode that let others than the owner and the group in, and the
-// group write.
+// The bits of a mode for access by others than the owner and the group, and for writing
+// by the group.
 const (
 	others     fs.FileMode = 0o007
 	groupWrite fs.FileMode = 0o020
 )
 
-// Read reads a regular file of at most so many bytes. It refuses a file that every
-// user of the machine may read or write, or that its group may write. A group may
-// read: that is how a service, or a pod with fsGroup, gets a secret that it does
-// not own.
+// Read reads a regular file of at most so many bytes. It refuses a file if every user of
+// the machine may read or write it, or if its group may write it. A group may read: so a
+// service, or a pod with fsGroup, gets another owner's secret.
 func Read(name string, most int) ([]byte, error) {
 	info, err := os.Stat(name) // opening another kind of file could block
 	if err != nil {
@@ -51,8 +50,8 @@ func check(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// Modes returns the mode of a file, and what is left of it if no other user may read the
-// file and its group may not write it.
+// Modes returns the mode of a file, and the rest of it without reading by other users and
+// writing by the group.
 func Modes(info fs.FileInfo) (mode, allowed fs.FileMode) {
 	mode = info.Mode().Perm()
 	if runtime.GOOS == "windows" { // the mode says nothing of who may read

@@ -34,8 +34,7 @@ func (f *leavingFlags) config() cluster.ShutdownConfig {
 	return cluster.ShutdownConfig{DrainTimeout: f.drain.Value, ForceAfter: f.force.Value}
 }
 
-// joined applies the settings to a member, including changes that arrived while
-// it joined.
+// joined applies the settings to a member, including changes during its joining.
 func (f *leavingFlags) joined(member *cluster.Member) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,7 +34,7 @@ type ListenFlags struct {
 	Database *pgxpool.Pool // for requests about schedules and processors; nil to refuse them
 
 	Page    http.Handler                    // handles other requests; may be nil
-	Protect func(http.Handler) http.Handler // wraps handlers that show the cluster; may be nil
+	Protect func(http.Handler) http.Handler // wraps handlers of the cluster's state; may be nil
 }
 
 // Register adds the flags.
@@ -47,7 +47,7 @@ func (f *ListenFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "prefix of the metrics that --listen serves")
 }
 
-// defaultHSTS is how long browsers may use only TLS for a host that served TLS.
+// defaultHSTS is how long browsers may use only TLS for a host after an answer over TLS.
 const defaultHSTS = 30 * 24 * time.Hour
 
 // hsts returns the value of the header Strict-Transport-Security, or "".
@@ -62,7 +62,7 @@ func (f *ListenFlags) hsts() string {
 	return fmt.Sprintf("max-age=%d", int64(age.Seconds()))
 }
 
-// check rejects flags that conflict.
+// check rejects conflicting flags.
 func (f *ListenFlags) check() error {
 	if (f.cert == "") != (f.key == "") {
 		return console.Usage("--tls-cert and --tls-key must be used together")
@@ -80,10 +80,9 @@ func (f *ListenFlags) check() error {
 	return nil
 }
 
-// open reads the files, binds the address and starts to serve. Thus invalid
-// input is found before the node takes part, and the program responds while it
-// waits for its database. Without --listen it returns an HTTPServer that does
-// nothing.
+// open reads the files, binds the address and starts to serve. So it finds invalid input
+// before the node takes part, and the program responds while it waits for its database.
+// Without --listen it returns an HTTPServer without effect.
 func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServer, error) {
 	if err := f.check(); err != nil || f.Address == "" {
 		return nil, err
@@ -151,7 +150,7 @@ func (s *HTTPServer) URL() string {
 	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
-// port returns the port that the server is bound to.
+// port returns the port of the server.
 func (s *HTTPServer) port() int {
 	address, ok := s.listener.Addr().(*net.TCPAddr)
 	if !ok {

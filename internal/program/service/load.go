@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// measuredLoad returns a function that measures how busy this process is: a
-// member of a cluster does so itself on Linux only.
+// measuredLoad returns a function to measure how busy this process is: a member of a
+// cluster does so itself on Linux only.
 func measuredLoad() (func() tenure.Load, error) {
 	own, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/version"
 )
 
-// MembershipFlags are the flags of a command whose node is a member of a
-// cluster.
+// MembershipFlags are the flags of a command whose node is a member of a cluster.
 type MembershipFlags struct {
 	flags *pflag.FlagSet
 

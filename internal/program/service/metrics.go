@@ -25,8 +25,8 @@ func (m *NodeMetrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
 }
 
-// attach adds the metrics of a node, once, including those of PostgreSQL and of
-// its cluster if they apply.
+// attach adds the metrics of a node, once, including the metrics of PostgreSQL and of its
+// cluster if they apply.
 func (m *NodeMetrics) attach(p *Participant) {
 	m.Registry.MustRegister(metrics.NewElections(p.Node, m.Config))
 	if backend, ok := p.Node.Backend().(*postgres.Backend); ok {

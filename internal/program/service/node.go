@@ -102,8 +102,8 @@ func (f *NodeFlags) RunAlone(ctx context.Context, config tenure.Config, fn func(
 // opener opens a node on a database.
 type opener func(ctx context.Context, opened tenure.Backend, config tenure.Config) (*Participant, error)
 
-// OpenBackend opens what the node connects to: the agent or the database. closeIt
-// is not nil, unless there is an error.
+// OpenBackend opens the agent or the database of the node. closeIt is not nil, unless
+// there is an error.
 func (f *NodeFlags) OpenBackend(ctx context.Context) (opened tenure.Backend, closeIt func(), err error) {
 	if f.Agent != "" {
 		return agent.New(f.Agent).WithGrace(f.Grace), func() {}, nil
@@ -115,10 +115,9 @@ func (f *NodeFlags) OpenBackend(ctx context.Context) (opened tenure.Backend, clo
 	return backend, backend.Close, nil
 }
 
-// run opens a node, runs fn with it, and leaves; live are the settings that can
-// change in addition to the log level. ctx limits opening. When ctx ends later,
-// the node leaves and then the context of fn ends, so that other nodes see a
-// member drain before its work ends.
+// run opens a node, runs fn with it, and leaves. live are the changeable settings beyond
+// the log level. ctx limits opening. When ctx ends later, the node leaves first and then
+// the context of fn ends: other nodes see a member drain before its work ends.
 func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, live settings.Live, fn func(context.Context, *Participant) error) error {
 	changeable := settings.Live{"log-level": f.Log.SetLevel}
 	maps.Copy(changeable, live)
@@ -137,7 +136,7 @@ func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, 
 		return err
 	}
 	service.ready(p)
-	// By then, starting and the first elections have used what they need.
+	// By then, starting and the first elections are over.
 	defer time.AfterFunc(AtRest, ReturnMemory).Stop()
 	leave := sync.OnceValue(func() error {
 		service.stopping()

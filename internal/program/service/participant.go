@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Participant is this process's node, which is a member of its cluster if the
-// database has a registry of nodes.
+// Participant is this process's node. It is a member of its cluster if the database has a
+// registry of nodes.
 type Participant struct {
 	Node   *tenure.Node
 	member *cluster.Member // nil with leases and with an agent

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReturnMemory returns memory that only starting needed to the system: heap,
-// and pages of the program's own file, most of which are never used again.
-// Pages that are needed again are read from the file.
+// ReturnMemory returns the memory of the start to the system: heap, and pages of the
+// program's own file, mostly never used again. Pages needed again are read from the file.
 func ReturnMemory() {
 	debug.FreeOSMemory()
 	program, err := os.Readlink("/proc/self/exe")
@@ -36,7 +35,7 @@ func ReturnMemory() {
 			}
 			continue
 		}
-		// Pages that the dynamic linker has written to are not in the file.
+		// Pages written by the dynamic linker are not in the file.
 		if figure, ok := strings.CutPrefix(line, "Anonymous:"); ok && start < end && strings.TrimSpace(figure) == "0 kB" {
 			// The addresses from the kernel's list are not Go's memory. If the
 			// call fails, the pages stay.

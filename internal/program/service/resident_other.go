@@ -4,5 +4,5 @@ package service
 
 import "runtime/debug"
 
-// ReturnMemory returns memory that only starting needed to the system.
+// ReturnMemory returns the memory of the start to the system.
 func ReturnMemory() { debug.FreeOSMemory() }

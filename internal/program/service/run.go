@@ -12,25 +12,23 @@ import (
 	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
-// Flags are the flags of a command whose node is a member of its cluster and
-// runs until a signal.
+// Flags are the flags of a command whose node is a member of its cluster and runs until a
+// signal.
 type Flags struct {
 	Node   NodeFlags
 	Listen ListenFlags
 	Member MembershipFlags
 }
 
-// Task is what a command does with its node.
+// Task is a command's work with its node.
 type Task struct {
-	// Live are settings that can change while the task runs, in addition to
-	// those of the node.
+	// Live are settings that can change while the task runs, in addition to the node's.
 	Live settings.Live
 	// Listening, if not nil, is called when the HTTP server listens, before the
 	// database is opened. The server is nil without --listen.
 	Listening func(*HTTPServer) error
-	// Opened, if not nil, is called before the HTTP server answers for the
-	// node. end is called after the task and before the server closes, which
-	// waits for open streams.
+	// Opened, if not nil, is called before the HTTP server answers for the node. end is
+	// called after the task and before the server closes, which waits for open streams.
 	Opened func(*Participant) (end func(), err error)
 	// Samples is the pool for writing samples; nil for a separate pool.
 	Samples *pgxpool.Pool

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// sample writes the node's metrics to the database, for the metrics of the
-// whole cluster, until stop is called. It uses pool, or a separate pool if that
-// is nil. With leases or without a server it does nothing.
+// sample writes the node's metrics to the database, for the metrics of the whole cluster,
+// until stop is called. It uses pool, or a separate pool if pool is nil. With leases or
+// without a server it does nothing.
 func (s *HTTPServer) sample(ctx context.Context, p *Participant, database *connect.DatabaseFlags, pool *pgxpool.Pool) (stop func(), err error) {
 	if _, ok := p.Node.Backend().(*postgres.Backend); !ok || s == nil {
 		return func() {}, nil

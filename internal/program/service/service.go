@@ -43,12 +43,12 @@ func newService(flags *pflag.FlagSet, live settings.Live, log *slog.Logger) (*se
 
 func (s *service) failed(err error) { s.log.Warn("notifying the service manager failed", "error", err) }
 
-// ready reports that the node is ready, and from then on its health.
+// ready reports the node as ready, and from then on its health.
 func (s *service) ready(p *Participant) {
 	s.manager.Store(notify.Start(s.socket, func() notify.Health { return healthOf(p) }, s.failed))
 }
 
-// stopping reports that the node is about to close.
+// stopping reports the coming end of the node.
 func (s *service) stopping() { s.manager.Load().Stopping() }
 
 // close ends the service after the node was closed.
@@ -81,8 +81,7 @@ func healthOf(p *Participant) notify.Health {
 	return notify.Health{Healthy: true, Status: rolesText(leads, waits)}
 }
 
-// rolesText lists on one line the roles that a node leads and those that it
-// waits for.
+// rolesText lists on one line the led and the awaited roles of a node.
 func rolesText(leads, waits []string) string {
 	var parts []string
 	if len(leads) > 0 {

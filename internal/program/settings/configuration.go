@@ -17,16 +17,15 @@ import (
 // ConfigVariable names the configuration file if --config does not.
 const ConfigVariable = "TENURE_CONFIG"
 
-// ConfigFlag is the flag that names the configuration file.
+// ConfigFlag is the flag for the configuration file.
 const ConfigFlag = "config"
 
-// Configuration is the value of --config: the file's name and, once the file
-// was applied to a command, its content. Only a named file is read: a file at a
-// default path could make a command do something that its command line does not
-// show.
+// Configuration is the value of --config: the file's name and, once applied to a command,
+// its content. Only a named file is read: a file at a default path could change a command
+// without a trace on its command line.
 type Configuration struct {
 	Path    string
-	command string       // the command that it was applied to: "run", "cron run"
+	command string       // the command it was applied to: "run", "cron run"
 	File    *config.File // nil if no file is named
 }
 
@@ -49,7 +48,7 @@ func (c *Configuration) Register(flags *pflag.FlagSet) {
 	flags.Var(c, ConfigFlag, "configuration file, see tenure config; default "+ConfigVariable+", else none")
 }
 
-// Of returns the configuration of a command whose flags were parsed.
+// Of returns the configuration of a command with parsed flags.
 func Of(flags *pflag.FlagSet) *Configuration {
 	c, ok := flags.Lookup(ConfigFlag).Value.(*Configuration)
 	if !ok {
@@ -77,8 +76,8 @@ func (c *Configuration) Load(ctx context.Context) error {
 	return nil
 }
 
-// load reads a file until ctx ends. A pipe without a writer, or a file server that
-// does not answer, can block a read forever, and nothing interrupts it.
+// load reads a file until ctx ends. A pipe without a writer, or a silent file server, can
+// block a read forever, and nothing interrupts it.
 func load(ctx context.Context, path string) (*config.File, error) {
 	type result struct {
 		file *config.File
@@ -97,13 +96,13 @@ func load(ctx context.Context, path string) (*config.File, error) {
 	}
 }
 
-// WithoutConfiguration is the annotation of a command that reads the
-// configuration itself.
+// WithoutConfiguration is the annotation of a command with its own reading of the
+// configuration.
 const WithoutConfiguration = "tenure/without-configuration"
 
-// Configure sets a command's flags that its command line omits. Commands
-// without a database need no configuration, and hidden commands are started by
-// this program with all flags that they need.
+// Configure sets a command's flags if its command line omits them. Commands without a
+// database need no configuration. Hidden commands are started by this program with all
+// necessary flags.
 func Configure(cmd *cobra.Command) error {
 	_, without := cmd.Annotations[WithoutConfiguration]
 	if without || cmd.Hidden || cmd.Flags().Lookup("dsn") == nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/config"
 )
 
-// Live maps the flags that can change while a command runs to functions that
-// apply a new value. Names in double brackets are lists of tables of the file,
-// which are reread.
+// Live maps the flags that can change while a command runs to functions that apply a new
+// value. Names in double brackets are lists of tables of the file, to be reread.
 type Live map[string]func(value string) error
 
 // LiveList returns the name of a list of tables in [Live].
@@ -30,12 +29,12 @@ type Reloader struct {
 	Live   Live
 	Log    *slog.Logger
 
-	failed []config.Change // that could not be applied, to be tried again
+	failed []config.Change // could not be applied; tried again
 }
 
-// OnHangup rereads the file after each SIGHUP until stop is called. Each time
-// it is called through around, so that others can be notified. Without a file,
-// SIGHUP keeps its meaning, which is to end the program.
+// OnHangup rereads the file after each SIGHUP until stop is called. Each time it is
+// called through around, so as to notify others. Without a file, SIGHUP keeps its
+// meaning: the end of the program.
 func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	if r.Config.File == nil {
 		return func() {}
@@ -61,9 +60,9 @@ func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	}
 }
 
-// reload reads the file, applies the changes that can be applied, with those that failed
-// the last time, and logs the others. A file with errors changes nothing. Since an
-// operator requested it, everything is logged at least as a warning, the default level.
+// reload reads the file, applies the changes if possible, with the failed ones of the
+// last time, and logs the others. A file with errors changes nothing. Since an operator
+// requested it, everything is logged at least as a warning, the default level.
 func (r *Reloader) reload(ctx context.Context) {
 	file, err := load(ctx, r.Config.Path)
 	if ctx.Err() != nil {
@@ -77,7 +76,7 @@ func (r *Reloader) reload(ctx context.Context) {
 	}
 	changes := config.Diff(r.Config.File, file)
 	r.Config.File = file
-	for _, failed := range r.failed { // what was in their way may be gone
+	for _, failed := range r.failed { // the obstacle may be gone
 		if !slices.ContainsFunc(changes, func(c config.Change) bool { return c.Key == failed.Key }) {
 			changes = append(changes, failed)
 		}
@@ -125,8 +124,8 @@ func (r *Reloader) apply(change config.Change, lists map[string]error) {
 	}
 }
 
-// outranked returns the flag or variable that takes precedence over the file's
-// value for a flag, or "".
+// outranked returns the flag or variable with precedence over the file's value for a
+// flag, or "".
 func (r *Reloader) outranked(flag string) string {
 	if origin := config.Origin(r.Flags, flag); origin == "--"+flag {
 		return origin
@@ -134,14 +133,13 @@ func (r *Reloader) outranked(flag string) string {
 	return config.Origin(r.joined(flag, nil), flag)
 }
 
-// value returns the value that a flag would have if the program were started
-// now.
+// value returns the value of a flag if the program were started now.
 func (r *Reloader) value(flag string) string {
 	return r.joined(flag, r.Config.File).Lookup(flag).Value.String()
 }
 
-// joined returns a flag set with one flag, as text, to which the environment
-// and a file were applied.
+// joined returns a flag set with one flag, as text, and applies the environment and a
+// file to it.
 func (r *Reloader) joined(flag string, file *config.File) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.String(flag, r.Flags.Lookup(flag).DefValue, "")

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// UnknownMetrics is the flag of commands that check alerts.
+// UnknownMetrics is the flag of commands with a check of alerts.
 type UnknownMetrics struct{ allowed bool }
 
 // Register adds the flag.
@@ -17,7 +17,7 @@ func (u *UnknownMetrics) Register(flags *pflag.FlagSet) {
 	flags.BoolVar(&u.allowed, "allow-unknown-metrics", false, "only warn of alerts on metrics with a prefix of this program that no node has")
 }
 
-// Refuse returns an error if alerts of a file have metrics that do not exist.
+// Refuse returns an error if alerts of a file have unknown metrics.
 func (u *UnknownMetrics) Refuse(file *config.File) error {
 	if file == nil || u.allowed {
 		return nil

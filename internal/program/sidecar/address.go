@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// loopback is where a port without a host is bound: an address that other machines can
-// reach must be written explicitly.
+// loopback is the host of a port without one: an address reachable from other machines
+// must be written explicitly.
 const loopback = "127.0.0.1"
 
 // ParseAddress reads an address like "127.0.0.1:8080" or "[::1]:8080". Without a
@@ -34,8 +34,7 @@ func ParseAddress(text string) (string, error) {
 	return net.JoinHostPort(host, strconv.FormatUint(number, 10)), nil
 }
 
-// unfitForHost reports characters that neither host names nor IP addresses with
-// a zone have.
+// unfitForHost reports characters outside host names and IP addresses with a zone.
 func unfitForHost(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
@@ -45,8 +44,7 @@ func unfitForHost(r rune) bool {
 	}
 }
 
-// IsLoopback reports whether only this machine can reach an address that
-// [ParseAddress] returned.
+// IsLoopback reports whether only this machine can reach an address of [ParseAddress].
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 4 << 10
 
-// readBody reads the body of a request, of which shape says in words what it may
-// be. None is an empty one. If it cannot be used the request is refused.
+// readBody reads the body of a request. shape describes the allowed form in words. A
+// missing body is an empty one. With an unusable body the request is refused.
 func readBody[T any](w http.ResponseWriter, r *http.Request, shape string) (T, bool) {
 	var none T
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

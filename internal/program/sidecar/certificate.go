@@ -12,16 +12,16 @@ import (
 	"github.com/exactly-one/tenure/internal/program/secretfile"
 )
 
-// Certificate is a TLS certificate with its key, in two PEM files. When they
-// change, connections that begin a second later use what is in them then. It is
-// safe for concurrent use.
+// Certificate is a TLS certificate with its key, in two PEM files. After a change of the
+// files, connections that begin a second later use the new pair. It is safe for concurrent
+// use.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	mu        sync.Mutex
 	checkedAt time.Time
-	cert      []byte // what current was made of
+	cert      []byte // the source of current
 	key       []byte
 	current   *tls.Certificate
 	lastFail  string // logged already
@@ -69,8 +69,8 @@ func (c *Certificate) read() error {
 	return nil
 }
 
-// get is for tls.Config. A pair that cannot be used, be it half replaced, leaves
-// the old one in use.
+// get is for tls.Config. An unusable pair, be it half replaced, leaves the old one in
+// use.
 func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

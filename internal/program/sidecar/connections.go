@@ -11,10 +11,10 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// limitedListener keeps at most a number of connections open. It accepts every
-// one, so that a health check is never behind a crowd: where there are too many,
-// another one is closed, first one without a request in progress, and among these
-// the oldest of the address that has the most connections.
+// limitedListener keeps at most a number of connections open. It accepts every one: a
+// health check is never behind a crowd. If there are too many, it closes another one,
+// first one without a request in progress, and among these the oldest of the address with
+// the most connections.
 type limitedListener struct {
 	net.Listener
 	most int
@@ -48,12 +48,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 	accepted := &limitedConn{Conn: conn, listener: l, address: httpguard.Network(conn.RemoteAddr().String())}
 	if surplus := l.add(accepted); surplus != nil {
-		_ = surplus.Conn.Close() // its handler sees that, and closes it again
+		_ = surplus.Conn.Close() // its handler notices, and closes it again
 	}
 	return accepted, nil
 }
 
-// add adds a connection, and returns another one that has to go for it, or nil.
+// add adds a connection, and returns another one to close for it, or nil.
 func (l *limitedListener) add(c *limitedConn) (surplus *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *limitedListener) add(c *limitedConn) (surplus *limitedConn) {
 	return surplus
 }
 
-// surplusLocked is the connection that is missed least.
+// surplusLocked is the most dispensable connection.
 func (l *limitedListener) surplusLocked() *limitedConn {
 	var least *limitedConn
 	most := 0
@@ -114,7 +114,7 @@ func (o *origin) remove(c *limitedConn) {
 	}
 }
 
-// limitedConn is a connection that the listener knows.
+// limitedConn is a connection known to the listener.
 type limitedConn struct {
 	net.Conn
 	listener *limitedListener
@@ -135,7 +135,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// count notes that requests begin or end.
+// count notes the begin or the end of requests.
 func (c *limitedConn) count(requests int) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *limitedConn) count(requests int) {
 
 type connKey struct{}
 
-// withConn lets handlers find the connection that a request came by.
+// withConn lets handlers find the connection of a request.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -165,7 +165,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// counted notes which connections have a request in progress.
+// counted notes the connections with a request in progress.
 func counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok {

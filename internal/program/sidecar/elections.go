@@ -84,8 +84,8 @@ func (h *Handler) leading(w http.ResponseWriter, r *http.Request) {
 	answer(w, status, answered)
 }
 
-// choose finds the election that a query asks for. If the node has only one, it
-// need not name it.
+// choose finds the election of a query. If the node has only one, the query need not name
+// it.
 func choose(w http.ResponseWriter, r *http.Request, node *tenure.Node) (*tenure.Election, bool) {
 	query := r.URL.Query()
 	if query.Has("role") {
@@ -110,7 +110,7 @@ func choose(w http.ResponseWriter, r *http.Request, node *tenure.Node) (*tenure.
 	}
 }
 
-// find returns the node's election for a role, of which only the name is used.
+// find returns the node's election for a role, by its name only.
 func find(w http.ResponseWriter, node *tenure.Node, role string) (*tenure.Election, bool) {
 	wanted, err := rolespec.Parse(role)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // needed only.
 const checkInterval = time.Second
 
-// maxFile is the largest file that is read, in bytes.
+// maxFile is the size of the largest readable file, in bytes.
 const maxFile = 1 << 20
 
 // readFile reads a small regular file. Reading another kind again and again

@@ -15,11 +15,11 @@ import (
 const (
 	maxGuards  = 256         // at a time
 	eachGuards = 128         // of them from one address
-	guardPulse = time.Second // between signs of life, which find a dead client
+	guardPulse = time.Second // between signs of life, to find a dead client with
 	guardLast  = time.Second // for a client to take the last event
 
-	// guardMargin is the part of Settle that no piece of work may use: if the server
-	// ends the connection of a node, the node learns of it later than a standby.
+	// guardMargin is the part of Settle that no piece of work may use: if the server ends
+	// the connection of a node, the node learns of it later than a standby.
 	guardMargin = 200 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ type guardBody struct {
 	AtMostSeconds float64 `json:"at_most_seconds"` // from the sending of the request to the end of the piece
 }
 
-// guardRecord describes a guard that is held.
+// guardRecord describes a held guard.
 type guardRecord struct {
 	Role             string    `json:"role"`
 	Term             int64     `json:"term"`
@@ -161,8 +161,8 @@ func (w guardWriter) write(frame []byte) bool {
 	return err == nil && w.control.Flush() == nil
 }
 
-// follow writes what happens to the term of a guard, and reports whether the end came
-// before the client had left.
+// follow writes the changes of a guard's term, and reports whether the end came before
+// the client had left.
 func (w guardWriter) follow(r *http.Request, guard *tenure.Guard, until time.Time) bool {
 	end := time.NewTimer(time.Until(until))
 	defer end.Stop()

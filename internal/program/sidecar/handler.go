@@ -24,36 +24,36 @@ import (
 type Config struct {
 	// Version is the program's version, sent to clients.
 	Version string
-	// Token is the secret that callers need to write. Without one, writing is disabled.
+	// Token is the callers' secret for writing. Without one, writing is disabled.
 	Token *Token
-	// ViewerToken, if set, is the secret of callers that may not write, whose writes are
-	// refused as such.
+	// ViewerToken, if set, is the secret of callers without the right to write. Their
+	// writes are refused with this reason.
 	ViewerToken *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
 	// Database, if set, is a pool on the node's database for requests about schedules
 	// and processors. Without it they are refused.
 	Database *pgxpool.Pool
-	// Hosts are host names that the server answers in addition to its own;
-	// see [httpguard.Hosts]. Health checks answer any name.
+	// Hosts are additional host names of the server; see [httpguard.Hosts]. Health checks
+	// answer any name.
 	Hosts []string
 	// Proxies are trusted to say where a request comes from.
 	Proxies httpguard.Proxies
-	// HSTS, if set, is the value of the header Strict-Transport-Security, which answers to
-	// requests over TLS have, to this server or to one of Proxies.
+	// HSTS, if set, is the value of the header Strict-Transport-Security in answers to
+	// requests over TLS, to this server or to one of Proxies.
 	HSTS string
-	// Page, if set, answers every path that the handler does not know. It sets its own
-	// headers in place of the handler's.
+	// Page, if set, answers every path unknown to the handler. It sets its own headers in
+	// place of the handler's.
 	Page http.Handler
-	// Protect, if set, wraps everything about the cluster: all paths except those of
-	// Page and of the node's health.
+	// Protect, if set, wraps everything about the cluster: all paths except Page's and
+	// the node's health.
 	Protect func(http.Handler) http.Handler
-	// Logger receives what happens. Default slog.Default().
+	// Logger receives events and failures. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Handler answers what is asked about a node. Until Attach it lives and is not
-// ready. It is safe for concurrent use.
+// Handler answers requests about a node. Until Attach it lives and is not ready. It is
+// safe for concurrent use.
 type Handler struct {
 	config Config
 	paths  map[string]methods
@@ -79,7 +79,7 @@ type Handler struct {
 	close   func()
 }
 
-// member is the node with what is kept of its cluster.
+// member is the node with the handler's copy of its cluster.
 type member struct {
 	node    *tenure.Node
 	joined  *cluster.Member // nil if it is not a member of a cluster
@@ -124,13 +124,12 @@ func New(config Config) *Handler {
 }
 
 // Attach gives the handler its node, once. From then on the handler follows the leaders
-// of all roles. For that it reads the database once per check interval of the node, and
+// of all roles. To do so, it reads the database once per check interval of the node, and
 // after notifications, however many clients there are.
 func (h *Handler) Attach(node *tenure.Node) { h.attach(h.newMember(node, nil, "")) }
 
 // AttachMember is Attach for the node of a member of a cluster with a display name. The
-// handler also follows the other nodes, which adds no statement to those that the member
-// sends anyway.
+// handler also follows the other nodes, without statements beyond the member's own.
 func (h *Handler) AttachMember(joined *cluster.Member, name string) {
 	h.attach(h.newMember(joined.Node(), joined, name))
 	h.group.Go(func() { h.followNodes(joined) })
@@ -160,8 +159,8 @@ func (h *Handler) publish(to *feed.Feed, kind string, event any) {
 	}
 }
 
-// maxErrorText is how many bytes of an error's text an event contains, so that the feed
-// keeps many events.
+// maxErrorText is how many bytes of an error's text an event contains: the feed should
+// keep many events.
 const maxErrorText = 1000
 
 func shorten(text string) string {
@@ -175,8 +174,8 @@ func shorten(text string) string {
 	return text[:end] + " …"
 }
 
-// Close ends the streams of events, refuses further requests, and waits for those
-// in progress and for everything that the handler started. It is idempotent.
+// Close ends the streams of events, refuses further requests, and waits for requests in
+// progress and for all work of the handler. It is idempotent.
 func (h *Handler) Close() { h.close() }
 
 // ServeHTTP implements http.Handler.

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// healthRecord says that the process serves.
+// healthRecord reports a serving process.
 type healthRecord struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
 }
 
 // healthy answers as long as the process serves. The answer does not depend on the
-// database, whose outage no restart of this process would end.
+// database: no restart of this process would end an outage.
 func (h *Handler) healthy(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, healthRecord{"ok", h.config.Version})
 }
@@ -48,8 +48,8 @@ func (m *member) unready() string {
 			return err.Error()
 		}
 	}
-	// The trust of a healthy node never falls below what is left of it just before
-	// a heartbeat. A node has lost half of that has trouble to renew.
+	// The trust of a healthy node never falls below what is left of it just before a
+	// heartbeat. A node that has lost half of this has trouble to renew.
 	timing := node.Timing()
 	spare := timing.Lease - timing.Margin - timing.RefreshInterval
 	for _, election := range node.Elections() {

@@ -11,13 +11,13 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// maxConnections bounds the open connections, so that no client can use up the
-// descriptors with which the node reconnects to its database. It leaves room for
-// other requests beside the streams, also those of a page.
+// maxConnections bounds the open connections: no client can use up the descriptors the
+// node needs to reconnect to its database. It leaves room for other requests beside the
+// streams, also a page's.
 const maxConnections = maxStreams + 1024
 
-// socketBuffer is the size of the kernel's buffers of each connection. The
-// default would let a client that does not read keep megabytes.
+// socketBuffer is the size of the kernel's buffers of each connection. The default would
+// let a client that does not read keep megabytes.
 const socketBuffer = 64 << 10
 
 // Listen binds an address as [Bind] does, and bounds the open connections.
@@ -32,9 +32,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // mostConnections is how many connections a process with so many descriptors accepts.
 func mostConnections(descriptors int) int { return min(maxConnections, descriptors/2) }
 
-// Bind binds an address, as [ParseAddress] reads it. The error is one line that says
-// what to do, and matches [tenure.ErrInvalidConfig]. The context bounds the
-// resolution of a host name.
+// Bind binds an address, as [ParseAddress] reads it. The error is one line with the
+// remedy, and matches [tenure.ErrInvalidConfig]. The context bounds the resolution of a
+// host name.
 func Bind(ctx context.Context, address string) (net.Listener, error) {
 	bind, err := ParseAddress(address)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The bounds on what clients can ask of the database.
+// The bounds on clients' questions to the database.
 const (
 	lookUpInterval = time.Second     // between two questions
 	lookUpTimeout  = 5 * time.Second // for an answer
@@ -36,12 +36,12 @@ type finding[T any] struct {
 	err   error
 }
 
-// newLookup makes a lookup of the handler, whose questions end with it.
+// newLookup makes a lookup of the handler. Its questions end with the handler.
 func newLookup[T any](h *Handler, what string, ask func(context.Context) (T, error)) *lookup[T] {
 	return &lookup[T]{ctx: h.ctx, group: &h.group, log: h.config.Logger, what: what, ask: ask}
 }
 
-// find returns what the database said within the last lookUpInterval or says now.
+// find returns the database's answer: one from the last lookUpInterval, or a new one.
 func (l *lookup[T]) find(ctx context.Context) (T, error) {
 	var none T
 	found, err := l.recent()
@@ -75,7 +75,7 @@ func (l *lookup[T]) recent() (*finding[T], error) {
 	}
 	l.last = &finding[T]{asked: time.Now(), done: make(chan struct{})}
 	found := l.last
-	// On its own, so that a client that goes does not take the answer from others.
+	// On its own: a leaving client must not take the answer from others.
 	l.group.Go(func() { l.answer(found) })
 	return found, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/roster"
 )
 
-// drainBody is what a request to drain may say.
+// drainBody is the body of a request to drain.
 type drainBody struct {
 	To    string `json:"to"`    // the node to lead next, by its id or name; empty for any
 	Force bool   `json:"force"` // also if no other node is active
@@ -18,7 +18,7 @@ type drainBody struct {
 
 const drainShape = `{} or {"to": "NODE", "force": true}`
 
-// undrainBody is what a request to come back may say: nothing.
+// undrainBody is the body of a request to come back: nothing.
 type undrainBody struct{}
 
 // drain asks a node of the cluster to drain, and does not wait for it.
@@ -35,8 +35,8 @@ func (h *Handler) undrain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestNode asks a node of the cluster for something, and names the node that is
-// to lead next, if any.
+// requestNode sends a request to a node of the cluster, and names the next leader, if
+// any.
 func (h *Handler) requestNode(w http.ResponseWriter, r *http.Request, request tenure.Request, to string) {
 	m, ok := h.present(w)
 	if !ok {
@@ -75,7 +75,7 @@ func (h *Handler) requestNode(w http.ResponseWriter, r *http.Request, request te
 	answer(w, http.StatusAccepted, found.Node(asked))
 }
 
-// findAlive is findNode for a node that must live.
+// findAlive is findNode for a living node.
 func findAlive(w http.ResponseWriter, found *roster.Roster, text string) (tenure.Member, bool) {
 	m, ok := findNode(w, found, text)
 	if ok && !roster.Alive(m) {

@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/record"
 )
 
-// followNodes sends the clients which nodes join, change and leave, until the handler is
-// closed.
+// followNodes sends the clients the nodes as they join, change and leave, until the
+// handler is closed.
 func (h *Handler) followNodes(joined *cluster.Member) {
 	filter := cluster.Filter{Statuses: []tenure.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining}}
 	for change := range joined.Watch(h.ctx, filter) {

@@ -22,12 +22,12 @@ const (
 	rewindShape  = `{"to": "start"} or {"to": "TRANSACTION:POSITION"}`
 )
 
-// skipBody is what a request to skip an event may say.
+// skipBody is the body of a request to skip an event.
 type skipBody struct {
 	At string `json:"at"` // the event; empty for the one that fails now
 }
 
-// lettersBody says which dead letters to replay or dismiss.
+// lettersBody selects dead letters to replay or dismiss.
 type lettersBody struct {
 	IDs []int64 `json:"ids"`
 	All bool    `json:"all"`

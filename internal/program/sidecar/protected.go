@@ -10,11 +10,11 @@ import (
 // of another origin, whatever it knows.
 func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc { return h.withToken(next, false) }
 
-// private also lets viewers in: what it answers must not be public.
+// private also lets viewers in: its answers must not be public.
 func (h *Handler) private(next http.HandlerFunc) http.HandlerFunc { return h.withToken(next, true) }
 
-// withToken answers clients with the operators' token and, with viewers, those with the
-// viewers' token.
+// withToken answers clients with the operators' token and, if viewers is true, clients
+// with the viewers' token.
 func (h *Handler) withToken(next http.HandlerFunc, viewers bool) http.HandlerFunc {
 	origins := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -56,8 +56,8 @@ func (h *Handler) withToken(next http.HandlerFunc, viewers bool) http.HandlerFun
 	}
 }
 
-// holder reports whether a token is valid, and whether it is the viewers' one. A token
-// that is in both files is a viewer's.
+// holder reports whether a token is valid, and whether it is the viewers' one. A token in
+// both files is a viewer's.
 func (h *Handler) holder(given string) (known, viewer bool, err error) {
 	if h.config.ViewerToken != nil {
 		viewer = h.config.ViewerToken.Matches(given)

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// routes lists every path. It does not use an http.ServeMux, whose patterns do not
-// match a role named "/", however it is encoded, and which answers some paths with
-// redirects.
+// routes lists every path. It does not use an http.ServeMux: its patterns do not match a
+// role named "/", however it is encoded, and it answers some paths with redirects.
 func (h *Handler) routes() {
 	get := func(f http.HandlerFunc) methods { return methods{http.MethodGet: f} }
 	h.paths = map[string]methods{
@@ -75,7 +74,7 @@ func (h *Handler) guarded(next http.Handler) http.Handler {
 	return h.config.Protect(next)
 }
 
-// may reports whether a client may still read what it once asked for.
+// may reports whether a client may still read the stream it has asked for.
 func (h *Handler) may(r *http.Request) (may bool) {
 	if h.config.Protect == nil {
 		return true
@@ -92,7 +91,7 @@ func (n *nowhere) Header() http.Header              { return n.header }
 func (n *nowhere) Write(answer []byte) (int, error) { return len(answer), nil }
 func (n *nowhere) WriteHeader(int)                  {}
 
-// nothing answers for paths that do not exist.
+// nothing answers unknown paths.
 func nothing(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
 }

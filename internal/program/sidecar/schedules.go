@@ -54,7 +54,7 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 		{prefix, "name", "/resume", post(resumeSchedule)},
 		{prefix, "name", "/reset", post(resetSchedule)},
 		{prefix, "name", "", one},
-		// Output can contain what must not be public.
+		// Output can be confidential.
 		{"/v1/schedule-runs/", "name", "", methods{http.MethodGet: h.private(get(showRun)[http.MethodGet])}},
 	}
 }

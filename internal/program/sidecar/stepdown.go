@@ -16,16 +16,16 @@ import (
 // stepDownTimeout bounds waiting for the work in flight to end.
 const stepDownTimeout = 30 * time.Second
 
-// stepDownShape is what the body may be, in words.
+// stepDownShape is the allowed form of the body, in words.
 const stepDownShape = `{}, or {"to": "NODE", "term": NUMBER} or a part of it`
 
-// stepDownBody is what the request may say.
+// stepDownBody is the body of the request.
 type stepDownBody struct {
 	To   string `json:"to"`   // the node to lead next, by its id or name; empty for any
 	Term int64  `json:"term"` // the term to end; 0 for the present one
 }
 
-// stepDownRecord is what came of it.
+// stepDownRecord is the result.
 type stepDownRecord struct {
 	Role     string     `json:"role"`
 	Term     int64      `json:"term"` // which ends
@@ -35,7 +35,7 @@ type stepDownRecord struct {
 	Released bool       `json:"released"` // false: the work still runs, the role is free when it returns
 }
 
-// stepDown gives up a role that this node leads and answers when it is free.
+// stepDown gives up a role led by this node and answers when it is free.
 func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	m, ok := h.present(w)
 	if !ok {

@@ -38,7 +38,7 @@ type helloRecord struct {
 	Version  string `json:"version"`
 }
 
-// gapRecord says that events were missed.
+// gapRecord reports missed events.
 type gapRecord struct {
 	Missed  *uint64 `json:"missed"` // null if it is not known
 	Message string  `json:"message"`
@@ -77,7 +77,7 @@ func (h *Handler) streaming(from *feed.Feed) http.HandlerFunc {
 	}
 }
 
-// greeting is what a stream begins with.
+// greeting is the beginning of a stream.
 func greeting(begin feed.Start, version string) [][]byte {
 	id := begin.At.String()
 	frames := [][]byte{feed.Frame(id, kindHello, helloRecord{Position: id, Version: version})}

@@ -19,9 +19,9 @@ const (
 	maxToken = 4096
 )
 
-// Token is a secret in a file, which callers must send. When the file changes, the new
-// secret is valid a second later, and the old one no longer is. While the file cannot be
-// used, every caller is refused. It is safe for concurrent use.
+// Token is a secret in a file. Callers must send it. When the file changes, the new
+// secret is valid a second later, and the old one no longer is. While the file is
+// unusable, every caller is refused. It is safe for concurrent use.
 type Token struct {
 	file string
 	log  *slog.Logger
@@ -107,8 +107,7 @@ func readToken(name string) (string, error) {
 	return secret, nil
 }
 
-// unfitForToken reports characters that a bearer token does not have (RFC 6750,
-// section 2.1).
+// unfitForToken reports characters outside a bearer token (RFC 6750, section 2.1).
 func unfitForToken(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

@@ -26,7 +26,7 @@ const (
 	maxRows     = 1000
 )
 
-// work are the schedules and processors of the installation, and who changed what.
+// work are the schedules and processors of the installation, and who changed them.
 type work struct {
 	schedules  *cron.Admin
 	processors *processor.Admin
@@ -63,7 +63,7 @@ func (q *workRequest) name() string { return q.http.PathValue("name") }
 // workAnswer is the answer to a request: the status and the record.
 type workAnswer func(ctx context.Context, q *workRequest) (status int, record any, err error)
 
-// subject is what a request is about: schedules or processors.
+// subject is the subject of a request: schedules or processors.
 type subject struct {
 	invalid int    // the status if the administration refuses valid input
 	code    string // of that
@@ -74,7 +74,7 @@ var (
 	processors = subject{http.StatusConflict, codeConflict} // its input was checked before
 )
 
-// badInput is a part of a request that cannot be used.
+// badInput is an unusable part of a request.
 type badInput struct{ code, reason string }
 
 func (e *badInput) Error() string { return e.reason }
@@ -111,8 +111,7 @@ func (h *Handler) answerWork(about subject, timeout time.Duration, do workAnswer
 	}
 }
 
-// changed is asked for a request that changes something, whose body is read
-// before.
+// changed is asked for a request with a change. The body is read before.
 func changed[T any](h *Handler, about subject, timeout time.Duration, shape string, do func(ctx context.Context, q *workRequest, body T) (int, any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, ok := readBody[T](w, r, shape)
@@ -153,8 +152,8 @@ func (h *Handler) refuseWork(w http.ResponseWriter, r *http.Request, about subje
 	}
 }
 
-// extend moves the bounds on a request for an answer that takes longer. Where they
-// cannot be moved the answer is cut.
+// extend moves the bounds on a request for a longer answer. Where they cannot be moved
+// the answer is cut.
 func extend(w http.ResponseWriter, timeout time.Duration) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{})

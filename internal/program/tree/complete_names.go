@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// CompleteRoles offers all roles that ever had a leader.
+// CompleteRoles offers all roles with a leader, now or earlier.
 func CompleteRoles(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
 		holders, err := backend.Holders(ctx)

@@ -19,8 +19,8 @@ var completions = map[string]cobra.CompletionFunc{
 	settings.ConfigFlag: cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt),
 }
 
-// complete registers the completions of a command and its subcommands, also those of some
-// more flags. The --to of migrate down and of processor rewind is not a node.
+// complete registers the completions of a command and its subcommands, also for some more
+// flags. The --to of migrate down and of processor rewind is not a node.
 func complete(cmd *cobra.Command, more map[string]cobra.CompletionFunc) {
 	register := func(flag *pflag.Flag) {
 		completion := completions[flag.Name]

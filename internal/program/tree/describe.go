@@ -40,7 +40,7 @@ func nameValue(flag *pflag.Flag) {
 	}
 }
 
-// encloseDefault writes a default that depends on something like those that pflag knows.
+// encloseDefault writes a variable default like the defaults known to pflag.
 func encloseDefault(flag *pflag.Flag) {
 	usage, standard, found := strings.Cut(flag.Usage, "; default ")
 	if found && !strings.Contains(standard, ";") {

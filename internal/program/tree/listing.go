@@ -56,7 +56,7 @@ func list(cmd *cobra.Command) Listing {
 	return l
 }
 
-// Graft makes commands of listings, which can be read and parsed but not run.
+// Graft makes commands of listings. They can be read and parsed but not run.
 func (l Listing) Graft() *cobra.Command {
 	cmd := &cobra.Command{Use: l.Use, Short: l.Short, Long: l.Long, Example: l.Example, Run: func(*cobra.Command, []string) {}}
 	for _, f := range l.Flags {
@@ -74,7 +74,7 @@ func (l Listing) Graft() *cobra.Command {
 	return cmd
 }
 
-// listedValue is the value of a flag that is only listed.
+// listedValue is the value of a listed flag.
 type listedValue struct{ text, kind string }
 
 func (v *listedValue) String() string        { return v.text }

@@ -49,8 +49,8 @@ func writeManual(root *cobra.Command, directory string) error {
 	return nil
 }
 
-// manualDate returns the date of the pages. Without SOURCE_DATE_EPOCH, it is
-// fixed, so that the pages do not change.
+// manualDate returns the date of the pages. Without SOURCE_DATE_EPOCH, it is fixed: the
+// pages must not change.
 func manualDate(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Unix(0, 0).UTC(), nil

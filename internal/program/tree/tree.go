@@ -1,5 +1,6 @@
-// Package tree is what the trees of commands of the programs share: the flags of every
-// command, help, completion, manual pages, the version, and the check of a configuration.
+// Package tree contains the common parts of the programs' trees of commands: the flags of
+// every command, help, completion, manual pages, the version, and the check of a
+// configuration.
 package tree
 
 import (
@@ -44,15 +45,15 @@ func New(name, short, long string, out *console.Output) *cobra.Command {
 	return root
 }
 
-// Complete completes a tree that has all its commands: descriptions, completions of
-// values, of some more flags too, and the help.
+// Complete completes a tree after all its commands have been added: descriptions,
+// completions of values, also for some more flags, and the help.
 func Complete(root *cobra.Command, more map[string]cobra.CompletionFunc) {
 	complete(root, more)
 	describe(root)
 	refuseUnknownHelp(root)
 }
 
-// refuseUnknownHelp makes "help" refuse what is no command.
+// refuseUnknownHelp makes "help" refuse unknown commands.
 func refuseUnknownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // it was just added

@@ -1,4 +1,4 @@
-// Package version reads which version of the program this is.
+// Package version reads the version of the program.
 package version
 
 import (
@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Info says what program this is.
+// Info is the version of the program, and its build.
 type Info struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -15,7 +15,7 @@ type Info struct {
 	Platform string `json:"platform"`
 }
 
-// Read reads what the Go tool recorded at build time.
+// Read reads the Go tool's record of the build.
 func Read() Info {
 	info := Info{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	build, ok := debug.ReadBuildInfo()

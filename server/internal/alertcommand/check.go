@@ -64,8 +64,8 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// namedFile reads the configuration file that is the command's argument, or
-// that the flag or variable names.
+// namedFile reads the configuration file of the command's argument, or of the flag or
+// variable.
 func namedFile(cmd *cobra.Command, args []string) (file *config.File, path string, err error) {
 	c := settings.Of(cmd.Flags())
 	if len(args) > 0 {

@@ -117,7 +117,7 @@ func (c *alertsTestCommand) run(cmd *cobra.Command, name string) error {
 	return c.send(cmd.Context(), set, addresses, batch)
 }
 
-// about returns what the test is about.
+// about returns the subject of the test.
 func (c *alertsTestCommand) about(ctx context.Context, rule alerts.Rule, now time.Time) (alerts.Case, error) {
 	if c.incident == sampleIncident {
 		return alerts.SampleCase(rule, now), nil
@@ -139,7 +139,7 @@ func (c *alertsTestCommand) about(ctx context.Context, rule alerts.Rule, now tim
 	return about, nil
 }
 
-// over returns the message that follows when the alert of a test has ended.
+// over returns the message for the end of a test's alert.
 func over(batch notifiers.Batch) notifiers.Batch {
 	ended := batch.Alerts[0]
 	ended.ID, ended.EndedAt = uuid.New(), batch.At

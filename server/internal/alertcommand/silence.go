@@ -18,7 +18,7 @@ import (
 	"github.com/exactly-one/tenure/server/internal/alerts"
 )
 
-// subject is what commands on alerts of the database open.
+// subject opens the alerts of the database for commands.
 var subject = &connect.Subject[*alerts.Admin]{
 	Name: "alert", List: "tenure alerts list",
 	Open: func(d *connect.WorkDatabase) *alerts.Admin { return alerts.NewAdmin(d.Backend, d.Pool) },
@@ -142,7 +142,7 @@ func newSilenceRecord(s alerts.Silence) record.Silence {
 	}
 }
 
-// silenced describes the alerts that a silence is for.
+// silenced describes the alerts of a silence.
 func silenced(s alerts.Silence) string {
 	what := s.Rule
 	what = cmp.Or(what, "all alerts")

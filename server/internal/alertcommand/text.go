@@ -14,7 +14,7 @@ import (
 // maxDetails is how many series of an alert are shown.
 const maxDetails = 5
 
-// alertDetails returns lines about an alert that is not inactive.
+// alertDetails returns lines about a pending or firing alert.
 func alertDetails(s alerts.Status) []string {
 	var lines []string
 	line := func(format string, args ...any) {
@@ -53,8 +53,8 @@ func alertDetails(s alerts.Status) []string {
 	return lines
 }
 
-// labelsText formats the labels of a series as in PromQL, without those that
-// every alert has.
+// labelsText formats the labels of a series as in PromQL, without the labels common to
+// all alerts.
 func labelsText(labels map[string]string) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

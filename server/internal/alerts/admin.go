@@ -47,10 +47,10 @@ func (e *UnknownRuleError) Error() string {
 	return fmt.Sprintf("there is no alert %q", e.Name)
 }
 
-// Is makes the error one for which the user must change something.
+// Is makes the error one for the user to mend.
 func (*UnknownRuleError) Is(target error) bool { return target == tenure.ErrInvalidConfig }
 
-// Admin silences and acknowledges alerts, and reads which fired. It is safe for
+// Admin silences and acknowledges alerts, and reads the history. It is safe for
 // concurrent use.
 type Admin struct{ tables }
 
@@ -105,8 +105,9 @@ func (a *Admin) Unsilence(ctx context.Context, id int64, by string) error {
 	return nil
 }
 
-// UnsilenceAlert ends the silences of an alert with a rule and labels early. Without labels, it
-// ends those that name the rule. An error matches [ErrNoSilence] if none lasts.
+// UnsilenceAlert ends the silences of an alert with a rule and labels early. Without
+// labels, it ends all silences with the name of the rule. An error matches [ErrNoSilence]
+// if there is no such silence now.
 func (a *Admin) UnsilenceAlert(ctx context.Context, rule string, labels map[string]string, by string) error {
 	all, err := a.Silences(ctx, false)
 	if err != nil {
@@ -129,7 +130,7 @@ func (a *Admin) UnsilenceAlert(ctx context.Context, rule string, labels map[stri
 	return nil
 }
 
-// Silences returns the silences that last, or all that are kept, the latest first.
+// Silences returns the present silences, or all in the database, the latest first.
 func (a *Admin) Silences(ctx context.Context, all bool) ([]Silence, error) {
 	if exist, err := a.Exist(ctx); err != nil || !exist {
 		return nil, err
@@ -147,10 +148,10 @@ func (a *Admin) Silences(ctx context.Context, all bool) ([]Silence, error) {
 	return list, nil
 }
 
-// Acknowledge records that an operator handles the alerts of a rule that fire and have some
-// labels, and returns how many these are. When the time is over and an alert still
-// fires, its receivers are notified again. An error matches [ErrNotFiring] if there are
-// none.
+// Acknowledge records that an operator handles some alerts: the firing alerts of a rule
+// with all labels in matchers. It returns their number. If an alert still fires after the
+// given time, its receivers are notified again. An error matches [ErrNotFiring] if there
+// are no such alerts.
 func (a *Admin) Acknowledge(ctx context.Context, rule string, matchers map[string]string, by string, length time.Duration) (alerts int, err error) {
 	if err := checkAttention(by, length, matchers, rule); err != nil {
 		return 0, err
@@ -175,7 +176,7 @@ func (a *Admin) Acknowledge(ctx context.Context, rule string, matchers map[strin
 	return alerts, nil
 }
 
-// checkRule returns an [*UnknownRuleError] if a rule that is named does not exist.
+// checkRule returns an [*UnknownRuleError] if the named rule does not exist.
 func (a *Admin) checkRule(ctx context.Context, rule string) error {
 	names, err := a.RuleNames(ctx)
 	if err != nil {
@@ -200,7 +201,7 @@ func (a *Admin) RuleNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// checkAttention checks what operators say.
+// checkAttention checks the input of operators.
 func checkAttention(by string, length time.Duration, matchers map[string]string, texts ...string) error {
 	switch {
 	case strings.TrimSpace(by) == "":
@@ -227,7 +228,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }
 
-// Past is an alert that fired.
+// Past is an alert of the history.
 type Past struct {
 	ID                  int64
 	Rule, Severity      string
@@ -238,15 +239,15 @@ type Past struct {
 	SilencedBy, AckedBy string
 }
 
-// HistoryQuery selects alerts that fired. Its zero value selects the latest 1,000.
+// HistoryQuery selects alerts of the history. Its zero value selects the latest 1,000.
 type HistoryQuery struct {
 	Rule         string
 	Since, Until time.Time
 	Limit        int
 }
 
-// History returns alerts that fired, the latest first. If none did and no rule has the
-// name that the query selects, the error is an [*UnknownRuleError].
+// History returns fired alerts, the latest first. If there are none and no rule has the
+// name in the query, the error is an [*UnknownRuleError].
 func (a *Admin) History(ctx context.Context, query HistoryQuery) ([]Past, error) {
 	if exist, err := a.Exist(ctx); err != nil || !exist {
 		return nil, err

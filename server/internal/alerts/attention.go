@@ -16,19 +16,19 @@ type ack struct {
 	until time.Time
 }
 
-// isOver reports whether an acknowledgment is over. One that lasts for longer than any can
-// was made under a clock that was ahead.
+// isOver reports whether an acknowledgment is over. If it lasts for longer than allowed,
+// it was made while the clock was ahead.
 func (a ack) isOver(now time.Time) bool {
 	return !a.until.After(now) || a.until.Sub(now) > MaxAttention
 }
 
-// attention is what operators have said of alerts.
+// attention is the operators' silences and acknowledgments of alerts.
 type attention struct {
 	silences []Silence
 	acks     map[alertKey]ack
 }
 
-// readAttention reads the silences that last, and all acknowledgments.
+// readAttention reads the present silences, and all acknowledgments.
 func (t tables) readAttention(ctx context.Context) (attention, error) {
 	silences, err := alerting.ReadSilences(ctx, t.Tables)
 	if err != nil {

@@ -8,20 +8,19 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The bounds on a condition, which hold before it is evaluated. The engine's own
-// bound counts samples, and neither what a subquery prepares nor how long labels
-// become.
+// The bounds on a condition, checked before it is evaluated. The engine's own bound
+// counts samples. It counts neither the work for a subquery nor the growth of labels.
 const (
 	maxCondition = 16 << 10 // bytes
 	maxNodes     = 1000     // parts of the expression
 	maxPoints    = 11_000   // of a subquery, with those around it: as many as Prometheus draws
 	maxRange     = 31 * 24 * time.Hour
 	maxGrowth    = 100 // how many times as long label_replace and label_join may make a label
-	// subqueryStep is the step of a subquery that names none.
+	// subqueryStep is the default step of a subquery.
 	subqueryStep = time.Minute
 )
 
-// checkBounds refuses an expression that would take too much to evaluate.
+// checkBounds refuses a too expensive expression.
 func checkBounds(condition string, expression parser.Expr) error {
 	b := bounds{condition: condition}
 	b.look(expression, 1)
@@ -31,7 +30,7 @@ func checkBounds(condition string, expression parser.Expr) error {
 	return b.err
 }
 
-// bounds adds up what an expression takes.
+// bounds adds up the cost of an expression.
 type bounds struct {
 	condition string
 	nodes     int
@@ -44,8 +43,8 @@ func (b *bounds) refuse(at parser.Node, format string, args ...any) {
 	}
 }
 
-// look looks at an expression that is evaluated at a number of points, and returns
-// how many times as long its labels can become.
+// look adds an expression evaluated at a number of points. It returns the factor by which
+// its labels can grow.
 func (b *bounds) look(node parser.Node, points int64) (growth int) {
 	b.nodes++
 	if b.err != nil || b.nodes > maxNodes {

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// clockSlack is by how much the database's clock may be put back before what
-	// was measured by it is forgotten.
+	// clockSlack is how far the database's clock may step back before measurements by the
+	// old clock are forgotten.
 	clockSlack = 30 * time.Second
-	// leastGap is for how long rounds may fail before it matters that the nodes
-	// could not write samples either. It is that much longer as rounds are rarer than
-	// by default: a pause that is meant is no failure.
+	// leastGap is how long rounds may fail before it matters that the nodes could not
+	// write samples either. For a longer interval between rounds it grows by the
+	// difference from the default: an intended pause is no failure.
 	leastGap = 35 * time.Second
 )
 
@@ -27,8 +27,8 @@ type clock struct {
 // begin begins a term: who led before may have missed rounds.
 func (c *clock) begin() { c.steady = time.Time{} }
 
-// tick takes the time of a round, of which there is one in each interval. An error says
-// that the database's clock was put back, so that samples have times that are to come.
+// tick takes the time of a round. There is one round in each interval. The error is for a
+// step back of the database's clock: samples then have times in the future.
 func (c *clock) tick(now, local time.Time, interval time.Duration) error {
 	before := c.at
 	passed := now.Sub(before)
@@ -44,9 +44,9 @@ func (c *clock) tick(now, local time.Time, interval time.Duration) error {
 	return nil
 }
 
-// isToCome reports whether a time is later than the database's clock can show after
-// it went back. Without that condition the newest samples would seem to be in the
-// future if the local clock had stopped, for example on a paused machine.
+// isToCome reports whether a time is later than the database's clock can show after a
+// step back. Without this condition the newest samples would seem to be in the future if
+// the local clock had stopped, for example on a paused machine.
 func (c *clock) isToCome(at, local time.Time) bool {
 	return c.at.Before(c.ahead) && at.After(c.at.Add(local.Sub(c.local)+clockSlack))
 }

@@ -52,8 +52,8 @@ func conditionError(condition string, offset int, message string) error {
 	}
 }
 
-// rolesIn returns the roles that a condition names: they are known even if no node
-// was ever a candidate for them.
+// rolesIn returns the roles named in a condition: they are known even if no node was ever
+// a candidate for them.
 func rolesIn(condition string) []string {
 	expression, err := parse(condition)
 	if err != nil {

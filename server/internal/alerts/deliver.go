@@ -8,12 +8,12 @@ import (
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
-// pollInterval is the most time between two reads of what is to be sent.
+// pollInterval is the longest time between two reads of due messages.
 const pollInterval = time.Minute
 
-// deliver sends what is pending until the term ends, by each notifier on its own,
-// so that a slow one delays no other. What was acknowledged and is not recorded yet
-// outlives a change of the notifiers.
+// deliver sends pending notifications until the term ends. Each notifier sends on its
+// own: a slow one delays no other. Acknowledged and not yet recorded notifications
+// outlive a change of the notifiers.
 func (l *termWork) deliver(ctx context.Context) {
 	unnoted := map[string][]message{} // by the notifier
 	for ctx.Err() == nil {
@@ -42,8 +42,8 @@ func (l *termWork) deliver(ctx context.Context) {
 	}
 }
 
-// retryAtOnce makes due what waits to be tried again: the notifiers have changed,
-// perhaps to mend them.
+// retryAtOnce makes waiting retries due: the notifiers have changed, perhaps to mend
+// them.
 func (l *termWork) retryAtOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()

@@ -21,14 +21,13 @@ import (
 
 // Config configures an engine. Database must be set.
 type Config struct {
-	// Database is the one that the node's backend is on. Its user needs the
-	// privileges of [postgres.Backend.WorkGrants].
+	// Database is the database of the node's backend. Its user needs the privileges of
+	// [postgres.Backend.WorkGrants].
 	Database postgres.Database
-	// Rules replace those in the database when the engine begins to run. Nil keeps
+	// Rules replace the rules in the database when the engine begins to run. Nil keeps
 	// the rules of the database; an empty list removes them.
 	Rules []Rule
-	// Notifiers are what this process can send by. The engine does not close
-	// them.
+	// Notifiers are this process's ways to send. The engine does not close them.
 	Notifiers notifiers.Set
 	// Prefix begins the names of metrics. Default "tenure".
 	Prefix string
@@ -59,8 +58,8 @@ type Engine struct {
 	config Config
 	wake   chan struct{} // the rules of the configuration are to be written
 
-	// What was measured stays from term to term: after a crash of its server the
-	// database has no samples of before, and a window without them looks well.
+	// Measurements stay from term to term: after a crash of its server the database has
+	// no earlier samples, and a window without them looks well.
 	store *series.Store
 	clock clock // of the term's rounds
 
@@ -92,8 +91,8 @@ func New(config Config) (*Engine, error) {
 	return e, nil
 }
 
-// Reload replaces the notifiers, and the rules unless they are nil. The caller can
-// close the old notifiers when it returns; an attempt that uses them continues. An
+// Reload replaces the notifiers, and the rules unless they are nil. After it returns, the
+// caller can close the old notifiers; an attempt in progress with them continues. An
 // error matches tenure.ErrInvalidConfig, and then nothing has changed.
 func (e *Engine) Reload(rules []Rule, set notifiers.Set) error {
 	names := map[string]bool{}
@@ -125,10 +124,10 @@ func (e *Engine) wakeWriter() {
 }
 
 // Run writes the rules to the database, and campaigns for the role
-// [cluster.MetricsAggregatorRole] until the context ends, and returns nil then. In
-// each term it evaluates and sends. It returns an error that matches
-// tenure.ErrUnsupported if the node is not on PostgreSQL, and those of
-// [tenure.Election.Run]. Run must not be called while another call of it runs.
+// [cluster.MetricsAggregatorRole] until the context ends, and returns nil then. In each
+// term it evaluates and sends. If the node is not on PostgreSQL, the error matches
+// tenure.ErrUnsupported. Other errors are from [tenure.Election.Run]. Run must not be
+// called while another call of it runs.
 func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -190,15 +189,15 @@ func (e *Engine) configured() []Rule {
 	return e.rules
 }
 
-// notifiers returns what this process can send by, and a channel that is closed
-// when that changes.
+// notifiers returns this process's ways to send, and a channel. A change closes the
+// channel.
 func (e *Engine) notifiers() (set notifiers.Set, changed <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.set, e.reloaded
 }
 
-// show lets others see whether this node leads, and what the leader has.
+// show publishes whether this node leads, and the leader's alerts.
 func (e *Engine) show(leads bool, present map[alertKey]alert, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -245,7 +244,7 @@ func (e *Engine) lead(ctx context.Context, l *termWork) {
 	}
 }
 
-// firing are the alerts that fire, as the leader knows them.
+// firing are the firing alerts known to the leader.
 func (e *Engine) firing() []alert {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -269,7 +268,7 @@ func (e *Engine) knowRoles(rules []Rule) {
 	e.roleOf = roles
 }
 
-// roles returns the role of each rule that a condition names.
+// roles returns the role in the condition of each rule, if it names one.
 func (e *Engine) roles() map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

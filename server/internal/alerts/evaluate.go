@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// lookback is for how long the last value of a series counts, where nothing
-	// says that it has ended.
+	// lookback is how long the last value of a series counts if the series has not ended.
 	lookback = 5 * time.Minute
 	// maxQuerySamples bounds the memory of one condition: a sample takes up to
 	// 300 bytes if it is the only one of its series.
 	maxQuerySamples = 1_000_000
-	// ruleTimeout bounds one rule, and evaluationTimeout all of them, so that there
-	// is time left in the round to write what was found.
+	// ruleTimeout bounds one rule, and evaluationTimeout all of them, to leave time in
+	// the round for writing the results.
 	ruleTimeout       = 10 * time.Second
 	evaluationTimeout = 15 * time.Second
-	// annotationsTimeout bounds the time for the annotations of all alerts that are
-	// new in a round; annotations that exceed it keep their templates unexpanded.
+	// annotationsTimeout bounds the time for the annotations of all new alerts of a
+	// round. Annotations beyond it keep their templates unexpanded.
 	annotationsTimeout = 5 * time.Second
 	// maxAlerts is how many series a condition may yield.
 	maxAlerts = 10_000
@@ -49,8 +48,8 @@ func newEvaluator(series storage.Queryable) *evaluator {
 	})}
 }
 
-// evaluate returns what each rule yields at a time. The rules that took longest the
-// last time come last: where time is short, it is short for them alone.
+// evaluate returns the result of each rule at a time. The slowest rules of the last time
+// come last: if time is short, it is short for them alone.
 func (e *evaluator) evaluate(ctx context.Context, now time.Time, rules []Rule) []outcome {
 	evaluating, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
@@ -115,13 +114,13 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule, left *all
 	return all, nil
 }
 
-// allowance is time that several may spend, one after the other.
+// allowance is time for several to spend, one after the other.
 type allowance struct {
 	ctx  context.Context // of the round that it is for
 	time time.Duration
 }
 
-// spend calls fn with a context that ends when no time is left.
+// spend calls fn with a context for the time left.
 func (a *allowance) spend(fn func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.time)
 	defer cancel()

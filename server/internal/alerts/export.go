@@ -13,11 +13,10 @@ import (
 )
 
 // Export writes rules as a file for Prometheus. There Alertmanager decides whom to
-// notify; the addresses are in the label "notify", separated by commas, for its
-// routes.
+// notify; the addresses are in the label "notify", separated by commas, for its routes.
 //
-// The conditions are unchanged. Where one relies on the series of 0 that the
-// aggregator keeps, Prometheus must scrape the aggregator's metrics of the cluster.
+// The conditions are unchanged. If one relies on the aggregator's series of 0, Prometheus
+// must scrape the aggregator's metrics of the cluster.
 func Export(w io.Writer, rules []Rule) error {
 	var text strings.Builder
 	text.WriteString("groups:\n  - name: tenure\n    rules:\n")
@@ -52,6 +51,5 @@ func writeMap(text *strings.Builder, name string, values map[string]string) {
 	}
 }
 
-// quoted is a text as a double-quoted scalar of YAML, whose escapes are among
-// those of Go.
+// quoted is a text as a double-quoted scalar of YAML. Its escapes are also Go's.
 func quoted(text string) string { return strconv.QuoteToGraphic(text) }

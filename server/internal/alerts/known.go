@@ -13,11 +13,10 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// ourMetrics are those of the nodes.
+// ourMetrics are the metrics of the nodes.
 var ourMetrics = metrics.Definitions()
 
-// knownMetrics are all metrics of the nodes, and those that the aggregator adds,
-// without their prefix.
+// knownMetrics are all metrics of the nodes and of the aggregator, without their prefix.
 var knownMetrics = func() []string {
 	names := []string{"node_up", "node_reporting"}
 	for _, d := range ourMetrics {
@@ -30,8 +29,8 @@ var knownMetrics = func() []string {
 	return names
 }()
 
-// UnknownMetrics says which metrics of a condition have a prefix of this program but do not
-// belong to it. The condition can never hold.
+// UnknownMetrics returns the metrics of a condition with a prefix of this program, if the
+// program does not have them. Such a condition can never hold.
 func UnknownMetrics(condition, prefix string) []string {
 	expression, err := parse(condition)
 	if err != nil {
@@ -40,8 +39,8 @@ func UnknownMetrics(condition, prefix string) []string {
 	return unknownMetrics(expression, prefix)
 }
 
-// unknownMetrics names metrics that have a prefix of this program but do not belong
-// to it. Metrics with other prefixes may be the application's.
+// unknownMetrics returns metrics with a prefix of this program, if the program does not
+// have them. Metrics with other prefixes may be the application's.
 func unknownMetrics(expression parser.Expr, prefix string) []string {
 	var unknown, reported []string
 	for _, matchers := range parser.ExtractSelectors(expression) {

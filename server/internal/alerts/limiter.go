@@ -15,7 +15,7 @@ func newLimiter(perMinute int) *limiter {
 	return &limiter{every: time.Minute / time.Duration(perMinute)}
 }
 
-// take returns how long to wait before the next message, which counts as sent.
+// take returns how long to wait before the next message, and counts it as sent.
 func (l *limiter) take(now time.Time) time.Duration {
 	if l.free.Before(now) {
 		l.free = now

@@ -17,8 +17,8 @@ const (
 
 var errMemory = errors.New("it takes more than 384 MB of memory: ask for fewer series, a shorter range or a longer step")
 
-// watchMemory returns a context that ends with errMemory when the heap has grown
-// too much. Call stop when the query is evaluated.
+// watchMemory returns a context. It ends with errMemory when the heap has grown too much.
+// Call stop after the evaluation of the query.
 func watchMemory(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	begun := heap()
@@ -44,7 +44,7 @@ func watchMemory(ctx context.Context) (watched context.Context, stop func()) {
 	}
 }
 
-// heap is how much of the heap is in use, with what is not collected yet.
+// heap is the size of the heap in use, including garbage.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

@@ -9,8 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Handler serves the metrics of the whole cluster where the engine leads. On every
-// node it says whether it does: what scrapes all nodes finds the rest once.
+// Handler serves the metrics of the whole cluster where the engine leads. On every node
+// it reports whether the engine leads: a scrape of all nodes finds the rest once.
 func (e *Engine) Handler() http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(e.collector())
@@ -27,7 +27,7 @@ func (e *Engine) Handler() http.Handler {
 	}), promhttp.HandlerOpts{})
 }
 
-// collector collects what the engine says of itself.
+// collector collects the engine's own metrics.
 func (e *Engine) collector() prometheus.Collector {
 	name := func(rest string) string { return e.config.Prefix + "_aggregator_" + rest }
 	return &engineCollector{

@@ -21,20 +21,20 @@ const (
 	giveUpAfter = 24 * time.Hour
 	// claimFor is longer than any attempt takes.
 	claimFor = 20 * time.Second
-	// longestPause is longer than any pause between attempts: one with more time left began
-	// under a clock that was ahead.
+	// longestPause is longer than any pause between attempts: a pause with more time left
+	// began while the clock was ahead.
 	longestPause = 15 * time.Minute
-	// keepSettled is for how long what was sent or given up is kept.
+	// keepSettled is how long sent and abandoned notifications are kept.
 	keepSettled = 7 * 24 * time.Hour
-	// keepHistory is for how long alerts and silences that are over are kept.
+	// keepHistory is how long ended alerts and silences are kept.
 	keepHistory = 90 * 24 * time.Hour
 	// dueLimit is how many notifications one statement reads.
 	dueLimit = 1000
-	// noteTimeout bounds the note that something was sent, which outlives the term.
+	// noteTimeout bounds the record of a sent message, which outlives the term.
 	noteTimeout = 5 * time.Second
 )
 
-// message is what goes to one address in one attempt.
+// message is the content for one address in one attempt.
 type message struct {
 	address  string
 	incident string
@@ -55,10 +55,9 @@ func (m message) ids() []uuid.UUID {
 	return ids
 }
 
-// readDue returns what is to be sent by a notifier now, in messages of a size.
-// A message has alerts of one rule and one incident, which all fire or have all ended.
-// What was tried before goes apart from what is new: an alert that is refused
-// again and again must not hold up others.
+// readDue returns the due notifications of a notifier, in messages of a size. A message
+// has alerts of one rule and one incident, either all firing or all ended. Retries are
+// apart from new notifications: an alert refused again and again must not hold up others.
 func (t tables) readDue(ctx context.Context, notifier string, size int) ([]message, error) {
 	type kind struct {
 		address, rule, group string
@@ -111,12 +110,12 @@ func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Dur
 	return time.Duration(*ms * float64(time.Millisecond)), true, nil
 }
 
-// errOutdated means that a part of a message must not be sent any longer.
+// errOutdated: a part of a message must not be sent any longer.
 var errOutdated = errors.New("it is no longer to be sent")
 
-// claim records an attempt before it is made, if the term is valid, so that the
-// next leader does not try during the attempt. It reports whether the whole message
-// must still be sent; if not, it records nothing.
+// claim records an attempt before it is made, if the term is valid: the next leader must
+// not try during the attempt. It reports whether the whole message must still be sent; if
+// not, it records nothing.
 func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
 	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, t.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
@@ -131,8 +130,8 @@ func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claime
 	return err == nil, nil
 }
 
-// settleSent records that a message was acknowledged. That is true whichever node
-// leads now, so it is recorded even if the term has just ended.
+// settleSent records the acknowledgment of a message. It is true whichever node leads
+// now, so it is recorded even if the term has just ended.
 func (t tables) settleSent(ctx context.Context, m message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -167,10 +166,13 @@ const (
 	mostPrunes = 20
 )
 
-// tidy records which notifications this node cannot send because it lacks their
-// notifier. It drops those that were settled long ago, and pairs of a beginning and
-// an end that were never sent if the same alert is there again. It returns how many
-// were dropped unsent.
+// tidy records the notifications this node cannot send because it lacks their notifier.
+// It drops two kinds of notifications:
+//
+//   - settled long ago;
+//   - an unsent beginning with its unsent end, if the same alert is there again.
+//
+// It returns how many were dropped unsent.
 func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (dropped int64, err error) {
 	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
 	_, err = t.database.Exec(ctx, t.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
@@ -191,7 +193,7 @@ func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (dropp
 	return dropped, err
 }
 
-// pruneRecords drops alerts and silences that ended long ago.
+// pruneRecords drops alerts and silences long after their end.
 func (t tables) pruneRecords(ctx context.Context) error {
 	for _, statement := range []string{pruneHistory, pruneSilences} {
 		for range mostPrunes {

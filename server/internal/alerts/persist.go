@@ -63,7 +63,7 @@ func (t tables) readRules(ctx context.Context) (now time.Time, rules []storedRul
 	return now, rules, nil
 }
 
-// readKnown returns the roles and nodes that the cluster knows.
+// readKnown returns the cluster's roles and nodes.
 func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.Node, err error) {
 	rows, _ := t.database.Query(ctx, t.SQL(readRoles))
 	if roles, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
@@ -76,8 +76,8 @@ func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.N
 	return roles, nodes, nil
 }
 
-// settledAlerts returns all alerts when no change of them is in flight. A round
-// that began with older alerts would send a notification twice.
+// settledAlerts returns all alerts when no change of them is in flight. A round with
+// older alerts would send a notification twice.
 func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	err := pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, t.SQL(settleStates))
@@ -89,7 +89,7 @@ func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	return t.readAlerts(ctx)
 }
 
-// readAlerts returns all alerts that are pending or firing.
+// readAlerts returns all pending or firing alerts.
 func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	rows, _ := t.database.Query(ctx, t.SQL(readStates))
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert, err error) {
@@ -109,7 +109,7 @@ func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	return present, nil
 }
 
-// orZero is a time that may be null.
+// orZero returns the zero time for null.
 func orZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -220,7 +220,7 @@ func (t tables) execJSON(ctx context.Context, tx pgx.Tx, sql string, records []r
 	return nil
 }
 
-// writeErrors notes which conditions could not be evaluated.
+// writeErrors records the failed evaluations of conditions.
 func (t tables) writeErrors(ctx context.Context, rules []storedRule, outcomes []outcome) error {
 	for i, o := range outcomes {
 		text := ""

@@ -22,7 +22,7 @@ type writtenRule struct {
 	Notify      []string          `json:"notify"`
 }
 
-// writeRules replaces all rules. Those that are the same stay untouched.
+// writeRules replaces all rules. Equal ones stay untouched.
 func (t tables) writeRules(ctx context.Context, rules []Rule, by string) error {
 	all, names := []writtenRule{}, []string{}
 	orEmpty := func(m map[string]string) map[string]string {

@@ -14,15 +14,14 @@ import (
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
-// Case is what a preview of a notification is about.
+// Case is the subject of a preview of a notification.
 type Case struct {
 	Role, NodeName string    // the labels of the alert, if it has them
 	Since          time.Time // since when the role is vacant
 	Incident       string    // in a sentence
 }
 
-// SampleCase returns a made-up case at a time: the crash of the leader of a role that a
-// rule names.
+// SampleCase returns a made-up case at a time: the crash of the leader of a rule's role.
 func SampleCase(rule Rule, now time.Time) Case {
 	role := "scheduler"
 	if roles := rolesIn(rule.Condition); len(roles) > 0 {
@@ -56,7 +55,7 @@ func CurrentCase(ctx context.Context, backend *postgres.Backend, now time.Time) 
 }
 
 // Preview returns the alert of a rule in a case, at a time, with its templates expanded.
-// Templates that query metrics find none.
+// Templates with queries of metrics find none.
 func Preview(ctx context.Context, rule Rule, of Case, now time.Time) notifiers.Alert {
 	series := map[string]string{}
 	for name, value := range map[string]string{"role": of.Role, "node_name": of.NodeName} {

@@ -9,7 +9,7 @@ FROM (SELECT clock_timestamp() AS now) present
 LEFT JOIN {alert_rules} r ON true
 ORDER BY r.position, r.name COLLATE "C"`
 
-	// A role whose work was completed needs no leader until its next term is due.
+	// After completed work a role needs no leader until its next term is due.
 	readRoles = `
 SELECT role
 FROM {terms}
@@ -41,8 +41,7 @@ SELECT
     acked_by, acked_until
 FROM {alert_states}`
 
-	// Waits for a transaction that has changed alerts and whose commit was not
-	// answered.
+	// Waits for a transaction with changes of alerts and an unanswered commit.
 	settleStates = `LOCK TABLE {alert_states} IN SHARE MODE`
 
 	// JSON has no infinite numbers, so a value comes as a text. Acknowledgments are
@@ -113,7 +112,7 @@ FROM unnest($1::text[], $2::text[]) AS gone (rule, fingerprint)
 WHERE h.rule = gone.rule AND h.fingerprint = gone.fingerprint AND h.ended_at IS NULL`
 
 	// If an operator has prolonged the acknowledgment, its receivers are not notified
-	// again: what they got stays.
+	// again: their earlier notification stays.
 	endAcks = `
 WITH expired AS (
     UPDATE {alert_states} s
@@ -133,8 +132,8 @@ WHERE n.rule = expired.rule AND n.fingerprint = expired.fingerprint AND n.ended_
 
 // The statements of delivery.
 const (
-	// For each alert and address only the first notification is due, so that an end
-	// is never sent before its beginning. Severe alerts are sent first.
+	// For each alert and address only the first notification is due, so an end is never
+	// sent before its beginning. Severe alerts are sent first.
 	readDue = `
 SELECT id, rule, severity, labels, annotations, value, since, started_at, ended_at, address, attempts, group_key, incident
 FROM (
@@ -159,7 +158,8 @@ FROM (
     ORDER BY rule, fingerprint, address, number
 ) first`
 
-	// A node that takes over during this attempt does not try before it is over.
+	// After a takeover during this attempt, the new leader does not try before it is
+	// over.
 	claimNotifications = `
 UPDATE {alert_notifications}
 SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + $3::bigint * interval '1 millisecond', term = $2
@@ -199,9 +199,9 @@ WHERE status = 'pending'
     AND NOT notifier = ANY ($1::text[])
     AND (last_error <> $2 OR created_at < clock_timestamp() - $3::bigint * interval '1 millisecond')`
 
-	// If an alert begins and ends faster than notifications can be sent, only those
-	// already sent and the newest matter. Both rows of a pair are locked, so that
-	// no beginning is sent whose end is dropped.
+	// If an alert begins and ends faster than notifications can be sent, only the sent
+	// ones and the newest matter. Both rows of a pair are locked: no beginning may be
+	// sent after its end is dropped.
 	dropUnheard = `
 WITH dropped AS (
     SELECT began.id AS began, ended.id AS ended

@@ -1,8 +1,8 @@
 package alerts
 
-// The statements of those who configure and look.
+// The statements for configuration and display.
 const (
-	// Two processes that start at the same time must not mix their rules.
+	// Two processes starting at the same time must not mix their rules.
 	lockRules = `LOCK TABLE {alert_rules} IN SHARE ROW EXCLUSIVE MODE`
 
 	writeRules = `

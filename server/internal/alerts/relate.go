@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// recent is how far back the records are read in which an alert has its cause.
+	// recent is how far back the records are searched for the cause of an alert.
 	recent = 15 * time.Minute
-	// causeBefore is how long before an alert an incident may have ended that caused it.
+	// causeBefore is how long before an alert its incident may have ended.
 	causeBefore = 2 * time.Minute
 	// mostRecent is how many records of each kind are read.
 	mostRecent = 20_000
@@ -23,8 +23,8 @@ const (
 	recordsTimeout = 5 * time.Second
 )
 
-// relate adds the incident and the vacancy to alerts that begin to fire, and the
-// present sentence of the incident to alerts that end. Without records alerts have neither.
+// relate adds the incident and the vacancy to newly firing alerts, and the present
+// sentence of the incident to ending ones. Without records alerts have neither.
 func (l *termWork) relate(ctx context.Context, now time.Time, rules []Rule, c *change) {
 	if !slices.ContainsFunc(c.notify, func(n notification) bool { return n.alert.FiredAt.Equal(now) || !n.endedAt.IsZero() }) {
 		return
@@ -53,8 +53,8 @@ func readChanges(ctx context.Context, backend *postgres.Backend, now time.Time) 
 	return changes, nil
 }
 
-// relateTo is relate with the records. An incident that is no longer known when an
-// alert ends is left out: its sentence would be of another time.
+// relateTo is relate with the records. It leaves out an incident no longer known at the
+// end of its alert: its sentence would be of another time.
 func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) {
 	incidents := incident.Group(changes)
 	roleOf := map[string]string{}
@@ -98,8 +98,8 @@ func relateTo(changes incident.Changes, now time.Time, rules []Rule, c *change) 
 // after the vacancy the alert can end.
 const longestRound = time.Minute
 
-// endOf returns when an alert ended. If it began with a vacancy, that is when the next
-// leader's term began: the round that saw it is as of another time.
+// endOf returns when an alert ended. After a vacancy it is the begin of the next leader's
+// term: the round that saw the end has another time.
 func endOf(n notification, role string, terms []history.Term) time.Time {
 	if n.endedAt.IsZero() || n.alert.VacantSince.IsZero() || n.alert.VacantSince.Sub(n.alert.ActiveAt) > longestRound {
 		return n.endedAt

@@ -11,29 +11,30 @@ import (
 	"github.com/exactly-one/tenure/internal/program/alerting"
 )
 
-// Rule says what to watch and whom to notify. The program on each machine reads it too.
+// Rule is a condition to watch, and the notifiers to call. The program on each machine
+// reads it too.
 type Rule = alerting.Rule
 
-// State is what an alert is.
+// State is the state of an alert.
 type State = alerting.State
 
-// Status is a rule and what becomes of it.
+// Status is a rule and its state.
 type Status = alerting.Status
 
-// Alert is one series of a rule that is pending or firing.
+// Alert is a pending or firing series of a rule.
 type Alert = alerting.Alert
 
-// Silence is a time in which alerts that match it fire without notifications.
+// Silence is a time in which matching alerts fire without notifications.
 type Silence = alerting.Silence
 
-// The states of an alert, and of a rule: that of its alert that is worst.
+// The states of an alert. A rule has the state of its worst alert.
 const (
 	Inactive = alerting.Inactive
 	Pending  = alerting.Pending
 	Firing   = alerting.Firing
 )
 
-// RoleOf returns the role that the condition of a rule names, if it names one.
+// RoleOf returns the role in the condition of a rule, if it names one.
 func RoleOf(r Rule) string {
 	roles := rolesIn(r.Condition)
 	if len(roles) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role != roles[0] }) {
@@ -42,8 +43,8 @@ func RoleOf(r Rule) string {
 	return roles[0]
 }
 
-// Validate checks a rule, its condition and its templates. The error matches tenure.ErrInvalidConfig; that of a
-// condition is a [*alerting.ConditionError] too.
+// Validate checks a rule, its condition and its templates. The error matches
+// tenure.ErrInvalidConfig. An error of the condition is a [*alerting.ConditionError] too.
 func Validate(r Rule) error {
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: the alert %q: %w", tenure.ErrInvalidConfig, r.Name, fmt.Errorf(format, args...))

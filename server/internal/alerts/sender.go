@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
-// The pause of a notifier after attempts that failed one after the other: what
-// waits behind would fail as well.
+// The pause of a notifier after consecutive failures: the waiting messages would fail as
+// well.
 const (
 	leastPause = 2 * time.Second
 	mostPause  = time.Minute
@@ -27,7 +27,8 @@ type sender struct {
 	unnoted  []message // acknowledged, but not yet recorded in the database
 }
 
-// run sends until the context ends, and then makes a last attempt to note what was sent.
+// run sends until the context ends, and then makes a last attempt to record the sent
+// messages.
 func (s *sender) run(ctx context.Context) {
 	defer func() {
 		if err := s.noteSent(ctx); err != nil {
@@ -61,7 +62,7 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// pauseAfter is how long a notifier pauses after an error that followed others.
+// pauseAfter is how long a notifier pauses after the last of several errors.
 func pauseAfter(err error, failures int) time.Duration {
 	return max(min(leastPause<<min(failures, 10), mostPause), retryDelay(err))
 }
@@ -74,9 +75,9 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// pass sends what is due until there is something new, which may be more urgent,
-// and returns how long to wait. After a failure it skips that address for the rest
-// of the pass, but not the others: only one of a notifier's channels may be gone.
+// pass sends due messages until there is a new one, which may be more urgent. It returns
+// how long to wait. After a failure it skips the address for the rest of the pass, but
+// not the others: only one of a notifier's channels may be gone.
 func (s *sender) pass(ctx context.Context, outboxFilled <-chan struct{}) (wait time.Duration, err error) {
 	reading, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -122,9 +123,9 @@ func joined(failed map[string]error) error {
 	return errors.Join(all...)
 }
 
-// send makes one attempt with a message. A message that is refused for its contents
-// is sent again in halves, so that the other alerts arrive; a single alert that is
-// refused is tried again later, and delays nothing.
+// send makes one attempt with a message. If the receiver refuses the contents, send sends
+// the message again in halves, for the other alerts to arrive. A single refused alert is
+// tried again later, and delays nothing.
 func (s *sender) send(ctx context.Context, m message) error {
 	if err := s.pause(ctx, s.limiter.take(time.Now())); err != nil {
 		return err
@@ -167,8 +168,8 @@ func (s *sender) send(ctx context.Context, m message) error {
 	return errors.Join(failure, err)
 }
 
-// noteSent notes what was acknowledged, also where that could not be noted before:
-// it must not be sent again.
+// noteSent records acknowledged messages, also after an earlier failure to record them:
+// they must not be sent again.
 func (s *sender) noteSent(ctx context.Context) error {
 	for len(s.unnoted) > 0 {
 		if err := s.settleSent(ctx, s.unnoted[0]); err != nil {
@@ -186,7 +187,7 @@ func (*sender) pause(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// refresh sends firing alerts again to notifiers that would forget them otherwise.
+// refresh sends firing alerts again if the notifier would forget them otherwise.
 func (s *sender) refresh(ctx context.Context) {
 	var firing []notifiers.Alert
 	for _, a := range s.engine.firing() {

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/alerting"
 )
 
-// alert is one series of one rule that is pending or firing.
+// alert is a pending or firing series of a rule.
 type alert struct {
 	Rule, Fingerprint   string
 	State               State
@@ -20,9 +20,9 @@ type alert struct {
 	Value               float64
 	ActiveAt            time.Time
 	FiredAt             time.Time // zero while pending
-	Notified            []string  // addresses that were notified of its beginning
-	VacantSince         time.Time // of its role, when it fired; zero if that is not known
-	GroupKey, Incident  string    // what had happened when it fired, if that is known
+	Notified            []string  // addresses notified of its beginning
+	VacantSince         time.Time // of its role, when it fired; zero if unknown
+	GroupKey, Incident  string    // the incident when it fired, if known
 	AckedBy             string    // as of when it was read
 	AckedUntil          time.Time
 	SilencedBy          string // when it fired; not kept with the alert
@@ -50,7 +50,7 @@ type notification struct {
 	silenced bool // not to be sent unless the silence ends first
 }
 
-// change is what one round makes of the alerts.
+// change is the effect of one round on the alerts.
 type change struct {
 	written []alert    // to be written: new, or in another state
 	removed []alertKey // over
@@ -62,14 +62,14 @@ func (c change) empty() bool {
 	return len(c.written) == 0 && len(c.removed) == 0 && len(c.notify) == 0 && len(c.unacked) == 0
 }
 
-// found is a series that a condition yields at present.
+// found is a present series of a condition.
 type found struct {
 	labels   map[string]string
 	value    float64
 	annotate func() map[string]string // its annotations, which take time
 }
 
-// as is an alert with the annotations of what was found.
+// as is an alert with the annotations of the found series.
 func (f found) as(a alert) alert {
 	a.Annotations = map[string]string{}
 	if f.annotate != nil {
@@ -78,17 +78,17 @@ func (f found) as(a alert) alert {
 	return a
 }
 
-// outcome is a rule and what its condition yields. If it could not be evaluated,
-// its alerts do not change.
+// outcome is a rule and the result of its condition. If the evaluation failed, its alerts
+// do not change.
 type outcome struct {
 	rule  Rule
 	found []found
 	err   error
 }
 
-// step computes the change of the alerts at a time; it changes nothing. If the
-// results are complete, alerts that were not found and alerts of removed rules end.
-// No alert begins to fire before the results are complete.
+// step computes the change of the alerts at a time; it changes nothing. If the results
+// are complete, alerts without a found series and alerts of removed rules end. No alert
+// begins to fire before the results are complete.
 //
 // A silenced alert fires without notifications. They follow when the silence ends first.
 func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool, by attention) change {
@@ -120,7 +120,7 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 	return c
 }
 
-// stepFound adds what one found series changes, and returns the key of its alert.
+// stepFound adds the changes by one found series, and returns the key of its alert.
 func (c *change) stepFound(now time.Time, present map[alertKey]alert, rule Rule, f found, complete bool, by attention) alertKey {
 	next := alert{
 		Rule: rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: rule.Severity,
@@ -148,7 +148,7 @@ func (c *change) addNotifications(a alert, addresses []string, endedAt time.Time
 	}
 }
 
-// fire writes an alert that begins to fire, and notifies unless it is silenced.
+// fire writes a newly firing alert, and notifies unless it is silenced.
 func (c *change) fire(a alert, addresses []string, by attention) {
 	if silence := alerting.Silencing(by.silences, a.Rule, a.Labels); silence != nil {
 		a.SilencedBy = silence.CreatedBy
@@ -162,8 +162,8 @@ func (c *change) fire(a alert, addresses []string, by attention) {
 	c.written = append(c.written, a)
 }
 
-// notifyAgain notifies of an alert that continues to fire: those who were not notified
-// yet, and everyone when an acknowledgment is over.
+// notifyAgain notifies of a still firing alert: its new receivers, and all receivers when
+// an acknowledgment is over.
 func (c *change) notifyAgain(now time.Time, a alert, addresses []string, by attention) {
 	if alerting.Silencing(by.silences, a.Rule, a.Labels) != nil {
 		return
@@ -175,7 +175,7 @@ func (c *change) notifyAgain(now time.Time, a alert, addresses []string, by atte
 	c.notifyAdded(a, addresses)
 }
 
-// notifyAdded notifies the addresses that a rule names only since its alert fires.
+// notifyAdded notifies the addresses added to a rule since its alert fires.
 func (c *change) notifyAdded(a alert, addresses []string) {
 	var others []string
 	for _, address := range addresses {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// definitions are what Prometheus's templates begin with.
+// definitions are the beginning of Prometheus's templates.
 const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
 // CheckTemplate returns an error if the text is not a valid template.
@@ -30,9 +30,8 @@ func expander(ctx context.Context, text string, data any, now time.Time, query t
 	return e
 }
 
-// expand fills in templates for one series. A template that fails is replaced by
-// its error, and one for which no time is left stays unexpanded: the alert is sent
-// in any case.
+// expand fills in templates for one series. Its error replaces a failing template.
+// Without time left, a template stays unexpanded: the alert is sent in any case.
 func expand(
 	ctx context.Context, templates map[string]string, series map[string]string, value float64, now time.Time, query template.QueryFunc,
 ) map[string]string {

@@ -15,7 +15,7 @@ const (
 	maxCounted  = 1000     // what a range may count to
 )
 
-// boundedFunctions are those that can make a long text of a short one.
+// boundedFunctions can make a long text of a short one.
 var boundedFunctions = texttemplate.FuncMap{
 	"printf":  func(format string, args ...any) (string, error) { return boundedText(fmt.Sprintf(format, args...)) },
 	"print":   func(args ...any) (string, error) { return boundedText(fmt.Sprint(args...)) },
@@ -29,8 +29,8 @@ func boundedText(text string) (string, error) {
 	return text, nil
 }
 
-// checkTemplateBounds refuses a template that could take long to expand: one that
-// calls templates, that has a range within a range, or one that counts far.
+// checkTemplateBounds refuses a template with a possibly long expansion: with calls of
+// templates, with a range within a range, or with a far count.
 func checkTemplateBounds(text string) error {
 	if len(text) > maxTemplate {
 		return fmt.Errorf("the template has %d bytes; the limit is %d", len(text), maxTemplate)

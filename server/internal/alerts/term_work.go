@@ -33,8 +33,8 @@ type termWork struct {
 	outboxFilled chan struct{} // closed when there is something to send
 }
 
-// attempt does a round. One that fails changes nothing, and the next one does its
-// work; why it failed is logged once for as long as it lasts.
+// attempt does a round. A failed round changes nothing, and the next one does its work.
+// The cause is logged once, for as long as it lasts.
 func (l *termWork) attempt(term context.Context) {
 	ctx, cancel := context.WithTimeout(term, roundTimeout)
 	defer cancel()
@@ -50,9 +50,8 @@ func (l *termWork) attempt(term context.Context) {
 	l.failing = err != nil
 }
 
-// round reads what is new, evaluates all rules and writes what changed. Where it
-// could not read, it does not evaluate either: what is missing must not look
-// like what is wrong.
+// round reads new samples, evaluates all rules and writes the changes. After a failure to
+// read, it does not evaluate either: missing data must not look like a fault.
 func (l *termWork) round(ctx context.Context) error {
 	if l.present == nil {
 		present, err := l.settledAlerts(ctx)
@@ -117,9 +116,9 @@ func (l *termWork) reportCrowded(left int) {
 	l.crowded = left > 0
 }
 
-// settleRounds is for how many rounds a leader waits for the samples of nodes: a
-// new one, since after a crash of the server none are left; and one whose rounds
-// failed, since the nodes could not write any then.
+// settleRounds is how many rounds a leader waits for the samples of nodes. A new leader
+// waits, since after a crash of the server no samples are left. So does a leader after
+// failed rounds, since the nodes could not write any then.
 const settleRounds = 3.5
 
 // complete reports whether samples of all nodes have come, or would have come if
@@ -142,8 +141,8 @@ func (l *termWork) take(snapshot metrics.Snapshot) error {
 	return nil
 }
 
-// commit writes a change. If that fails, it may have happened nevertheless, and
-// the next round looks.
+// commit writes a change. After an error it may have happened nevertheless, and the next
+// round looks.
 func (l *termWork) commit(ctx context.Context, c change) error {
 	if c.empty() {
 		return nil
@@ -175,7 +174,7 @@ func (l *termWork) logChange(c change) {
 	}
 }
 
-// wakeSenders wakes every sender that waits for something new.
+// wakeSenders wakes every waiting sender.
 func (l *termWork) wakeSenders() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +182,7 @@ func (l *termWork) wakeSenders() {
 	l.outboxFilled = make(chan struct{})
 }
 
-// awaitOutbox returns a channel that is closed when there is something new to send.
+// awaitOutbox returns a channel. It is closed when there is something new to send.
 func (l *termWork) awaitOutbox() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,10 +21,10 @@ type Alert struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	Value       float64
-	Since       time.Time // since when the role is vacant or the condition holds; zero if that is not known
+	Since       time.Time // since when the role is vacant or the condition holds; zero if unknown
 	StartedAt   time.Time // when it began to fire
 	EndedAt     time.Time // zero while it fires
-	Role        string    // that it is about, if that is known
+	Role        string    // the subject, if known
 	Links       []Link    // to logs, graphs and the like
 }
 
@@ -71,8 +71,8 @@ func (a Alert) status() string {
 	return "resolved"
 }
 
-// details are the lines that say more: the description, the runbook, links, and then the
-// name of the rule, the value, times and labels.
+// details are further lines: the description, the runbook, links, and then the name of
+// the rule, the value, times and labels.
 func (a Alert) details(links ...string) []string {
 	var lines []string
 	summary, description := a.Annotations["summary"], a.Annotations["description"]

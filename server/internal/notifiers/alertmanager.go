@@ -8,7 +8,7 @@ import (
 )
 
 // alertmanagerRefresh is how often firing alerts are sent to Alertmanager: it keeps
-// alerts in memory, and treats an alert that is not repeated as resolved.
+// alerts in memory, and treats an unrepeated alert as resolved.
 const alertmanagerRefresh = time.Minute
 
 // alertmanager hands alerts to Prometheus's Alertmanager. The same alert can be

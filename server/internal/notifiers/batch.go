@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// Batch is the contents of one message: alerts that all fire, or have all ended.
+// Batch is the contents of one message: alerts, either all firing or all ended.
 type Batch struct {
 	Cluster  string // the name of the cluster, if it has one
 	URL      string // the address of the dashboard, if it is known
@@ -42,15 +42,15 @@ func (b Batch) prepared() Batch {
 	return b
 }
 
-// What a phone shows of a message on its lock screen.
+// The part of a message on the lock screen of a phone.
 const (
 	maxTitle       = 80
 	maxClusterName = 24
 )
 
-// Title is the message in one line of at most 80 characters: how bad it is, where, what,
-// how long, and since when. If there is too little room, the time is left out first,
-// and then the end of the summary.
+// Title is the message in one line of at most 80 characters: severity, place, fault,
+// duration, and beginning. If there is too little room, the time is left out first, and
+// then the end of the summary.
 func (b Batch) Title() string {
 	b = b.prepared()
 	first := b.Alerts[0]
@@ -125,7 +125,7 @@ func (a Alert) what() string {
 	return printable.Text(oneLine(cmp.Or(a.Annotations["summary"], a.Annotations["description"], a.Name)))
 }
 
-// began is when the fault began, which is before the alert fired.
+// began is when the fault began: before the alert fired.
 func (a Alert) began() time.Time {
 	if !a.Since.IsZero() {
 		return a.Since
@@ -133,8 +133,8 @@ func (a Alert) began() time.Time {
 	return a.StartedAt
 }
 
-// timing returns how long the fault has lasted, or lasted, the most complete text first. A
-// fault that has just begun has no length, as of an alert that fires immediately.
+// timing returns how long the fault has lasted, or lasted, the most complete text first.
+// A fault that has just begun has no length, for example if its alert fires immediately.
 func (a Alert) timing(at time.Time) []string {
 	lasted := at.Sub(a.began())
 	if !a.Firing() {
@@ -155,7 +155,7 @@ func (a Alert) timing(at time.Time) []string {
 // heading is an alert of several in one line.
 func (a Alert) heading(at time.Time) string { return a.what() + a.timing(at)[0] }
 
-// clock is a time as of another time, with the date if that is not the same day.
+// clock is a time as of another time, with the date if the day is not the same.
 func clock(t, at time.Time) string {
 	t = t.UTC()
 	if at.Sub(t) > 20*time.Hour {
@@ -164,7 +164,7 @@ func clock(t, at time.Time) string {
 	return t.Format("15:04:05 UTC")
 }
 
-// spoken is a duration with the precision that matters at its length.
+// spoken is a duration with a precision suited to its length.
 func spoken(d time.Duration) string {
 	d = max(d, 0)
 	switch {

@@ -30,9 +30,9 @@ type Notifier struct {
 	client    *http.Client // nil for e-mail
 }
 
-// transport is what differs between the types.
+// transport is the part of a notifier specific to its type.
 type transport interface {
-	// send makes one attempt; target is what follows the colon of an address.
+	// send makes one attempt; target is the text after the colon of an address.
 	send(ctx context.Context, target string, batch Batch) error
 	// batch is how many alerts one message can carry.
 	batch() int
@@ -41,7 +41,7 @@ type transport interface {
 // Set is all notifiers, by their names.
 type Set map[string]*Notifier
 
-// Open makes notifiers, which connect to nothing yet. An error matches
+// Open makes notifiers without connecting to anything. An error matches
 // tenure.ErrInvalidConfig.
 func Open(configs []Config) (Set, error) {
 	set := Set{}
@@ -95,7 +95,7 @@ func newTransport(config Config, to endpoint) (transport, error) {
 	return nil, fmt.Errorf("there is no type %q", config.Type)
 }
 
-// Close closes the connections that are kept open.
+// Close closes the open connections.
 func (s Set) Close() {
 	for _, n := range s {
 		if n.client != nil {
@@ -114,8 +114,8 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Find returns the notifier that an address names, and the target within it,
-// which may be empty. An error matches tenure.ErrInvalidConfig.
+// Find returns the notifier of an address, and the target within it, possibly empty. An
+// error matches tenure.ErrInvalidConfig.
 func (s Set) Find(address string) (n *Notifier, target string, err error) {
 	name, target, hasTarget := strings.Cut(address, ":")
 	n = s[name]
@@ -145,8 +145,8 @@ func (n *Notifier) PerMinute() int { return n.config.PerMinute }
 // Batch is how many alerts one message can carry.
 func (n *Notifier) Batch() int { return n.transport.batch() }
 
-// Refresh is how often a firing alert must be sent again so that the receiver does
-// not forget it; 0 for never.
+// Refresh is how often a firing alert must be sent again, before the receiver forgets it;
+// 0 for never.
 func (n *Notifier) Refresh() time.Duration {
 	if n.config.Type == notifier.Alertmanager {
 		return alertmanagerRefresh
@@ -154,11 +154,10 @@ func (n *Notifier) Refresh() time.Duration {
 	return 0
 }
 
-// Send makes one attempt to send a message about at most [Notifier.Batch]
-// alerts, bounded by the context and 10 s. An error of the type [RetryAfterError]
-// says when to try again, and one of the type [RefusedError] that another message
-// may be accepted. After an error the message may have arrived
-// nevertheless.
+// Send makes one attempt to send a message about at most [Notifier.Batch] alerts, bounded
+// by the context and 10 s. A [RetryAfterError] contains when to try again. After a
+// [RefusedError] another message may be accepted. After an error the message may have
+// arrived nevertheless.
 func (n *Notifier) Send(ctx context.Context, target string, batch Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()

@@ -24,8 +24,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/notifier"
 )
 
-// email sends a mail by SMTP: with TLS from the start on port 465, else with
-// STARTTLS. A server that has neither is refused, unless it is on this machine.
+// email sends a mail by SMTP: with TLS from the start on port 465, else with STARTTLS. A
+// server with neither is refused, unless it is on this machine.
 type email struct {
 	host, port string
 	from       *mail.Address
@@ -125,7 +125,7 @@ func (e *email) sendTo(ctx context.Context, to, all []*mail.Address, b Batch) er
 	return nil
 }
 
-// addressed is what the server says of the recipients of a mail.
+// addressed is the server's answer about the recipients of a mail.
 type addressed struct {
 	settled []string // that it takes, or refuses for good
 	refused []string
@@ -133,8 +133,7 @@ type addressed struct {
 }
 
 // address gives the server the recipients of a mail. It returns an error only if the
-// server refuses all: one address that no longer exists must not keep the mail from the
-// others.
+// server refuses all: one outdated address must not keep the mail from the others.
 func (e *email) address(client *smtp.Client, to []*mail.Address) (given addressed, err error) {
 	for _, address := range to {
 		failure := client.Rcpt(address.Address)
@@ -154,7 +153,7 @@ func (e *email) address(client *smtp.Client, to []*mail.Address) (given addresse
 	return given, err
 }
 
-// missing returns the recipients that lack an alert of a mail: an earlier attempt may
+// missing returns the recipients still without an alert of a mail: an earlier attempt may
 // have reached the others.
 func (e *email) missing(to []*mail.Address, b Batch) []*mail.Address {
 	e.mu.Lock()
@@ -167,7 +166,7 @@ func (e *email) missing(to []*mail.Address, b Batch) []*mail.Address {
 	})
 }
 
-// note keeps which recipients are settled, for the next attempt if there is one.
+// note keeps the settled recipients for the next attempt, if there is one.
 func (e *email) note(given addressed, b Batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -186,7 +185,7 @@ func (e *email) note(given addressed, b Batch) {
 	}
 }
 
-// forGood marks an error whose cause is a refusal that SMTP calls permanent.
+// forGood marks an error by a refusal, if SMTP calls it permanent.
 func forGood(cause, err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](cause); ok && answer.Code >= 500 {
 		return &RefusedError{err}
@@ -194,7 +193,7 @@ func forGood(cause, err error) error {
 	return err
 }
 
-// connect returns a connection that ends with the context, until stop is called.
+// connect returns a connection. It ends with the context, until stop is called.
 func (e *email) connect(ctx context.Context) (client *smtp.Client, stop func() bool, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(e.host, e.port))
 	if err != nil {
@@ -209,7 +208,7 @@ func (e *email) connect(ctx context.Context) (client *smtp.Client, stop func() b
 	return client, stop, nil
 }
 
-// greet makes a connection a secured one, and closes it if that fails.
+// greet secures a connection, or closes it.
 func (e *email) greet(conn net.Conn) (*smtp.Client, error) {
 	if e.port == "465" {
 		conn = tls.Client(conn, e.tls)
@@ -258,7 +257,7 @@ func (e *email) authenticate(client *smtp.Client) error {
 	return nil
 }
 
-// message is a mail about some alerts; those who get it read who does not.
+// message is a mail about some alerts. Its readers learn who does not get it.
 func (e *email) message(to []*mail.Address, refused []string, b Batch) []byte {
 	addresses := make([]string, len(to))
 	for i, address := range to {

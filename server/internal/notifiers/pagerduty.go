@@ -12,8 +12,8 @@ import (
 // pagerDutyEvents is where PagerDuty's Events API v2 takes events.
 const pagerDutyEvents = "https://events.pagerduty.com/v2/enqueue"
 
-// pagerDuty opens an incident where an alert begins and resolves it where it
-// ends; both have the same key, as has an event that is sent again.
+// pagerDuty opens an incident when an alert begins and resolves it when the alert ends.
+// Both events have the same key, as has an event sent again.
 type pagerDuty struct {
 	endpoint
 	key secret

@@ -25,14 +25,13 @@ type endpoint struct {
 	url    secret
 }
 
-// The most bytes of a response that are read, so that its connection can be used
-// again, and that are shown.
+// The maximum bytes of a response to read, for a reuse of its connection, and to show.
 const (
 	maxRead  = 64 << 10
 	maxShown = 200
 )
 
-// RetryAfterError is a refusal that says when to try again.
+// RetryAfterError is a refusal with the time to try again.
 type RetryAfterError struct {
 	Delay time.Duration
 	Err   error
@@ -41,8 +40,8 @@ type RetryAfterError struct {
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// RefusedError is a refusal of a message for what it is: the same one would be
-// refused again, and another one may be accepted.
+// RefusedError is a refusal of the content of a message: the same one would be refused
+// again, and another one may be accepted.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
@@ -67,8 +66,8 @@ func newClient(config *tls.Config) *http.Client {
 	}
 }
 
-// post sends a body as JSON. What is secret in it must be named, so that an error
-// that repeats the response does not contain it.
+// post sends a body as JSON. Name the secrets in it: an error with the response must not
+// contain them.
 func (e endpoint) post(ctx context.Context, path string, body any, header http.Header, secrets ...string) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -113,11 +112,11 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 	return judge(response, address, append(secrets, secretParts(text, address)...))
 }
 
-// leastSecret is how long a part of a path is that may be a secret.
+// leastSecret is the length from which a part of a path may be a secret.
 const leastSecret = 8
 
-// secretParts are what of a URL a response must not show: all of it, and each part
-// that a receiver may repeat alone. The longest come first.
+// secretParts are the parts of a URL to hide in a response: all of it, and each part a
+// receiver may repeat alone. The longest come first.
 func secretParts(text string, address *url.URL) []string {
 	path := strings.Trim(address.Path, "/")
 	parts := []string{text, path, address.RawQuery}
@@ -169,7 +168,7 @@ func judge(response *http.Response, address *url.URL, secrets []string) error {
 	return err
 }
 
-// maxRetryAfter is the longest that a Retry-After is believed.
+// maxRetryAfter is the longest Retry-After to honor.
 const maxRetryAfter = 10 * time.Minute
 
 // retryAfter reads a Retry-After: seconds, or a date.

@@ -7,7 +7,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/secretfile"
 )
 
-// secret is a text that must not be shown, or the file that it is read from.
+// secret is a text not to be shown, or its file.
 type secret struct{ text, file string }
 
 // maxSecret is far above every honest secret.

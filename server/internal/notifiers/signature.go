@@ -13,15 +13,15 @@ import (
 	"github.com/exactly-one/tenure/internal/program/notifier"
 )
 
-// The headers of a signed request, as of Standard Webhooks 1.0.0, which the
-// webhooks of an outbox use too.
+// The headers of a signed request, as of Standard Webhooks 1.0.0, also used by the
+// webhooks of an outbox.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
 	headerSignature = "Webhook-Signature"
 )
 
-// sign sets the headers of a request that is sent now. Without a key it has no
+// sign sets the headers of a request at the time of sending. Without a key it has no
 // signature.
 func sign(header http.Header, id uuid.UUID, now time.Time, body []byte, keyText string) error {
 	timestamp := strconv.FormatInt(now.Unix(), 10)

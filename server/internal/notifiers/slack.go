@@ -30,7 +30,7 @@ type slackAttachment struct {
 	Time     int64  `json:"ts"`
 }
 
-// The most characters that Slack takes without cutting them itself.
+// The maximum characters Slack takes without a cut.
 const (
 	maxSlackTitle = 300
 	maxSlackText  = 3000
@@ -78,7 +78,8 @@ func slackLinks(links []Link) string {
 // slackBetween is between two links.
 const slackBetween = " · "
 
-// labelText lists the labels of an alert that others of its rule have not, after a space.
+// labelText lists the labels of an alert beyond those of its rule's other alerts, after a
+// space.
 func (a Alert) labelText() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
@@ -103,8 +104,8 @@ func slackColor(a Alert) string {
 	}
 }
 
-// slackEscaped is a text that Slack does not take for markup: neither for links
-// nor for a call to everybody in the channel.
+// slackEscaped is a text without markup for Slack: neither links nor a call to everybody
+// in the channel.
 func slackEscaped(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/exactly-one/tenure/server/internal/serve"
 )
 
-// The names under which the program is called. The commands serve and alerts of the program
-// tenure become this program, and keep the name.
+// The names of the program. The commands serve and alerts of the program tenure become
+// this program, and keep the name.
 const (
 	name   = "tenure-server"
 	caller = "tenure"

@@ -7,15 +7,14 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// iterator walks over samples in a private buffer, which serves one series after
-// the other.
+// iterator walks over samples in a private buffer, for one series after the other.
 type iterator struct {
 	chunkenc.Iterator
 	buffer samples
 }
 
-// newIterator returns an iterator over what fill appends to the buffer; it uses
-// the old one again if it can.
+// newIterator returns an iterator over the samples of fill; it uses the old one again if
+// it can.
 func newIterator(old chunkenc.Iterator, fill func(into []sample) []sample) chunkenc.Iterator {
 	it, ok := old.(*iterator)
 	if !ok {

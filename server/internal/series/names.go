@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// canonicalPrefix begins the names under which series are kept.
+// canonicalPrefix begins the names of series in the store.
 const canonicalPrefix = "tenure_"
 
-// prefixes are those by which a metric may be called; the last is the one that
-// the nodes are configured with.
+// prefixes are the possible prefixes of a metric; the last is the configured one of the
+// nodes.
 type prefixes []string
 
 func newPrefixes(configured string) prefixes {
@@ -29,7 +29,7 @@ func (p prefixes) own(name string) string {
 	return names[len(names)-1]
 }
 
-// canonical is the name under which a metric is kept.
+// canonical is the name of a metric in the store.
 func (p prefixes) canonical(name string) string {
 	for _, prefix := range p {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -39,7 +39,7 @@ func (p prefixes) canonical(name string) string {
 	return name
 }
 
-// of are all names that a metric has, by the one under which it is kept.
+// of are all names of a metric, by its name in the store.
 func (p prefixes) of(name string) []string {
 	rest, ok := strings.CutPrefix(name, canonicalPrefix)
 	if !ok {
@@ -52,8 +52,8 @@ func (p prefixes) of(name string) []string {
 	return names
 }
 
-// queriedName returns the name by which a query that wants all of some names means a
-// metric, if it means it at all.
+// queriedName returns the metric's name that satisfies a query's matchers of names, if
+// there is one.
 func (p prefixes) queriedName(matchers []*labels.Matcher, name string) (string, bool) {
 	for _, candidate := range p.of(name) {
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(candidate) }) {

@@ -40,8 +40,8 @@ func (s *Store) setPresenceLocked(at int64, nodes []Node) {
 	}
 }
 
-// replacedNodes returns the dead nodes that others have replaced, also those that were
-// replaced before: a replacement may have left since.
+// replacedNodes returns the replaced dead nodes, also nodes replaced before: a
+// replacement may have left since.
 func replacedNodes(nodes []Node, before map[uuid.UUID]bool) map[uuid.UUID]bool {
 	replaced := map[uuid.UUID]bool{}
 	live := map[string]bool{}
@@ -65,8 +65,8 @@ func replacedNodes(nodes []Node, before map[uuid.UUID]bool) map[uuid.UUID]bool {
 	return replaced
 }
 
-// replaceOnHost matches each node of a host that started with one node that had died
-// before: with the one that died last.
+// replaceOnHost matches each node of a host with a node that had died before it started:
+// the last one to die.
 func replaceOnHost(nodes []Node, replaced map[uuid.UUID]bool) {
 	slices.SortFunc(nodes, func(a, b Node) int { return a.Started.Compare(b.Started) })
 	deaths := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Alive })
@@ -83,7 +83,7 @@ func replaceOnHost(nodes []Node, replaced map[uuid.UUID]bool) {
 	}
 }
 
-// hasDefaultName reports whether the name is that of the host and a process id.
+// hasDefaultName reports whether the name consists of the host and a process id.
 func (n Node) hasDefaultName() bool {
 	pid, ok := strings.CutPrefix(n.Name, n.Host+"-")
 	return ok && n.Host != "" && pid != "" && strings.Trim(pid, "0123456789") == ""

@@ -58,7 +58,7 @@ func (q *querier) Select(
 	return &seriesSet{series: found, at: -1}
 }
 
-// each calls fn with every series that matches, named as the query names it.
+// each calls fn with every matching series, named as in the query.
 func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(*series, labels.Labels)) error {
 	var ofName, others []*labels.Matcher
 	for _, m := range matchers {

@@ -9,14 +9,13 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// longSilent is for how long a node has said nothing that counts as gone, where
-// its series are in the way of others: samples of long ago are that far apart.
+// longSilent is the silence after which a node counts as gone, if its series are in the
+// way of others: old samples are as far apart.
 var longSilent = 2 * resolutions[len(resolutions)-1].step
 
-// makeRoomLocked removes the series that ended the longest ago, and reports whether there
-// was one. If no series has ended, it checks once in a round whether nodes went
-// silent before this time, as happens when the samples of a day are read in one
-// round.
+// makeRoomLocked removes the series with the earliest end, and reports whether there was
+// one. If no series has ended, it checks once in a round whether nodes went silent before
+// this time, as happens when the samples of a day are read in one round.
 func (s *Store) makeRoomLocked(at int64) bool {
 	if s.ended.Len() == 0 && at >= s.silenceCheckAt {
 		s.silenceCheckAt = at + staleAfter.Milliseconds()
@@ -53,8 +52,7 @@ func (s *Store) removeLocked(one *series) {
 	}
 }
 
-// withoutIndex returns a list without one element, in whose place the last one
-// moves.
+// withoutIndex returns a list without one element. The last one moves to its place.
 func withoutIndex(all []*series, i int, moves func(moved *series, to int)) []*series {
 	last := len(all) - 1
 	all[i] = all[last]
@@ -63,8 +61,8 @@ func withoutIndex(all []*series, i int, moves func(moved *series, to int)) []*se
 	return all[:last]
 }
 
-// silenceBeforeLocked ends all series of the nodes that have said nothing since a time,
-// those first that have said nothing for the longest time.
+// silenceBeforeLocked ends all series of the nodes without a sample since a time, the
+// longest silence first.
 func (s *Store) silenceBeforeLocked(since time.Time, at int64) {
 	var silent []*node
 	for _, n := range s.nodes {
@@ -75,8 +73,8 @@ func (s *Store) silenceBeforeLocked(since time.Time, at int64) {
 	s.silenceLocked(silent, at)
 }
 
-// silenceLocked ends all series of some nodes, and keeps what they have counted. Those
-// are ended first that have said nothing for the longest time.
+// silenceLocked ends all series of some nodes, and keeps their counts. It begins with the
+// longest silence.
 func (s *Store) silenceLocked(nodes []*node, at int64) {
 	slices.SortFunc(nodes, func(a, b *node) int { return a.at.Compare(b.at) })
 	for _, n := range nodes {
@@ -90,7 +88,7 @@ func (s *Store) silenceLocked(nodes []*node, at int64) {
 	}
 }
 
-// recallLocked undoes the departure of a series that made room, and is new again.
+// recallLocked undoes the departure of a removed series when it is new again.
 func (s *Store) recallLocked(one *series) {
 	hash := one.labels.Hash()
 	if value, ok := one.node.evicted[hash]; ok {
@@ -99,8 +97,8 @@ func (s *Store) recallLocked(one *series) {
 	}
 }
 
-// departLocked keeps the last value of a counter whose node is gone. Their number is
-// bounded as that of series is: labels may be of any kind.
+// departLocked keeps the last value of a gone node's counter. Their number is bounded
+// like the number of series: labels may be of any kind.
 func (s *Store) departLocked(one *series) {
 	if one.kind == metrics.GaugeSeries {
 		return
@@ -111,7 +109,7 @@ func (s *Store) departLocked(one *series) {
 	}
 }
 
-// comeBackLocked undoes departLocked: the node that was gone continues to count.
+// comeBackLocked undoes departLocked: the gone node continues to count.
 func (s *Store) comeBackLocked(one *series) {
 	if one.departed != 0 {
 		s.departedOfLocked(one).total -= one.departed
@@ -119,7 +117,8 @@ func (s *Store) comeBackLocked(one *series) {
 	}
 }
 
-// departedOfLocked is what counters like this one amount to; nil if there are too many.
+// departedOfLocked is the sum of gone nodes' counters like this one; nil if there are too
+// many.
 func (s *Store) departedOfLocked(one *series) *departed {
 	shared := withoutNode(one.labels)
 	key := string(shared.Bytes(nil))

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// The metrics that the store itself has something to say about.
+// The metrics with values by the store itself.
 const (
 	isLeaderMetric = canonicalPrefix + "leader_is_leader"
 	nodeUpMetric   = canonicalPrefix + "node_up"
@@ -20,7 +20,7 @@ const (
 	nodeReportingMetric = canonicalPrefix + "node_reporting"
 )
 
-// Node is a node that the cluster knows of.
+// Node is a node known to the cluster.
 type Node struct {
 	ID    uuid.UUID
 	Name  string
@@ -32,20 +32,19 @@ type Node struct {
 	Died    time.Time // the last heartbeat of a node that is not alive
 }
 
-// Complete ends a round of snapshots at a time of the database's clock. Nodes that
-// are dead, unknown or silent for long no longer have values.
+// Complete ends a round of snapshots at a time of the database's clock. Dead, unknown and
+// long silent nodes no longer have values.
 //
-// Every role and every node that is known has a separate series
-// tenure_leader_is_leader of 0, so that a sum over the leaders is 0 and not nothing
-// when no node leads. A node that leads a role by the database has 1 for it, also if it
-// sends no samples, or has led only since the last one.
+// Every known role and every known node has a separate series tenure_leader_is_leader of
+// 0: a sum over the leaders is 0 and not nothing when no node leads. A leader by the
+// database has 1 for its role, also if it sends no samples, or has led only since the
+// last one.
 //
-// The series tenure_node_up of a name is 1 if a live node has that name, and 0 if its
-// node died and no other replaced it. A node that leaves has no series. Each live node
-// has tenure_node_reporting, which is 1 if it sends samples, else 0.
+// The series tenure_node_up of a name is 1 if a live node has the name, and 0 if its node
+// died and no other replaced it. A node that leaves has no series. Each live node has
+// tenure_node_reporting, which is 1 if it sends samples, else 0.
 //
-// It returns how many series of the round were left out because there are too
-// many.
+// It returns how many series of the round were left out because there are too many.
 func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +98,8 @@ func (s *Store) leadLocked(at int64, pairs ...string) {
 	}
 }
 
-// setUnlessMeasuredLocked sets a series to 0 that the node could have measured itself:
-// the sum of many roles has no label for the role.
+// setUnlessMeasuredLocked sets a series to 0, unless the node has measured it in its last
+// snapshot. It can: the sum of many roles has no label for the role.
 func (s *Store) setUnlessMeasuredLocked(at int64, n *node, pairs ...string) {
 	one := s.findLocked(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
 	if one == nil {
@@ -112,8 +111,8 @@ func (s *Store) setUnlessMeasuredLocked(at int64, n *node, pairs ...string) {
 	}
 }
 
-// forgetLocked ends the store's own series of roles and nodes that are no longer known,
-// drops old samples, and then removes empty series.
+// forgetLocked ends the store's own series of unknown roles and nodes, drops old samples,
+// and then removes empty series.
 func (s *Store) forgetLocked(now int64) {
 	oldest := now - Retention.Milliseconds()
 	for _, one := range s.series {
@@ -127,7 +126,7 @@ func (s *Store) forgetLocked(now int64) {
 		}
 	}
 	for id, n := range s.nodes {
-		// Before that its samples could come again, of the database.
+		// Before, its samples could come again, from the database.
 		if len(n.series) == 0 && n.silent && n.at.UnixMilli() < oldest {
 			delete(s.nodes, id)
 		}

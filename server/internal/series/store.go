@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// The labels that say who measured a series.
+// The labels for the measuring node.
 const (
 	nodeLabel     = "node"
 	nodeNameLabel = "node_name"
@@ -26,16 +26,16 @@ const (
 type Config struct {
 	// Prefix begins the names of the nodes' metrics. Default "tenure".
 	Prefix string
-	// MaxSeries is how many series are kept. For those that come beyond, series
-	// make room that have ended, the longest ended first; where none has, they are
-	// left out. Default 50,000.
+	// MaxSeries bounds the number of series. For a new series beyond it, an ended one
+	// makes room, the longest ended first. If none has ended, the new one is left out.
+	// Default 50,000.
 	MaxSeries int
 }
 
 const defaultMaxSeries = 50_000
 
-// staleAfter is for how long a node may be silent before what it said last counts
-// no more: the time of three samples and a little.
+// staleAfter is how long a node may be silent before its last samples no longer count:
+// the time of three samples and a little.
 const staleAfter = 35 * time.Second
 
 // Store keeps series. It is safe for concurrent use.
@@ -45,12 +45,12 @@ type Store struct {
 
 	mu             sync.RWMutex
 	series         map[string]*series   // by their labels
-	named          map[string][]*series // by the names under which they are kept
+	named          map[string][]*series // by their names in the store
 	nodes          map[uuid.UUID]*node
-	departed       map[string]*departed // what counters of nodes that are gone amount to, by their labels
-	ended          *list.List           // of *series: those that are over, the longest ended first
+	departed       map[string]*departed // sums of gone nodes' counters, by their labels
+	ended          *list.List           // of *series: ended ones, the longest ended first
 	round          uint64               // counts rounds
-	replaced       map[uuid.UUID]bool   // dead nodes that others have replaced
+	replaced       map[uuid.UUID]bool   // replaced dead nodes
 	left           int                  // how many series were left out in this round
 	silenceCheckAt int64                // when makeRoomLocked may check for silent nodes again
 }
@@ -62,9 +62,9 @@ type series struct {
 	kind     metrics.SeriesType
 	seenIn   uint64  // the snapshot of its node that had it last
 	setIn    uint64  // the round in which the store itself had it last; 0 for never
-	departed float64 // what it is among those of nodes that are gone
+	departed float64 // its part of the sum of gone nodes' counters
 
-	// Where it is in the store's indexes, so that removing it needs no search.
+	// Its places in the store's indexes: removing it needs no search.
 	key     string
 	inNamed int
 	node    *node // the node that measures it; nil if the store itself does
@@ -79,7 +79,7 @@ type node struct {
 	snapshot uint64    // counts them
 	series   []*series
 	silent   bool
-	evicted  map[uint64]float64 // what departed of its series that made room, by the hashes of their labels
+	evicted  map[uint64]float64 // departed values of its evicted series, by the hashes of their labels
 }
 
 // New makes an empty store.
@@ -98,8 +98,8 @@ func (s *Store) Clear() {
 	s.departed, s.ended, s.left, s.silenceCheckAt = map[string]*departed{}, list.New(), 0, 0
 }
 
-// Append takes what a node measured. A series that is missing in the snapshot ends
-// there. A snapshot that is not later than the node's last is left out.
+// Append takes the measurements of a node. A series missing in the snapshot ends there. A
+// snapshot not later than the node's last is left out.
 func (s *Store) Append(snapshot metrics.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +152,8 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 	}
 }
 
-// named reports whether a series has names that Prometheus takes in every format.
-// A user with the privilege to write samples can write other names.
+// named reports whether Prometheus takes the names of a series in every format. A user
+// with the privilege to write samples can write other names.
 func named(measured metrics.Series) bool {
 	for name := range measured.Labels {
 		if !model.LegacyValidation.IsValidLabelName(name) {
@@ -182,7 +182,7 @@ func (s *Store) findLocked(l labels.Labels, kind metrics.SeriesType, at int64) *
 	return found
 }
 
-// staleNaN means that a series has no value from here on, as in Prometheus.
+// staleNaN marks the end of a series, as in Prometheus.
 var staleNaN = math.Float64frombits(value.StaleNaN)
 
 // appendLocked gives a series a value.

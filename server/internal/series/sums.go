@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// departed is what counters of nodes that are gone amount to, of one name and one
-// setLocked of labels. Without it, a sum would fall whenever a node goes.
+// departed is the sum of gone nodes' counters, of one name and one set of labels. Without
+// it, a sum would fall whenever a node goes.
 type departed struct {
 	labels labels.Labels
 	kind   metrics.SeriesType
@@ -30,8 +30,8 @@ type combination func(a, b float64) float64
 
 func add(a, b float64) float64 { return a + b }
 
-// combinationOf is how nodes' values of a metric become the cluster's. What every
-// node says of the whole cluster is not added up; nor are shares of a whole.
+// combinationOf is how nodes' values of a metric become the cluster's. Metrics of the
+// whole cluster, reported by every node, are not added up; nor are shares of a whole.
 func combinationOf(name string) combination {
 	rest := strings.TrimPrefix(name, canonicalPrefix)
 	switch {
@@ -44,9 +44,9 @@ func combinationOf(name string) combination {
 	}
 }
 
-// Gather returns the series of the whole cluster, under the configured prefix:
-// those of all nodes put together, without the labels of nodes, and
-// tenure_node_up and tenure_node_reporting of each node. It implements [prometheus.Gatherer], and never
+// Gather returns the series of the whole cluster, under the configured prefix: the series
+// of all nodes put together, without the labels of nodes, and tenure_node_up and
+// tenure_node_reporting of each node. It implements [prometheus.Gatherer], and never
 // fails.
 func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 	s.mu.RLock()

@@ -18,8 +18,8 @@ var resolutions = [...]struct{ step, keep time.Duration }{
 // Retention is for how long anything is kept.
 const Retention = 24 * time.Hour
 
-// Step is the time between two samples of a series that are of some time ago; 0
-// where all are kept.
+// Step is the time between two samples of a series, for samples of the given age; 0 if
+// all are kept.
 func Step(ago time.Duration) time.Duration {
 	for _, resolution := range resolutions {
 		if ago < resolution.keep {
@@ -47,7 +47,7 @@ type timeline struct {
 }
 
 // tailSize is how many of the last samples are at hand without decompressing: five
-// minutes of them, which most conditions look at. At most twice as many are kept.
+// minutes of them, as much as most conditions look at. At most twice as many are kept.
 const tailSize = 32
 
 // chunk is compressed samples, without gaps in between.
@@ -57,9 +57,9 @@ type chunk struct {
 	appender    chunkenc.Appender
 }
 
-// append adds a sample. One that is not later than the last is left out. What a
-// coarse level keeps is the last sample of each step, so it gets a sample only
-// when the next step has begun; until then the finer levels have it.
+// append adds a sample if it is later than the last. A coarse level keeps the last sample
+// of each step, so it gets a sample only when the next step has begun; until then the
+// finer levels have it.
 func (t *timeline) append(s sample) {
 	if s.at <= t.last.at {
 		return
@@ -98,7 +98,7 @@ func (t *timeline) appendTo(level int, s sample) {
 	t.levels[level] = chunks
 }
 
-// drop forgets what is too old at a time.
+// drop forgets too old samples at a time.
 func (t *timeline) drop(now int64) {
 	for i, resolution := range resolutions {
 		oldest := now - resolution.keep.Milliseconds()
@@ -113,8 +113,8 @@ func (t *timeline) drop(now int64) {
 	}
 }
 
-// read appends the samples between two times, both included, to a buffer: each
-// stretch of time from the finest level that reaches back to it.
+// read appends the samples between two times, both included, to a buffer: each stretch of
+// time from the finest level reaching back to it.
 func (t *timeline) read(from, to int64, into []sample) []sample {
 	if len(t.tail) > 0 && t.tail[0].at <= from {
 		for _, s := range t.tail {

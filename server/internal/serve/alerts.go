@@ -20,8 +20,8 @@ import (
 	"github.com/exactly-one/tenure/server/internal/notifiers"
 )
 
-// liveAlerts holds the alerts of the configuration file, which may change while
-// the program runs.
+// liveAlerts holds the alerts of the configuration file, which may change while the
+// program runs.
 type liveAlerts struct {
 	engine *alerts.Engine
 	from   *settings.Configuration
@@ -67,8 +67,7 @@ func (l *liveAlerts) close() {
 	l.set.Close()
 }
 
-// shown returns the function with which the dashboard reads the alerts of the
-// database.
+// shown returns the dashboard's function to read the alerts of the database.
 func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(context.Context) ([]dashboard.Alert, error) {
 	backend := p.Node.Backend().(*postgres.Backend)
 	return func(ctx context.Context) ([]dashboard.Alert, error) {
@@ -80,8 +79,8 @@ func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(contex
 	}
 }
 
-// handle returns the function with which users of the dashboard silence and acknowledge
-// alerts, and end silences.
+// handle returns the dashboard's function for its users to silence and acknowledge
+// alerts, and to end silences.
 func (*liveAlerts) handle(p *service.Participant, pool *pgxpool.Pool) func(context.Context, dashboard.AlertRequest) error {
 	admin := alerts.NewAdmin(p.Node.Backend().(*postgres.Backend), pool)
 	return func(ctx context.Context, r dashboard.AlertRequest) error {
@@ -144,8 +143,8 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	return all
 }
 
-// compareAlerts orders alerts by how urgent they are. One that cannot be evaluated is not
-// inactive.
+// compareAlerts orders alerts by how urgent they are. An alert with a failed evaluation
+// is not inactive.
 func compareAlerts(a, b dashboard.Alert) int {
 	inactive := func(a dashboard.Alert) int {
 		if a.State == string(alerts.Inactive) && a.Problem == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // authentication returns who may view and act. Acting needs an operator's token or
-// password, or a proxy that names an operator.
+// password, or the name of an operator from a proxy.
 func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, passwords *passwords, provider *signon.Provider) dashboard.Authentication {
 	who := dashboard.Authentication{UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
 	if len(c.operators) > 0 {
@@ -35,7 +35,7 @@ func (c *serveCommand) authentication(server *service.HTTPServer, proxies []neti
 	return who
 }
 
-// userOf returns the user of a token. A token that is in both files is a viewer's.
+// userOf returns the user of a token. A token in both files is a viewer's.
 func userOf(server *service.HTTPServer, token string) (user dashboard.User, ok bool) {
 	if server.Token != nil && server.Token.Matches(token) {
 		user, ok = dashboard.User{Name: "operator", Access: dashboard.Operator}, true
@@ -46,8 +46,9 @@ func userOf(server *service.HTTPServer, token string) (user dashboard.User, ok b
 	return user, ok
 }
 
-// openProvider returns the OpenID Connect provider of the configuration file, or nil. One
-// that does not answer within some seconds is logged: users can log in when it does.
+// openProvider returns the OpenID Connect provider of the configuration file, or nil. It
+// logs a provider without an answer within some seconds: users can log in when it
+// answers.
 func (c *serveCommand) openProvider(ctx context.Context, file *config.File, log *slog.Logger) (*signon.Provider, error) {
 	settings, ok := file.SignOn()
 	if !ok {

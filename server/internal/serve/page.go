@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/server/dashboard"
 )
 
-// latePage is the dashboard, which exists only after the database has responded
-// and until its end.
+// latePage is the dashboard. It exists from the first response of the database until it
+// is closed.
 type latePage struct {
 	mu   sync.RWMutex
 	page *dashboard.Dashboard

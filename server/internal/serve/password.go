@@ -98,8 +98,8 @@ func readPassword(cmd *cobra.Command) (string, error) {
 	}
 }
 
-// readHidden reads a line from a terminal that does not show it. If the context ends
-// first, the terminal is as before.
+// readHidden reads a line from a terminal without showing it. If the context ends first,
+// the terminal is as before.
 func readHidden(ctx context.Context, terminal *os.File, prompts io.Writer, prompt string) (string, error) {
 	before, err := term.GetState(int(terminal.Fd()))
 	if err != nil {

@@ -23,7 +23,7 @@ const maxPasswords = 1 << 20
 // log in.
 const passwordInterval = time.Second
 
-// credential is what a user must know.
+// credential is the hash of a user's password, and the user's access.
 type credential struct {
 	access dashboard.Access
 	hash   *passwordhash.Hash // nil for a plain password
@@ -101,7 +101,7 @@ func (p *passwords) exist() bool {
 	return p.path != "" || len(p.listed) > 0
 }
 
-// known reports whether a user has a password, and what the user may do.
+// known reports whether a user has a password, and the user's access.
 func (p *passwords) known(user, password string) (dashboard.Access, bool) {
 	p.mu.Lock()
 	if p.path != "" && time.Since(p.looked) >= passwordInterval {

@@ -1,4 +1,4 @@
-// Package serve implements the command that serves the dashboard.
+// Package serve implements the command "serve" for the dashboard.
 package serve
 
 import (
@@ -111,8 +111,8 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes, ended runs, changes by operators and settled dead letters are kept; the daily totals of the first three stay; default 2160h")
 }
 
-// check rejects settings that would be detected only after the node has joined,
-// or that would lock everyone out.
+// check rejects settings that would fail only after the node has joined, or would lock
+// everyone out.
 func (c *serveCommand) check() error {
 	switch {
 	case c.Listen.Address == "":
@@ -251,7 +251,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 }
 
 // pools returns connections for everything, and others for the alerts alone: nothing else
-// can use those up.
+// can use up the latter.
 func (c *serveCommand) pools(ctx context.Context) (all, ofAlerts *pgxpool.Pool, err error) {
 	target, err := c.Node.Database.Target()
 	if err != nil {
@@ -267,8 +267,8 @@ func (c *serveCommand) pools(ctx context.Context) (all, ofAlerts *pgxpool.Pool, 
 	return all, ofAlerts, nil
 }
 
-// beside handles what the API does not. It is not an http.ServeMux, which
-// redirects paths such as //x.
+// beside handles paths outside the API. It is not an http.ServeMux: this would redirect
+// paths such as //x.
 func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

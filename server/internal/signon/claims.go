@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// claims are what the provider says about a user.
+// claims are the provider's statements about a user.
 type claims struct {
 	subject string
 	email   string // verified, in lower case; otherwise empty
 	groups  []string
 }
 
-// read adds what an ID token or the provider's description of the user says.
+// read adds the claims of an ID token or of the provider's description of the user.
 func (c *claims) read(from interface{ Claims(v any) error }, groupsClaim string) error {
 	var all map[string]json.RawMessage
 	if err := from.Claims(&all); err != nil {
@@ -45,8 +45,7 @@ func textsOf(raw json.RawMessage) (texts []string) {
 	return nil
 }
 
-// complete reports whether nothing is missing that decides about the access or names the
-// user.
+// complete reports whether nothing needed for the access or the user's name is missing.
 func (c *claims) complete(config Config) bool {
 	needGroups := len(config.OperatorGroups)+len(config.ViewerGroups) > 0
 	return c.email != "" && (!needGroups || len(c.groups) > 0)

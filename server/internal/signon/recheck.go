@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/server/dashboard"
 )
 
-// The bounds on the logins that are kept. They are the dashboard's own.
+// The bounds on the stored logins. They are the dashboard's own.
 const (
 	loginLife = 12 * time.Hour
 	maxOpen   = 1000 // the oldest are removed
@@ -26,7 +26,7 @@ type login struct {
 	token *oauth2.Token
 	found claims // at the login
 
-	// What the provider's description of the user has, beside the ID token.
+	// The content of the provider's description of the user, beside the ID token.
 	tellsEmail, tellsGroups bool
 }
 
@@ -48,7 +48,7 @@ func (p *Provider) keep(flow dashboard.Flow, opened *login) {
 	p.open[flow.State] = opened
 }
 
-// recheck asks the provider what the user of a login may do now. An error matches
+// recheck asks the provider for the present access of a login's user. An error matches
 // dashboard.ErrNoAccess if the provider no longer accepts the login's tokens, or if the
 // user's addresses and groups give no access.
 func (p *Provider) recheck(ctx context.Context, user dashboard.User, flow dashboard.Flow) (dashboard.User, error) {

@@ -107,7 +107,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	return known, nil
 }
 
-// oneLine shortens an error that repeats an answer of the provider.
+// oneLine shortens an error with an answer of the provider in it.
 func oneLine(err error) error {
 	const most = 300
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
@@ -117,7 +117,7 @@ func oneLine(err error) error {
 	return errors.New(strings.ToValidUTF8(text[:min(len(text), most)], ""))
 }
 
-// oauth returns the OAuth 2.0 client. It reads the secret, which can change.
+// oauth returns the OAuth 2.0 client. It reads the secret anew: it can change.
 func (p *Provider) oauth(known *oidc.Provider) (*oauth2.Config, error) {
 	client := &oauth2.Config{
 		ClientID: p.config.ClientID, Endpoint: known.Endpoint(), RedirectURL: p.config.RedirectURL,
@@ -215,7 +215,7 @@ func (p *Provider) exchange(ctx context.Context, code string, flow dashboard.Flo
 	return opened, p.describe(ctx, known, opened)
 }
 
-// describe completes what is known of a login's user from the provider's description, if
+// describe completes the claims about a login's user from the provider's description, if
 // there is one.
 func (p *Provider) describe(ctx context.Context, known *oidc.Provider, opened *login) error {
 	if known.UserInfoEndpoint() == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// The actions that users can request.
+// The actions for users to request.
 const (
 	stepDown        = "step_down"
 	handOver        = "hand_over"
@@ -112,7 +112,7 @@ type refusal struct {
 	Forcible bool   `json:"forcible"` // it can be requested with force
 }
 
-// subject is what an action is about.
+// subject is the object of an action.
 type subject struct {
 	role, nodeName, detail string
 	node                   uuid.UUID
@@ -178,8 +178,8 @@ func (d *Dashboard) actOnWork(ctx context.Context, body actionBody, by string, a
 	}
 }
 
-// moveCursor skips an event, or rewinds a processor. The event must be named: it is the one that
-// the user has seen.
+// moveCursor skips an event, or rewinds a processor. The event must be named: only the
+// one seen by the user may be skipped.
 func (d *Dashboard) moveCursor(ctx context.Context, body actionBody, by string) error {
 	event, err := processor.ParseCursor(body.Event)
 	if err != nil {
@@ -195,7 +195,7 @@ func (d *Dashboard) moveCursor(ctx context.Context, body actionBody, by string) 
 	return err
 }
 
-// forget removes a dead node from the registry, and records that.
+// forget removes a dead node from the registry, and records the action.
 func (d *Dashboard) forget(ctx context.Context, node uuid.UUID, name, by string) error {
 	if !d.snapshot.isDead(node) {
 		return errNotDead
@@ -210,11 +210,11 @@ func (d *Dashboard) forget(ctx context.Context, node uuid.UUID, name, by string)
 	return nil
 }
 
-// errNotDead is the error for a node that is to be forgotten and is not dead.
+// errNotDead is the error for a request to forget a node before its death.
 var errNotDead = errors.New("only a dead node can be forgotten")
 
-// actOnLetters requests that dead letters are handled again, or dismisses them. Only the
-// named ones are dismissed: those that the user has seen.
+// actOnLetters requests to handle dead letters again, or dismisses them. It dismisses
+// only the named ones, seen by the user.
 func (d *Dashboard) actOnLetters(ctx context.Context, body actionBody, by string) (int, error) {
 	var ids []int64
 	for _, text := range body.Letters {
@@ -241,7 +241,7 @@ INSERT INTO {changes} (changed_by, kind, name, action, detail)
 VALUES ($1, $2, $3, $4, $5)`
 
 // request sends a request to a leader or a node, and records it if there is a database
-// for that.
+// for the record.
 func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, name string) error {
 	if err := d.config.Backend.Request(ctx, request); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, n
 	return nil
 }
 
-// recordAction records an action that has been done or requested. A failure is logged only.
+// recordAction records a completed or requested action. A failure is logged only.
 func (d *Dashboard) recordAction(ctx context.Context, by, kind, name, action, detail string) {
 	if d.config.Database == nil {
 		return
@@ -265,7 +265,7 @@ func (d *Dashboard) recordAction(ctx context.Context, by, kind, name, action, de
 	}
 }
 
-// explain returns a sentence that states why an action was not done.
+// explain returns a sentence with the reason why an action was not done.
 func explain(err error, body actionBody) (status int, message string) {
 	var noProcessor *processor.UnknownError
 	var noSchedule *cron.UnknownError

@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/internal/usercode"
 )
 
-// ErrNoAlert is the error of [Config.HandleAlert] if no alert that is meant fires.
+// ErrNoAlert is the error of [Config.HandleAlert] if no alert of the request fires.
 var ErrNoAlert = errors.New("no such alert fires")
 
-// AlertRequest is what a user asks for alerts: to silence or to acknowledge them, or to end
-// their silences.
+// AlertRequest is a user's request about alerts: to silence or to acknowledge them, or to
+// end their silences.
 type AlertRequest struct {
 	Acknowledge bool
 	Unsilence   bool              // without Acknowledge and Unsilence: silence
@@ -33,15 +33,15 @@ const (
 
 var errAlertsLate = errors.New("an earlier call of the function Alerts has not returned")
 
-// alertsResult is what a call of Config.Alerts returned.
+// alertsResult is the result of a call of Config.Alerts.
 type alertsResult struct {
 	alerts []Alert
 	err    error
 }
 
-// readAlerts calls Config.Alerts in a separate goroutine, one call at a time: one that
-// does not return must not stop the reads of everything else. The result of a late call is
-// old, and is not used.
+// readAlerts calls Config.Alerts in a separate goroutine, one call at a time: a hanging
+// call must not stop the reads of everything else. The result of a late call is old, and
+// is not used.
 func (w *watcher) readAlerts(ctx context.Context) ([]Alert, error) {
 	if w.config.Alerts == nil {
 		return nil, nil

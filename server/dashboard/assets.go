@@ -24,8 +24,7 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// version is a digest of all files: a page that was loaded before a new version was
-// installed reloads.
+// version is a digest of all files: a page from before an upgrade reloads.
 var version = sync.OnceValue(func() string {
 	sum := sha256.New()
 	err := fs.WalkDir(assets, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -29,8 +29,8 @@ func newAudience(streams func() int) *audience {
 	return &audience{streams: streams, last: time.Now()}
 }
 
-// attend notes a request. If the watch rests, it makes it read, and waits for that: what
-// the last viewer saw is old. It does not wait for longer than for the first read.
+// attend notes a request. If the watch rests, attend makes it read and waits, since the
+// last viewer's state is old. It waits no longer than for the first read.
 func (a *audience) attend(ctx context.Context) {
 	a.mu.Lock()
 	a.last = time.Now()
@@ -60,8 +60,8 @@ func (d *Dashboard) attending(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// rest returns immediately if there are viewers. Otherwise it waits for one, or for ctx to
-// end, and reports that it has.
+// rest returns immediately if there are viewers. Otherwise it waits for one, or for ctx
+// to end, and returns true.
 func (a *audience) rest(ctx context.Context) bool {
 	a.mu.Lock()
 	if a.streams() > 0 || time.Since(a.last) < attention {
@@ -81,7 +81,7 @@ func (a *audience) rest(ctx context.Context) bool {
 	return true
 }
 
-// read notes that the watch has read.
+// read notes a read of the watch.
 func (a *audience) read() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

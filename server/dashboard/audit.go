@@ -16,7 +16,7 @@ const (
 	auditTimeout = 10 * time.Second
 )
 
-// auditLog is the latest reading of the actions of operators, which all viewers share.
+// auditLog is the latest reading of the actions of operators, shared by all viewers.
 type auditLog struct {
 	read func(context.Context) ([]audit.Entry, error)
 	turn chan struct{} // its holder uses the fields below
@@ -67,7 +67,7 @@ type auditRecord struct {
 	Done   bool      `json:"done"`
 }
 
-// getAudit lists who did what, the latest first.
+// getAudit lists the actions with their users, the latest first.
 func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
 	if d.audit == nil {
 		refuse(w, http.StatusNotFound, "this dashboard has no database connection for the actions of operators")

@@ -13,16 +13,14 @@ import (
 // Authentication configures how visitors authenticate. Several ways can be enabled at
 // the same time. Without any, all visitors may view and none may act.
 type Authentication struct {
-	// Token returns the user of a token, which visitors enter on the page and
-	// programs send as Authorization: Bearer TOKEN. It is called for every request,
-	// from several goroutines, and must compare in constant time, as that of
-	// [Tokens] does. When a token is no longer valid, the login sessions that began
-	// with it end.
+	// Token returns the user of a token. Visitors enter it on the page, and programs send
+	// it as Authorization: Bearer TOKEN. It is called for every request, from several
+	// goroutines, and must compare in constant time, like the function of [Tokens]. When
+	// a token is no longer valid, its login sessions end.
 	Token func(token string) (user User, ok bool)
 
-	// Password reports whether a password is a user's, and what the user may do, for
-	// HTTP's basic authentication. It is called in the same way as Token; see
-	// [Passwords].
+	// Password reports whether a password is a user's, and the user's access, for HTTP's
+	// basic authentication. It is called in the same way as Token; see [Passwords].
 	Password func(user, password string) (access Access, ok bool)
 
 	// HasPasswords, if set, reports whether any user has a password at present. While
@@ -32,20 +30,20 @@ type Authentication struct {
 	// SignOn logs users in at another site. Their login sessions last for 12 hours.
 	SignOn *SignOn
 
-	// UserHeader is a header in which a reverse proxy names the user, such as
-	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
-	// must be set too. The proxy must remove the header from its clients' requests.
+	// UserHeader is a header with the user's name from a reverse proxy, such as
+	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which must be
+	// set too. The proxy must remove the header from its clients' requests.
 	UserHeader string
 
 	// TrustedProxies are the addresses of reverse proxies. Only from them does the
-	// dashboard accept UserHeader, X-Forwarded-Proto and X-Forwarded-For, by whose
-	// last address it counts wrong credentials.
+	// dashboard accept UserHeader, X-Forwarded-Proto and X-Forwarded-For. It counts wrong
+	// credentials by the last address in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 
 	// With Required, visitors must also authenticate to view the page.
 	Required bool
 
-	// AccessOf returns what a user may do whom UserHeader or [WithUser] names. It is
+	// AccessOf returns the access of a user named by UserHeader or [WithUser]. It is
 	// called for every request. Default: they are operators.
 	AccessOf func(user string) Access
 }
@@ -65,15 +63,14 @@ func (a Authentication) validate() error {
 
 type userKey struct{}
 
-// WithUser returns a request's context with the user, for handlers around the
-// dashboard that authenticate: it takes precedence over every other way. A name that is
-// empty, longer than 200 bytes, or not text is ignored.
+// WithUser returns a request's context with the user, for authenticating handlers around
+// the dashboard: it takes precedence over every other way. A name is ignored if it is
+// empty, longer than 200 bytes, or not text.
 func WithUser(ctx context.Context, user string) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// way is how a user was authenticated, which decides the protection against other
-// sites.
+// way is how a user was authenticated. It decides the protection against other sites.
 type way int
 
 const (
@@ -151,7 +148,7 @@ func (g *guard) byHeader(r *http.Request) visitor {
 	return known
 }
 
-// byHeader returns the visitor whose credentials are in the headers, if they are valid.
+// byHeader returns the visitor of the credentials in the headers, if they are valid.
 func (a Authentication) byHeader(r *http.Request) (v visitor, ok bool) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		user, ok := a.Token(strings.TrimSpace(token))
@@ -170,14 +167,13 @@ func (g *guard) fromProxy(r *http.Request) bool {
 	return httpguard.Proxies(g.authentication.TrustedProxies).Sent(r)
 }
 
-// addressOf returns the address by which the wrong credentials of a request are
-// counted.
+// addressOf returns the address for counting the wrong credentials of a request.
 func (g *guard) addressOf(r *http.Request) string {
 	return httpguard.Proxies(g.authentication.TrustedProxies).Client(r)
 }
 
-// attemptsOf returns the counter for the wrong credentials of a request, which handlers
-// beside the dashboard can share.
+// attemptsOf returns the counter for the wrong credentials of a request. Handlers beside
+// the dashboard can share it.
 func (g *guard) attemptsOf(r *http.Request) *httpguard.Attempts {
 	return httpguard.AttemptsOf(r.Context(), g.attempts)
 }

@@ -32,8 +32,8 @@ type Config struct {
 	// every few seconds, and should not take longer than a second.
 	Alerts func(context.Context) ([]Alert, error)
 
-	// HandleAlert, if set, silences and acknowledges alerts, and ends silences, for users that may act. An
-	// error may match [ErrNoAlert] or tenure.ErrInvalidConfig.
+	// HandleAlert, if set, silences and acknowledges alerts, and ends silences, for users
+	// with the right to act. An error may match [ErrNoAlert] or tenure.ErrInvalidConfig.
 	HandleAlert func(context.Context, AlertRequest) error
 
 	// Authentication configures how visitors authenticate. With the zero value,
@@ -43,15 +43,15 @@ type Config struct {
 	// With ReadOnly, no user may act.
 	ReadOnly bool
 
-	// BasePath is the path below which the dashboard is mounted, such as
-	// "/tenure". Default: the root, also behind http.StripPrefix.
+	// BasePath is the path of the dashboard, such as "/tenure". Default: the root, also
+	// behind http.StripPrefix.
 	BasePath string
 
-	// Hosts are the host names that requests may use if the page is served on the
-	// loopback interface, in addition to those of that interface: another name could
-	// belong to a hostile page that directs its visitors' browsers here. Hosts is
-	// needed behind a reverse proxy on the same machine that forwards the name. A
-	// listener on another address accepts every name, unless Hosts is set.
+	// Hosts are additional host names for requests, if the page is served on the loopback
+	// interface. The interface's own names are always allowed. Another name could belong
+	// to a hostile page that directs its visitors' browsers here. Hosts is needed behind
+	// a reverse proxy on the same machine that forwards the name. A listener on another
+	// address accepts every name, unless Hosts is set.
 	Hosts []string
 
 	// Title names the cluster on the page. Default "Tenure".
@@ -60,8 +60,8 @@ type Config struct {
 	// Links are shown on the pages of roles, nodes and alerts, at most 20 on each kind.
 	Links []Link
 
-	// MetricsPrefix begins the names of the metrics in the stored samples that the graphs
-	// show, as in metrics.Config. Default "tenure".
+	// MetricsPrefix begins the names of the metrics in the stored samples, the source of
+	// the graphs, as in metrics.Config. Default "tenure".
 	MetricsPrefix string
 
 	// Logger receives actions, refused credentials, and failures to read.
@@ -84,9 +84,9 @@ type Alert struct {
 	// Problem is why the condition cannot be evaluated, if it cannot: no state is true then.
 	Problem string `json:"problem,omitempty"`
 
-	// Role is the role that the alert is about, for links, if its label role does not name it.
+	// Role is the subject of the alert, for links, if its label role does not name it.
 	Role string `json:"-"`
-	// Links follow those of [Config.Links]; only addresses of the web are shown.
+	// Links follow the links of [Config.Links]; only addresses of the web are shown.
 	Links []LinkAddress `json:"links,omitempty"`
 
 	// Who acknowledged or silenced it, and until when; empty and zero if no user did.
@@ -120,10 +120,10 @@ type Dashboard struct {
 	done chan struct{}
 }
 
-// New creates a dashboard, which reads the database until Close while it has viewers: open
-// streams, or requests of the last 30 s. The error matches
-// tenure.ErrInvalidConfig. A database that does not answer is no error: the page says
-// so, and shows its data as soon as the database answers.
+// New creates a dashboard. It reads the database until Close while it has viewers: open
+// streams, or requests of the last 30 s. The error matches tenure.ErrInvalidConfig. An
+// unreachable database is no error: the page reports it, and shows its data as soon as
+// the database answers.
 func New(config Config) (*Dashboard, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -162,13 +162,13 @@ func New(config Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// Close ends the streams and the reads of the database, and waits for the reads. Call
-// it before the HTTP server's Shutdown, which would wait for the streams. Later requests
-// get the last known state. It may be called more than once.
+// Close ends the streams and the reads of the database, and waits for the reads. Call it
+// before the HTTP server's Shutdown, which would wait for the streams. Later requests get
+// the last known state. It may be called more than once.
 func (d *Dashboard) Close() { d.stop() }
 
-// Protect returns a handler for other pages of the same server: it answers visitors
-// that may view the dashboard, authenticated in the same ways.
+// Protect returns a handler for other pages of the same server: it answers visitors with
+// access to the dashboard, authenticated in the same ways.
 func (d *Dashboard) Protect(next http.Handler) http.Handler { return d.guard.reading(next.ServeHTTP) }
 
 // ServeHTTP implements [http.Handler].

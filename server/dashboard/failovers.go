@@ -25,7 +25,7 @@ func gapBefore(reason tenure.EndReason, t history.Term) gap {
 	return gap{known(incident.WithoutLeader(reason, t)), known(t.PrecedingVacancy), known(t.PrecedingSilence)}
 }
 
-// failoverRecord is a change of leader: a time without a leader, and the node that ended it.
+// failoverRecord is a change of leader: a time without a leader, and the node at its end.
 type failoverRecord struct {
 	gap
 
@@ -74,8 +74,8 @@ const (
 	perTenfold = 8
 )
 
-// failoverOf returns the change of leader from one term of a role, which may be
-// unknown, to the next.
+// failoverOf returns the change of leader from one term of a role, possibly unknown, to
+// the next.
 func failoverOf(before, t history.Term) failoverRecord {
 	kind := kindFailover
 	if incident.Planned(before.Reason) {
@@ -134,8 +134,8 @@ func (p *snapshot) outages() int {
 	return len(p.found.outages)
 }
 
-// lastFailovers returns a page of the changes of leaders and outages that match, newest first,
-// and how many match.
+// lastFailovers returns a page of the matching changes of leaders and outages, newest
+// first, and their number.
 func (p *snapshot) lastFailovers(matches func(failoverRecord) bool, offset, limit int) (records []failoverRecord, total int) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -160,8 +160,8 @@ func (p *snapshot) lastFailovers(matches func(failoverRecord) bool, offset, limi
 	return records, total
 }
 
-// failoverFilter returns a function that reports whether a change of leader is of a kind and
-// mentions a role or a node.
+// failoverFilter returns a filter for changes of leader by kind and by the name of a role
+// or a node.
 func failoverFilter(kind, wanted string) func(failoverRecord) bool {
 	return func(r failoverRecord) bool {
 		return (kind == "" || r.Kind == kind) && (wanted == "" || contains(r.Role, wanted) || contains(r.NodeName, wanted) || contains(r.Previous, wanted))
@@ -176,7 +176,7 @@ func (p *snapshot) withIncident(r failoverRecord) failoverRecord {
 	return r
 }
 
-// quantile returns the case at the nearest rank of a sorted list that is not empty.
+// quantile returns the case at the nearest rank of a nonempty sorted list.
 func quantile(sorted []gap, percent int) *gap {
 	return &sorted[max(1, (percent*len(sorted)+99)/100)-1]
 }
@@ -210,7 +210,7 @@ func summary(all []failoverRecord, now time.Time) failoversRecord {
 	return s
 }
 
-// points returns the points of the plot, which are failovers.
+// points returns the points of the plot: failovers.
 func points(all []failoverRecord) [][3]float64 {
 	all = slices.DeleteFunc(slices.Clone(all), func(r failoverRecord) bool { return r.Kind == kindMove })
 	plotted := make([][3]float64, 0, min(len(all), maxPoints))

@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// graphRange is a range of time that graphs can show, in steps of one point.
+// graphRange is a range of time for graphs, in steps of one point.
 type graphRange struct {
 	length, step time.Duration
 	daily        bool // from the daily totals, which are of all nodes together
@@ -31,7 +31,7 @@ var graphRanges = map[string]graphRange{
 	"30d": {length: 30 * 24 * time.Hour, step: 24 * time.Hour, daily: true},
 }
 
-// graphsRecord is what a page shows of the stored samples in a range.
+// graphsRecord is a page's view of the stored samples in a range.
 type graphsRecord struct {
 	From    int64         `json:"from"`    // in ms, as all times here
 	To      int64         `json:"to"`      // the time of the read
@@ -103,7 +103,7 @@ var (
 	}
 )
 
-// What to do if there is nothing to show.
+// The remedies if there is nothing to show.
 const (
 	noSamples     = "No samples are stored. Nodes store samples if they serve --listen, and Go programs with metrics.NewReporter."
 	noNodeSamples = "No samples of this node are stored in this range. A node stores samples if it serves --listen, and a Go program with metrics.NewReporter."
@@ -260,8 +260,8 @@ func (s *samples) clusterLine(f figure, from, now time.Time, step time.Duration)
 	return points
 }
 
-// failoverTimes are the times of the failovers in memory, the oldest first. Those before
-// since are not known.
+// failoverTimes are the times of the failovers in memory, the oldest first. Failovers
+// before since are unknown.
 type failoverTimes struct {
 	times []time.Time
 	since time.Time // zero if all are known
@@ -289,8 +289,8 @@ func (f failoverTimes) counted(from, now time.Time, step time.Duration) [][2]any
 	return points
 }
 
-// ledTimes are when roles had a leader, by their terms. Terms that ended before since are not
-// known.
+// ledTimes are when roles had a leader, by their terms. Terms with an end before since
+// are unknown.
 type ledTimes struct {
 	began, ended []time.Time // ordered
 	since        time.Time   // zero if all are known

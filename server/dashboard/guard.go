@@ -19,8 +19,8 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// guard decides which visitors may view and act, and rejects cross-site requests
-// pages.
+// guard decides which visitors may view and act, and rejects requests from the pages of
+// other sites.
 type guard struct {
 	authentication Authentication
 	readOnly       bool
@@ -82,9 +82,8 @@ func (g *guard) everything(next http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether the host name in a request may be that of this server. On
-// other interfaces than the loopback one, every name is accepted unless names are
-// configured.
+// knownHost reports whether the host name in a request may be this server's. On other
+// interfaces than the loopback one, every name is accepted unless names are configured.
 func (g *guard) knownHost(r *http.Request) bool {
 	if g.hosts.Given(r.Host) || httpguard.IsLoopbackName(r.Host) {
 		return true
@@ -99,7 +98,7 @@ func visitorOf(r *http.Request) visitor {
 	return v
 }
 
-// reading answers visitors that may view.
+// reading answers visitors with the right to view.
 func (g *guard) reading(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := g.identify(r)
@@ -135,7 +134,7 @@ func tooMany(w http.ResponseWriter) {
 	refuse(w, http.StatusTooManyRequests, "too many wrong credentials; try again in a minute")
 }
 
-// acting answers authenticated users that may act, and no page of another site.
+// acting answers authenticated users with the right to act, and no page of another site.
 func (g *guard) acting(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.origins.Check(r); err != nil {
@@ -182,7 +181,7 @@ func (g *guard) forgeryToken(v visitor) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// sessionRecord is what the page knows about its visitor.
+// sessionRecord is the page's knowledge of its visitor.
 type sessionRecord struct {
 	Title     string `json:"title"`
 	User      string `json:"user"`

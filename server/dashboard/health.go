@@ -13,11 +13,11 @@ import (
 type health struct {
 	Level    string `json:"level"` // good, warning or critical
 	Sentence string `json:"sentence"`
-	// Since is when the problem began, if that is known and matters.
+	// Since is when the problem began, if known and relevant.
 	Since *time.Time `json:"since"`
-	// Incident is the id of the incident that the sentence describes, if any.
+	// Incident is the id of the incident in the sentence, if any.
 	Incident string `json:"incident,omitempty"`
-	// Job is the processor or schedule that the sentence describes, if any.
+	// Job is the processor or schedule in the sentence, if any.
 	Job *job `json:"job,omitempty"`
 }
 
@@ -30,8 +30,7 @@ const (
 // mostNamed is how many things a sentence names.
 const mostNamed = 3
 
-// health returns the most important problem first. The figures are those of the
-// snapshot.
+// health returns the most important problem first. The figures are the snapshot's.
 func (p *snapshot) health(n nowRecord) health {
 	for _, find := range []func(nowRecord) (health, bool){
 		p.unreadable, p.openIncident, p.lostLeader, p.seriousWork, p.vacancy, p.criticalAlert, p.silence, p.unreadPart, p.lightWork, p.firing, p.lastIncident,
@@ -43,7 +42,7 @@ func (p *snapshot) health(n nowRecord) health {
 	return fine(n)
 }
 
-// unreadable reports that the database cannot be read.
+// unreadable reports an unreadable database.
 func (p *snapshot) unreadable(n nowRecord) (health, bool) {
 	switch {
 	case p.problem == nil:
@@ -62,8 +61,8 @@ func standing(roles int) string {
 	return count(roles, "role stands still if its node cannot reach it either", "roles stand still if their nodes cannot reach it either")
 }
 
-// lostLeader reports roles without a leader if the leader of one was lost: what stopped comes
-// before what ended.
+// lostLeader reports roles without a leader if the leader of one was lost unplanned. It
+// comes before serious faults of work; planned vacancies come after them.
 func (p *snapshot) lostLeader(n nowRecord) (health, bool) {
 	lost := slices.ContainsFunc(p.names, func(name string) bool {
 		r := p.roles[name]
@@ -94,7 +93,7 @@ func (p *snapshot) vacantSince() *time.Time {
 	return since
 }
 
-// seriousWork reports processors and schedules that fail again and again.
+// seriousWork reports repeatedly failing processors and schedules.
 func (p *snapshot) seriousWork(n nowRecord) (health, bool) {
 	return p.troubledWork(n, critical)
 }
@@ -108,7 +107,7 @@ func (p *snapshot) troubledWork(n nowRecord, level string) (health, bool) {
 	return health{Level: level, Sentence: text + alertsText(n), Job: &about}, about.Name != ""
 }
 
-// criticalAlert reports the first alert that fires and is critical.
+// criticalAlert reports the first firing critical alert.
 func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 	for _, a := range p.alerts {
 		if a.State == "firing" && a.Severity == critical && !a.silenced() {
@@ -125,7 +124,7 @@ func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 	return health{}, false
 }
 
-// silence reports nodes that send no heartbeat.
+// silence reports nodes without a heartbeat.
 func (p *snapshot) silence(n nowRecord) (health, bool) {
 	var nodes []string
 	for _, m := range p.shownMembers() {
@@ -141,12 +140,13 @@ func (p *snapshot) silence(n nowRecord) (health, bool) {
 		count(n.Silent, "role is", "roles are")) + alertsText(n)}, len(nodes) > 0
 }
 
-// lightWork reports processors and schedules whose last attempt failed, and dead letters.
+// lightWork reports processors and schedules after a failed last attempt, and dead
+// letters.
 func (p *snapshot) lightWork(n nowRecord) (health, bool) {
 	return p.troubledWork(n, warning)
 }
 
-// firing reports alerts that are not critical.
+// firing reports alerts below critical.
 func (p *snapshot) firing(n nowRecord) (health, bool) {
 	var names []string
 	for _, a := range p.alerts {
@@ -182,7 +182,7 @@ func itsRoles(n int) string {
 	return fmt.Sprintf("its %d roles", n)
 }
 
-// alertsText is a sentence on the alerts that fire, after a space, or nothing.
+// alertsText is a sentence on the firing alerts, after a space, or nothing.
 func alertsText(n nowRecord) string {
 	if n.Firing == 0 {
 		return ""

@@ -72,7 +72,7 @@ func (d *Dashboard) getIncidents(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
-// incidentFilter says which incidents a page lists.
+// incidentFilter selects the incidents of a page.
 type incidentFilter struct {
 	wanted, kind string // empty: any
 	from, to     time.Time
@@ -149,8 +149,7 @@ func (*snapshot) caused(e eventRecord, i incident.Incident) bool {
 		slices.ContainsFunc(i.Moves, func(m incident.Move) bool { return e.Role != "" && m.From.Role == e.Role })
 }
 
-// movesOf returns the moves of an incident: those that wait first, then those that took
-// longest.
+// movesOf returns the moves of an incident: waiting ones first, then the longest.
 func movesOf(i incident.Incident) []moveRecord {
 	moves := []moveRecord{}
 	for _, m := range i.Moves {
@@ -189,8 +188,7 @@ type lane struct {
 	Spans [][5]any `json:"spans"`
 }
 
-// getLanes returns who led which role in a range of time: all roles, or those of an
-// incident.
+// getLanes returns who led which role in a range of time: all roles, or an incident's.
 func (d *Dashboard) getLanes(w http.ResponseWriter, r *http.Request) {
 	wanted, id := search(r), r.URL.Query().Get("incident")
 	offset := number(r, "offset", 0, 0, 1<<30)

@@ -27,17 +27,17 @@ type incidentRecord struct {
 }
 
 const (
-	// unreadableID is the id of the present outage, which the database cannot record.
+	// unreadableID is the id of the present outage: the database cannot record it.
 	unreadableID = "unreadable"
-	// latestID is the id under which the latest incident can be read.
+	// latestID is the id for reading the latest incident.
 	latestID = "latest"
-	// recentIncident is for how long an incident that is over stays in the banner.
+	// recentIncident is how long an ended incident stays in the banner.
 	recentIncident = 10 * time.Minute
-	// maxIncidentsTold is how many incidents that are over are published.
+	// maxIncidentsTold is how many ended incidents are published.
 	maxIncidentsTold = 20
 	// maxNodesNamed bounds the nodes of a published incident.
 	maxNodesNamed = 50
-	// The time between two groupings, which is ten times as long as one takes.
+	// The time between two groupings: ten times as long as one takes.
 	regroupRest    = 250 * time.Millisecond
 	maxRegroupRest = 2 * time.Second
 )
@@ -127,7 +127,7 @@ func incidentOf(i incident.Incident) incidentRecord {
 	return r
 }
 
-// unreadableIncident is the present outage, which has no end yet. Under the mutex.
+// unreadableIncident is the present outage, without an end yet. Under the mutex.
 func (p *snapshot) unreadableIncident() (incidentRecord, bool) {
 	if p.problem == nil || !p.seen {
 		return incidentRecord{}, false
@@ -155,7 +155,7 @@ func (p *snapshot) incidentsNow() []incidentRecord {
 	return told
 }
 
-// incidentOfEvent returns the id of the incident that an event is part of, if any.
+// incidentOfEvent returns the id of the incident of an event, if any.
 func (f *found) incidentOfEvent(e eventRecord) string {
 	n, ok := -1, false
 	switch e.Kind {
@@ -177,11 +177,11 @@ func (f *found) incidentOfEvent(e eventRecord) string {
 	return f.records[n].ID
 }
 
-// joins reports whether an event is that of a new node, which is not part of what
-// happened to it later.
+// joins reports whether an event is the joining of a new node. It is not part of the
+// node's later incidents.
 func joins(e eventRecord) bool { return e.Previous == "" && e.Status != "left" }
 
-// openIncident reports the first fault that is not over.
+// openIncident reports the first continuing fault.
 func (p *snapshot) openIncident(n nowRecord) (health, bool) {
 	for _, r := range p.found.records {
 		if r.Unplanned && r.Ended == nil && r.Vacant > 0 {
@@ -195,7 +195,7 @@ func (p *snapshot) openIncident(n nowRecord) (health, bool) {
 	return health{}, false
 }
 
-// lastIncident reports a fault that is over since a short time.
+// lastIncident reports a recently ended fault.
 func (p *snapshot) lastIncident(n nowRecord) (health, bool) {
 	for _, r := range p.found.records {
 		if !r.Unplanned || r.Ended == nil {

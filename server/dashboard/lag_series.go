@@ -26,7 +26,7 @@ type lagSeries struct {
 
 func newLagSeries() *lagSeries { return &lagSeries{series: map[string][]lagPoint{}} }
 
-// add adds what was read at a time.
+// add adds the lags read at a time.
 func (l *lagSeries) add(at time.Time, processors []processorRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

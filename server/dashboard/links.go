@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/link"
 )
 
-// Link is a template of links to another site, which the pages of roles, nodes and alerts
-// show: to logs, traces, graphs or a runbook.
+// Link is a template of links to another site, for the pages of roles, nodes and alerts:
+// to logs, traces, graphs or a runbook.
 type Link = link.Template
 
 // LinkAddress is a link as the page shows it.
@@ -79,9 +79,9 @@ func (a Alert) linkValues() map[string]string {
 	return map[string]string{"alert": a.Name, "role": cmp.Or(a.Labels["role"], a.Role), "node": a.Labels["node_name"], "time": linkTime(a.Since)}
 }
 
-// LinksOf returns the links for a message about an alert: those on the alert, and those on
-// its role and its node, with their names after the names of the links.
-// There are at most 20.
+// LinksOf returns the links for a message about an alert: the alert's links, and the
+// links of its role and its node, with their names after the names of the links. There
+// are at most 20.
 func LinksOf(links []Link, cluster string, alert Alert) []LinkAddress {
 	values := alert.linkValues()
 	values["cluster"] = cluster

@@ -85,8 +85,8 @@ func (p *snapshot) order(by string) func(a, b string) int {
 	}
 }
 
-// compareVacant puts roles that lost their leaders first before others without one, so
-// that what happened first stays on top.
+// compareVacant orders vacant roles by when they lost their leaders, the earliest first.
+// Roles with an unknown time come last. So the first vacancy stays on top.
 func compareVacant(a, b *role) int {
 	if a.state != vacant || b.state != vacant {
 		return 0
@@ -116,7 +116,8 @@ func (p *snapshot) role(name string) (roleRecord, bool) {
 // database: before it, no role is known.
 const firstReadWait = 2 * time.Second
 
-// awaitFirstRead reports whether the database has been read, and waits for that.
+// awaitFirstRead waits for the first read of the database and reports whether it has
+// happened.
 func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, firstReadWait)
 	defer cancel()
@@ -152,7 +153,7 @@ type othersRecord struct {
 	Before []uuid.UUID `json:"led_before"` // of them, under their names, as far as the history reaches
 }
 
-// others returns the nodes that could take over a role.
+// others returns the nodes with a chance to take over a role.
 func (p *snapshot) others(role roleRecord) othersRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -232,7 +233,7 @@ func (e eventRecord) mentions(wanted string) bool {
 	return contains(e.Role, wanted) || contains(e.NodeName, wanted) || contains(e.By, wanted) || contains(e.Detail, wanted)
 }
 
-// getEvents lists what happened, the newest first.
+// getEvents lists the events, the newest first.
 func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	wanted, kind, fold, node := search(r), query.Get("kind"), query.Get("fold") != "", query.Get("node")

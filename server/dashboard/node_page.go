@@ -30,7 +30,7 @@ func (d *Dashboard) getNode(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, detail)
 }
 
-// heardFrom is when a node sent its last heartbeat; zero if that is not known.
+// heardFrom is when a node sent its last heartbeat; zero if unknown.
 func (p *snapshot) heardFrom(id uuid.UUID) (at time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -40,7 +40,7 @@ func (p *snapshot) heardFrom(id uuid.UUID) (at time.Time) {
 	return at
 }
 
-// nodeDetail returns what is known of a node, which may have left the registry.
+// nodeDetail returns the known facts of a node, even after it has left the registry.
 func (p *snapshot) nodeDetail(id uuid.UUID) (nodeDetail, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

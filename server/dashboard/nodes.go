@@ -85,8 +85,8 @@ func (p *snapshot) pace() time.Duration {
 	return pace
 }
 
-// nodesToPublish returns the nodes to publish: if there are too many, those that lead most,
-// live ones, and some dead ones.
+// nodesToPublish returns the nodes to publish: if there are too many, the nodes with the
+// most roles, live ones, and some dead ones.
 func (p *snapshot) nodesToPublish(shown []tenure.Member, leads map[uuid.UUID]int) []tenure.Member {
 	if len(shown) <= maxNodesTold {
 		return shown

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// pendingAction is an action that waits for its outcome.
+// pendingAction is an action before its outcome is known.
 type pendingAction struct {
 	actionBody
 
@@ -43,7 +43,7 @@ func (d *Dashboard) await(ctx context.Context, what pendingAction) outcome {
 	}
 }
 
-// outcomeOf returns what the snapshot shows of an action, and whether that is final.
+// outcomeOf returns the effect of an action in the snapshot, and whether it is final.
 func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, changed <-chan struct{}) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -115,7 +115,7 @@ func (a pendingAction) after(began eventRecord) string {
 	return text
 }
 
-// drained returns the progress of a node that was asked to drain or undrain.
+// drained returns the progress of a node after a request to drain or undrain.
 func (p *snapshot) drained(what pendingAction) (message string, done bool) {
 	m, ok := p.member(what.Node)
 	switch {

@@ -10,11 +10,10 @@ import (
 	"github.com/exactly-one/tenure/internal/incident"
 )
 
-// maxNodeChanges bounds the changes of nodes that incidents are found in.
+// maxNodeChanges bounds the changes of nodes for finding incidents.
 const maxNodeChanges = 10_000
 
-// past is the records that incidents are found in. It is part of a snapshot, under its
-// mutex.
+// past is the records for finding incidents. It is part of a snapshot, under its mutex.
 type past struct {
 	terms   []history.Term // without order
 	termAt  map[termKey]int
@@ -35,8 +34,8 @@ func newPast() past {
 	return past{termAt: map[termKey]int{}, nodeAt: map[nodeChange]bool{}}
 }
 
-// add adds the records of a reading. Records that are known already are updated. If
-// rewound is true, terms that were known may no longer exist.
+// add adds the records of a reading. Known records are updated. If rewound is true, known
+// terms may no longer exist.
 func (p *past) add(r reading, rewound bool) {
 	if rewound {
 		outages := p.outages

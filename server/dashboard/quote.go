@@ -11,7 +11,7 @@ const (
 	mostErrorRunes = 120
 )
 
-// The marks around text whose direction is its own (Unicode Annex 9, section 2.4).
+// The marks around text with its own direction (Unicode Annex 9, section 2.4).
 const (
 	isolate = "\u2068"
 	ended   = "\u2069"
@@ -43,7 +43,7 @@ func isControl(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029'
 }
 
-// isDirection reports the characters that change the direction of what follows.
+// isDirection reports characters with an effect on the direction of the following text.
 func isDirection(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The states of a role and of a node, in addition to those of the registry.
+// The states of a role and of a node, in addition to the registry's.
 const (
 	led    = "led"
 	silent = "silent" // its node sent no heartbeat for half a lease, but its lease has not expired
@@ -71,8 +71,8 @@ const (
 	eventIncident = "incident"
 )
 
-// eventRecord is something that happened. Numbers increase in the order in which this
-// process learned of the events.
+// eventRecord is an event. Numbers increase in the order in which this process learned of
+// the events.
 type eventRecord struct {
 	Number    uint64    `json:"number"`
 	At        time.Time `json:"at"`
@@ -108,12 +108,13 @@ type nowRecord struct {
 	// UnreadSince is when the database was read last, or should have been, if it
 	// cannot be read.
 	UnreadSince *time.Time `json:"unread_since"`
-	// The same for processors and schedules, and for the alerts, which can be unreadable alone.
+	// The same for processors and schedules, and for the alerts, which can be unreadable
+	// alone.
 	WorkUnreadSince   *time.Time `json:"work_unread_since"`
 	AlertsUnreadSince *time.Time `json:"alerts_unread_since"`
 }
 
-// changeRecord is what has changed since the last read.
+// changeRecord is the changes since the last read.
 type changeRecord struct {
 	Roles  []roleRecord  `json:"roles"`
 	Events []eventRecord `json:"events"`
@@ -123,7 +124,7 @@ type changeRecord struct {
 	rewound bool // published terms no longer exist in the database
 }
 
-// Bounds on what is published to all viewers. A page that needs more reads it.
+// Bounds on the records published to all viewers. A page reads further ones itself.
 const (
 	maxNodesTold       = 300
 	maxDeadTold        = 50 // of them, beside live ones

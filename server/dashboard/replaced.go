@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// replacedNodes returns the dead nodes that came back: a live node that has the same name
-// started after the last heartbeat of the dead one. A live node replaces one dead node and those
-// that died before it.
+// replacedNodes returns the replaced dead nodes: a live node with the same name started
+// after the last heartbeat of the dead one. A live node replaces one dead node and that
+// node's own predecessors.
 func replacedNodes(members []tenure.Member) map[uuid.UUID]bool {
 	dead, live := map[string][]tenure.Member{}, map[string][]tenure.Member{}
 	for _, m := range members {
@@ -23,8 +23,8 @@ func replacedNodes(members []tenure.Member) map[uuid.UUID]bool {
 	}
 	replaced := map[uuid.UUID]bool{}
 	for name, gone := range dead {
-		// Nodes that ran at the same time do not replace one another. So as many nodes are
-		// missing as ran together, less the ones that started later.
+		// Nodes with a time in common do not replace one another. So as many nodes are
+		// missing as ran together, less the ones started later.
 		slices.SortFunc(gone, func(a, b tenure.Member) int { return b.LastHeartbeat.Compare(a.LastHeartbeat) })
 		heirs := slices.Clone(live[name])
 		slices.SortFunc(heirs, func(a, b tenure.Member) int { return b.StartedAt.Compare(a.StartedAt) })
@@ -40,7 +40,7 @@ func replacedNodes(members []tenure.Member) map[uuid.UUID]bool {
 	return replaced
 }
 
-// shownMembers returns the nodes without those that came back, dead and silent ones first. Under
+// shownMembers returns the nodes without replaced ones, dead and silent ones first. Under
 // the mutex.
 func (p *snapshot) shownMembers() []tenure.Member {
 	shown := slices.DeleteFunc(slices.Clone(p.members), func(m tenure.Member) bool { return p.replaced[m.ID] })
@@ -48,7 +48,7 @@ func (p *snapshot) shownMembers() []tenure.Member {
 	return shown
 }
 
-// urgency orders nodes by what an operator looks at first.
+// urgency orders nodes by their urgency for an operator.
 func (p *snapshot) urgency(m tenure.Member) int {
 	return slices.Index([]string{dead, silent, string(tenure.StatusDraining), string(tenure.StatusJoining), string(tenure.StatusActive)}, p.nodeState(m))
 }

@@ -25,15 +25,15 @@ func (d *Dashboard) routes() http.Handler {
 	return d.guard.everything(mux)
 }
 
-// table lists every route: the handler has no other, so that a test can try each of them
-// as each kind of visitor.
+// table lists every route. The handler has no other: a test can try each of them as each
+// kind of visitor.
 func (d *Dashboard) table() []route {
 	all := assetRoutes()
 	free := func(pattern string, answer http.HandlerFunc) { all = append(all, route{pattern, answer}) }
 	read := func(pattern string, answer http.HandlerFunc) {
 		all = append(all, route{"GET " + pattern, d.guard.reading(d.attending(answer))})
 	}
-	// readKnown waits for the first read of the database, before which no name is known.
+	// readKnown waits for the first read of the database: before it, no name is known.
 	readKnown := func(pattern string, answer http.HandlerFunc) {
 		read(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !d.snapshot.awaitFirstRead(r.Context()) {
@@ -71,14 +71,14 @@ func (d *Dashboard) table() []route {
 	return all
 }
 
-// refuse answers with an error that the page shows as text.
+// refuse answers with an error for the page to show as text.
 func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]string{"error": message})
 }
 
 // answer answers with a record as JSON. It ignores an error of writing, since the client
-// is gone then. A record can contain values that JSON cannot, for example a time after
-// the year 9999 that was written into a table.
+// is gone then. A record can contain values unknown to JSON, for example a time after the
+// year 9999 from a table.
 func answer(w http.ResponseWriter, status int, record any) {
 	body, err := json.Marshal(record)
 	if err != nil {
@@ -93,7 +93,7 @@ func answer(w http.ResponseWriter, status int, record any) {
 // maxPage is how many rows a page of a list has at most.
 const maxPage = 500
 
-// pageOf reads which rows of a list are requested.
+// pageOf reads the requested range of a list.
 func pageOf(r *http.Request) (offset, limit int) {
 	return number(r, "offset", 0, 0, 1<<30), number(r, "limit", 100, 1, maxPage)
 }

@@ -29,7 +29,7 @@ const (
 	maxAhead = time.Minute
 )
 
-// figure is a number of a sample that the graphs show.
+// figure is a number of a sample for the graphs.
 type figure int
 
 const (
@@ -58,7 +58,7 @@ var figureNames = map[[2]string]figure{
 	{"_cluster_connections"}: allConnections, {"_cluster_jobs"}: allJobs, {"_cluster_in_flight"}: allInFlight,
 }
 
-// sample has the figures of a node at a time; those that are not known are NaN.
+// sample has the figures of a node at a time; unknown ones are NaN.
 type sample struct {
 	at      time.Time
 	size    int // of the stored sample
@@ -71,8 +71,9 @@ type sampledNode struct {
 	pace    time.Duration // the shortest time between two of them
 }
 
-// samples are the stored samples of all nodes. Each sample is read once, when a page shows
-// a graph; then only new ones are read. The reads that visitors share use it one at a time.
+// samples are the stored samples of all nodes. Each sample is read once, when a page
+// shows a graph; then only new ones are read. The shared reads of visitors use it one at
+// a time.
 type samples struct {
 	backend  *postgres.Backend
 	database postgres.Database
@@ -107,7 +108,7 @@ func (s *samples) forget() {
 	}
 }
 
-// refresh reads the samples that are new, at most once in sampleAge.
+// refresh reads new samples, at most once in sampleAge.
 func (s *samples) refresh(ctx context.Context, now time.Time) error {
 	if !s.readAt.IsZero() && time.Since(s.readAt) < sampleAge {
 		return nil
@@ -132,7 +133,7 @@ func (s *samples) refresh(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// take adds a sample, which may have been read before.
+// take adds a sample, even one read before.
 func (s *samples) take(read metrics.Snapshot, now time.Time) {
 	if read.Problem != nil {
 		s.unreadable = true
@@ -164,7 +165,8 @@ func (s *samples) take(read metrics.Snapshot, now time.Time) {
 	}
 }
 
-// thin keeps as many samples as are stored of their age, and the nodes that sent the latest.
+// thin keeps as many samples as are stored of their age, and the nodes of the latest
+// ones.
 func (s *samples) thin(now time.Time) {
 	for id, node := range s.nodes {
 		var last time.Time // the step of the sample before
@@ -200,7 +202,7 @@ func (s *samples) thin(now time.Time) {
 // last is when the node sent its last sample.
 func (n *sampledNode) last() time.Time { return n.samples[len(n.samples)-1].at }
 
-// slowest bounds the time between two samples of a node that may count as its usual one.
+// slowest bounds the usual time between two samples of a node.
 const slowest = 10 * time.Minute
 
 // expected is the usual time from a sample to the next one.
@@ -213,7 +215,7 @@ func (n *sampledNode) continues(i int, now time.Time) bool {
 	return i+1 < len(n.samples) && n.samples[i+1].at.Sub(n.samples[i].at) <= n.expected(n.samples[i], now)*5/2
 }
 
-// at returns the sample that is valid at a time, if there is one.
+// at returns the valid sample at a time, if there is one.
 func (n *sampledNode) at(t, now time.Time) (sample, bool) {
 	i, found := slices.BinarySearchFunc(n.samples, t, func(s sample, at time.Time) int { return s.at.Compare(at) })
 	if !found {

@@ -17,9 +17,8 @@ const (
 	maxSessions = 1000             // the oldest are removed
 )
 
-// sessions are the login sessions of users that entered a token or logged in at another
-// site. They are kept in memory: after a restart, users log in again. It is safe for
-// concurrent use.
+// sessions are the login sessions of users after a token or a login at another site. They
+// are kept in memory: after a restart, users log in again. It is safe for concurrent use.
 type sessions struct {
 	now func() time.Time
 
@@ -27,7 +26,7 @@ type sessions struct {
 	open map[string]session // by the digest of their key: memory that leaks opens none
 }
 
-// session keeps the token with which it began, so that it ends with the token.
+// session keeps the token with which it began, and ends with it.
 type session struct {
 	token string // empty after a login at another site
 	user  User   // after a login at another site
@@ -63,8 +62,8 @@ func (s *sessions) begin(opened session) string {
 }
 
 // find returns the session of a request. Another host of the same domain can add cookies
-// with the same name, which name no session, or one of that host: the cookies that it
-// cannot set take precedence.
+// with the same name. They name no session, or the other host's: cookies it cannot set
+// take precedence.
 func (s *sessions) find(r *http.Request, token func(string) (User, bool)) (user User, key string, ok bool) {
 	for _, name := range cookieNames {
 		for _, cookie := range r.CookiesNamed(name) {
@@ -100,7 +99,7 @@ func (s *sessions) due(key string) (opened session, due bool) {
 	return opened, true
 }
 
-// settle keeps what the other site says about the user of a session.
+// settle keeps the other site's answer about the user of a session.
 func (s *sessions) settle(key string, user User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +120,8 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// secure reports whether a request came over TLS, to this server or to a proxy: either
-// the proxy reports that, or the browser does, by the address of its page.
+// secure reports whether a request came over TLS, to this server or to a proxy. The
+// report comes from the proxy, or from the browser by the address of its page.
 func (g *guard) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") ||
 		g.fromProxy(r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
@@ -137,8 +136,7 @@ const (
 	securePrefix = "__Secure-"
 )
 
-// cookieNames are all names of the session's cookie, those that are harder to forge
-// first.
+// cookieNames are all names of the session's cookie, the hardest to forge first.
 var cookieNames = []string{hostPrefix + cookieName, securePrefix + cookieName, cookieName}
 
 // cookie returns the cookie for a session.
@@ -146,8 +144,8 @@ func (g *guard) cookie(r *http.Request, key string, age time.Duration) *http.Coo
 	return g.hiddenCookie(cookieName, key, age, g.secure(r), http.SameSiteStrictMode)
 }
 
-// hiddenCookie returns a cookie that scripts cannot read, and which with TLS is never
-// sent in the clear.
+// hiddenCookie returns a cookie out of the reach of scripts. With TLS it is never sent in
+// the clear.
 func (g *guard) hiddenCookie(name, value string, age time.Duration, secure bool, site http.SameSite) *http.Cookie {
 	cookie := &http.Cookie{
 		Name: name, Value: value, Path: g.basePath + "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: site, Secure: secure,

@@ -13,9 +13,9 @@ const (
 	maxShared     = 200 // results in memory
 )
 
-// sharedReads shares reads of the database among visitors: a page that many visitors
-// view is read at most once in the age of results. One read runs at a time, so that visitors cannot
-// take all connections of the pool. It is safe for concurrent use.
+// sharedReads shares reads of the database among visitors: a page with many visitors is
+// read at most once in the age of results. One read runs at a time: visitors cannot take
+// all connections of the pool. It is safe for concurrent use.
 type sharedReads struct {
 	age, timeout time.Duration // for how long a result is used again, and of a read
 	turn         chan struct{}
@@ -36,8 +36,8 @@ func newSharedReads(age, timeout time.Duration) *sharedReads {
 	return &sharedReads{age: age, timeout: timeout, turn: make(chan struct{}, 1), results: map[string]*sharedResult{}}
 }
 
-// get returns the result of a read that is not old, or reads. The read does not
-// end with ctx: other requests wait for it too.
+// get returns the result of a recent read, or reads. The read does not end with ctx:
+// other requests wait for it too.
 func (s *sharedReads) get(ctx context.Context, key string, read func(context.Context) (any, error)) (any, error) {
 	s.mu.Lock()
 	result := s.results[key]

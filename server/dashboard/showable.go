@@ -11,8 +11,8 @@ import (
 // latest is the latest time that JSON can represent.
 var latest = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// showable replaces values that the tables can contain and no page can show: figures
-// that are not numbers, for example a node's own measurement, and infinite times.
+// showable replaces values of the tables no page can show: figures other than numbers,
+// for example a node's own measurement, and infinite times.
 func (r *reading) showable() {
 	for i := range r.members {
 		m := &r.members[i]
@@ -48,7 +48,7 @@ func showableTime(at time.Time) time.Time {
 	}
 }
 
-// clockOf returns the time by the database's clock at which nodes were read, or zero if
+// clockOf returns the time by the database's clock of the reading of nodes, or zero if
 // there are no nodes.
 func clockOf(members []tenure.Member) (clock time.Time) {
 	for _, m := range members {

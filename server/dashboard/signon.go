@@ -15,34 +15,34 @@ import (
 	"time"
 )
 
-// ErrNoAccess means that a user is known to the site of a [SignOn] and has no access to
-// the dashboard; errors.Is finds it.
+// ErrNoAccess reports a user known to the site of a [SignOn] and without access to the
+// dashboard; errors.Is finds it.
 var ErrNoAccess = errors.New("the user has no access to the dashboard")
 
 // SignOn logs users in at another site, such as a provider of OpenID Connect. The browser
 // goes there from the path login, and comes back to login/callback. The functions are
 // called from several goroutines and must return within some seconds.
 type SignOn struct {
-	// Begin returns the address of the site to which the browser goes.
+	// Begin returns the address of the site for the browser.
 	Begin func(ctx context.Context, flow Flow) (address string, err error)
 
-	// Finish returns the user from the query with which the browser comes back. It must
-	// check that the query has the flow's State.
+	// Finish returns the user from the query of the returning browser. It must check that
+	// the query has the flow's State.
 	Finish func(ctx context.Context, query url.Values, flow Flow) (User, error)
 
-	// Recheck, if set, returns what a user may do now. The dashboard calls it for each
-	// login session in use, at most every 30 seconds, with the flow of its Finish. An
-	// error that matches [ErrNoAccess] ends the login session; after any other error it
-	// continues.
+	// Recheck, if set, returns the user with the present access. The dashboard calls it
+	// for each login session in use, at most every 30 seconds, with the flow of its
+	// Finish. If the error matches [ErrNoAccess], the login session ends; after any other
+	// error it continues.
 	Recheck func(ctx context.Context, user User, flow Flow) (User, error)
 
 	// With Secure, browsers reach the dashboard over TLS: they send the login session's
-	// cookie over nothing else. Without it, that depends on the request.
+	// cookie over nothing else. Without it, the request decides.
 	Secure bool
 }
 
-// Flow has the secrets of one login, of 43 letters, digits, - and _ each. They belong to the
-// browser in which the login began.
+// Flow has the secrets of one login, of 43 letters, digits, - and _ each. They belong to
+// the browser in which the login began.
 type Flow struct{ State, Nonce, Verifier string }
 
 // How long a login at the other site may take.
@@ -51,8 +51,8 @@ const flowLife = 10 * time.Minute
 // flowCookie names the cookie from which the flow is derived.
 const flowCookie = "tenure_sign_on"
 
-// flowOf derives the secrets of a login from its cookie. Only this process can: a cookie
-// that another site sets has no state that the site knows.
+// flowOf derives the secrets of a login from its cookie. Only this process can: the state
+// of another site's cookie is unknown to the site.
 func (g *guard) flowOf(cookie string) Flow {
 	secret := func(label string) string {
 		mac := hmac.New(sha256.New, g.key)
@@ -81,8 +81,8 @@ func (g *guard) beginSignOn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// finishSignOn opens a login session for a browser that comes back. It goes to the page
-// and nowhere else.
+// finishSignOn opens a login session for a returning browser. It goes to the page and
+// nowhere else.
 func (g *guard) finishSignOn(w http.ResponseWriter, r *http.Request) {
 	on := g.authentication.SignOn
 	if on == nil {
@@ -115,7 +115,7 @@ func (g *guard) finishSignOn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flowIn returns the secrets of the login that a browser began.
+// flowIn returns the secrets of a browser's login.
 func (g *guard) flowIn(r *http.Request) (Flow, bool) {
 	names := []string{hostPrefix + flowCookie, securePrefix + flowCookie}
 	if !g.secureSignOn(r) {
@@ -144,15 +144,15 @@ func (g *guard) signOnCookie(r *http.Request, name, value string, age time.Durat
 	return g.hiddenCookie(name, value, age, g.secureSignOn(r), site)
 }
 
-// say answers a browser that does not show the page with a sentence.
+// say answers a browser outside the page with a sentence.
 func say(w http.ResponseWriter, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, sentence+"\n")
 }
 
-// recheck asks the other site what the user of a login session may do now, if it is time
-// to. It reports whether the session continues.
+// recheck asks the other site for the present access of a login session's user, if it is
+// time. It reports whether the session continues.
 func (g *guard) recheck(ctx context.Context, user User, key string) (User, bool) {
 	on := g.authentication.SignOn
 	if on == nil || on.Recheck == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// The bounds on what a snapshot keeps of the past.
+// The bounds on a snapshot's records of the past.
 const (
 	maxEvents = 5_000
 	maxTerms  = 20_000
@@ -29,7 +29,7 @@ type snapshot struct {
 	looks   uint64        // at terms
 
 	roles     map[string]*role
-	names     []string // of the roles that are not retired, sorted
+	names     []string // of the roles, sorted, without retired ones
 	members   []tenure.Member
 	byNode    map[uuid.UUID]int   // index in members
 	replaced  map[uuid.UUID]bool  // dead nodes that came back under their name
@@ -37,7 +37,7 @@ type snapshot struct {
 	number    uint64              // of the last event
 	failovers []failoverRecord    // oldest first
 	overall   overall             // of them
-	nodeAt    map[nodeChange]bool // changes of nodes that became events, as of the last read
+	nodeAt    map[nodeChange]bool // changes of nodes already among the events, as of the last read
 	past      past
 	found     *found
 	work      workRecord
@@ -86,7 +86,7 @@ type reading struct {
 	again   bool // it contains earlier changes of nodes than the last read
 }
 
-// update puts a reading into the snapshot and returns what has changed.
+// update puts a reading into the snapshot and returns the changes.
 func (p *snapshot) update(r reading) changeRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *snapshot) putNodes(reading reading, events []eventRecord) []eventRecord
 	return events
 }
 
-// nodesTold returns the changes of nodes that are among the events.
+// nodesTold returns the changes of nodes among the events.
 func (p *snapshot) nodesTold() map[nodeChange]bool {
 	told := map[nodeChange]bool{}
 	for _, e := range p.events {
@@ -258,7 +258,7 @@ func (p *snapshot) now() nowRecord {
 	return n
 }
 
-// failed records that the database could not be read.
+// failed records a failure to read the database.
 func (p *snapshot) failed(err error) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,8 +277,8 @@ func (p *snapshot) failed(err error) (first bool) {
 // errRested is the problem until the first read after a time without viewers.
 var errRested = errors.New("the database was not read while there was no viewer")
 
-// resume notes that a read begins after a time without viewers. What is shown is older: it
-// is not shown as the present state if the read does not succeed.
+// resume notes the begin of a read after a time without viewers. The shown state is
+// older: it is not shown as the present one if the read does not succeed.
 func (p *snapshot) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,9 +39,9 @@ func newFeed() *feed.Feed {
 	return feed.New(maxRetainedBytes, kindIncidents, kindNow, kindWork, kindAlerts)
 }
 
-// stream streams the feed until the viewer leaves, is too slow, or the dashboard
-// closes. A viewer that reconnects names the last change that it received, in the header
-// that browsers send or in the query.
+// stream streams the feed until the viewer leaves, is too slow, or the dashboard closes.
+// A reconnecting viewer names the last change it received, in the header sent by browsers
+// or in the query.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	release, ok := d.streams.Take(d.guard.addressOf(r))
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// termUpdate is what a reading of terms has changed.
+// termUpdate is the changes by a reading of terms.
 type termUpdate struct {
 	events  []eventRecord
 	rewound bool // a server has taken over that lacks the last terms of the previous one
@@ -66,8 +66,8 @@ func (p *snapshot) putTerm(t history.Term, u *termUpdate) {
 	r.term = t
 }
 
-// isAnother reports whether a term cannot follow the last known one of its role, so that
-// the server lacks that one.
+// isAnother reports whether a term cannot follow the last known one of its role: the
+// server lacks the latter.
 func isAnother(last, t history.Term) bool {
 	return t.Term == last.Term && (t.Node != last.Node || t.Incarnation != last.Incarnation) ||
 		t.Term < last.Term && t.Ended.IsZero() // an open term is the last one

@@ -37,8 +37,8 @@ type nodeName struct {
 	Name string    `json:"name"`
 }
 
-// span is a term without the texts that many terms share. Times are in microseconds
-// since 1970; the end is 0 while the term is open.
+// span is a term without the texts common to many terms. Times are in microseconds since
+// 1970; the end is 0 while the term is open.
 type span struct {
 	term, began, ended int64
 	vacant, silent     float32 // seconds, negative if unknown
@@ -102,9 +102,9 @@ type viewRecord struct {
 	Nodes []nodeName `json:"nodes"`
 	First int64      `json:"first"` // when the oldest term began, in ms; 0 if there is none
 	Total int        `json:"total"` // terms in memory
-	// Spans are [began ms, ended ms or null, node or -1 for several, first term,
-	// terms, reason, seconds without a leader before or null]. A span with several terms
-	// combines terms that are too short to be shown separately.
+	// Spans are [began ms, ended ms or null, node or -1 for several, first term, terms,
+	// reason, seconds without a leader before or null]. A span with several terms
+	// combines terms too short to be shown separately.
 	Spans [][7]any `json:"spans"`
 }
 

@@ -28,9 +28,9 @@ const (
 	timelineRest    = 3 * time.Second // the pause after a failure
 )
 
-// timelines are the histories of the roles that were viewed last. Each is read once and
-// then updated by the watch, so that viewing it again costs the database nothing. It is
-// safe for concurrent use.
+// timelines are the histories of the last viewed roles. Each is read once and then
+// updated by the watch: viewing it again costs the database nothing. It is safe for
+// concurrent use.
 type timelines struct {
 	backend historyReader
 	turn    chan struct{} // to read, one after another: the watch reads in between
@@ -88,8 +88,8 @@ func (t *timelines) read(ctx context.Context, line *timeline, role string) {
 	}
 }
 
-// readTerms reads the terms of a role in parts, so that the watch, which uses the same
-// connection, does not wait for long.
+// readTerms reads the terms of a role in parts: the watch uses the same connection, and
+// must not wait for long.
 func readTerms(ctx context.Context, backend historyReader, role string) (terms []history.Term, err error) {
 	query := history.Query{Role: role, Limit: timelinePart}
 	for len(terms) < maxTimelineTerms {
@@ -135,15 +135,14 @@ func (t *timelines) makeRoom() {
 	}
 }
 
-// clear removes all timelines: they contain terms that no longer exist in the
-// database.
+// clear removes all timelines: their terms no longer exist in the database.
 func (t *timelines) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.loaded)
 }
 
-// follow adds the terms that the watch has read.
+// follow adds the newly read terms of the watch.
 func (t *timelines) follow(terms []history.Term) {
 	t.mu.Lock()
 	lines := maps.Clone(t.loaded)
@@ -158,7 +157,7 @@ func (t *timelines) follow(terms []history.Term) {
 	}
 }
 
-// fill sets the result of reading a history, and wakes the requests that wait for it.
+// fill sets the result of reading a history, and wakes the waiting requests.
 func (l *timeline) fill(terms []history.Term, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +189,7 @@ func (l *timeline) size() int {
 	return len(l.spans)
 }
 
-// readTimeline returns the timeline of a role that exists.
+// readTimeline returns the timeline of an existing role.
 func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
 	if _, ok := d.snapshot.role(role); !ok {
 		return nil, errUnknown

@@ -9,13 +9,13 @@ import (
 // shown as critical.
 const seriousFailures = 3
 
-// trouble is what is wrong with a processor or a schedule.
+// trouble is the fault of a processor or a schedule.
 type trouble struct {
 	level string // good, warning or critical
 	text  string // for a sentence; empty if nothing is wrong
 }
 
-// trouble returns what is wrong with a processor.
+// trouble returns the fault of a processor.
 func (p processorRecord) trouble() trouble {
 	level, text := critical, quoted(p.Name)
 	switch {
@@ -34,8 +34,8 @@ func (p processorRecord) trouble() trouble {
 	return trouble{level, withError(text, p.LastError)}
 }
 
-// letters returns what is wrong with a processor that does not fail: events that it could
-// not handle wait for an operator. Those that an operator skipped do not.
+// letters returns the fault of a working processor: unhandled events wait for an
+// operator. Events skipped by an operator do not.
 func (p processorRecord) letters() trouble {
 	waiting := p.DeadLetters - p.Skipped
 	if waiting == 0 {
@@ -44,7 +44,7 @@ func (p processorRecord) letters() trouble {
 	return trouble{warning, fmt.Sprintf("%s has %s.", quoted(p.Name), count(waiting, "dead letter", "dead letters"))}
 }
 
-// trouble returns what is wrong with a schedule.
+// trouble returns the fault of a schedule.
 func (s scheduleRecord) trouble() trouble {
 	level, reason := critical, ""
 	if s.Last != nil {
@@ -118,8 +118,9 @@ type job struct {
 	Name string `json:"name"`
 }
 
-// worst returns a sentence on the first processor or schedule that fails at a level, with
-// how many more do, or on the first one with dead letters if none fails, or nothing.
+// worst returns a sentence on the first failing processor or schedule at a level, and the
+// number of the others. If none fails, the sentence is on the first one with dead
+// letters. Otherwise it is empty.
 func (w *workRecord) worst(level string) (text string, about job) {
 	failing, letters := []troubledJob{}, []troubledJob{}
 	for _, p := range w.Processors {

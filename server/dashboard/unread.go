@@ -14,8 +14,8 @@ type unread struct {
 	since  time.Time // zero while it can be read
 }
 
-// note notes the result of a read. What the database's user was never permitted to read
-// is not shown, so it has no age.
+// note notes the result of a read. If the database's user was never permitted to read
+// something, it is not shown, so it has no age.
 func (u *unread) note(at time.Time, err error) {
 	switch {
 	case err == nil:
@@ -43,7 +43,7 @@ func (p *snapshot) noteUnread(at time.Time, work, alerts error) {
 	p.unread.alerts.note(at, alerts)
 }
 
-// unreadPart reports a part of the state that cannot be read.
+// unreadPart reports an unreadable part of the state.
 func (*snapshot) unreadPart(n nowRecord) (health, bool) {
 	what, since := "Processors and schedules", n.WorkUnreadSince
 	if since == nil {
@@ -55,7 +55,7 @@ func (*snapshot) unreadPart(n nowRecord) (health, bool) {
 	return health{Level: warning, Sentence: what + " cannot be read, and were read last at " + moment(*since) + ": they may have changed." + alertsText(n), Since: since}, true
 }
 
-// asOf states the age of what a sentence says, after a space, or nothing.
+// asOf states the age of a sentence's data, after a space, or nothing.
 func asOf(unreadSince *time.Time) string {
 	if unreadSince == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Access is what a user may do. The zero value is Viewer.
+// Access is the rights of a user. The zero value is Viewer.
 type Access int
 
 // The kinds of access.
@@ -70,8 +70,8 @@ func Passwords(operators, viewers map[string]string) (func(user, password string
 	}, nil
 }
 
-// secretsOf returns the digests of secrets. No user and no secret may occur twice: which
-// access is meant would depend on chance.
+// secretsOf returns the digests of secrets. No user and no secret may occur twice: the
+// access would depend on chance.
 func secretsOf(kind string, operators, viewers map[string]string) (map[string]secret, error) {
 	all, users := map[string]secret{}, map[[sha256.Size]byte]string{}
 	for access, secrets := range map[Access]map[string]string{Operator: operators, Viewer: viewers} {

@@ -16,13 +16,12 @@ const (
 	allInterval   = 5 * time.Second        // everything that may have changed
 	wholeInterval = 5 * time.Minute        // the last term of each role: one may be gone
 	lookTimeout   = 5 * time.Second
-	// overlap is how far back each read reads again, since a transaction that commits
-	// late has an earlier time.
+	// overlap is how far back each read reads again: a late commit has an earlier time.
 	overlap = time.Minute
 )
 
-// recheckDelays are the pauses before further reads after a notification: a vacancy
-// is announced, but the term that begins shortly afterwards is not.
+// recheckDelays are the pauses before further reads after a notification: a vacancy is
+// announced, but the term begun shortly afterwards is not.
 var recheckDelays = [...]time.Duration{
 	10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond, time.Second, 3 * time.Second,
 }
@@ -79,8 +78,8 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// listen forwards the database's notifications. While that fails, the watch depends on
-// its intervals.
+// listen forwards the database's notifications. While it fails, the watch depends on its
+// intervals.
 func (d *Dashboard) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.config.Backend.Listen(ctx, d.notify); err != nil {
@@ -123,7 +122,7 @@ type watcher struct {
 	publishFailed bool // a state could not be published, the last time
 }
 
-// poll reads what may have changed and publishes it.
+// poll reads the possible changes and publishes them.
 func (w *watcher) poll(ctx context.Context, news bool) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -167,8 +166,8 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 // terms are recorded when other nodes have taken over.
 const settleTime = 30 * time.Second
 
-// readOutages reads the outages if nodes opened sessions. Outages that cannot be read
-// are unchanged.
+// readOutages reads the outages if nodes opened sessions. Unreadable outages stay
+// unchanged.
 func (w *watcher) readOutages(ctx context.Context, r reading) {
 	if w.snapshot.isNews(r.nodes) {
 		w.outagesUntil = time.Now().Add(settleTime)
@@ -215,7 +214,7 @@ func (c changeRecord) bounded() changeRecord {
 }
 
 // read reads, if all is set, the terms and the changes of nodes, and then the nodes. A
-// term that begins in between is shown after the next read.
+// term begun in between is shown after the next read.
 func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
 	began := time.Now()
 	if all {
@@ -278,8 +277,8 @@ func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err
 	return r, err
 }
 
-// maxRead bounds the rows of one read; it is more than the number of roles that an
-// installation can have, because of its locks.
+// maxRead bounds the rows of one read. It is more than the possible number of roles of an
+// installation: its locks limit them.
 const maxRead = 250_000
 
 // readFirst reads the past at the start of this process.

@@ -79,8 +79,8 @@ const (
 	workInterval = time.Second            // while there are any
 )
 
-// oldLag is the age from which the page shows when a lag was measured. A leader measures at
-// least every 15 s.
+// oldLag is the age from which the page shows when a lag was measured. A leader measures
+// at least every 15 s.
 const oldLag = time.Minute
 
 // workDue reports whether to read processors and schedules: if there are any, every
@@ -103,9 +103,9 @@ func (p *snapshot) hasWork() bool {
 	return len(p.work.Processors)+len(p.work.Schedules) > 0
 }
 
-// readWork reads processors, schedules and alerts, and publishes them if they have
-// changed. What cannot be read stays unchanged, and the page says as of when it is: the
-// database's user may have fewer privileges than the backend's.
+// readWork reads processors, schedules and alerts, and publishes changes. Unreadable ones
+// stay unchanged, and the page shows their age: the database's user may have fewer
+// privileges than the backend's.
 func (w *watcher) readWork(ctx context.Context) {
 	w.workAt = time.Now()
 	work, err := limited(ctx, w.readManagement)
@@ -146,7 +146,7 @@ func limited[R any](ctx context.Context, read func(context.Context) (R, error)) 
 	return read(ctx)
 }
 
-// publishIfChanged publishes a state that differs from the last published one.
+// publishIfChanged publishes a state unless it equals the last published one.
 func (w *watcher) publishIfChanged(kind string, last *string, now any) {
 	text, err := json.Marshal(now)
 	if err == nil && string(text) == *last {
@@ -205,7 +205,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	return work, nil
 }
 
-// failing names the event that fails, if it is known.
+// failing names the failing event, if known.
 func failing(event processor.Cursor) string {
 	if event == (processor.Cursor{}) {
 		return ""

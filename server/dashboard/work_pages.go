@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Bounds on what the page of a processor or a schedule shows.
+// Bounds on the contents of the page of a processor or a schedule.
 const (
 	maxRunsShown        = 100
 	maxTicksShown       = 10
@@ -19,7 +19,7 @@ const (
 	maxWorkChanges      = 50
 )
 
-// workChange is a change that an operator made to a processor or a schedule.
+// workChange is an operator's change to a processor or a schedule.
 type workChange struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
@@ -54,7 +54,7 @@ type processorDetail struct {
 	Lags        []lagPoint         `json:"lags"` // over time, oldest first
 }
 
-// deadLetterRecord is an event that was set aside.
+// deadLetterRecord is an event after it was set aside.
 type deadLetterRecord struct {
 	ID        string    `json:"id"` // a number, as text: it can be too large for a browser
 	Event     string    `json:"event"`
@@ -97,7 +97,7 @@ func (d *Dashboard) getSchedule(w http.ResponseWriter, r *http.Request) {
 		for _, run := range runs {
 			detail.Runs = append(detail.Runs, runOf(run))
 		}
-		// A schedule whose expression cannot be read has no ticks; its record says why.
+		// A schedule with an unreadable expression has no ticks; its record says why.
 		if next, err := d.schedules.Next(ctx, name, maxTicksShown); err == nil {
 			detail.Next = append(detail.Next, next...)
 		}
@@ -151,7 +151,7 @@ func (d *Dashboard) getProcessor(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answerShared answers with the result of a read that visitors share.
+// answerShared answers with the result of a shared read.
 func (d *Dashboard) answerShared(w http.ResponseWriter, r *http.Request, kind, name string, read func(context.Context, string) (any, error)) {
 	if d.processors == nil {
 		refuse(w, http.StatusNotFound, "this dashboard has no database connection for processors and schedules")

@@ -1,5 +1,5 @@
-// Command tenure elects leaders on PostgreSQL from the command line, shows who
-// leads, and says what would break an election.
+// Command tenure elects leaders on PostgreSQL from the command line, shows who leads, and
+// reports obstacles to an election.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 // serverName is the program that serves the dashboard and evaluates alerts.
 const serverName = "tenure-server"
 
-// door returns a command of the server, which becomes that program.
+// door returns a command of the server. It becomes the server's program.
 func door(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Long: short + ". The program " + serverName + " does it, from the folder of this program or from the PATH.",
@@ -43,7 +43,7 @@ func door(name, short string) *cobra.Command {
 	}
 }
 
-// errItself is returned for a program of the server's name that is this program.
+// errItself is returned if the program of the server's name is this program.
 var errItself = errors.New("it is this program under another name")
 
 // findServer finds the server's program: beside this one, or else in the PATH.

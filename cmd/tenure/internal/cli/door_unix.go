@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// The signal that a process gets when its parent dies belongs to its first thread. Only that
-// thread keeps it for the program that this process becomes.
+// The signal to a process at its parent's death belongs to its first thread. Only this
+// thread keeps it for the program the process becomes.
 func init() { runtime.LockOSThread() }
 
-// become replaces this process with another program, which keeps its id and its signals.
+// become replaces this process with another program. Its id and its signals stay.
 func become(path string, args []string) error {
 	return console.Usage("cannot start %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

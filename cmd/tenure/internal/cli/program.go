@@ -1,12 +1,15 @@
-// Package cli implements the program tenure: it composes the commands of the
-// packages below it.
+// Package cli implements the program tenure: it composes the commands of the packages
+// below it.
 //
-// A command belongs to a family: run, cron, cluster, roles, work, serve,
-// alerts, database or demo. Families do not import one another. They share the
-// packages console (exit codes, printing, confirmations), flagvalue (values of
-// flags), settings (the configuration file and the environment), connect (the
-// database), service (a node that runs until a signal) and lead (a node that
-// leads roles and runs commands).
+// A command belongs to a family: run, cron, cluster, roles, work, serve, alerts, database
+// or demo. Families do not import one another. They share these packages:
+//
+//   - console: exit codes, printing, confirmations
+//   - flagvalue: values of flags
+//   - settings: the configuration file and the environment
+//   - connect: the database
+//   - service: a node running until a signal
+//   - lead: a node to lead roles and run commands
 package cli
 
 import (

@@ -1,5 +1,5 @@
-// Package live reads something again whenever it may have changed, for commands that
-// show it until a signal.
+// Package live reads something again after each possible change, for commands to show it
+// until a signal.
 package live
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// Source is what is read.
+// Source is the source of the readings.
 type Source[T any] struct {
 	Read func(context.Context) (T, error)
 	// Listen calls wake when it has begun to listen and whenever the value may have
@@ -28,15 +28,15 @@ type Reading[T any] struct {
 
 // The times between two reads, and the bound on each.
 const (
-	pause       = 100 * time.Millisecond // at least, so that changes that come together are read together
+	pause       = 100 * time.Millisecond // at least: simultaneous changes are read together
 	pollPeriod  = time.Second            // without notifications
-	quietPeriod = 5 * time.Second        // with notifications, of which one can be lost
+	quietPeriod = 5 * time.Second        // with notifications: one can be lost
 	readTimeout = 5 * time.Second
 )
 
 // Follow calls show after each read, and each second while reads fail. It returns nil
-// when ctx ends, the error of the first read if that fails, and an error of show. All
-// its goroutines have ended then.
+// when ctx ends, the error of a failed first read, and an error of show. All its
+// goroutines have ended then.
 func Follow[T any](ctx context.Context, source Source[T], show func(Reading[T]) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower[T]{source: source, readings: make(chan Reading[T]), woken: make(chan struct{}, 1)}
@@ -78,7 +78,7 @@ func Follow[T any](ctx context.Context, source Source[T], show func(Reading[T]) 
 	}
 }
 
-// follower is the state of Follow that its goroutines share.
+// follower is the common state of the goroutines of Follow.
 type follower[T any] struct {
 	source    Source[T]
 	readings  chan Reading[T]

@@ -1,4 +1,4 @@
-// Package tail keeps the end of what a command writes.
+// Package tail keeps the end of a command's output.
 package tail
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Tail hands on what is written to its file and keeps the end of it.
+// Tail hands on the writes to its file and keeps the end of them.
 type Tail struct {
 	next io.Writer
 	most int // bytes
@@ -25,8 +25,8 @@ type Tail struct {
 	cut  bool   // whether there was more; guarded by mu
 }
 
-// Start makes a tail that hands on to next and keeps a number of bytes. The caller
-// closes it.
+// Start makes a tail. It hands on to next and keeps a number of bytes. The caller closes
+// it.
 func Start(next io.Writer, most int) (*Tail, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -37,7 +37,7 @@ func Start(next io.Writer, most int) (*Tail, error) {
 	return t, nil
 }
 
-// File is what is to be written to.
+// File is the file to write to.
 func (t *Tail) File() *os.File { return t.write }
 
 // follow reads until all writers have closed the pipe, or until a deadline.
@@ -64,12 +64,12 @@ func (t *Tail) keep(words []byte) {
 	}
 }
 
-// patience is how long processes that escaped may keep the file open, and how long the
+// patience is how long escaped processes may keep the file open, and how long the
 // receiver may then take for the last words.
 const patience = time.Second
 
-// Close waits until what was written is read and handed on, but not for a receiver that
-// takes nothing. It returns the end of it: whole lines, as far as they fit.
+// Close waits until all writes are read and handed on, but not for a receiver that takes
+// nothing. It returns the end of the output: whole lines, as far as they fit.
 func (t *Tail) Close() (string, error) {
 	err := errors.Join(t.write.Close(), t.read.SetReadDeadline(time.Now().Add(patience)))
 	select {

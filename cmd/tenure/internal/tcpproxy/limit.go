@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Limit returns a listener that keeps at most a number of connections open, and at most
-// perAddress of one client. It closes others, and logs that at most once a minute. The
+// Limit returns a listener for at most a number of open connections, and at most
+// perAddress of one client. It closes others, and logs them at most once a minute. The
 // addresses of this machine are not limited: its programs share them.
 func Limit(listener net.Listener, connections, perAddress int, log *slog.Logger) net.Listener {
 	return limit(listener, connections, perAddress, log, net.Conn.RemoteAddr)
 }
 
-// limit is Limit for clients whose addresses a function returns.
+// limit is Limit with a function for the addresses of clients.
 func limit(listener net.Listener, connections, perAddress int, log *slog.Logger, address func(net.Conn) net.Addr) net.Listener {
 	return &limited{Listener: listener, most: connections, perAddress: perAddress, log: log, address: address, clients: map[netip.Prefix]int{}}
 }
@@ -33,8 +33,7 @@ type limited struct {
 	clients map[netip.Prefix]int // open connections; guarded by mu
 }
 
-// acceptPause is the time after an error of Accept that may pass, such as too many
-// open files.
+// acceptPause is the time after a temporary error of Accept, such as too many open files.
 const acceptPause = 50 * time.Millisecond
 
 // Accept implements net.Listener.
@@ -107,7 +106,7 @@ func (l *limited) warn(message string, args ...any) {
 	}
 }
 
-// counted is a connection that the limit counts until it is closed.
+// counted is a connection in the count of the limit until it is closed.
 type counted struct {
 	*net.TCPConn
 	closed func()

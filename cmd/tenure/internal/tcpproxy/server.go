@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// Server forwards connections to the leader that a watch reports.
+// Server forwards connections to the leader reported by a watch.
 type Server struct {
 	Watch   *leaderwatch.Watch
 	Address func(tenure.Leader) string // where a leader accepts connections
@@ -49,8 +49,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// handle forwards one connection. A term that ends resets it, so that no client
-// takes its end for that of an answer.
+// handle forwards one connection. The end of a term resets it: no client must take its
+// end for the end of an answer.
 func (s *Server) handle(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	leadership, server, err := s.connect(ctx)
@@ -69,9 +69,9 @@ func (s *Server) handle(ctx context.Context, client net.Conn) {
 	copying.Wait()
 }
 
-// The kernel still accepts connections for a process that dies when it has closed
-// others. So that a client does not lose a second request to it, the end of a
-// connection to the leader is held back for this long, or until the term ends.
+// The kernel still accepts connections for a dying process after it has closed others. A
+// client could lose a second request to it. So the end of a connection to the leader is
+// held back for this long, or until the term ends.
 const (
 	holdEnd   = 50 * time.Millisecond
 	holdReset = 250 * time.Millisecond
@@ -100,7 +100,7 @@ func forward(to, from net.Conn, end func(), ended func(error)) {
 	}
 }
 
-// reset closes a connection so that its peer sees an error.
+// reset closes a connection: its peer sees an error.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0) // if it fails, the connection has ended already

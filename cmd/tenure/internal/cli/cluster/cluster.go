@@ -136,8 +136,8 @@ func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source,
 	})
 }
 
-// Settled returns a text that changes with everything about a cluster except
-// the values that change all the time.
+// Settled returns a text of a cluster without its constantly changing values: it changes
+// with everything else.
 func Settled(cluster record.Cluster) string {
 	for i := range cluster.Nodes {
 		node := &cluster.Nodes[i]

@@ -171,7 +171,7 @@ func printDrain(out *console.Output, m tenure.Member, event string, progress clu
 	return out.Print(record, fmt.Sprintf("%s  %s  %s", console.ShortTime(now), nodeLabel(m.Name, m.ID), what))
 }
 
-// findAlive finds the named node, which must not be dead.
+// findAlive finds the named node. It must not be dead.
 func findAlive(found *roster.Roster, text string) (tenure.Member, error) {
 	m, err := findMember(found, text, roster.Alive)
 	if err == nil && !roster.Alive(m) {

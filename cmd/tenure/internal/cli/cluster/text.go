@@ -52,7 +52,7 @@ func countsText(counts record.Counts) string {
 	return text
 }
 
-// omittedOfNodes are the columns that a narrow terminal does not show.
+// omittedOfNodes are the columns to omit on a narrow terminal.
 var omittedOfNodes = []string{"VERSION", "HOSTNAME", "LOAD", "ID", "UPTIME"}
 
 // nodeRows returns the nodes as a table with a header.
@@ -90,7 +90,7 @@ func statusText(m tenure.Member) string {
 // maxLed is how many of a node's led roles are listed in a column.
 const maxLed = 4
 
-// rolesColumn lists the roles of a node, with a star after those that it leads.
+// rolesColumn lists the roles of a node, with a star after the led ones.
 func rolesColumn(roles, leads []string) string {
 	var texts []string
 	for _, role := range roles {

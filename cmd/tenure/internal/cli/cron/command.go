@@ -37,8 +37,7 @@ type scheduledCommands struct {
 	running     atomic.Int32 // commands that have started and not ended
 }
 
-// schedules converts the tables of a file to schedules. An error names a
-// command that cannot be found.
+// schedules converts the tables of a file to schedules. An error names a missing command.
 func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.Schedule, error) {
 	var all []cron.Schedule
 	for _, table := range tables {
@@ -118,9 +117,10 @@ func (c scheduledCommand) ended(log *slog.Logger, code int, words string) error 
 	return err
 }
 
-// giveUp ends a run whose command could not be started, or lost its guardian, too often
-// in a row. If no other command of this node runs, another node may do better: the node
-// resigns. The next leader repeats the run if its policy allows that.
+// giveUp ends a run after too many failures in a row: its command could not be started,
+// or lost its guardian. If no other command of this node runs, another node may do
+// better: the node resigns. The next leader repeats the run if its policy allows a
+// repetition.
 func (c scheduledCommand) giveUp(term *runTerm, log *slog.Logger, err error) error {
 	if c.running.Load() > 0 {
 		return err

@@ -89,7 +89,7 @@ func allRuns(ctx context.Context, schedules *cron.Admin, most int) ([]cron.Recor
 	return all[:min(len(all), most)], nil
 }
 
-// omittedOfRuns are the columns that a narrow terminal does not show.
+// omittedOfRuns are the columns to omit on a narrow terminal.
 var omittedOfRuns = []string{"TERM", "TICKS", "RUN", "BY", "ATTEMPT", "STARTED", "TOOK"}
 
 // runRows returns the rows of a table, with the schedule of each run if wanted.

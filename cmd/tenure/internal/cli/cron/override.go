@@ -26,7 +26,7 @@ are always those of the program. tenure cron reset ends the change.`
 const cronResetLong = `End all changes by tenure cron change: the leader returns to what its program
 declares. A schedule that tenure cron add has added is refused with exit code 2.`
 
-// overrideFlags are the flags for what operators set of a schedule.
+// overrideFlags are the flags for operators' settings of a schedule.
 type overrideFlags struct {
 	set             cron.Override
 	catchUp         string
@@ -53,7 +53,7 @@ func (f *overrideFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.timeout, "timeout", "limit of one run; 0 for none")
 }
 
-// override returns what the flags set.
+// override returns the override of the flags.
 func (f *overrideFlags) override(flags *pflag.FlagSet) (cron.Override, error) {
 	for _, name := range []string{"expr", "tz", "catch-up", "overlap", "job"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {

@@ -36,8 +36,7 @@ KiB are stored with the run. If its exit code is not 0, the run has failed.
 
 The role is "scheduler" unless --role or --key names another.`
 
-// cronRunCommand runs the commands of schedules, with a node like that of
-// tenure run.
+// cronRunCommand runs the commands of schedules, with a node as in tenure run.
 type cronRunCommand struct {
 	lead.Flags
 

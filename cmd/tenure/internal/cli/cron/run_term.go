@@ -55,9 +55,9 @@ func (s *runTerm) leave() {
 	s.watching.Wait()
 }
 
-// cutOff returns the error of a run whose command was ended. If the term was
-// the reason, it waits until the term has ended: then the run is not recorded
-// as failed, and the next leader applies its policy.
+// cutOff returns the error of a run after its command was ended. If the term was the
+// reason, it waits until the term has ended: then the run is not recorded as failed, and
+// the next leader applies its policy.
 func (s *runTerm) cutOff(words string) error {
 	<-s.run.Done()
 	cause := context.Cause(s.run)

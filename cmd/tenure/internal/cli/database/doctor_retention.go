@@ -13,8 +13,9 @@ import (
 // RetentionFinding is the name of the findings about the retention.
 const RetentionFinding = "retention"
 
-// retentionFindings returns a finding for each kind of rows that is kept for too long or
-// cannot be removed, or one if there is none. It returns none if nothing was removed yet.
+// retentionFindings returns a finding for each kind of rows kept for too long or
+// impossible to remove, or one if there is none. It returns none if nothing was removed
+// yet.
 func retentionFindings(all []retention.Status) []doctor.Finding {
 	var found []doctor.Finding
 	for _, s := range all {
@@ -32,13 +33,13 @@ func retentionFindings(all []retention.Status) []doctor.Finding {
 	return found
 }
 
-// What to do about the two problems.
+// The remedies for the two problems.
 const (
 	retentionFails  = "grant the privileges of tenure migrate grants --compaction, or repair the tables: tenure migrate repair"
 	retentionStands = "start tenure serve, whose leader of log-compactor removes old rows"
 )
 
-// retentionProblem says what is wrong with the retention of a kind of rows, or returns "".
+// retentionProblem returns the problem of the retention of a kind of rows, or "".
 func retentionProblem(s retention.Status) string {
 	var parts []string
 	if s.Errors > 0 {

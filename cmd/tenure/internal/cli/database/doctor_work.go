@@ -21,12 +21,11 @@ const ProcessorsFinding = "processors"
 // workTimeout limits the reads of these findings.
 const workTimeout = 5 * time.Second
 
-// mostNamed limits the processors that a finding names.
+// mostNamed limits the processors named in a finding.
 const mostNamed = 3
 
-// examineWork returns the findings about what works under elections: schedules, processors
-// and retention. Why a database cannot be reached, or what its tables lack, is another
-// finding.
+// examineWork returns the findings about schedules, processors and retention. An
+// unreachable database, or a fault of its tables, is another finding.
 func (c *doctorCommand) examineWork(ctx context.Context, backend *postgres.Backend) (found []doctor.Finding) {
 	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
@@ -58,7 +57,7 @@ func (c *doctorCommand) examineWork(ctx context.Context, backend *postgres.Backe
 	return found
 }
 
-// unreadable returns a warning if there is an error, and otherwise what was found.
+// unreadable returns a warning if there is an error, and otherwise the findings.
 func unreadable(name string, err error, found []doctor.Finding) []doctor.Finding {
 	if err == nil {
 		return found

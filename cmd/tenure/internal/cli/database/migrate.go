@@ -1,5 +1,5 @@
-// Package database has the commands on the database itself: its schema, its
-// privileges, and what would break an election on it.
+// Package database has the commands on the database itself: its schema, its privileges,
+// and the obstacles to an election on it.
 package database
 
 import (
@@ -32,7 +32,7 @@ lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`
 const featureHelp = "also create the tables of this `feature` and of those that it needs, or of all; repeatable"
 
 // migrateTimeout limits a migration: it changes only small tables, but may wait for
-// another process that migrates.
+// another migrating process.
 const migrateTimeout = 5 * time.Minute
 
 // migrateCommand is the common part of the commands about the schema.
@@ -200,7 +200,7 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, co
 	return c.out.Print(record, text)
 }
 
-// printSQL prints the script that creates the schema.
+// printSQL prints the script for a new schema.
 func (c *migrateCommand) printSQL(features []string) error {
 	return c.printScript(func(backend connect.Backend) (string, error) {
 		switch b := backend.(type) {

@@ -26,7 +26,7 @@ const migrateGrantsExample = `  tenure migrate grants --user app
   tenure migrate grants --user app --work --compaction | psql
   tenure migrate grants --user app --work --feature schedules`
 
-// grantsCommand prints the privileges that a database user needs.
+// grantsCommand prints the necessary privileges of a database user.
 type grantsCommand struct {
 	*migrateCommand
 
@@ -132,7 +132,8 @@ func (c *grantsCommand) ofSessions(ctx context.Context, b *postgres.Backend) (st
 	return strings.Join(statements, ""), nil
 }
 
-// used returns the requested features or, without a request, those in the database.
+// used returns the requested features or, without a request, the features in the
+// database.
 func (c *grantsCommand) used(ctx context.Context) ([]string, error) {
 	if len(c.features) > 0 {
 		return c.features, nil

@@ -23,7 +23,7 @@ lists it and changes nothing. Terms that begin later have greater numbers than a
 that the database still has. Rows that lost a column of their key are removed. If a
 table was missing, run tenure migrate grants again for other database users.`
 
-// RepairRecord is what a repair did, or would do, as printed.
+// RepairRecord is the result of a repair, or of a dry run, as printed.
 type RepairRecord struct {
 	Schema     string   `json:"schema"`
 	Prefix     string   `json:"prefix"`
@@ -45,7 +45,7 @@ func newMigrateRepair(c *migrateCommand) *cobra.Command {
 	return cmd
 }
 
-// repair prints what it will do, asks, and does it.
+// repair prints the repair, asks, and does it.
 func (c *migrateCommand) repair(cmd *cobra.Command, dryRun, yes bool) error {
 	if !dryRun && !yes && !console.Confirmable(cmd, c.out) {
 		return console.Usage("cannot ask for confirmation here: use --yes to proceed, or --dry-run to only print the statements")
@@ -96,7 +96,8 @@ func repairTables(ctx context.Context, backend connect.Backend, dryRun bool) ([]
 	}
 }
 
-// repairText says what a repair did, with the statements if they were not shown before.
+// repairText describes a completed repair, with the statements if they were not shown
+// before.
 func repairText(done []string, show bool) string {
 	switch {
 	case len(done) == 0:

@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/connect"
 )
 
-// demoRole is the role that the demonstration's nodes campaign for.
+// demoRole is the role of the demonstration's nodes.
 const demoRole = "demo"
 
 // child is one process of the demonstration.
@@ -36,7 +36,7 @@ type childUpdate struct {
 	ended bool
 }
 
-// childEvent is the part of a service.EventRecord that the demonstration shows.
+// childEvent is the part of a service.EventRecord shown by the demonstration.
 type childEvent struct {
 	Time  time.Time        `json:"time"`
 	Event tenure.EventKind `json:"event"`
@@ -44,9 +44,9 @@ type childEvent struct {
 	To    string           `json:"to"`
 }
 
-// children starts and ends the processes. Start, kill and close must be called
-// by one goroutine, which on Linux is locked to its thread: when that thread
-// exits, the kernel kills the children.
+// children starts and ends the processes. One goroutine must call start, kill and close.
+// On Linux it is locked to its thread: when the thread exits, the kernel kills the
+// children.
 type children struct {
 	database *demoDatabase
 	updates  chan childUpdate
@@ -123,8 +123,8 @@ func (c *children) forget(ended *child) {
 	delete(c.running, ended)
 }
 
-// close asks the children to end, kills those that do not, and returns when all
-// have ended.
+// close asks the children to end, kills the remaining ones, and returns when all have
+// ended.
 func (c *children) close() {
 	close(c.closing)
 	for running := range c.running {

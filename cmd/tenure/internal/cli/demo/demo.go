@@ -78,7 +78,7 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, database.close()) }()
 
-	// The kernel kills children with the thread that started them.
+	// The kernel kills children with their parent thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	processes := newChildren(database)

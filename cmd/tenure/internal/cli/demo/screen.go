@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// demoScreen redraws the demonstration on a terminal. It changes nothing else
-// of the terminal, so that the terminal stays usable however the program ends.
+// demoScreen redraws the demonstration on a terminal. It changes nothing else of the
+// terminal, which stays usable however the program ends.
 type demoScreen struct {
 	out      *console.Output
 	database string
@@ -40,8 +40,8 @@ func (v *demoScreen) draw(show *demoShow) error {
 	return v.out.Draw(text.String())
 }
 
-// crop cuts a picture to the terminal, since lines that wrap or scroll away
-// cannot be overwritten. A terminal of unknown size is large enough.
+// crop cuts a picture to the terminal, since lines beyond its width or height cannot be
+// overwritten. A terminal of unknown size is large enough.
 func (v *demoScreen) crop(lines []string) []string {
 	width, height, err := v.size()
 	if err != nil || width < 2 || height < 2 {
@@ -55,7 +55,7 @@ func (v *demoScreen) crop(lines []string) []string {
 	return lines
 }
 
-// picture returns the lines that show the current state.
+// picture returns the lines of the current state.
 func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	lines := []string{
 		fmt.Sprintf("Tenure: %d nodes on a private %s. Ctrl-C ends it.", Nodes, v.database),
@@ -83,9 +83,9 @@ func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	return lines
 }
 
-// shortTerm shortens a term number for display: its last six digits after an
-// ellipsis. Terms of one role that begin within a quarter of an hour still
-// differ. Numbers that are compared, copied or parsed are printed in full.
+// shortTerm shortens a term number for display: its last six digits after an ellipsis.
+// Terms of one role begun within a quarter of an hour still differ. Numbers to compare,
+// copy or parse are printed in full.
 func shortTerm(number int64) string {
 	const kept = 1_000_000
 	if number < kept {

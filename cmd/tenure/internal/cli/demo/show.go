@@ -17,10 +17,10 @@ type failover struct {
 
 // demoView displays the events.
 type demoView interface {
-	// elected shows a new leader, and the failover that made it leader unless
-	// replaced is nil.
+	// elected shows a new leader, and the failover that made it leader unless replaced is
+	// nil.
 	elected(at time.Time, slot *demoSlot, term int64, replaced *failover) error
-	// killed shows that the leader was killed.
+	// killed shows the kill of the leader.
 	killed(at time.Time, slot *demoSlot, term int64) error
 	// draw redraws the current state, if the view is a picture.
 	draw(show *demoShow) error
@@ -147,8 +147,8 @@ func (s *demoShow) elect(slot *demoSlot, event childEvent) error {
 	return s.replace()
 }
 
-// replace starts a new process for a killed node when the old one has ended and
-// another node leads, so that it does not take part in its own failover.
+// replace starts a new process for a killed node when the old one has ended and another
+// node leads: it must not take part in its own failover.
 func (s *demoShow) replace() error {
 	if s.leader == nil {
 		return nil

@@ -44,7 +44,7 @@ func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this `code` instead of waiting if another node leads")
 }
 
-// RegisterCommon adds the flags that commands on schedules have, too.
+// RegisterCommon adds the flags in common with commands on schedules.
 func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.grace.AllowZero = true
@@ -62,7 +62,7 @@ func (f *CommandFlags) Unused() error {
 	return nil
 }
 
-// Timing are the times that a command keeps.
+// Timing are the times of a command.
 type Timing struct {
 	Grace   time.Duration // from the request to end to the kill
 	Lead    time.Duration // from the kill to the end of trust
@@ -91,8 +91,8 @@ const (
 	defaultGrace = time.Second
 )
 
-// Plan validates the flags and the command with the configuration of the node,
-// whose lease must be set.
+// Plan validates the flags and the command with the configuration of the node. Its lease
+// must be set.
 func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	times, err := f.Timing(config)
 	p := Plan{Timing: times, Args: args, Restart: f.restart, MaxRestarts: f.maxRestarts.Value, Once: f.once, NextWithin: f.nextWithin.Value}
@@ -125,7 +125,7 @@ func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	return p, err
 }
 
-// Timing returns the durations for commands on a node, whose lease must be set.
+// Timing returns the durations for commands on a node. Its lease must be set.
 func (f *CommandFlags) Timing(config tenure.Config) (Timing, error) {
 	p := Timing{Refresh: config.RefreshInterval}
 	margin := config.Margin
@@ -171,7 +171,7 @@ func FindCommand(name string) (string, error) {
 	return "", console.ExitWith(console.ExitNotFound, commandError{name, "does not exist"})
 }
 
-// commandError describes what is wrong with a command.
+// commandError describes the fault of a command.
 type commandError struct{ name, fault string }
 
 func (e commandError) Error() string { return "the command " + strconv.Quote(e.name) + " " + e.fault }

@@ -1,5 +1,5 @@
-// Package lead implements the common parts of the commands whose nodes lead roles and
-// run other commands.
+// Package lead implements the common parts of the commands that lead roles and run other
+// commands.
 package lead
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Flags are the flags of a command whose node leads roles.
+// Flags are the flags of a command that leads roles.
 type Flags struct {
 	service.Flags
 
@@ -141,8 +141,9 @@ func (f *Flags) defaultLease() (time.Duration, error) {
 	return 10 * time.Second, nil
 }
 
-// Environment returns the environment for all runs of the command: this
-// program's, with the variables that name a database only if --pass-dsn is set.
+// Environment returns the environment for all runs of the command: this program's, except
+// settings.CommandVariables and notify.Variables. With --pass-dsn it has the variables
+// that name a database, and settings.DSNVariable; otherwise it has none of them.
 func (f *Flags) Environment() ([]string, error) {
 	var kept []string
 	for _, entry := range os.Environ() {

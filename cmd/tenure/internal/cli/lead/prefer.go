@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// longestTakeOver is the longest wait that the library accepts.
+// longestTakeOver is the library's limit of the wait.
 const longestTakeOver = 24 * time.Hour
 
 // registerPreference adds the flags for which nodes should lead.

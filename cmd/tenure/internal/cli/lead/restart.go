@@ -43,7 +43,7 @@ func (p *RestartPause) Next() time.Duration {
 // Restarts returns how often the command was restarted since it last ran for long.
 func (p *RestartPause) Restarts() int { return p.restarts }
 
-// RestartPolicy says when a command that ended on its own is restarted.
+// RestartPolicy says when a command is restarted after its own end.
 type RestartPolicy string
 
 // The policies.
@@ -68,7 +68,7 @@ func (p *RestartPolicy) String() string { return string(*p) }
 // Type implements pflag.Value.
 func (p *RestartPolicy) Type() string { return "policy" }
 
-// Again reports whether a command that ended with this code is restarted.
+// Again reports whether a command is restarted after this exit code.
 func (p RestartPolicy) Again(code int) bool {
 	return p == RestartAlways || p == RestartOnFailure && code != 0
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/exactly-one/tenure/slots"
 )
 
-// Slots are the numbers of commands that run at a time. Count is 0 without slots.
+// Slots are the numbers of simultaneous commands. Count is 0 without slots.
 type Slots struct {
 	Count   int
 	PerNode int
 }
 
-// Validate refuses roles that cannot have slots.
+// Validate refuses roles without the possibility of slots.
 func (s Slots) Validate(role tenure.Role) error {
 	switch {
 	case s.Count == 0:

@@ -1,4 +1,4 @@
-// Package proxy implements the command that forwards connections to a leader.
+// Package proxy implements the command "proxy": it forwards connections to a leader.
 package proxy
 
 import (
@@ -84,7 +84,7 @@ func New(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-// listening is what the command prints when it accepts connections.
+// listening is the command's output when it accepts connections.
 type listening struct {
 	Role    string `json:"role"`
 	Address string `json:"address"`
@@ -161,7 +161,7 @@ func (c *command) serveTCP(ctx context.Context, listener net.Listener, backend t
 	return server.Serve(ctx, listener)
 }
 
-// The bounds of what an HTTP client can hold without a request in progress.
+// The bounds on the resources of an HTTP client without a request in progress.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
@@ -194,7 +194,7 @@ func (c *command) serveHTTP(ctx context.Context, listener net.Listener, backend 
 	return <-ended
 }
 
-// address returns where a leader accepts connections, "" if that is not known.
+// address returns where a leader accepts connections, "" if unknown.
 func (c *command) address(leader tenure.Leader) string {
 	host, port := cmp.Or(leader.Address, leader.Host), cmp.Or(c.toPort.Value, leader.HTTPPort)
 	if host == "" || port == 0 {

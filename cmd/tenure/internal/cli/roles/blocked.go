@@ -8,13 +8,13 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// blocked is a role whose next term transactions keep from beginning.
+// blocked is a role with transactions in the way of its next term.
 type blocked struct {
 	role     string
 	blockers []history.Blocker
 }
 
-// sentences name the transactions and what ends them.
+// sentences name the transactions and how to end them.
 func (b blocked) sentences(now time.Time) []string {
 	var all []string
 	for _, t := range b.blockers {
@@ -32,7 +32,7 @@ func (b blocked) sentences(now time.Time) []string {
 	return all
 }
 
-// causes say why the first roles have no leader, if their last leaders recorded that, and
+// causes say why the first roles have no leader, if recorded by their last leaders, and
 // when the next term is due.
 func (s summary) causes() (sentences []string) {
 	for _, v := range s.vacant {
@@ -67,7 +67,7 @@ func gaveUp(terms []history.Term) (sentences []string) {
 	return sentences
 }
 
-// waited names what kept terms from beginning.
+// waited names the past obstacles to terms.
 func waited(terms []history.Term) (sentences []string) {
 	for _, t := range terms {
 		if t.PrecedingBlocker != "" {

@@ -170,8 +170,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 	return c.out.PrintText(newTermHistoryRecord(terms), func(page *console.Page) { fillTerms(page, terms, before, now) })
 }
 
-// requireNames returns an error if the role or the node of a query that found nothing is
-// not known.
+// requireNames returns an error if a query found nothing and its role or node is unknown.
 func (c *historyCommand) requireNames(ctx context.Context, backend connect.Backend, query history.Query, found int) error {
 	if found > 0 {
 		return nil
@@ -200,7 +199,7 @@ func (c *historyCommand) checkFlags() error {
 	return c.checkDays()
 }
 
-// printRegistry prints what only the registry of nodes explains.
+// printRegistry prints explanations from the registry of nodes.
 func (c *historyCommand) printRegistry(ctx context.Context, query history.Query) error {
 	backend, err := c.database.Registry(ctx)
 	if err != nil {
@@ -231,7 +230,7 @@ func newTermHistoryRecord(terms []history.Term) TermHistoryRecord {
 }
 
 // fillTerms shows terms after the sentences on outages of the same time and on terms
-// that transactions delayed.
+// delayed by transactions.
 func fillTerms(page *console.Page, terms []history.Term, before []string, now time.Time) {
 	for _, sentence := range before {
 		page.Paragraph(sentence)

@@ -12,10 +12,10 @@ import (
 	"github.com/exactly-one/tenure/retention"
 )
 
-// DayKinds are what --days can show.
+// DayKinds are the possible kinds of --days.
 var DayKinds = []string{"roles", "nodes", "schedules", "metrics"}
 
-// DaysRecord is what --days prints: rows of one kind.
+// DaysRecord is the output of --days: rows of one kind.
 type DaysRecord[R any] struct {
 	Days []R `json:"days"`
 }
@@ -59,7 +59,7 @@ type metricDayRecord struct {
 	Greatest *float64          `json:"greatest"`
 }
 
-// checkDays rejects flags that conflict with --days or require it.
+// checkDays rejects flags in conflict with --days, or in need of it.
 func (c *historyCommand) checkDays() error {
 	switch {
 	case c.days == "" && c.name != "":

@@ -44,7 +44,7 @@ type MoveRecord struct {
 	Began  console.Timestamp `json:"began_at"`
 	Vacant *float64          `json:"vacant_seconds"` // null if unknown
 	Silent *float64          `json:"silent_seconds"` // null if unknown
-	// Blocker names the transactions that kept the next term from beginning.
+	// Blocker names the transactions in the way of the next term.
 	Blocker string `json:"blocked_by"`
 }
 

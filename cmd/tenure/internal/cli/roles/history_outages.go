@@ -24,8 +24,8 @@ type OutageRecord struct {
 	Roles  []string          `json:"roles"` // that stood still
 }
 
-// checkWhole rejects flags that conflict with --outages and --incidents, which are of
-// all nodes and roles.
+// checkWhole rejects flags in conflict with --outages and --incidents: these are of all
+// nodes and roles.
 func (c *historyCommand) checkWhole() error {
 	flag := "--outages"
 	if c.incidents {

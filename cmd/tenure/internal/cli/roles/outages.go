@@ -11,13 +11,12 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// outageReader is a backend that records outages.
+// outageReader is a backend with a record of outages.
 type outageReader interface {
 	Outages(ctx context.Context, query history.Query) ([]history.Outage, error)
 }
 
-// readOutages returns the outages that a query selects; none if the backend records
-// none.
+// readOutages returns the outages of a query; none if the backend records none.
 func readOutages(ctx context.Context, backend connect.Backend, query history.Query) ([]history.Outage, error) {
 	reader, ok := backend.(outageReader)
 	if !ok {
@@ -29,8 +28,8 @@ func readOutages(ctx context.Context, backend connect.Backend, query history.Que
 // maxShownOutages is how many outages precede a table of terms.
 const maxShownOutages = 3
 
-// outagesOf returns the latest outages in the time of the terms. With --role, they are
-// those in which the role stood still.
+// outagesOf returns the latest outages in the time of the terms. With --role, the role
+// stood still in each of them.
 func (c *historyCommand) outagesOf(ctx context.Context, backend connect.Backend, query history.Query, terms []history.Term) ([]history.Outage, error) {
 	if c.out.JSON() || len(terms) == 0 {
 		return nil, nil

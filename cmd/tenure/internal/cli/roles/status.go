@@ -88,7 +88,7 @@ type roleRecord struct {
 	Key      *string         `json:"key"`    // advisory lock key: N or A:B; null for leases
 	Leader   *leaderRecord   `json:"leader"` // null if there is no leader
 	Sessions []sessionRecord `json:"sessions"`
-	Blockers []BlockerRecord `json:"blockers"` // transactions that keep the term of a waiting node from beginning
+	Blockers []BlockerRecord `json:"blockers"` // in the way of the waiting node's term
 	Last     *lastTermRecord `json:"last"`     // the end of the last term, if no node leads; else null
 }
 
@@ -99,10 +99,10 @@ type lastTermRecord struct {
 	Ended  console.Timestamp `json:"ended_at"`
 	Reason string            `json:"end_reason"`
 	Cause  string            `json:"end_cause"` // as the leader recorded it
-	Next   console.Timestamp `json:"next_by"`   // when the next term is due, if the leader recorded that; else null
+	Next   console.Timestamp `json:"next_by"`   // when the next term is due, if recorded by the leader; else null
 }
 
-// BlockerRecord is a transaction that holds the row of a role.
+// BlockerRecord is a transaction with a lock on the row of a role.
 type BlockerRecord struct {
 	PID         int32             `json:"pid"`      // 0 for a prepared transaction
 	Prepared    string            `json:"prepared"` // identifier of a prepared transaction, or empty
@@ -110,11 +110,11 @@ type BlockerRecord struct {
 	Application string            `json:"application"`
 	Since       console.Timestamp `json:"since"`      // null if the user may not see it
 	Terminable  bool              `json:"terminable"` // the waiting node terminates it after its fence timeout
-	Advice      string            `json:"advice"`     // SQL that ends it, or lets nodes end it; empty if terminable
+	Advice      string            `json:"advice"`     // SQL to end it, or to let nodes end it; empty if terminable
 }
 
-// sessionRecord is a server session that holds a role's lock. Fields that the
-// user may not see are empty or null.
+// sessionRecord is a server session with a role's lock. Fields hidden from the user are
+// empty or null.
 type sessionRecord struct {
 	State       string            `json:"state"`
 	Node        *uuid.UUID        `json:"node"` // null if the session is not of a node
@@ -126,7 +126,7 @@ type sessionRecord struct {
 	StartedAt   console.Timestamp `json:"started_at"`
 }
 
-// The states of a server session that holds a lock, and of a role without one.
+// The states of a server session with a lock, and of a role without one.
 const (
 	StateLeads   = "leads"
 	stateWaits   = "waits" // the term has not begun
@@ -182,7 +182,7 @@ func (c *statusCommand) openWork(ctx context.Context, backend *postgres.Backend)
 	return pool.Close, nil
 }
 
-// status is what the command shows.
+// status is the output of the command.
 type status struct {
 	record  StatusRecord
 	rows    [][]string

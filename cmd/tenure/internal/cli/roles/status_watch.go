@@ -40,7 +40,7 @@ func (c *statusCommand) follow(ctx context.Context, backend connect.Backend, rol
 }
 
 // fillReading shows the roles. While the database does not answer, the age of the last
-// answer replaces the summary, which may not hold.
+// answer replaces the summary, which may be outdated.
 func fillReading(page *console.Page, reading live.Reading[status]) {
 	if reading.Err != nil {
 		page.Stale()
@@ -52,8 +52,8 @@ func fillReading(page *console.Page, reading live.Reading[status]) {
 	reading.Value.fillRoles(page)
 }
 
-// settled returns a text that changes with everything about roles except what changes
-// all the time.
+// settled returns a text of the roles without their constantly changing values: it
+// changes with everything else.
 func settled(of status) string {
 	shown := of.record
 	seen := StatusRecord{Problems: of.summary.problems(), Roles: append([]roleRecord{}, shown.Roles...)}

@@ -111,8 +111,8 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	return c.send(ctx, backend, request, before)
 }
 
-// send sends the request to the leader, and waits until it has been followed. A leader that
-// no longer leads does not have to step down, and the next one must not.
+// send sends the request to the leader, and waits until it has been followed. A leader
+// whose term has ended does not have to step down, and the next one must not.
 func (c *stepDownCommand) send(ctx context.Context, backend connect.Backend, request tenure.Request, before *tenure.Leader) error {
 	request.Term = before.Term
 	if err := backend.Request(ctx, request); err != nil && !errors.Is(err, tenure.ErrNoLeader) {
@@ -148,8 +148,8 @@ func (c *stepDownCommand) printResult(role string, before, after *tenure.Leader)
 	return c.out.Print(record, leadsText(role, after))
 }
 
-// await waits for another term than before. It returns nil if that term has
-// ended but no other has begun when ctx ends.
+// await waits for another term than before. It returns nil if, when ctx ends, before has
+// ended and no other term has begun.
 func (c *stepDownCommand) await(ctx context.Context, backend connect.Backend, before *tenure.Leader) (*tenure.Leader, error) {
 	look := time.NewTicker(pollInterval)
 	defer look.Stop()

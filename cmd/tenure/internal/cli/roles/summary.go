@@ -23,10 +23,10 @@ import (
 type summary struct {
 	roles   []string
 	vacant  []lack                  // roles without a leader, the longest vacancy first
-	rest    []string                // roles without a leader whose work is completed
+	rest    []string                // roles without a leader after completed work
 	last    map[string]history.Term // the last terms of the roles without a leader
-	lost    []string                // roles whose leader has no session
-	foreign []string                // roles that another program holds
+	lost    []string                // roles with a leader without a session
+	foreign []string                // roles held by another program
 	blocked []blocked
 	nodes   bool // there is a registry of nodes
 	alive   int
@@ -39,13 +39,13 @@ type summary struct {
 	now     time.Time
 }
 
-// lack is something that is missing.
+// lack is something missing.
 type lack struct {
 	name   string
 	lasted time.Duration // negative if it is not known
 }
 
-// notRead is something that could not be read, with the reason.
+// notRead is something unreadable, with the reason.
 type notRead struct {
 	what  string
 	cause error
@@ -54,8 +54,8 @@ type notRead struct {
 // outageAge is how long an outage is shown after its end.
 const outageAge = time.Hour
 
-// summarize reads the vacancies, the nodes and the outages for a summary of roles.
-// With a reader of work, the summary covers that too.
+// summarize reads the vacancies, the nodes and the outages for a summary of roles. With a
+// reader of work, the summary covers the work too.
 func summarize(ctx context.Context, backend connect.Backend, work *workReader, holders []history.RoleStatus) (summary, error) {
 	s := summary{now: time.Now()}
 	_, byLeases := backend.(connect.Leases)
@@ -85,8 +85,8 @@ func summarize(ctx context.Context, backend connect.Backend, work *workReader, h
 	return s, err
 }
 
-// unreadable reports an error that concerns a table which the user may not read, or
-// which does not exist: the summary names it, with the cause.
+// unreadable reports an error about a table if the user may not read it, or if it does
+// not exist: the summary names it, with the cause.
 func unreadable(err error) bool {
 	return errors.Is(err, dberr.ErrPrivilege) || errors.Is(err, dberr.ErrSchema)
 }
@@ -190,7 +190,7 @@ func (u notRead) sentence() string {
 	return fmt.Sprintf("%s%s are not known: %v.", strings.ToUpper(u.what[:1]), u.what[1:], u.cause)
 }
 
-// sentence is one line that names what is not well.
+// sentence is one line with all problems.
 func (s summary) sentence() string {
 	parts := []string{s.rolesText()}
 	if n := len(s.rest); n > 0 && n < len(s.roles) {
@@ -263,7 +263,7 @@ func isOrAre(n int) string {
 // maxNamed is how many roles or nodes a sentence names.
 const maxNamed = 3
 
-// lacks lists what is missing, and for how long if that is known.
+// lacks lists the missing things, and for how long if known.
 func lacks(all []lack) string {
 	texts := make([]string, len(all))
 	for i, l := range all {

@@ -15,8 +15,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// requireRoles returns an error for the first role that is given by its name alone and
-// for which no node has ever been a candidate: a mistyped name is no vacancy.
+// requireRoles returns an error for the first role given by its name alone, if no node
+// has ever been a candidate for it: a mistyped name is no vacancy.
 func requireRoles(ctx context.Context, backend connect.Backend, roles ...tenure.Role) error {
 	for _, role := range roles {
 		if role != tenure.NamedRole(role.Name()) {
@@ -35,7 +35,8 @@ func requireRoles(ctx context.Context, backend connect.Backend, roles ...tenure.
 	return nil
 }
 
-// requireNode returns an error for a node that neither the history nor the registry has.
+// requireNode returns an error for a node without a trace in the history and the
+// registry.
 func requireNode(ctx context.Context, backend connect.Backend, node string) error {
 	query := history.Query{Node: node, Limit: 1}
 	terms, err := backend.History(ctx, query)
@@ -71,7 +72,7 @@ func requireNode(ctx context.Context, backend connect.Backend, node string) erro
 	return err
 }
 
-// unknownRole is the error for a role that the database does not know.
+// unknownRole is the error for a role unknown to the database.
 func unknownRole(ctx context.Context, backend connect.Backend, role string, cause error) error {
 	known, err := backend.Holders(ctx)
 	if err != nil {

@@ -29,8 +29,8 @@ type workReader struct {
 // must not wait for them longer.
 const workTimeout = 2 * time.Second
 
-// read adds to a summary what is wrong with schedules, processors and alerts. It names the
-// features that it cannot read, and skips those that are not installed.
+// read adds the problems of schedules, processors and alerts to a summary. It names
+// unreadable features, and skips missing ones.
 func (w *workReader) read(ctx context.Context, s *summary) {
 	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (s *summary) takeProcessors(all []processor.Status) {
 	s.add("dead_letters", "processor has dead letters", "processors have dead letters", letters)
 }
 
-// takeAlerts takes the alerts that fire and are not silenced, the worst first.
+// takeAlerts takes the firing alerts without a silence, the worst first.
 func (s *summary) takeAlerts(all []alerting.Status) {
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b alerting.Status) int {
 		return cmp.Compare(slices.Index(alerting.Severities, b.Severity), slices.Index(alerting.Severities, a.Severity))
@@ -144,8 +144,7 @@ func (s *summary) takeAlerts(all []alerting.Status) {
 	s.add("firing_alert", "alert fires", "alerts fire", firing)
 }
 
-// takeRetention takes the kinds of rows that cannot be removed, and those that are kept
-// for too long.
+// takeRetention takes the kinds of rows impossible to remove, or kept for too long.
 func (s *summary) takeRetention(all []retention.Status) {
 	var failing, late []lack
 	for _, one := range all {
@@ -171,7 +170,7 @@ func inRow(n int64) string {
 // longest orders lacks by their length, the longest first.
 func longest(a, b lack) int { return cmp.Compare(b.lasted, a.lasted) }
 
-// fault is something that is wrong, with what it concerns.
+// fault is a problem, with its subject.
 type fault struct {
 	kind         string
 	one, several string // the verb phrase of the sentence
@@ -201,7 +200,7 @@ type problemRecord struct {
 // maxProblemNames is how many names of a problem are printed in JSON.
 const maxProblemNames = 100
 
-// problems returns all that is not well.
+// problems returns all problems.
 func (s summary) problems() []problemRecord {
 	all := []problemRecord{}
 	add := func(kind string, names []string) {
@@ -237,7 +236,7 @@ func namesOfUnread(all []notRead) []string {
 	return names
 }
 
-// namesOf returns what is missing as texts that can be printed.
+// namesOf returns the missing things as printable texts.
 func namesOf(all []lack) []string {
 	var names []string
 	for _, l := range all {

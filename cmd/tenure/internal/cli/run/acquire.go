@@ -100,7 +100,7 @@ func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election,
 	case <-term.Context().Done():
 	}
 	if cause := context.Cause(term.Context()); !errors.Is(cause, tenure.ErrResigned) {
-		// The context ends before the event. A node that closes in between reports a stop.
+		// The context ends before the event. A node closing in between reports a stop.
 		select {
 		case <-lost:
 		case <-time.After(lossTimeout):
@@ -113,7 +113,7 @@ func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election,
 // lossTimeout bounds the wait for the event of a loss: standard output may block.
 const lossTimeout = 5 * time.Second
 
-// holder names the leader of a role that could not be acquired.
+// holder names the leader of an unavailable role.
 func holder(ctx context.Context, election *tenure.Election) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

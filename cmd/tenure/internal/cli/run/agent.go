@@ -26,8 +26,8 @@ apart from sticky ones such as /tmp. Nodes must run as the same user as the agen
 SIGTERM or SIGINT the nodes lose their sessions; when their work has ended, the agent
 exits 0. Nodes reconnect to the next agent at the path. Agents need Linux.`
 
-// agentSettle is the default of --settle: that of nodes with commands, which the
-// agent must not have less of.
+// agentSettle is the default of --settle, as for nodes with commands. The agent must not
+// have less.
 const agentSettle = 200 * time.Millisecond
 
 // agentCommand runs an agent.

@@ -89,8 +89,8 @@ func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config 
 	return err
 }
 
-// stopSignal returns the signal that asks the command to end: the one that this
-// program received.
+// stopSignal returns the signal that requests the command to end: the one received by this
+// program.
 func (l *commandRunner) stopSignal() syscall.Signal {
 	if number, ok := console.InterruptedBy(l.ctx).(syscall.Signal); ok {
 		return number

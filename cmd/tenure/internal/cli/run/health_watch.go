@@ -15,13 +15,12 @@ import (
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
-// errUnhealthy is matched by the error of work whose command is unhealthy.
+// errUnhealthy is matched by the error of work with an unhealthy command.
 var errUnhealthy = errors.New("the command is unhealthy")
 
 // healthWatch runs the health command beside the command of a term. Each check has a
-// separate guardian, so it cannot delay the command's, and ends with the term. To
-// the command, healthWatch is its term, which is stopping once the command is
-// unhealthy.
+// separate guardian, so it cannot delay the command's, and ends with the term. To the
+// command, healthWatch is its term: it is stopping once the command is unhealthy.
 type healthWatch struct {
 	guardian.Term
 	health   lead.Health

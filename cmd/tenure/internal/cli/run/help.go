@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroups are the flags of tenure run in the order of its help. Flags that are
-// in no group come last.
+// flagGroups are the flags of tenure run in the order of its help. Other flags come last.
 var flagGroups = []struct {
 	title string
 	names string

@@ -54,14 +54,14 @@ func (r *result) get() error {
 	return r.err
 }
 
-// began records that a term has begun, so that an earlier loss no longer counts.
+// began records the begin of a term: an earlier loss no longer counts.
 func (r *result) began() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = nil
 }
 
-// lose records that the last term was lost.
+// lose records the loss of the last term.
 func (r *result) lose(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,9 +75,8 @@ func (r *result) getLoss() error {
 	return r.lost
 }
 
-// lead runs the command in one term. It returns when none of its processes is
-// running, so that the role is not released before (Invariant 4: work ends
-// first).
+// lead runs the command in one term. It returns when none of its processes is running:
+// the role is not released before (Invariant 4: work ends first).
 func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	log := l.log.With("role", term.Role().Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
 	l.result.began()
@@ -125,7 +124,7 @@ func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	return l.interrupted(ctx)
 }
 
-// finished returns the result of a term whose command ended and is not restarted.
+// finished returns the result of a term after its command ended and is not restarted.
 func (l *commandRunner) finished(code int, err error) error {
 	switch {
 	case err != nil:
@@ -138,8 +137,8 @@ func (l *commandRunner) finished(code int, err error) error {
 	return tenure.Done
 }
 
-// completed is tenure.Done of a command that ended well and needs no leader until it is
-// started again.
+// completed is tenure.Done of a successful command without a need for a leader until its
+// next start.
 type completed struct{ within time.Duration }
 
 func (completed) Error() string               { return "the command is completed" }
@@ -152,8 +151,8 @@ func awaitRestart(term *tenure.Term, log *slog.Logger, wait time.Duration) {
 	lead.Sleep(term, wait)
 }
 
-// giveUp returns the error of a node whose command has ended, or could not be started,
-// too often in a row.
+// giveUp returns the error of a node after its command has ended, or could not be
+// started, too often in a row.
 func giveUp(times int, end guardian.End, err error) error {
 	switch {
 	case err != nil:
@@ -173,8 +172,9 @@ func (l *commandRunner) noteLoss(ctx context.Context, term *tenure.Term) {
 
 const cutOffText = "the command was ended while the term is valid: trust in it was about to end, or the guardian was killed"
 
-// endedWith reports whether a command ended with its term, if that is over. If the command
-// ended on its own, and the term while the last processes ended, its exit code counts.
+// endedWith reports whether a command ended with its term. over says whether the term has
+// ended. If the command ended on its own, and the term while the last processes ended,
+// its exit code counts.
 func (l *commandRunner) endedWith(over bool, end guardian.End, err error) bool {
 	return over && (err != nil || end.Stopped || l.ctx.Err() != nil)
 }
@@ -187,8 +187,8 @@ func (l *commandRunner) runOnce(term *tenure.Term, log *slog.Logger) (guardian.E
 	return runHealthy(term, l.guarded(term, log), l.plan.Health)
 }
 
-// unhealthy returns the result of a term whose command was ended because it is
-// unhealthy. If no later term may run the command, this program ends.
+// unhealthy returns the result of a term whose command was ended because it is unhealthy.
+// If no later term may run the command, this program ends.
 func (l *commandRunner) unhealthy(err error) error {
 	if !l.plan.Once && l.plan.Restart != lead.RestartNever {
 		return err
@@ -197,7 +197,7 @@ func (l *commandRunner) unhealthy(err error) error {
 	return tenure.Done
 }
 
-// interrupted returns the result of a term that ended before the command.
+// interrupted returns the result of a term with an end before the command's.
 func (l *commandRunner) interrupted(ctx context.Context) error {
 	if !l.plan.Once || l.ctx.Err() != nil {
 		return nil
@@ -221,7 +221,7 @@ func (l *commandRunner) guarded(term *tenure.Term, log *slog.Logger) guardian.Co
 	}
 }
 
-// dropSignals discards the signals that arrived while no command was running.
+// dropSignals discards signals from the time without a running command.
 func (l *commandRunner) dropSignals() {
 	for {
 		select {

@@ -1,6 +1,8 @@
-// Package run implements the commands that take part in elections, run and
-// acquire, the nodes of the demonstration, and health, which queries such a
-// node.
+// Package run implements these commands:
+//
+//   - run and acquire, which take part in elections
+//   - the nodes of the demonstration
+//   - health, which queries such a node
 package run
 
 import (
@@ -153,8 +155,8 @@ func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, confi
 	return failed
 }
 
-// followFailure returns a callback that sends the failure of the last attempt or term
-// to ended when the election stops, and to refused if retrying does not help.
+// followFailure returns a callback. When the election stops, it sends the failure of the
+// last attempt or term to ended, and to refused if retrying does not help.
 func followFailure(ended, refused chan<- error) func(tenure.Event) {
 	var failure error // callbacks are called one at a time
 	return func(event tenure.Event) {

@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/slots"
 )
 
-// elections returns the election for the role, or those for its slots, and the function
-// that campaigns and runs the command in every term.
+// elections returns the election for the role, or the elections for its slots, and a
+// function to campaign and to run the command in every term.
 func (l *commandRunner) elections(node *tenure.Node, config tenure.ElectionConfig) ([]*tenure.Election, func(context.Context) error, error) {
 	if l.plan.Slots.Count == 0 {
 		election, err := node.ElectionWith(l.role, config)
@@ -32,7 +32,7 @@ func (l *commandRunner) elections(node *tenure.Node, config tenure.ElectionConfi
 	return set.Elections(), func(ctx context.Context) error { return l.runSlots(ctx, set) }, nil
 }
 
-// runSlots runs a command for each slot that this node leads.
+// runSlots runs a command for each slot led by this node.
 func (l *commandRunner) runSlots(ctx context.Context, set *slots.Set) error {
 	runners := make([]*commandRunner, l.plan.Slots.Count)
 	copies := make([]chan os.Signal, len(runners))
@@ -69,7 +69,7 @@ func forward(ctx context.Context, signals <-chan os.Signal, copies []chan os.Sig
 	}
 }
 
-// observed is what the events of the elections have shown.
+// observed is the history of the elections by their events.
 type observed struct {
 	runner *commandRunner
 	cancel context.CancelCauseFunc
@@ -117,7 +117,7 @@ func (o *observed) acquired() {
 	o.led = true
 }
 
-// allHeld records that another node holds the role of the election. It reports whether
+// allHeld records that another node holds the role of the election. It returns whether
 // this node has never led and other nodes hold all roles.
 func (o *observed) allHeld(election *tenure.Election) bool {
 	o.mu.Lock()

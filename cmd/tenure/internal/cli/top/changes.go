@@ -15,7 +15,7 @@ type event struct {
 	bad  bool // a role lost its leader, or a node died
 }
 
-// changes lists what differs between two snapshots.
+// changes lists the differences between two snapshots.
 func changes(before, after snapshot, at time.Time) []event {
 	var all []event
 	add := func(bad bool, format string, args ...any) {
@@ -27,7 +27,7 @@ func changes(before, after snapshot, at time.Time) []event {
 	return all
 }
 
-// roleChanges adds the leaders that are new or gone.
+// roleChanges adds new and lost leaders.
 func roleChanges(before, after snapshot, add func(bad bool, format string, args ...any)) {
 	known := map[string]role{}
 	for _, r := range before.roles {
@@ -52,7 +52,7 @@ func roleChanges(before, after snapshot, add func(bad bool, format string, args 
 	}
 }
 
-// nodeChanges adds the nodes that are new, changed or gone.
+// nodeChanges adds new, changed and gone nodes.
 func nodeChanges(before, after snapshot, add func(bad bool, format string, args ...any)) {
 	nodes := map[string]tenure.Member{}
 	for _, m := range before.members {
@@ -76,7 +76,7 @@ func nodeChanges(before, after snapshot, add func(bad bool, format string, args 
 	}
 }
 
-// outages returns an outage of the database that the earlier snapshot does not know.
+// outages returns an outage of the database missing in the earlier snapshot.
 func outages(before, after snapshot) []event {
 	o := after.outage
 	if o == nil || before.outage != nil && before.outage.Began.Equal(o.Began) {

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// The lists in which a row can be selected.
+// The lists with selectable rows.
 const (
 	roleList = iota
 	nodeList
@@ -20,7 +20,7 @@ const (
 // maxEvents is how many changes are kept.
 const maxEvents = 200
 
-// model is the state of the screen. Only the goroutine that draws uses it.
+// model is the state of the screen. Only the drawing goroutine uses it.
 type model struct {
 	reading  live.Reading[snapshot]
 	events   []event // oldest first
@@ -30,7 +30,7 @@ type model struct {
 	message  string
 }
 
-// confirmation is a change that waits for its confirmation.
+// confirmation is a change before its confirmation.
 type confirmation struct {
 	text    string
 	request tenure.Request
@@ -48,7 +48,7 @@ func (m *model) take(reading live.Reading[snapshot]) {
 	m.reading = reading
 }
 
-// ids lists what can be selected in a list.
+// ids lists the selectable rows of a list.
 func (m *model) ids(list int) []string {
 	var all []string
 	if list == roleList {
@@ -80,7 +80,7 @@ func (m *model) move(by int) {
 	}
 }
 
-// press applies a key. It returns a request that was confirmed, and whether to quit.
+// press applies a key. It returns a confirmed request, and whether to quit.
 func (m *model) press(k key) (confirmed *confirmation, quit bool) {
 	if m.asking != nil {
 		asked := m.asking

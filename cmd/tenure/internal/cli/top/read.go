@@ -18,19 +18,19 @@ import (
 // maxRoles is how many roles are read.
 const maxRoles = 10_000
 
-// role is the last term of a role, and its leader if that still leads.
+// role is the last term of a role, and its leader if it still leads.
 type role struct {
 	last   history.Term
 	leader *tenure.Leader
 }
 
-// snapshot is what the database said once.
+// snapshot is the database's state at one time.
 type snapshot struct {
 	roles   []role          // by name
 	members []tenure.Member // by name; the dead first
-	leads   map[string]int  // the number of roles that a node leads, by its id
-	drains  bool            // there is a registry of nodes, which can be drained
-	outage  *history.Outage // the latest that ended within outageAge, or nil
+	leads   map[string]int  // how many roles a node leads, by its id
+	drains  bool            // there is a registry of nodes to drain
+	outage  *history.Outage // the latest one with its end within outageAge, or nil
 }
 
 // read reads the roles and the nodes.

@@ -22,7 +22,7 @@ const (
 	keyOther     key = -3
 )
 
-// The alternate screen keeps what the terminal showed before.
+// The alternate screen keeps the earlier contents of the terminal.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -57,7 +57,7 @@ func (t *terminal) close() {
 	_ = term.Restore(int(t.in.Fd()), t.before)
 }
 
-// draw shows the lines that render returns for the size of the terminal.
+// draw shows the lines of render for the size of the terminal.
 func (t *terminal) draw(render func(width, height int) []string) error {
 	width, height, err := term.GetSize(int(t.file.Fd()))
 	if err != nil || width < 1 || height < 1 {
@@ -66,8 +66,8 @@ func (t *terminal) draw(render func(width, height int) []string) error {
 	return t.out.Draw("\x1b[H" + strings.Join(render(width, height), "\x1b[K\r\n") + "\x1b[K\x1b[J")
 }
 
-// keys returns the keys that are pressed, until the input ends. Reading a terminal
-// cannot be interrupted: the goroutine exits with the program.
+// keys returns the pressed keys, until the input ends. Reading a terminal cannot be
+// interrupted: the goroutine exits with the program.
 func (t *terminal) keys() <-chan key {
 	keys := make(chan key)
 	go func() { // exits with the input or the program
@@ -86,7 +86,7 @@ func (t *terminal) keys() <-chan key {
 	return keys
 }
 
-// parse returns the keys in what a terminal sent.
+// parse returns the keys in a text from a terminal.
 func parse(text string) []key {
 	var keys []key
 	for text != "" {

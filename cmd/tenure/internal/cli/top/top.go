@@ -1,4 +1,4 @@
-// Package top implements the command that shows an installation live.
+// Package top implements the command "top": it shows an installation live.
 package top
 
 import (
@@ -80,8 +80,8 @@ type loop struct {
 	model   model
 }
 
-// run returns when ctx ends or q is pressed. Its goroutines have ended then, but for the
-// one that reads the keyboard.
+// run returns when ctx ends or q is pressed. Its goroutines have ended then, except the
+// reader of the keyboard.
 func (l *loop) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -138,7 +138,7 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// request makes a request that was confirmed.
+// request makes a confirmed request.
 func (l *loop) request(ctx context.Context, asked *confirmation, results chan<- func()) {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -50,8 +50,8 @@ func (v view) render(m *model) []string {
 	return append(lines[:min(len(lines), max(0, v.height-1))], v.footer(m))
 }
 
-// share divides the lines among the lists. What a list does not need is for the others, so
-// that no line is empty while rows are hidden.
+// share divides the lines among the lists. Lines not needed by one list are for the
+// others: no line is empty while rows are hidden.
 func (v view) share(m *model) (roles, nodes, changes int) {
 	room := max(0, v.height-2) // the title and the last line
 	allRoles, allNodes, allChanges := len(m.reading.Value.roles)+1, len(m.reading.Value.members)+1, len(m.events)+1

@@ -21,8 +21,7 @@ const processorResumeLong = `Resume a paused processor.`
 const processorRetryLong = `Make a processor whose handler failed retry immediately. A failed processor becomes
 active; a paused one stays paused.`
 
-// processorChange is a command that changes one processor and then prints its
-// status.
+// processorChange is a command to change one processor and then print its status.
 type processorChange struct {
 	out     *console.Output
 	timeout *flagvalue.Duration // nil for the library's default
@@ -30,7 +29,7 @@ type processorChange struct {
 	done    string // printed about the processor afterwards
 }
 
-// command adds what all changes have in common to a command.
+// command adds the common parts of all changes to a command.
 func (c *processorChange) command(cmd *cobra.Command) *cobra.Command {
 	return subject.Change(cmd, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		return c.run(ctx, processors, args[0], by)

@@ -80,8 +80,8 @@ func newProcessorDismiss(out *console.Output) *cobra.Command {
 	})
 }
 
-// lettersCommand completes a command that changes dead letters: those with the ids that
-// follow the processor, or all with --all.
+// lettersCommand completes a command to change dead letters: the ids after the processor,
+// or all with --all.
 func lettersCommand(cmd *cobra.Command, allHelp string, change func(ctx context.Context, processors *processor.Admin, name string, ids []int64, by string) error) *cobra.Command {
 	var all bool
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -45,8 +45,8 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 	})
 }
 
-// skip passes the event in any case, so that the error of a lost response can
-// name the event to skip again.
+// skip passes the event in any case: the error of a lost response can name the event to
+// skip again.
 func skip(ctx context.Context, processors *processor.Admin, name string, at processor.Cursor, by string) (processor.Cursor, error) {
 	if at == (processor.Cursor{}) {
 		status, err := processors.Show(ctx, name)
@@ -79,8 +79,8 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 	})
 }
 
-// processorOnce completes a command that does something irreversible to one
-// processor. The question contains a verb for the processor's name.
+// processorOnce completes a command with an irreversible effect on one processor. The
+// question contains a verb for the processor's name.
 func processorOnce(out *console.Output, cmd *cobra.Command, question string, do func(ctx context.Context, processors *processor.Admin, name, by string) error) *cobra.Command {
 	subject.Change(cmd, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		return do(ctx, processors, args[0], by)

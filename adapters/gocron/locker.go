@@ -18,10 +18,9 @@ type LockerConfig struct {
 	// Prefix precedes the name of a job in the name of its role. Default: "gocron/".
 	Prefix string
 	// MinInterval is the least time between the starts of two runs of a job, by the
-	// database's clock. Nodes whose clocks are late by less than half of it skip a tick
-	// that another node has run. Such an attempt counts as a start, so MinInterval must
-	// be at most half of the interval of every job.
-	// Default: 500 ms.
+	// database's clock. If a node's clock is late by less than half of it, the node skips
+	// a tick already run by another node. A skipped attempt counts as a start, so
+	// MinInterval must be at most half of the interval of every job. Default: 500 ms.
 	MinInterval time.Duration
 }
 
@@ -39,12 +38,12 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// historian is a backend that keeps the terms of roles.
+// historian is a backend with a history of terms.
 type historian interface {
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
 }
 
-// NewLocker returns a Locker that campaigns with a node, which the caller closes after
+// NewLocker returns a Locker for campaigns of a node. The caller closes the node after
 // the scheduler. The error matches tenure.ErrUnsupported if the node's backend keeps no
 // history of terms, and tenure.ErrInvalidConfig if a setting is out of range.
 func NewLocker(node *tenure.Node, config LockerConfig) (*Locker, error) {
@@ -60,9 +59,12 @@ func NewLocker(node *tenure.Node, config LockerConfig) (*Locker, error) {
 	return &Locker{node: node, past: past, config: config, jobs: map[string]*jobLock{}}, nil
 }
 
-// Lock begins a term of the role of a job. It returns an error, so that gocron skips the
-// tick, if the job runs or began less than MinInterval ago on any node, or if the
-// database does not answer within half of MinInterval.
+// Lock begins a term of the role of a job. An error makes gocron skip the tick. Lock
+// returns one in these cases:
+//
+//   - the job runs on any node;
+//   - it began on any node less than MinInterval ago;
+//   - the database does not answer within half of MinInterval.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	job, err := l.job(key)
 	if err != nil {
@@ -78,8 +80,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return job, nil
 }
 
-// Task returns a function for gocron.NewTask, for the job with the name key. It calls
-// job in the term that Lock has begun, and returns tenure.ErrNotLeader without one.
+// Task returns a function for gocron.NewTask, for the job with the name key. It calls job
+// in the term begun by Lock, and returns tenure.ErrNotLeader without one.
 func (l *Locker) Task(key string, job Job) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lock, err := l.job(key)
@@ -159,8 +161,8 @@ func (j *jobLock) Unlock(ctx context.Context) error {
 	return j.release(ctx)
 }
 
-// release frees the role. A job that gocron has canceled frees it, too. Without an
-// answer of the database, trust ends within a lease, and the role with the session.
+// release frees the role, also for a job canceled by gocron. Without an answer of the
+// database, trust ends within a lease, and the role with the session.
 func (j *jobLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.locker.node.Timing().Lease)
 	defer cancel()

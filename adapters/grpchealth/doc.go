@@ -1,6 +1,6 @@
-// Package grpchealth serves gRPC's health service, in which a role is SERVING only on
-// the node that leads it. Clients that check the health of their servers, load
-// balancers and probes then reach the leader and no standby.
+// Package grpchealth serves gRPC's health service. A role is SERVING only on the node
+// that leads it. So clients with a health check of their servers, load balancers and
+// probes reach the leader and no standby.
 //
 //	roles, err := grpchealth.New(election)
 //	…

@@ -62,8 +62,8 @@ func (s *Server) update(role string, election *tenure.Election) {
 	context.AfterFunc(term.Context(), func() { s.update(role, election) })
 }
 
-// SetServingStatus sets the status of a service that is no role, such as "" for the
-// whole server, which is SERVING by default. It has no effect on a role.
+// SetServingStatus sets the status of a service other than a role, such as "" for the
+// whole server, by default SERVING. It has no effect on a role.
 func (s *Server) SetServingStatus(service string, status healthpb.HealthCheckResponse_ServingStatus) {
 	if s.roles[service] == nil {
 		s.health.SetServingStatus(service, status)
@@ -74,8 +74,8 @@ func (s *Server) SetServingStatus(service string, status healthpb.HealthCheckRes
 // stops, so that clients leave.
 func (s *Server) Shutdown() { s.health.Shutdown() }
 
-// Check returns the status of a service. For a role it asks the node's clocks: in a
-// process that was paused, the timer that ends the term can be late.
+// Check returns the status of a service. For a role it asks the node's clocks: after a
+// pause of the process, the timer for the end of the term can be late.
 func (s *Server) Check(ctx context.Context, request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	response, err := s.health.Check(ctx, request)
 	if err == nil {
@@ -95,7 +95,7 @@ func (s *Server) List(ctx context.Context, request *healthpb.HealthListRequest) 
 	return response, err
 }
 
-// correct changes the status of a role whose term is no longer valid.
+// correct changes the status of a role after the end of its term.
 func (s *Server) correct(service string, response *healthpb.HealthCheckResponse) {
 	if election := s.roles[service]; election != nil && !election.IsLeader() {
 		response.Status = healthpb.HealthCheckResponse_NOT_SERVING

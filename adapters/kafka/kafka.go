@@ -4,7 +4,7 @@
 // Kafka keeps the order within a partition. Events with the same value of a tag of your
 // choice go to the same partition; without such a tag, all events of a topic do. If a
 // message fails in one partition, later messages of the batch are sent again, even those
-// that other partitions have stored. Consumers recognize them by [outbox.HeaderID].
+// already stored by other partitions. Consumers recognize them by [outbox.HeaderID].
 //
 // The broker does not reject a stale leader. Consumers recognize its messages, within a
 // partition, by [outbox.HeaderTerm].
@@ -35,17 +35,17 @@ type Config struct {
 	Brokers []string
 	// Topic returns the Kafka topic of a message. Default: the outbox's topic.
 	Topic func(outbox.Message) string
-	// KeyTag is the key of the tag, before the =, whose value is the key of the record
+	// KeyTag is the key of a tag, before the =. The tag's value is the key of the record
 	// and so determines the partition. Without the tag, or by default, the key is the
 	// name of the outbox's topic.
 	KeyTag string
 	// Timeout bounds the time until a batch is acknowledged. Default: 10 s.
 	Timeout time.Duration
-	// MaxRecord is the size limit of a record in bytes, at most that of the brokers.
-	// A larger message is poison. Default: 1,000,000.
+	// MaxRecord is the size limit of a record in bytes, at most the brokers' limit. A
+	// larger message is poison. Default: 1,000,000.
 	MaxRecord int
 	// Options configure the client further, for example TLS and authentication. The
-	// publisher overrides the options that it depends on.
+	// publisher overrides the options it depends on.
 	Options []kgo.Opt
 }
 
@@ -57,8 +57,8 @@ type Publisher struct {
 
 var _ outbox.Publisher = (*Publisher)(nil)
 
-// New returns a Publisher with its own client, which connects on first use. Close the
-// publisher after use. An error matches tenure.ErrInvalidConfig.
+// New returns a Publisher with its own client. The client connects on first use. Close
+// the publisher after use. An error matches tenure.ErrInvalidConfig.
 func New(config Config) (*Publisher, error) {
 	config.Name = cmp.Or(config.Name, "kafka")
 	if config.Topic == nil {
@@ -74,8 +74,8 @@ func New(config Config) (*Publisher, error) {
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchMaxBytes(int32(min(config.MaxRecord+batchOverhead, 1<<30))),
 		kgo.ProducerLinger(0),
-		// Cancel requests to a broker that does not respond. A message that it has
-		// stored nevertheless is sent again, with the same id.
+		// Cancel requests to a broker without a response. If it has stored a message
+		// nevertheless, the message is sent again, with the same id.
 		kgo.AllowIdempotentProduceCancellation(),
 	})...)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Config has the settings of the elector that the lock checks. The zero value fits
-// the defaults of core clients and of controller-runtime.
+// Config has the settings of the elector, for the lock to check. The zero value fits the
+// defaults of core clients and of controller-runtime.
 type Config struct {
-	// RenewDeadline is that of the elector. Default: 10 s.
+	// RenewDeadline is the elector's. Default: 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is that of the elector. Default: 2 s.
+	// RetryPeriod is the elector's. Default: 2 s.
 	RetryPeriod time.Duration
 }
 
@@ -27,8 +27,8 @@ func (c Config) withDefaults() Config {
 // the retry period, and then tries to renew until the deadline.
 func (c Config) leadsFor() time.Duration { return c.RetryPeriod + c.RenewDeadline }
 
-// validate checks the settings against those of the node: an elector whose renewals
-// fail must step down before trust in the term ends.
+// validate checks the settings against the node's: after failed renewals, the elector
+// must step down before trust in the term ends.
 func (c Config) validate(node tenure.Timing) error {
 	if c.RenewDeadline <= 0 || c.RetryPeriod <= 0 {
 		return fmt.Errorf("%w: the renew deadline is %v and the retry period %v; they must be more than 0",

@@ -20,11 +20,11 @@ type LabelConfig struct {
 	Pods corev1.PodInterface
 	// Pod is the name of this pod. Kubernetes provides it as metadata.name.
 	Pod string
-	// Selector selects the pods that may lead the role, such as "app=billing". The
+	// Selector selects the pods of the role's candidates, such as "app=billing". The
 	// leader removes the label from all of them but its own.
 	Selector string
-	// Label is the key of the label; its value is "true". Default: tenure.dev/leads-
-	// with the name of the role. A name that cannot be part of a label needs a Label,
+	// Label is the key of the label; its value is "true". Default: tenure.dev/leads- with
+	// the name of the role. If the name cannot be part of a label, Label is required,
 	// because manifests repeat it.
 	Label string
 	// ResyncInterval is how often the leader checks the labels, in case a late request
@@ -44,7 +44,7 @@ func (c LabelConfig) withDefaults(role string) LabelConfig {
 	return c
 }
 
-// validate checks a configuration whose defaults are set.
+// validate checks a configuration after its defaults are set.
 func (c LabelConfig) validate() error {
 	if faults := validation.IsQualifiedName(c.Label); len(faults) > 0 {
 		return invalidLabel("%q is no key of a label: set LabelConfig.Label: %s", c.Label, strings.Join(faults, "; "))

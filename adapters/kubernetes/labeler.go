@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// Labeler keeps a label on the pod of a role's leader, so that a Service can select
-// it. It asks the API server after a term has begun or ended, so failures of the API
-// server delay no election. Until then, no pod has the label, or that of a former
-// leader: the program must refuse what only the leader may handle. All candidates need
-// a Labeler.
+// Labeler keeps a label on the pod of a role's leader, for a Service to select it. It
+// asks the API server after a term has begun or ended, so failures of the API server
+// delay no election. Until then, no pod has the label, or a former leader's pod has it:
+// the program must refuse requests meant for the leader alone. All candidates need a
+// Labeler.
 type Labeler struct {
 	election *tenure.Election
 	config   LabelConfig
@@ -45,14 +45,14 @@ func NewLabeler(election *tenure.Election, config LabelConfig) (*Labeler, error)
 	return l, nil
 }
 
-// How often a node that does not lead tries to remove the label from its pod. The next
-// leader removes it, too.
+// How often a standby tries to remove the label from its pod. The next leader removes it,
+// too.
 const (
 	removalAttempts = 10
 	finalRemoval    = 5 * time.Second // after the end of Run's context
 )
 
-// pauses are those between attempts. The leader tries until its term ends.
+// pauses are the pauses between attempts. The leader tries until its term ends.
 var pauses = retry.ExponentialBackoff{Base: 200 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
 
 // Run keeps the label until ctx ends, and then removes it from this pod within 5 s.
@@ -102,7 +102,7 @@ func (l *Labeler) lead(ctx context.Context, term *tenure.Term) {
 	}
 }
 
-// follow removes the label, unless that fails too often, and waits until this node
+// follow removes the label, unless the removal fails too often, and waits until this node
 // may lead.
 func (l *Labeler) follow(ctx context.Context) {
 	for attempt := 1; l.election.Term() == nil && ctx.Err() == nil; attempt++ {

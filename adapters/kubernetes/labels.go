@@ -16,9 +16,9 @@ import (
 // labelValue is the value of the label.
 const labelValue = "true"
 
-// claim removes the label from all pods but this one, and then sets it on this one,
-// so that a Service has no two leaders for long. A pod whose label cannot be removed
-// does not prevent that: the Service would have no leader.
+// claim removes the label from all other pods, and then sets it on this one: a Service
+// has no two leaders for long. A failed removal does not prevent the setting: the Service
+// would have no leader.
 func (l *Labeler) claim(ctx context.Context, term *tenure.Term) error {
 	failed := l.removeFromOthers(ctx, term)
 	if !term.Valid() {
@@ -27,8 +27,8 @@ func (l *Labeler) claim(ctx context.Context, term *tenure.Term) error {
 	return errors.Join(failed, l.patch(ctx, l.config.Pod, labelValue))
 }
 
-// removeFromOthers removes the label from all other pods that may lead. A term that has
-// ended removes no label.
+// removeFromOthers removes the label from all other pods of candidates. After its end, a
+// term removes no label.
 func (l *Labeler) removeFromOthers(ctx context.Context, term *tenure.Term) error {
 	limited, cancel := context.WithTimeout(ctx, l.config.RequestTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (l *Labeler) removeFromOthers(ctx context.Context, term *tenure.Term) error
 	return errors.Join(all...)
 }
 
-// remove removes the label from a pod, which may have no label or not exist.
+// remove removes the label from a pod. The pod may have no label or not exist.
 func (l *Labeler) remove(ctx context.Context, pod string) error {
 	err := l.patch(ctx, pod, nil)
 	if apierrors.IsNotFound(err) {

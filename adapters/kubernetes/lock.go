@@ -75,10 +75,12 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.Update(ctx, record)
 }
 
-// Update acquires the role for the holder of the record, renews its term, or resigns
-// if the record has no holder. The error matches tenure.ErrNotLeader if ctx
-// is not of Context or has ended, tenure.ErrHeld if another node leads, and
-// tenure.ErrTermEnded if the run has had a term that is no longer valid.
+// Update acquires the role for the holder of the record, renews its term, or resigns if
+// the record has no holder. The error matches:
+//
+//   - tenure.ErrNotLeader if ctx is not of Context or has ended;
+//   - tenure.ErrHeld if another node leads;
+//   - tenure.ErrTermEnded if the term of the run is no longer valid.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.calls.Lock()
 	defer l.calls.Unlock()

@@ -39,8 +39,8 @@ func (l *Lock) record(ctx context.Context) (resourcelock.LeaderElectionRecord, e
 	return record, nil
 }
 
-// ownRecord returns the record of the term that the elector of this node holds, if
-// the term is valid. A later run does not see the term of an earlier one.
+// ownRecord returns the record of the term held by the elector of this node, if the term
+// is valid. A later run does not see the term of an earlier one.
 func (l *Lock) ownRecord(ctx context.Context) (resourcelock.LeaderElectionRecord, bool) {
 	r, _ := l.runOf(ctx)
 	l.mu.Lock()

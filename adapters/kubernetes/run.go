@@ -36,12 +36,12 @@ var (
 )
 
 // Context returns the context to start an elector, or a manager, with. It ends with
-// parent, and when a term that the elector acquired ends or is asked to end; the cause
-// then matches tenure.ErrTermEnded. It is for one run of one elector.
+// parent. It also ends when the elector's term ends or is asked to end; the cause then
+// matches tenure.ErrTermEnded. It is for one run of one elector.
 //
-// The end of parent alone releases nothing: the elector does, if it has
-// ReleaseOnCancel (for a manager, LeaderElectionReleaseOnCancel). Otherwise the role is
-// released when the elector has not renewed the term for the duration of its lease.
+// The end of parent alone releases nothing: the elector does, if it has ReleaseOnCancel
+// (for a manager, LeaderElectionReleaseOnCancel). Otherwise the role is released when the
+// elector has not renewed the term for the duration of its lease.
 func (l *Lock) Context(parent context.Context) context.Context {
 	r := &run{lock: l}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -53,8 +53,8 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	return r.ctx
 }
 
-// runOf returns the run that a context belongs to, or nil, and whether the run has had
-// a term. The elector releases the role with another context.
+// runOf returns the run of a context, or nil, and whether the run has had a term. The
+// elector releases the role with another context.
 func (l *Lock) runOf(ctx context.Context) (r *run, hadTerm bool) {
 	r, _ = ctx.Value(runKey{l}).(*run)
 	l.mu.Lock()
@@ -101,8 +101,8 @@ func (l *Lock) mayAcquire(r *run) error {
 	return nil
 }
 
-// patience bounds an attempt to acquire the role, with the waits that the node's
-// settings impose on it.
+// patience bounds an attempt to acquire the role, including the waits required by the
+// node's settings.
 func (l *Lock) patience() time.Duration {
 	t := l.node.Timing()
 	return 2*t.Lease + t.LockTimeout + t.Settle + t.FailoverWait
@@ -118,9 +118,8 @@ func (r *run) watch() {
 	}
 }
 
-// renew keeps the term for the time that the elector then leads at most. If
-// heartbeats are missing, it fails early enough for the elector to step down while the
-// term is valid.
+// renew keeps the term for the longest time the elector then leads. If heartbeats are
+// missing, it fails early enough for the elector to step down while the term is valid.
 func (r *run) renew(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, r.lock.config.RenewDeadline)
 	defer cancel()

@@ -1,11 +1,11 @@
 // Package nats publishes the messages of an outbox to a stream of NATS JetStream in
 // batches, in order and without gaps:
 //
-//   - Every message names the message that must be the last one in the stream. So the
-//     server rejects all messages after one that it rejected.
+//   - Every message names the message that must be the last one in the stream. So after
+//     a rejected message, the server rejects all later ones.
 //   - The id for the server's detection of duplicates consists of the message id and the
 //     term. So the server drops repeated messages within a term, but no message of the
-//     next leader that a stale one has already sent.
+//     next leader because a stale one has already sent it.
 //   - As soon as the next leader has published a message, the server rejects messages of
 //     the stale leader, because they do not follow the last message.
 //
@@ -37,7 +37,7 @@ type Config struct {
 	Name string
 	// Subject returns the subject of a message. One stream must listen to all of them.
 	// Default: the topic and the type of the event, as in "orders.placed", with "_" for
-	// characters that a subject cannot contain.
+	// characters not allowed in a subject.
 	Subject func(outbox.Message) string
 	// SharedStream is needed if other programs publish to the stream too. Then each
 	// message waits for the acknowledgment of the one before, which is slower, and a
@@ -45,7 +45,7 @@ type Config struct {
 	SharedStream bool
 	// Timeout bounds the time until a message is acknowledged. Default: 5 s.
 	Timeout time.Duration
-	// Domain is the JetStream domain. Default: that of the server.
+	// Domain is the JetStream domain. Default: the server's.
 	Domain string
 }
 
@@ -68,8 +68,8 @@ var (
 	_ outbox.ModePreferrer = (*Publisher)(nil)
 )
 
-// New returns a Publisher on a connection, which the caller closes. An error matches
-// tenure.ErrInvalidConfig.
+// New returns a Publisher on a connection. The caller closes the connection. An error
+// matches tenure.ErrInvalidConfig.
 func New(conn *nats.Conn, config Config) (*Publisher, error) {
 	config.Name = cmp.Or(config.Name, "nats")
 	if config.Subject == nil {
@@ -163,8 +163,8 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	return acknowledged, nil
 }
 
-// expectedPositionLocked returns the options that name the last message of the stream, which
-// the first message must follow.
+// expectedPositionLocked returns the options with the last message of the stream. The
+// first message must follow it.
 func (p *Publisher) expectedPositionLocked(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -229,14 +229,14 @@ func (p *Publisher) awaitAck(ctx context.Context, future jetstream.PubAckFuture)
 	}
 }
 
-// ErrForeignWriter means that the last message of the stream is not the expected one, because
-// another program publishes to the stream or deleted messages. The published messages
-// are in order, and the next attempt continues after them. The error can occur once at
-// the beginning of a term, while the last leader was still sending. If it recurs, set
+// ErrForeignWriter means: the last message of the stream is not the expected one, because
+// another program publishes to the stream or deleted messages. The published messages are
+// in order, and the next attempt continues after them. The error can occur once at the
+// beginning of a term, while the last leader was still sending. If it recurs, set
 // SharedStream.
 var ErrForeignWriter = errors.New("another program publishes to the stream without SharedStream, or deleted messages")
 
-// The server's codes for a message that does not follow the expected one.
+// The server's codes for a message out of the expected order.
 const (
 	wrongLastID       jetstream.ErrorCode = 10070
 	wrongLastSequence jetstream.ErrorCode = 10071

@@ -12,10 +12,8 @@
 //	tenure.release  from when the term began to stop until its role was released;
 //	                a child of tenure.term
 //
-// A span of a lost term has the status Error, with the reason. Attempts of a
-// standby while another node leads have no spans. All times are those of the
-// node's wall clock.
+// A span of a lost term has the status Error, with the reason. Attempts of a standby
+// while another node leads have no spans. All times are by the node's wall clock.
 //
-// It is a separate module, so that other programs do not depend on
-// OpenTelemetry.
+// It is a separate module: other programs do not depend on OpenTelemetry.
 package tracing

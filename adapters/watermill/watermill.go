@@ -1,8 +1,8 @@
 // Package watermill publishes the messages of an outbox through any publisher of
-// Watermill, and so to all brokers that Watermill supports.
+// Watermill, and so to all brokers with one.
 //
-// Order and duplicates depend on that publisher. It must publish synchronously and return
-// an error for messages that were not acknowledged.
+// Order and duplicates depend on the publisher. It must publish synchronously and return
+// an error for unacknowledged messages.
 package watermill
 
 import (
@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // Publisher sends messages through a publisher of Watermill. It is safe for concurrent
-// use if that publisher is.
+// use if the latter is.
 type Publisher struct {
 	config    Config
 	publisher message.Publisher
@@ -37,9 +37,9 @@ type Publisher struct {
 
 var _ outbox.Publisher = (*Publisher)(nil)
 
-// New returns a Publisher on a publisher of Watermill, which the caller closes. That one
-// must bound its network calls itself, because it gets no context except that of the
-// messages. An error matches tenure.ErrInvalidConfig.
+// New returns a Publisher on a publisher of Watermill. The caller closes the latter. It
+// must bound its network calls itself, because it gets no context except the messages'.
+// An error matches tenure.ErrInvalidConfig.
 func New(publisher message.Publisher, config Config) (*Publisher, error) {
 	if config.Name == "" || publisher == nil {
 		return nil, fmt.Errorf("%w: the configuration needs a name and a publisher of Watermill", tenure.ErrInvalidConfig)

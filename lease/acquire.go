@@ -51,7 +51,7 @@ func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[s
 			return err
 		}
 		for _, ready := range slices.Sorted(maps.Keys(later)) {
-			if err := s.inLists(ctx, on, s.backend.queries.reserve, later[ready], s.incarnation, ready); err != nil {
+			if err := s.inLists(ctx, on, s.backend.sql(reserveQuery), later[ready], s.incarnation, ready); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (s *session) sortByReadiness(
 // its roles immediately.
 func (s *session) checkLive(ctx context.Context, on sqldb.Querier) error {
 	live := 0
-	err := sqldb.ForEach(ctx, on, s.backend.queries.lockOwnSession, func(rows *sql.Rows) error { return rows.Scan(&live) }, s.incarnation, s.options.Node.ID.String())
+	err := sqldb.ForEach(ctx, on, s.backend.sql(lockOwnSessionQuery), func(rows *sql.Rows) error { return rows.Scan(&live) }, s.incarnation, s.options.Node.ID.String())
 	if err == nil && live == 0 {
 		err = errSessionEnded()
 	}
@@ -143,7 +143,7 @@ func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (ser
 	} else {
 		s.log.Warn("the database server has changed: no term begins for the longest lease", "server", present, "before", at.name)
 	}
-	if err := sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
+	if err := sqldb.Exec(ctx, on, s.backend.sql(setServerQuery), present, at.name); err != nil {
 		return at, err
 	}
 	at, _, err = s.readServer(ctx, on)
@@ -152,7 +152,7 @@ func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (ser
 
 // readServer reads the server in use by the nodes, and the name of this server.
 func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverState, present string, err error) {
-	err = sqldb.ForEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, s.backend.sql(readServerQuery), func(rows *sql.Rows) error {
 		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longestLease)
 	})
 	return at, present, err
@@ -188,7 +188,7 @@ func (s *session) readyAt(t *roleRow, at serverState) int64 {
 // lockRoles locks the rows of roles, except rows locked by another transaction.
 func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*roleRow, error) {
 	locked := make(map[string]*roleRow, len(roles))
-	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockRoles, roles, nil, func(statement string, args []any) error {
+	err := sqldb.InLists(s.backend.db.Dialect, s.backend.sql(lockRolesQuery), roles, nil, func(statement string, args []any) error {
 		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			t := &roleRow{}
 			err := rows.Scan(&t.role, &t.key, &t.term, &t.holder)
@@ -210,7 +210,7 @@ func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []
 		}
 	}
 	for e, roles := range ends {
-		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(history.EndLeaseExpired), e.seen, e.holder)
+		err := s.inLists(ctx, on, s.backend.sql(closeTermsQuery), roles, e.at, string(history.EndLeaseExpired), e.seen, e.holder)
 		if err != nil {
 			return err
 		}
@@ -239,15 +239,15 @@ func lastSeen(t *roleRow) int64 {
 func (s *session) begin(
 	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*roleRow, at serverState, results map[string]tenure.AcquireResult,
 ) error {
-	q, node := s.backend.queries, s.options.Node
-	if err := s.inLists(ctx, on, q.archiveTerms, roles); err != nil {
+	b, node := s.backend, s.options.Node
+	if err := s.inLists(ctx, on, b.sql(archiveTermsQuery), roles); err != nil {
 		return err
 	}
-	if err := s.inLists(ctx, on, q.begin, roles, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
+	if err := s.inLists(ctx, on, b.sql(beginQuery), roles, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
 		return err
 	}
 	begun := 0
-	err := sqldb.InLists(s.backend.db.Dialect, q.readBegun, roles, []any{s.incarnation}, func(statement string, args []any) error {
+	err := sqldb.InLists(b.db.Dialect, b.sql(readBegunQuery), roles, []any{s.incarnation}, func(statement string, args []any) error {
 		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			var (
 				role          string
@@ -266,7 +266,7 @@ func (s *session) begin(
 	if err != nil {
 		return err
 	}
-	return sqldb.Exec(ctx, on, q.announceTerm)
+	return sqldb.Exec(ctx, on, b.sql(announceTermQuery))
 }
 
 // closeSkipped records the end of terms although other transactions have locked their
@@ -287,7 +287,7 @@ func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow)
 			ctx, cancel := s.withTimeout(s.options.Timing.FenceTimeout)
 			defer cancel()
 			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on sqldb.Querier) error {
-				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(history.EndLeaseExpired), lastSeen(t), t.holder.Int64, t.role)
+				return sqldb.Exec(ctx, on, s.backend.sql(closeSkippedQueries[s.backend.db.Dialect]), termEnd(t), string(history.EndLeaseExpired), lastSeen(t), t.holder.Int64, t.role)
 			})
 			if err != nil && s.ctx.Err() == nil {
 				s.log.Warn("transactions of the last term delay the next one", "role", t.role, "error", err)

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,9 +75,9 @@ func (c Config) validate(dialect sqldb.Dialect) error {
 // It keeps no connections, except on SQLite: there each waiting node keeps one
 // connection of the pool.
 type Backend struct {
-	db      sqldb.DB
-	config  Config
-	queries queries
+	db     sqldb.DB
+	config Config
+	names  *strings.Replacer // of the placeholders in statements
 
 	running sync.WaitGroup  // the background goroutines of all sessions
 	ctx     context.Context // ends with Close
@@ -105,7 +106,7 @@ func NewBackend(db *sql.DB, dialect Dialect, config Config) (*Backend, error) {
 	if err := config.validate(spoken); err != nil {
 		return nil, err
 	}
-	b := &Backend{db: sqldb.DB{DB: db, Dialect: spoken}, config: config, queries: newQueries(spoken, config)}
+	b := &Backend{db: sqldb.DB{DB: db, Dialect: spoken}, config: config, names: placeholders(spoken, config)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }

@@ -118,7 +118,7 @@ func (d *diagnosis) writes(ctx context.Context) {
 	}
 	if err == nil {
 		err = d.backend.db.InTx(ctx, "write to the tables", func(ctx context.Context, on sqldb.Querier) error {
-			return sqldb.Exec(ctx, on, d.backend.queries.deleteSession, noSession)
+			return sqldb.Exec(ctx, on, d.backend.sql(deleteSessionQuery), noSession)
 		})
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *diagnosis) clock(ctx context.Context) {
 	var micros int64
 	before := time.Now()
 	err := d.backend.db.Read(ctx, "read the clock", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&micros) })
+		return sqldb.ForEach(ctx, on, d.backend.sql(clockQuery), func(rows *sql.Rows) error { return rows.Scan(&micros) })
 	})
 	after := time.Now()
 	if err != nil {

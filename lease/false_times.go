@@ -26,7 +26,7 @@ func (b *Backend) correctLeases(ctx context.Context) error {
 	var found []int64
 	err := b.db.Read(ctx, "read leases", func(ctx context.Context, on sqldb.Querier) error {
 		found = nil
-		return sqldb.ForEach(ctx, on, b.queries.falseLeases, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(falseLeasesQuery), func(rows *sql.Rows) error {
 			var incarnation int64
 			err := rows.Scan(&incarnation)
 			found = append(found, incarnation)
@@ -37,7 +37,7 @@ func (b *Backend) correctLeases(ctx context.Context) error {
 		return err
 	}
 	return b.db.InTx(ctx, "correct leases", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.InLists(b.db.Dialect, b.queries.correctLeases, found, nil, func(query string, args []any) error {
+		return sqldb.InLists(b.db.Dialect, b.sql(correctLeasesQuery), found, nil, func(query string, args []any) error {
 			return sqldb.Exec(ctx, on, query, args...)
 		})
 	})

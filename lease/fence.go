@@ -118,14 +118,14 @@ func (b *Backend) fence(ctx context.Context, on sqldb.Querier, refs []termRef) e
 
 func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, ref termRef) (valid bool, err error) {
 	if b.db.Dialect == sqldb.SQLite {
-		result, err := on.ExecContext(ctx, b.queries.fence, ref.role, ref.term, ref.node)
+		result, err := on.ExecContext(ctx, b.sql(fenceQueries[b.db.Dialect]), ref.role, ref.term, ref.node)
 		if err != nil {
 			return false, err
 		}
 		changed, err := result.RowsAffected()
 		return changed > 0, err
 	}
-	err = sqldb.ForEach(ctx, on, b.queries.fence, func(*sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, b.sql(fenceQueries[b.db.Dialect]), func(*sql.Rows) error {
 		valid = true
 		return nil
 	}, ref.role, ref.term, ref.node)

@@ -64,7 +64,7 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 	var records []history.Term
 	err := b.db.Read(ctx, "read the history of terms", func(ctx context.Context, on sqldb.Querier) error {
 		records = nil
-		return sqldb.ForEach(ctx, on, b.queries.history, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(historyQuery), func(rows *sql.Rows) error {
 			var (
 				r                     history.Term
 				node                  string

@@ -189,7 +189,7 @@ func literal(text string) string {
 // prevents new sessions until the transaction ends.
 func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect == sqldb.PostgreSQL {
-		if err := sqldb.Exec(ctx, on, b.queries.lockSessions); err != nil {
+		if err := sqldb.Exec(ctx, on, b.sql(lockSessionsQuery)); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 
 // liveNodes describes the nodes with live leases.
 func (b *Backend) liveNodes(ctx context.Context, on sqldb.Querier) (living []string, err error) {
-	err = sqldb.ForEach(ctx, on, b.queries.liveNodes, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, b.sql(liveNodesQuery), func(rows *sql.Rows) error {
 		var name, host string
 		err := rows.Scan(&name, &host)
 		living = append(living, fmt.Sprintf("node %q on %q", name, host))

@@ -50,7 +50,7 @@ func (s *session) adoptServer(ctx context.Context, on sqldb.Querier) error {
 	if err := s.backend.refuseLiveNodesOn(ctx, on, at.name, present, setting); err != nil {
 		return err
 	}
-	return sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name)
+	return sqldb.Exec(ctx, on, s.backend.sql(setServerQuery), present, at.name)
 }
 
 // refuseLiveNodesOn returns an error if a node has a live lease on the last server.

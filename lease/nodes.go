@@ -40,9 +40,9 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 			return nil
 		}
 		if len(roles) == 0 {
-			return sqldb.ForEach(ctx, on, b.queries.leaders, scan)
+			return sqldb.ForEach(ctx, on, b.sql(leadersQuery), scan)
 		}
-		return sqldb.InLists(b.db.Dialect, b.queries.leaders+" AND t.role IN %s", roles, nil, func(statement string, args []any) error {
+		return sqldb.InLists(b.db.Dialect, b.sql(leadersQuery)+" AND t.role IN %s", roles, nil, func(statement string, args []any) error {
 			return sqldb.ForEach(ctx, on, statement, scan, args...)
 		})
 	})
@@ -63,7 +63,7 @@ func encodeLabels(labels map[string]string) (string, error) {
 func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	var roles []string
 	err := b.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.roles, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(rolesQuery), func(rows *sql.Rows) error {
 			var role string
 			err := rows.Scan(&role)
 			roles = append(roles, role)
@@ -111,7 +111,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
 	err := b.db.Read(ctx, "read nodes", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.nodes, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(nodesQuery), func(rows *sql.Rows) error {
 			var (
 				node tenure.NodeInfo
 				id   string
@@ -134,7 +134,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	}
 	return b.db.InTx(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
 		var term, holder int64
-		err := sqldb.ForEach(ctx, on, b.queries.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
+		err := sqldb.ForEach(ctx, on, b.sql(holderQuery), func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
 		switch {
 		case err != nil:
 			return err
@@ -145,18 +145,18 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		if request.Target != uuid.Nil { // offer has found it alive
 			target = request.Target.String()
 		}
-		err = sqldb.Exec(ctx, on, b.queries.request, string(request.Kind), request.Role, term, holder, target, request.By)
+		err = sqldb.Exec(ctx, on, b.sql(requestQuery), string(request.Kind), request.Role, term, holder, target, request.By)
 		if err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, b.queries.announceVacancy)
+		return sqldb.Exec(ctx, on, b.sql(announceVacancyQuery))
 	})
 }
 
 // readRequests reads the requests for a session, except for ended terms. It also reads the
 // offers it must answer, and the number of the last row of both.
 func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, offered []offer, last int64, err error) {
-	err = sqldb.ForEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, b.sql(takeRequestsQuery), func(rows *sql.Rows) error {
 		var (
 			r       tenure.Request
 			target  string

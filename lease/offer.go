@@ -61,31 +61,30 @@ func (b *Backend) offer(ctx context.Context, request tenure.Request) error {
 
 // makeOffer records the offer and wakes the target.
 func (b *Backend) makeOffer(ctx context.Context, o offer, request tenure.Request) error {
-	q := &b.queries
 	return b.db.InTx(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
 		var term, holder, target int64
-		err := sqldb.ForEach(ctx, on, q.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, o.role)
+		err := sqldb.ForEach(ctx, on, b.sql(holderQuery), func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, o.role)
 		if err != nil {
 			return err
 		}
 		if term == 0 {
 			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, o.role)
 		}
-		err = sqldb.ForEach(ctx, on, q.liveNode, func(rows *sql.Rows) error { return rows.Scan(&target) }, request.Target.String())
+		err = sqldb.ForEach(ctx, on, b.sql(liveNodeQuery), func(rows *sql.Rows) error { return rows.Scan(&target) }, request.Target.String())
 		if err != nil {
 			return err
 		}
 		if target == 0 {
 			return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
 		}
-		if err := sqldb.Exec(ctx, on, q.pruneAnswers); err != nil {
+		if err := sqldb.Exec(ctx, on, b.sql(pruneAnswersQuery)); err != nil {
 			return err
 		}
-		err = sqldb.Exec(ctx, on, q.request, kindOffer, o.role, o.number, target, request.Target.String(), request.By)
+		err = sqldb.Exec(ctx, on, b.sql(requestQuery), kindOffer, o.role, o.number, target, request.Target.String(), request.By)
 		if err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, q.announceVacancy)
+		return sqldb.Exec(ctx, on, b.sql(announceVacancyQuery))
 	})
 }
 
@@ -98,7 +97,7 @@ func (b *Backend) awaitAnswer(ctx context.Context, o offer) (kind string, err er
 			return "", fmt.Errorf("request: %w: %w", tenure.ErrConnection, context.Cause(ctx))
 		}
 		err := b.db.Read(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
-			return sqldb.ForEach(ctx, on, b.queries.readAnswer, func(rows *sql.Rows) error { return rows.Scan(&kind) }, o.role, o.number)
+			return sqldb.ForEach(ctx, on, b.sql(readAnswerQuery), func(rows *sql.Rows) error { return rows.Scan(&kind) }, o.role, o.number)
 		})
 		if err != nil || kind != "" {
 			return kind, err
@@ -111,7 +110,7 @@ func (b *Backend) dropOffer(ctx context.Context, o offer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = b.db.InTx(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.Exec(ctx, on, b.queries.dropOffer, o.role, o.number)
+		return sqldb.Exec(ctx, on, b.sql(dropOfferQuery), o.role, o.number)
 	})
 }
 
@@ -122,7 +121,7 @@ func (s *session) answer(ctx context.Context, on sqldb.Querier, offered []offer)
 		if campaigns := s.options.Campaigns; campaigns != nil && !campaigns(o.role) {
 			kind = answerDecline
 		}
-		if err := sqldb.Exec(ctx, on, s.backend.queries.request, kind, o.role, o.number, 0, "", ""); err != nil {
+		if err := sqldb.Exec(ctx, on, s.backend.sql(requestQuery), kind, o.role, o.number, 0, "", ""); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func wantedTable(name, create string) *table {
 // wantedTables returns how the tables must look.
 func (b *Backend) wantedTables() (wanted []*table) {
 	for i, name := range tableNames {
-		wanted = append(wanted, wantedTable(b.config.Prefix+name, b.queries.tables[i]))
+		wanted = append(wanted, wantedTable(b.config.Prefix+name, b.tables()[i]))
 	}
 	return wanted
 }

@@ -21,7 +21,7 @@ func (n pollResult) leaseExpired() bool { return n.nextExpiry.Valid && n.nextExp
 // poll reads the row of counters.
 func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
 	err = b.db.Read(ctx, "poll for changes", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.poll, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(pollQuery), func(rows *sql.Rows) error {
 			return rows.Scan(&n.vacancies, &n.terms, &n.nextExpiry)
 		})
 	})
@@ -32,14 +32,14 @@ func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
 // vacancies.
 func (b *Backend) endExpired(ctx context.Context) error {
 	return b.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
-		result, err := on.ExecContext(ctx, b.queries.endAllExpired)
+		result, err := on.ExecContext(ctx, b.sql(endAllExpiredQuery))
 		if err != nil {
 			return err
 		}
 		if ended, err := result.RowsAffected(); err != nil || ended == 0 {
 			return err // another node was first
 		}
-		return sqldb.Exec(ctx, on, b.queries.announceVacancy)
+		return sqldb.Exec(ctx, on, b.sql(announceVacancyQuery))
 	})
 }
 

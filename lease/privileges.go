@@ -55,7 +55,7 @@ func (b *Backend) grants(user string, tables [][2]string) (string, error) {
 		fmt.Fprintf(&all, "GRANT USAGE ON SCHEMA %s TO %s;\n", b.db.Dialect.Quote(b.config.Schema), grantee)
 	}
 	for _, table := range tables {
-		fmt.Fprintf(&all, "GRANT %s ON %s TO %s;\n", table[0], b.queries.names.Replace(table[1]), grantee)
+		fmt.Fprintf(&all, "GRANT %s ON %s TO %s;\n", table[0], b.names.Replace(table[1]), grantee)
 	}
 	return all.String(), nil
 }

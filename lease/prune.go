@@ -50,7 +50,7 @@ func (s *session) prune() {
 // would lock the rows of roles it examines.
 func (b *Backend) pruneSessions(ctx context.Context, on sqldb.Querier) error {
 	var old []int64
-	err := sqldb.ForEach(ctx, on, b.queries.oldSessions, func(rows *sql.Rows) error {
+	err := sqldb.ForEach(ctx, on, b.sql(oldSessionsQuery), func(rows *sql.Rows) error {
 		var incarnation int64
 		err := rows.Scan(&incarnation)
 		old = append(old, incarnation)
@@ -59,7 +59,7 @@ func (b *Backend) pruneSessions(ctx context.Context, on sqldb.Querier) error {
 	if err != nil {
 		return err
 	}
-	return sqldb.InLists(b.db.Dialect, b.queries.pruneSessions, old, nil, func(query string, args []any) error {
+	return sqldb.InLists(b.db.Dialect, b.sql(pruneSessionsQuery), old, nil, func(query string, args []any) error {
 		return sqldb.Exec(ctx, on, query, args...)
 	})
 }
@@ -77,7 +77,7 @@ func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
 	var old []pastTerm
 	err = s.backend.db.Read(ctx, "read the old terms", func(ctx context.Context, on sqldb.Querier) error {
 		old = nil
-		return sqldb.ForEach(ctx, on, s.backend.queries.oldTerms, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, s.backend.sql(oldTermsQuery), func(rows *sql.Rows) error {
 			var t pastTerm
 			err := rows.Scan(&t.role, &t.number)
 			old = append(old, t)
@@ -89,7 +89,7 @@ func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
 	}
 	err = s.backend.db.InTx(ctx, "remove old terms", func(ctx context.Context, on sqldb.Querier) error {
 		for _, t := range old {
-			if err := sqldb.Exec(ctx, on, s.backend.queries.pruneTerm, t.role, t.number); err != nil {
+			if err := sqldb.Exec(ctx, on, s.backend.sql(pruneTermQuery), t.role, t.number); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,7 @@ func (b *Backend) Rekey(ctx context.Context, role tenure.Role) (before, after st
 
 func (b *Backend) rekey(ctx context.Context, on sqldb.Querier, role tenure.Role) (before, after string, err error) {
 	// To acquire the role, a session locks its row too, and then compares the key.
-	err = sqldb.InLists(b.db.Dialect, b.queries.waitForRows, []string{role.Name()}, nil, func(query string, args []any) error {
+	err = sqldb.InLists(b.db.Dialect, b.sql(waitForRowsQuery), []string{role.Name()}, nil, func(query string, args []any) error {
 		return sqldb.ForEach(ctx, on, query, func(*sql.Rows) error { return nil }, args...)
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *Backend) rekey(ctx context.Context, on sqldb.Querier, role tenure.Role)
 		leader, owner string
 		key           = keyOf(role)
 	)
-	err = sqldb.ForEach(ctx, on, b.queries.lockKey, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, b.sql(lockKeyQuery), func(rows *sql.Rows) error {
 		known = true
 		return rows.Scan(&before, &leader, &owner)
 	}, key, role.Name())
@@ -58,5 +58,5 @@ func (b *Backend) rekey(ctx context.Context, on sqldb.Querier, role tenure.Role)
 	case owner != "":
 		return "", "", fmt.Errorf("%w: %s cannot have the key %s, which is that of the role %s", tenure.ErrKeyMismatch, role, key, owner)
 	}
-	return before, key, sqldb.Exec(ctx, on, b.queries.rekey, key, role.Name())
+	return before, key, sqldb.Exec(ctx, on, b.sql(rekeyQuery), key, role.Name())
 }

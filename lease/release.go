@@ -55,23 +55,23 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		ends[e] = append(ends[e], r.Role.Name())
 	}
 	slices.Sort(unused)
-	q := s.backend.queries
-	err := s.backend.db.InTx(ctx, "release", func(ctx context.Context, on sqldb.Querier) error {
+	b := s.backend
+	err := b.db.InTx(ctx, "release", func(ctx context.Context, on sqldb.Querier) error {
 		for e, roles := range ends {
 			slices.Sort(roles)
 			var target any
 			if e.target != uuid.Nil {
 				target = e.target.String()
 			}
-			err := s.inLists(ctx, on, q.release, roles, string(e.reason), requester(e.by), target, e.reserveFor.Microseconds(), s.incarnation)
+			err := s.inLists(ctx, on, b.sql(releaseQuery), roles, string(e.reason), requester(e.by), target, e.reserveFor.Microseconds(), s.incarnation)
 			if err != nil {
 				return err
 			}
 		}
-		if err := s.inLists(ctx, on, q.releaseUnused, unused, s.incarnation); err != nil {
+		if err := s.inLists(ctx, on, b.sql(releaseUnusedQuery), unused, s.incarnation); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, q.announceVacancy)
+		return sqldb.Exec(ctx, on, b.sql(announceVacancyQuery))
 	})
 	if err == nil {
 		for _, r := range releases {

@@ -37,10 +37,10 @@ func (b *Backend) MigrateRepair(ctx context.Context, dryRun bool) (statements []
 				return err
 			}
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.initialize, schemaVersion); err != nil {
+		if err := sqldb.Exec(ctx, on, b.sql(initializeQuery), schemaVersion); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)
+		return sqldb.Exec(ctx, on, b.sql(setVersionQuery), schemaVersion, schemaVersion)
 	})
 	return statements, err
 }
@@ -67,7 +67,10 @@ func (b *Backend) planRepair(ctx context.Context, on sqldb.Querier) (statements 
 	if len(statements) == 0 {
 		return nil, nil
 	}
-	return append(statements, b.queries.repairTerms...), b.refuseForRepair(ctx, on)
+	for _, query := range repairTermsQueries {
+		statements = append(statements, b.sql(query))
+	}
+	return statements, b.refuseForRepair(ctx, on)
 }
 
 // refuseForRepair returns an error if a node has a live lease. A table of sessions without
@@ -79,7 +82,7 @@ func (b *Backend) refuseForRepair(ctx context.Context, on sqldb.Querier) error {
 		return err
 	}
 	live := 0
-	err = sqldb.ForEach(ctx, on, b.queries.countLive, func(rows *sql.Rows) error { return rows.Scan(&live) })
+	err = sqldb.ForEach(ctx, on, b.sql(countLiveQuery), func(rows *sql.Rows) error { return rows.Scan(&live) })
 	switch {
 	case err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema:
 		return nil

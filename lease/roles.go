@@ -230,21 +230,22 @@ func (s *session) addRoles(ctx context.Context, requests []tenure.AcquireRequest
 
 // addRoleRows adds rows for roles with one statement.
 func (s *session) addRoleRows(ctx context.Context, on sqldb.Querier, roles []tenure.Role) error {
-	q := s.backend.queries
+	b := s.backend
 	rows, args := make([]string, len(roles)), make([]any, 0, 2*len(roles))
+	row := b.names.Replace(newRoleRow)
 	for i, role := range roles {
-		rows[i] = q.newRoleRow
+		rows[i] = row
 		args = append(args, role.Name(), keyOf(role))
 	}
-	statement := strings.Replace(q.addRoles, "%s", strings.Join(rows, ", "), 1)
-	return sqldb.Exec(ctx, on, s.backend.db.Dialect.Render(statement), args...)
+	statement := strings.Replace(b.sql(addRolesQuery), "%s", strings.Join(rows, ", "), 1)
+	return sqldb.Exec(ctx, on, b.db.Dialect.Render(statement), args...)
 }
 
 // readRoles reads the rows of roles.
 func (s *session) readRoles(ctx context.Context, roles []string) (map[string]*roleRow, error) {
 	byRole := make(map[string]*roleRow, len(roles))
 	err := s.backend.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.InLists(s.backend.db.Dialect, s.backend.queries.readRoles, roles, nil, func(query string, args []any) error {
+		return sqldb.InLists(s.backend.db.Dialect, s.backend.sql(readRolesQuery), roles, nil, func(query string, args []any) error {
 			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				r := &roleRow{}
 				err := rows.Scan(&r.role, &r.key, &r.term, &r.holder, &r.endedAt, &r.readyAt, &r.reservedFor, &r.reservedUntil,
@@ -273,13 +274,13 @@ func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*rol
 	gone := map[int64]int64{}
 	err := s.backend.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
 		clear(gone)
-		err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.endExpired, incarnations, nil, func(query string, args []any) error {
+		err := sqldb.InLists(s.backend.db.Dialect, s.backend.sql(endExpiredQuery), incarnations, nil, func(query string, args []any) error {
 			return sqldb.Exec(ctx, on, query, args...)
 		})
 		if err != nil {
 			return err
 		}
-		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.readEnded, incarnations, nil, func(query string, args []any) error {
+		err = sqldb.InLists(s.backend.db.Dialect, s.backend.sql(readEndedQuery), incarnations, nil, func(query string, args []any) error {
 			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				var incarnation, at int64
 				err := rows.Scan(&incarnation, &at)
@@ -290,7 +291,7 @@ func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*rol
 		if err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, s.backend.queries.announceVacancy)
+		return sqldb.Exec(ctx, on, s.backend.sql(announceVacancyQuery))
 	})
 	if err != nil {
 		return err
@@ -318,7 +319,7 @@ func (s *session) awaitReleases(ctx context.Context, byRole map[string]*roleRow)
 	}
 	slices.Sort(own)
 	err := s.backend.db.InTx(ctx, "wait for releases", func(ctx context.Context, on sqldb.Querier) error {
-		return s.inLists(ctx, on, s.backend.queries.waitForRows, own)
+		return s.inLists(ctx, on, s.backend.sql(waitForRowsQuery), own)
 	})
 	if err != nil {
 		return err
@@ -338,16 +339,16 @@ func (s *session) releaseUnconfirmed(ctx context.Context) error {
 	err := s.backend.db.InTx(ctx, "release roles", func(ctx context.Context, on sqldb.Querier) error {
 		// The commit may still be in progress and has locked the rows then. After this
 		// statement they have their final state.
-		err := s.inLists(ctx, on, s.backend.queries.waitForRows, roles)
+		err := s.inLists(ctx, on, s.backend.sql(waitForRowsQuery), roles)
 		if err != nil {
 			return err
 		}
-		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.releaseUnconfirmed, roles, []any{string(history.EndResigned), s.incarnation},
+		err = sqldb.InLists(s.backend.db.Dialect, s.backend.sql(releaseUnconfirmedQuery), roles, []any{string(history.EndResigned), s.incarnation},
 			func(query string, args []any) error { return sqldb.Exec(ctx, on, query, args...) })
 		if err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, s.backend.queries.announceVacancy)
+		return sqldb.Exec(ctx, on, s.backend.sql(announceVacancyQuery))
 	})
 	if err == nil {
 		clear(s.unconfirmed)

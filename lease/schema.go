@@ -45,12 +45,12 @@ func (b *Backend) Migrate(ctx context.Context) error {
 
 // createTables creates the missing tables, and changes tables of an older version.
 func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version int) error {
-	if b.queries.versionLock != "" {
-		if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
+	if b.db.Dialect == sqldb.PostgreSQL {
+		if _, err := on.ExecContext(ctx, b.sql(versionLockQuery)); err != nil {
 			return err
 		}
 	}
-	for _, table := range b.queries.tables {
+	for _, table := range b.tables() {
 		if _, err := on.ExecContext(ctx, table); err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version in
 	if err := b.addColumns(ctx, on, version); err != nil {
 		return err
 	}
-	for _, columns := range b.queries.columns {
-		err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
+	for _, columns := range columnsOfTables {
+		err := sqldb.ForEach(ctx, on, b.sql(columns), func(*sql.Rows) error { return nil })
 		if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
 			return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", dberr.ErrSchema, err)
 		}
@@ -67,10 +67,10 @@ func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version in
 			return err
 		}
 	}
-	if err := sqldb.Exec(ctx, on, b.queries.initialize, schemaVersion); err != nil {
+	if err := sqldb.Exec(ctx, on, b.sql(initializeQuery), schemaVersion); err != nil {
 		return err
 	}
-	return sqldb.Exec(ctx, on, b.queries.setVersion, schemaVersion, schemaVersion)
+	return sqldb.Exec(ctx, on, b.sql(setVersionQuery), schemaVersion, schemaVersion)
 }
 
 // addedColumn is a column of a later version. The query present returns no rows and fails
@@ -96,7 +96,7 @@ func (b *Backend) addColumns(ctx context.Context, on sqldb.Querier, version int)
 	if version == 0 {
 		return nil
 	}
-	for _, column := range b.queries.added {
+	for _, column := range addedColumns(b.sql) {
 		present := func() bool {
 			return sqldb.ForEach(ctx, on, column.present, func(*sql.Rows) error { return nil }) == nil
 		}
@@ -117,7 +117,7 @@ func (b *Backend) addColumns(ctx context.Context, on sqldb.Querier, version int)
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	version := 0
 	err := b.db.Read(ctx, "read the version of the tables", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
+		return sqldb.ForEach(ctx, on, b.sql(schemaVersionQuery), func(rows *sql.Rows) error { return rows.Scan(&version) })
 	})
 	if errors.Is(err, dberr.ErrSchema) {
 		return 0, nil
@@ -128,8 +128,8 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 // MigrationSQL returns the statements of [Backend.Migrate] on an empty database, for
 // operators who create the tables themselves.
 func (b *Backend) MigrationSQL() string {
-	statements := append(b.claimStatements(), b.queries.tables...)
-	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.initialize)
+	statements := append(b.claimStatements(), b.tables()...)
+	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.sql(initializeQuery))
 	return strings.Join(append(statements, fill), ";\n\n") + ";\n"
 }
 
@@ -156,7 +156,7 @@ func productName(dialect sqldb.Dialect, version string) string {
 // file, on PostgreSQL whether the server is a standby.
 func (b *Backend) version(ctx context.Context) (version, place string, err error) {
 	err = b.db.Read(ctx, "read the database's version", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
+		return sqldb.ForEach(ctx, on, b.sql(identifyQuery), func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
 	})
 	return version, place, err
 }
@@ -259,7 +259,7 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 		if err := b.dropMode(ctx, on); err != nil {
 			return err
 		}
-		for _, drop := range b.queries.drops {
+		for _, drop := range b.drops() {
 			if err := sqldb.Exec(ctx, on, drop); err != nil {
 				return err
 			}

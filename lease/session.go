@@ -73,13 +73,13 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 		if err := b.lockMode(ctx, on); err != nil {
 			return err
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
+		if err := sqldb.Exec(ctx, on, b.sql(supersedeQuery), node.ID.String()); err != nil {
 			return err
 		}
 		if err := b.pruneSessions(ctx, on); err != nil {
 			return err
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.nextIncarnation); err != nil {
+		if err := sqldb.Exec(ctx, on, b.sql(nextIncarnationQuery)); err != nil {
 			return err
 		}
 		if err := s.adoptServer(ctx, on); err != nil {
@@ -90,11 +90,11 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 				return err
 			}
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.insertSession, node.ID.String(), node.Name, node.Host,
+		if err := sqldb.Exec(ctx, on, b.sql(insertSessionQuery), node.ID.String(), node.Name, node.Host,
 			published.Address, published.HTTPPort, published.GRPCPort, labels, lease, lease); err != nil {
 			return err
 		}
-		return sqldb.ForEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.sql(incarnationQuery), func(rows *sql.Rows) error {
 			return rows.Scan(&s.incarnation, &s.lastPoll.vacancies, &s.lastPoll.terms, &s.server)
 		})
 	}, s.findFile)
@@ -112,7 +112,7 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 // a session locks the row of counters, so no other session opens at the same time.
 func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.NodeInfo) error {
 	var nameTaken error
-	err := sqldb.ForEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
+	err := sqldb.ForEach(ctx, on, b.sql(namesakesQuery), func(rows *sql.Rows) error {
 		var (
 			id, name, host string
 			left           int64
@@ -183,7 +183,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	}
 	waiting := 0
 	err = s.backend.db.Read(ctx, "check for requests", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+		return sqldb.ForEach(ctx, on, s.backend.sql(countRequestsQuery), func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
 	})
 	if err != nil { // the heartbeat was acknowledged; the next one checks again
 		s.log.Warn("cannot check for requests", "error", err)
@@ -214,7 +214,7 @@ func (s *session) renewLease(load tenure.Load) (own int64, err error) {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	beat := func(ctx context.Context, on sqldb.Querier) error {
-		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
+		result, err := on.ExecContext(ctx, s.backend.sql(heartbeatQuery),
 			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.options.Node.ID.String(), s.server)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ func (s *session) renewLease(load tenure.Load) (own int64, err error) {
 // sameFile returns an error unless a connection is connected to the file at the path. The
 // connection has just written the row of this session.
 func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
-	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.options.Node.ID.String())
+	return s.file.Verify(ctx, conn, s.backend.sql(sameFileQuery), s.incarnation, s.options.Node.ID.String())
 }
 
 // findFile identifies the file for later calls of sameFile.
@@ -335,7 +335,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	// Every wake-up leads here, and a read costs less than a writing transaction.
 	waiting := 0
 	err := s.backend.db.Read(ctx, "check for requests", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+		return sqldb.ForEach(ctx, on, s.backend.sql(countRequestsQuery), func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
 	})
 	if err != nil || waiting == 0 {
 		return nil, s.callError(err)
@@ -350,7 +350,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 		if err := s.answer(ctx, on, offered); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
+		return sqldb.Exec(ctx, on, s.backend.sql(dropRequestsQuery), s.incarnation, last)
 	})
 	return requests, s.callError(err)
 }
@@ -364,10 +364,10 @@ func (s *session) Close() error {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	return s.backend.db.InTx(ctx, "close the session", func(ctx context.Context, on sqldb.Querier) error {
-		if err := sqldb.Exec(ctx, on, s.backend.queries.deleteSession, s.incarnation); err != nil {
+		if err := sqldb.Exec(ctx, on, s.backend.sql(deleteSessionQuery), s.incarnation); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, s.backend.queries.announceVacancy)
+		return sqldb.Exec(ctx, on, s.backend.sql(announceVacancyQuery))
 	})
 }
 

@@ -12,17 +12,17 @@ variant: row-not-compared -DBUG_NOT_COMPARED lease one_leader : a role is acquir
 variant: row-not-settled -DBUG_UNSETTLED lease one_leader : a node finds its term in a row that a late commit is about to change
 
 code: lease/roles.go session.checkAvailable sha256:833089999f9c591c
-code: lease/roles.go session.endExpiredSessions sha256:7f0328c1fd6dd23d
-code: lease/roles.go session.releaseUnconfirmed sha256:e96260a66ede7d97
-code: lease/roles.go session.awaitReleases sha256:233571a65634b10f
+code: lease/roles.go session.endExpiredSessions sha256:241f091057cba230
+code: lease/roles.go session.releaseUnconfirmed sha256:a47525bddb95f8f4
+code: lease/roles.go session.awaitReleases sha256:e3c4e8ecdfe74ab3
 code: lease/roles.go roleRow.sessionLive sha256:fbeaea1460e291ff
-code: lease/acquire.go session.acquireRoles sha256:6916913655e498e9
+code: lease/acquire.go session.acquireRoles sha256:c1b82bad6fc70dd2
 code: lease/acquire.go session.sortByReadiness sha256:123b990286dd6a4a
-code: lease/acquire.go session.checkLive sha256:336a60f2c977373e
-code: lease/session.go session.Heartbeat sha256:858d879a01c126b4
-code: lease/session.go session.renewLease sha256:7195cee81bf65452
-code: lease/session.go Backend.Open sha256:3225614f069fbe04
-code: lease/release.go session.Release sha256:d75318da32f18465
+code: lease/acquire.go session.checkLive sha256:6647fc0625a93950
+code: lease/session.go session.Heartbeat sha256:b1c10267b4118efb
+code: lease/session.go session.renewLease sha256:aba00a05fbce84d8
+code: lease/session.go Backend.Open sha256:e729f1ac7bd72e24
+code: lease/release.go session.Release sha256:758a3773a47234d4
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: release.go session.release sha256:477900d6c88f96cf
 

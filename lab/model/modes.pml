@@ -20,9 +20,9 @@ code: postgres/internal/install/installation.go Installation.completeSchema sha2
 code: postgres/internal/install/installation.go Installation.refuseNodes sha256:1f14433ba39f635f
 code: postgres/internal/install/trusting.go readTrustingNodes sha256:1e8ffbe7b38a32b7
 code: lease/mode.go Backend.lockMode sha256:eec7e46b90659007
-code: lease/mode.go Backend.refuseLiveNodes sha256:ec84a10ada17c544
-code: lease/session.go Backend.Open sha256:3225614f069fbe04
-code: lease/session.go session.renewLease sha256:7195cee81bf65452
+code: lease/mode.go Backend.refuseLiveNodes sha256:bca505208b0cabb2
+code: lease/session.go Backend.Open sha256:e729f1ac7bd72e24
+code: lease/session.go session.renewLease sha256:aba00a05fbce84d8
 
 Abstractions. Time passes in ticks: a lease of 3, trust of 2. Each mode has one node, which
 leads its own kind of term whenever it trusts its session, since the other mode does not

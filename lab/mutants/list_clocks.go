@@ -41,7 +41,7 @@ var clockMutants = []mutant{
 	},
 	{
 		name: "clock: a corrected lease is over immediately",
-		file: "lease/queries.go", from: "SET last_heartbeat = {now}, expires_at = {now} + lease_us\n", to: "SET last_heartbeat = {now}, expires_at = {now}\n",
+		file: "lease/queries_sessions.go", from: "SET last_heartbeat = {now}, expires_at = {now} + lease_us\n", to: "SET last_heartbeat = {now}, expires_at = {now}\n",
 		promise: "a correction never ends trust earlier",
 		tests:   []tests{inShared("dialects", "^TestLeaseOfFalseClockExpires$/^SQLite$")}, says: "want a lease of",
 	},

@@ -71,13 +71,13 @@ var damageMutants = []mutant{
 	},
 	{
 		name: "lease: a new session has the number of one that held a role",
-		file: "lease/queries.go", from: "COALESCE(MAX(t.holder), 0)", to: "COALESCE(MIN(t.term), 0) * 0",
+		file: "lease/queries_sessions.go", from: "COALESCE(MAX(t.holder), 0)", to: "COALESCE(MIN(t.term), 0) * 0",
 		promise: "a node leads after the table of roles alone was restored",
 		tests:   []tests{inShared("dialects", "^TestBackendSomeDamagesHaveAWayOut$/^SQLite$/^only_tenure_lease_seats$")}, says: "want both content, or neither",
 	},
 	{
 		name: "lease: a repair under a leader",
-		file: "lease/repair.go", from: "b.queries.repairTerms...), b.refuseForRepair(ctx, on)", to: "b.queries.repairTerms...), nil",
+		file: "lease/repair.go", from: "	return statements, b.refuseForRepair(ctx, on)\n}\n", to: "	return statements, nil\n}\n",
 		promise: "a repair refuses live nodes",
 		tests:   []tests{inShared("dialects", "^TestBackendRepairRefusesLiveNodes$/^SQLite$")}, says: "a repair under a leader",
 	},

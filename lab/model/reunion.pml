@@ -69,8 +69,13 @@ bool one_leader = true, numbers_grow = true;
 
 /* The server. */
 bool lifeRow = true;    /* the row in the unlogged table exists */
-bool first = true;      /* its life began with the migration */
+bool first = true;      /* its life began with the migration; a stop loses neither that nor a row */
 byte up = LEASE;        /* since this life began, at most a lease */
+#if CRASHES > 1
+byte born = LEASE;      /* since the row of the life was inserted: a stop keeps it */
+#else
+#define born up
+#endif
 byte locker = NONE;     /* whose session has the lock of the role */
 byte crashes;
 
@@ -174,12 +179,14 @@ inline begin(n) {
 #define REUNITED (!MAYTRUST(0) && !MAYTRUST(1))
 #endif
 
+/* A role that has no row had no term in a life that ended with a stop. */
+#define SINCE (row.holder == NONE -> born : up)
 #if defined(BUG_SHORT_WAIT)
-#define WAITED(n) (up >= LEASE - 2)
+#define WAITED(n) (SINCE >= LEASE - 2)
 #elif defined(BUG_OWN_LEASE)
-#define WAITED(n) (up >= LEASEOF(n))
+#define WAITED(n) (SINCE >= LEASEOF(n))
 #else
-#define WAITED(n) (up >= LEASE)
+#define WAITED(n) (SINCE >= LEASE)
 #endif
 
 #ifdef NUMBERS
@@ -198,7 +205,7 @@ proctype node(byte i) {
 		) ->
 		printf("node %d opens a session\n", i);
 		endOnServer(i);
-		if :: !lifeRow -> lifeRow = true; up = 0 :: else fi;
+		if :: !lifeRow -> lifeRow = true; up = 0; born = 0 :: else fi;
 		here[i] = true; heartbeat[i] = LEASEOF(i);
 #ifdef BUG_DEAD_IS_OVER
 		dead[i] = false;
@@ -321,6 +328,9 @@ proctype server() {
 		printf("a tick passes\n");
 		EACH(age);
 		lowerNumbers(1);
+#if CRASHES > 1
+		if :: born < LEASE -> born++ :: else fi;
+#endif
 		if :: up < LEASE -> up++ :: else fi }
 	/* The log is flushed now and then. */
 	:: atomic { true ->
@@ -341,7 +351,7 @@ proctype server() {
 		locker = NONE;
 		EACH(loseSession);
 		copy(disk, row);
-		row.here = false; disk.here = false; first = false;
+		row.here = false; disk.here = false;
 		lowerNumbers(3);
 		up = 0 }
 	od

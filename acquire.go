@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/internal/timespan"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -94,6 +95,7 @@ func (s *session) acquire() error {
 	requests := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
 		requests[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
+		s.step(steps.Tries, e.role.Name(), 0)
 		if left := e.attempt.yieldUntil - n.clock.Now().Mono; left > 0 {
 			requests[i].YieldFor, requests[i].YieldTerm = left, e.attempt.yieldTerm
 		}
@@ -377,6 +379,7 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 		return // the session is about to end, and the lock with it
 	}
 	t.work.body = e.terms != nil
+	s.step(steps.Leads, t.Role().Name(), t.number)
 	s.terms[t] = struct{}{}
 	e.term, e.steppingDown = t, false
 	e.counters.addTermLocked(granted)

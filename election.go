@@ -406,6 +406,7 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	s := e.term.session
 	s.endLocked(fmt.Errorf("%w: forced", ErrSteppedDown))
 	n.mu.Unlock()
+	s.forcesClose()
 	s.conn.Abort()
 	return nil
 }

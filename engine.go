@@ -34,6 +34,13 @@
 // has four steps: it is opened, proved by a first heartbeat (startLocked), over
 // (endLocked), and closed.
 //
+// # Steps
+//
+// The models in lab/model, internal/steps and the guarantees page name the steps of a node
+// alike. It opens a session, sends a heartbeat, gets the answer of a heartbeat, tries the
+// role, leads, ends its term; the work returns; then the node releases the role. Or it
+// gives up its session and, after the work, closes its connection.
+//
 // # Locks
 //
 // Node.mu guards all bookkeeping of the node, its session, elections and terms. A method

@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 	"github.com/exactly-one/tenure/internal/logqueue"
 	"github.com/exactly-one/tenure/internal/openlimit"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -35,6 +36,7 @@ type Node struct {
 	logQueue *logqueue.Queue // writes the records of log
 	group    sync.WaitGroup  // all goroutines of the node, except that of logQueue
 	sampler  loadSampler
+	steps    steps.Recorder // nil except in tests
 
 	ctx         context.Context // ends when the node begins to close
 	cancel      context.CancelFunc
@@ -82,7 +84,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
+		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock, steps: steps.From(ctx),
 		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, groups: map[string]*group{}, subscribers: map[chan struct{}]struct{}{},
 		retryNow: make(chan struct{}, 1), abandonWork: make(chan struct{}),
 		description: cfg.Description.clone(), descriptionVersion: 1, counters: newCounters(),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/openlimit"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // open opens one session and proves it with a first heartbeat. The trust window begins
@@ -25,6 +26,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	s.descriptionVersion = n.descriptionVersion
 	reopened := n.lastIncarnation != 0
 	n.mu.Unlock()
+	n.step(steps.Step{Kind: steps.Opens})
 	conn, err := n.backend.Open(ctx, SessionOptions{
 		Node:                NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
 		Description:         description,
@@ -64,6 +66,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 		conn.Abort()
 		return nil, fmt.Errorf("first heartbeat: %w", ErrTrustExpired)
 	}
+	s.getsAnswer()
 	n.mu.Lock()
 	closing := n.closing
 	if !closing {
@@ -85,6 +88,7 @@ func (s *session) firstHeartbeat(ctx context.Context) (sent clocks.Instant, err 
 	for {
 		n.measureLoad(ctx)
 		sent = n.clock.Now()
+		s.sendsHeartbeat(sent)
 		s.requestsPending, err = s.conn.Heartbeat(n.lastLoad())
 		if err == nil || errors.Is(err, ErrSessionLost) || ctx.Err() != nil {
 			return sent, err

@@ -1,8 +1,10 @@
 package tenure
 
-import "github.com/exactly-one/tenure/internal/endreason"
-
-import "github.com/exactly-one/tenure/internal/fsm"
+import (
+	"github.com/exactly-one/tenure/internal/endreason"
+	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/steps"
+)
 
 // release is a role to release: a term, or a lock without a term.
 type release struct {
@@ -60,6 +62,7 @@ func (s *session) release() error {
 	batch := make([]ReleaseRequest, len(s.releaseBatch))
 	for i, r := range s.releaseBatch {
 		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: endreason.Resigned}
+		s.step(steps.Releases, r.election.role.Name(), r.number)
 		if r.term == nil {
 			continue
 		}

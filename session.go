@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // trustTick is the longest interval between two checks of trust: the wall clock
@@ -51,6 +52,7 @@ func newSession(n *Node) *session {
 		node: n, lost: make(chan struct{}), idle: make(chan struct{}), terms: map[*Term]struct{}{},
 	}
 	s.trust.clock, s.trust.onExpired = n.clock, s.expire
+	s.trust.onEnd = func() { s.step(steps.GivesUp, "", 0) }
 	return s
 }
 
@@ -226,12 +228,16 @@ func (s *session) heartbeat() error {
 	n.mu.Unlock()
 
 	sent := n.clock.Now()
+	s.sendsHeartbeat(sent)
 	pending, err := s.conn.Heartbeat(load)
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}
 	if err == nil && !s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease-n.cfg.Margin))) {
 		return ErrTrustExpired
+	}
+	if err == nil {
+		s.getsAnswer()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // expire ends the session when its trust deadline has passed. It first ends trust and
@@ -138,6 +139,7 @@ func (s *session) endAttemptsLocked(cause error) {
 func (s *session) closeWhenIdle(now bool) {
 	defer s.node.group.Done()
 	if now {
+		s.step(steps.Closes, "", 0)
 		s.conn.Abort()
 		close(s.lost)
 		return
@@ -145,7 +147,9 @@ func (s *session) closeWhenIdle(now bool) {
 	close(s.lost)
 	select {
 	case <-s.idle:
+		s.step(steps.Closes, "", 0)
 	case <-s.node.abandonWork:
+		s.forcesClose()
 	}
 	s.conn.Abort()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // Term is one uninterrupted leadership of a role by this node. It is safe for
@@ -195,6 +197,9 @@ func (g *Guard) Done() {
 		g.term.work.Lock()
 		g.term.work.guards--
 		last := g.term.work.guards == 0
+		if last && !g.term.work.body {
+			g.term.session.step(steps.WorkReturns, g.term.Role().Name(), g.term.number)
+		}
 		g.term.work.Unlock()
 		if last {
 			g.term.advance()
@@ -212,6 +217,9 @@ func (t *Term) mainReturned() {
 func (t *Term) clearMain() {
 	t.work.Lock()
 	defer t.work.Unlock()
+	if t.work.body && t.work.guards == 0 {
+		t.session.step(steps.WorkReturns, t.Role().Name(), t.number)
+	}
 	t.work.body = false
 }
 
@@ -305,6 +313,7 @@ func (t *Term) endTrustLocked(cause error) {
 	t.work.Lock()
 	t.work.closed = true
 	t.work.Unlock()
+	t.session.step(steps.EndsTerm, t.Role().Name(), t.number)
 	t.cancel(cause)
 	t.session.trust.remove(t)
 }

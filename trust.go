@@ -18,6 +18,7 @@ import (
 type trust struct {
 	clock     clocks.Clock
 	onExpired func() // called on a new goroutine when the deadline has passed
+	onEnd     func() // called once, by end, with mu held; or nil
 
 	mono  atomic.Int64 // deadline in nanoseconds; 0 before the first heartbeat
 	wall  atomic.Int64
@@ -137,6 +138,9 @@ func (t *trust) end(cause error) error {
 	t.mu.Lock()
 	if t.cause == nil {
 		t.cause = cause
+		if t.onEnd != nil {
+			t.onEnd()
+		}
 	}
 	cause = t.cause
 	terms, stop := t.terms, t.timer
@@ -149,6 +153,11 @@ func (t *trust) end(cause error) error {
 		stop()
 	}
 	return cause
+}
+
+// deadline returns when trust ends, by each clock.
+func (t *trust) deadline() clocks.Instant {
+	return clocks.Instant{Mono: time.Duration(t.mono.Load()), Wall: time.Unix(0, t.wall.Load())}
 }
 
 // remaining returns the time until the nearer deadline, at least 0 and at most

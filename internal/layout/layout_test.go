@@ -25,8 +25,8 @@ const (
 // folder.
 var layers = [][]string{
 	{"clocks"},
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/together"},
-	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/steps", "internal/together"},
+	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue", "lab/model/trace"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},
 	{"internal/installation", "internal/pgdial", "internal/doorbell"},
@@ -54,7 +54,7 @@ const laboratory = "lab"
 // rootMayImport is all that the root package may import in addition to the standard
 // library: no database driver, above all.
 var rootMayImport = []string{
-	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/internal/preference", module + "/internal/timespan", module + "/internal/usercode", module + "/internal/logqueue", module + "/internal/openlimit", module + "/internal/wakeup", module + "/clocks", module + "/retry",
+	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/internal/preference", module + "/internal/timespan", module + "/internal/usercode", module + "/internal/logqueue", module + "/internal/openlimit", module + "/internal/steps", module + "/internal/wakeup", module + "/clocks", module + "/retry",
 }
 
 // source is what matters here of one file.

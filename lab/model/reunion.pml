@@ -39,10 +39,10 @@ code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
 code: trust.go trust.begin sha256:fd9e8db6807eaaf8
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: trust.go trust.valid sha256:78e38a65d7ecfa35
-code: session.go session.heartbeat sha256:c00debb694b828ef
-code: opening.go Node.open sha256:81095bd28afcbb73
+code: session.go session.heartbeat sha256:18ce48fba66d492f
+code: opening.go Node.open sha256:1cf89f56a2c07757
 code: session_end.go session.endLocked sha256:d9c92839944879fa
-code: acquire.go session.beginTermLocked sha256:d4b2826e9bc0dd06
+code: acquire.go session.beginTermLocked sha256:36ea90786e4486ce
 
 Abstractions. Time passes in ticks; the trust window is one tick shorter than the lease,
 and all clocks have the same rate. There is one role. A node that opens a session frees

@@ -41,7 +41,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: trust counts from the answer of the first heartbeat",
-		file: "opening.go", from: "		sent = n.clock.Now()\n		s.requestsPending, err = s.conn.Heartbeat", to: "		defer func() { sent = n.clock.Now() }()\n		s.requestsPending, err = s.conn.Heartbeat",
+		file: "opening.go", from: "		sent = n.clock.Now()\n		s.sendsHeartbeat(sent)\n", to: "		defer func() { sent = n.clock.Now() }()\n		s.sendsHeartbeat(sent)\n",
 		promise: "1 One leader: trust is measured from the start of a heartbeat",
 		tests:   []tests{in(".", "^TestTrustCountsFromBeforeHeartbeat$")}, says: "nvariant 1",
 	},

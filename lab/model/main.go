@@ -4,6 +4,7 @@
 //	go run ./lab/model                  all parts and variants
 //	go run ./lab/model -only=reunion    those whose file, part or name matches
 //	go run ./lab/model -digests         accept the present code as what the models abstract
+//	go run ./lab/model -replay=FILE     check that the models allow a stored history
 package main
 
 import (
@@ -21,6 +22,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/exactly-one/tenure/lab/model/trace"
 )
 
 func main() {
@@ -40,9 +43,13 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	memory := flags.Int("memory", 3000, "the memory of one search in `MB`")
 	timeout := flags.Duration("timeout", 10*time.Minute, "the time of one search")
 	digests := flags.Bool("digests", false, "write the digests of the present code into the models, and run nothing")
+	history := flags.String("replay", "", "replay the history in this `file`, and run nothing")
 	steps := flags.Bool("steps", false, "print the steps that refute each variant")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *history != "" {
+		return replayFile(*history, out)
 	}
 	models, err := readModels()
 	if err != nil {
@@ -53,7 +60,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *digests {
-		return rewriteDigests(root, filepath.Join(root, "lab", "model"), models)
+		folder := filepath.Join(root, "lab", "model")
+		return errors.Join(rewriteDigests(root, folder, models), rewriteTable(folder, models))
 	}
 	pattern, err := regexp.Compile(*only)
 	if err != nil {
@@ -65,6 +73,21 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	}
 	r := &runner{out: out, spin: spin, limit: limits{*memory, *timeout}, steps: *steps}
 	return r.run(ctx, searches(models, pattern), *parallel)
+}
+
+// replayFile checks a stored history.
+func replayFile(name string, out io.Writer) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	c, err := trace.Replay(file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d steps are allowed; %d sessions left the models\n", c.Steps, c.Outside)
+	return nil
 }
 
 // repository returns the root of the repository.

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/exactly-one/tenure/lab/model/trace"
 )
 
 // TestModelsDescribeThisCode fails when the code of a rule has changed and its model has not.
@@ -24,6 +26,26 @@ func TestModelsDescribeThisCode(t *testing.T) {
 	if len(changes) > 0 {
 		t.Errorf("%s.\nDoes the model still describe it? Change the model, or write in its comment why it stays. Then run: go run ./lab/model -digests, and make model",
 			strings.Join(changes, ".\n"))
+	}
+}
+
+// TestReplayFollowsTheModels fails when a step of a model has changed, and the table of
+// package trace has not.
+func TestReplayFollowsTheModels(t *testing.T) {
+	models, err := readModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if faults := untied(models, trace.Table); len(faults) > 0 {
+		t.Errorf("lab/model/trace/steps.txt does not describe the models:\n%s\nChange the rules, or run: go run ./lab/model -digests", strings.Join(faults, "\n"))
+	}
+	for i, m := range models {
+		if m.name == "session.pml" {
+			models[i].text = bytes.Replace(m.text, []byte("waits[i] >= TRUST ->"), []byte("waits[i] > TRUST ->"), 1)
+		}
+	}
+	if faults := untied(models, trace.Table); len(faults) != 1 || !strings.Contains(faults[0], "gets the answer of a heartbeat has changed") {
+		t.Errorf("after a change of a guard, the faults are %q; want that its step has changed", faults)
 	}
 }
 

@@ -129,9 +129,9 @@ func (s *sources) have(t *testing.T, ts tests, text string) bool {
 var withoutVerbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z%]`)
 
 // helps reports whether a package serves tests only: it imports package testing,
-// or belongs to the simulator or to the checks of histories.
+// or belongs to the simulator or to the checks of histories and steps.
 func (s *sources) helps(folder string) bool {
-	return slices.Contains(s.imports[folder], "testing") || strings.HasPrefix(folder, "lab/sim")
+	return slices.Contains(s.imports[folder], "testing") || strings.HasPrefix(folder, "lab/sim") || folder == "lab/model/trace"
 }
 
 // read reads the literals and the imports of a folder's files.

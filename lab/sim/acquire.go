@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // heldRole is a role whose lock a session holds.
@@ -120,6 +121,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	err = s.call("unlock", func(b *backend) error {
 		for _, r := range releases {
 			b.server.unlock(b, b.roleLock(r.Role))
+			b.roleStep(steps.Unlocks, r.Role.Name(), 0)
 		}
 		return nil
 	})

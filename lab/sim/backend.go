@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // Errors that the simulated server reports for a statement.
@@ -103,6 +104,7 @@ func (b *backend) finish(st *statement, failure error) {
 		failure = st.stranded()
 	}
 	if failure == nil {
+		b.step(steps.Performs)
 		failure = st.effect(b)
 	}
 	b.running = nil
@@ -217,6 +219,7 @@ func (b *backend) terminateUnlessEnded(why string) {
 func (b *backend) end(why string, notify bool) {
 	s := b.server
 	b.ended, b.endedAt = true, s.world.now()
+	b.ends(why)
 	b.stopIdleTimer()
 	s.backends = slices.DeleteFunc(s.backends, func(other *backend) bool { return other == b })
 	s.world.log("server", "ends session %d of %s: %s", b.incarnation, b.client.process, why)
@@ -245,6 +248,7 @@ func (b *backend) freeAll() {
 func (b *backend) leave() {
 	if row := b.server.nodes[b.node.ID]; row != nil && row.incarnation == b.incarnation {
 		delete(b.server.nodes, b.node.ID)
+		b.server.emit(steps.Step{Kind: steps.Leaves, Session: b.incarnation, Node: b.node.ID.String()})
 	}
 	b.freeAll()
 }

@@ -20,6 +20,7 @@ type checker struct {
 	next    map[string]int64   // event to be applied, by role
 	due     bool               // a check is scheduled
 	failure *Violation
+	off     bool // nothing is a violation
 
 	// clocksStop switches invariant 1 off: the clocks of machines stand still.
 	clocksStop bool
@@ -62,6 +63,9 @@ func newChecker(w *World) *checker {
 
 // violate records the first violation.
 func (c *checker) violate(invariant int, format string, args ...any) {
+	if c.off || c.world.replay.violation() != nil {
+		return
+	}
 	v := &Violation{Invariant: invariant, At: c.world.now(), What: fmt.Sprintf(format, args...)}
 	c.world.log("checker", "VIOLATION %s", v.Error())
 	if c.failure == nil {
@@ -80,7 +84,10 @@ func (w *World) violate(invariant int, format string, args ...any) {
 func (w *World) Failure() *Violation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.checker.failure
+	if w.checker.failure != nil {
+		return w.checker.failure
+	}
+	return w.replay.violation()
 }
 
 // checkSoon schedules a check for when every process has done what is due at this
@@ -120,7 +127,7 @@ func (c *checker) check() {
 			}
 		}
 		for _, old := range working {
-			if old.term < newest.term && !old.process.paused() && !c.excused(role, old) {
+			if c.began(role, old.term) < c.began(role, newest.term) && !old.process.paused() && !c.excused(role, old) {
 				c.violate(1, "the work of %s under term %d of %s continues while %s leads in term %d",
 					old.process, old.term, role, newest.process, newest.term)
 			}
@@ -134,7 +141,7 @@ type claim struct {
 	term    int64
 }
 
-// leading returns the processes that report that they lead, by term.
+// leading returns the processes that report that they lead, in the order of their terms.
 func (c *checker) leading(role string) []claim {
 	var claims []claim
 	for _, p := range c.world.alive() {
@@ -142,16 +149,23 @@ func (c *checker) leading(role string) []claim {
 			claims = append(claims, claim{p, term})
 		}
 	}
-	return byTerm(claims)
+	return c.inOrder(role, claims)
 }
 
-func byTerm(claims []claim) []claim {
-	slices.SortFunc(claims, func(a, b claim) int { return cmp.Compare(a.term, b.term) })
+// inOrder sorts claims by when their terms began. Numbers do not say it after the clock
+// was set back and a row was lost.
+func (c *checker) inOrder(role string, claims []claim) []claim {
+	slices.SortFunc(claims, func(a, b claim) int { return cmp.Compare(c.began(role, a.term), c.began(role, b.term)) })
 	return claims
 }
 
+// began is the place of a term among those of its role.
+func (c *checker) began(role string, term int64) int {
+	return slices.IndexFunc(c.terms[role], func(b begun) bool { return b.term == term })
+}
+
 // working returns the processes that work under a context that has not ended,
-// by term.
+// in the order of their terms.
 func (c *checker) working(role string) []claim {
 	var claims []claim
 	for _, p := range c.world.alive() {
@@ -159,7 +173,7 @@ func (c *checker) working(role string) []claim {
 			claims = append(claims, claim{p, work.term})
 		}
 	}
-	return byTerm(claims)
+	return c.inOrder(role, claims)
 }
 
 // excused reports whether a claim outlives its session for the one reason that the

@@ -4,6 +4,7 @@ package sim
 const (
 	registryTrue = 9  // every member knows of every node whether it is alive and active
 	serversLead  = 10 // only an active node begins a term, and a drained one leads nothing
+	modeled      = 13 // steps are those of the models in lab/model
 	fairShares   = 11 // members that share roles lead all of them, fairly, and move as few as possible
 )
 

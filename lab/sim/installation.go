@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // An operator may remove the schema while nodes are running. The next session creates
@@ -39,6 +40,7 @@ func (s *server) enter() bool {
 	}
 	s.dropped, s.installed = false, s.newInstallation()
 	s.life.born, s.life.byMigration = s.clock(), true
+	s.emit(steps.Step{Kind: steps.Recreates})
 	s.world.log("server", "the schema is made anew")
 	return true
 }

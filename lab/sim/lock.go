@@ -32,12 +32,14 @@ func (s *server) tryLock(b *backend, id lockID) bool {
 	if l == nil {
 		s.locks[id] = &lock{b, 1}
 		b.held = append(b.held, id)
+		b.takes(id)
 		return true
 	}
 	if l.holder != b {
 		return false
 	}
 	l.depth++
+	b.takes(id)
 	s.world.checker.nestedCalls(b, l.depth)
 	return true
 }

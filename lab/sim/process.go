@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // Process is one run of a node on a machine, as the operating system and the network
@@ -58,7 +59,7 @@ func (m *Machine) newProcess() *Process {
 
 		elections: map[string]*tenure.Election{}, work: map[string]*work{}, returned: map[string]time.Duration{},
 	}
-	p.ctx, p.end = context.WithCancel(context.Background())
+	p.ctx, p.end = context.WithCancel(p.recording(context.Background()))
 	m.process = p
 	w.processes = append(w.processes, p)
 	return p
@@ -120,6 +121,7 @@ func (p *Process) crash(vanish bool) {
 	p.log("crashes (without a word: %t)", vanish)
 	p.crashed = true
 	p.silent.Store(true)
+	p.machine.world.replay.Record(steps.Step{Kind: steps.Dies, Node: p.id.String()})
 	close(p.died)
 	p.end()
 	p.machine.clock.awake()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // register makes the session of b the node's.
@@ -98,6 +99,7 @@ func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
 			return false
 		}
 		delete(s.nodes, row.info.ID)
+		s.emit(steps.Step{Kind: steps.Forgets, Node: row.info.ID.String()})
 		return true
 	})
 }

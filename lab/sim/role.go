@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // roleRow is the record of a role: its last term.
@@ -213,6 +214,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		server: s.started, lease: b.timing.Lease,
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
+	b.roleStep(steps.Begins, name, term)
 	s.world.checker.termBegan(name, term, b)
 	if crash := s.crashAtBegin; crash != nil {
 		s.crashAtBegin = nil
@@ -268,6 +270,7 @@ func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	b.server.flush()
 	row.lastHeartbeat, row.load = b.server.clock(), load
 	b.beatAt = b.server.world.now()
+	b.step(steps.Beats)
 	b.reapIfSilent()
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {

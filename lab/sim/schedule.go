@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // Schedule is a run that a seed decides: how many nodes and roles, how they are
@@ -24,7 +25,21 @@ type Schedule struct {
 	ServerClock bool
 	// Full keeps the whole transcript instead of its end.
 	Full bool
+	// Oracles are what may fail the run.
+	Oracles Oracles
+	// Steps keeps all steps.
+	Steps bool
 }
+
+// Oracles are what judges a run.
+type Oracles int
+
+// The zero value is all of them.
+const (
+	AllOracles     Oracles = iota
+	InvariantsOnly         // not the models
+	ModelsOnly             // nothing but the models
+)
 
 // Result is the result of a schedule.
 type Result struct {
@@ -32,6 +47,9 @@ type Result struct {
 	Transcript *Transcript
 	Terms      int           // that began
 	Lasted     time.Duration // of fake time
+	Replayed   int           // steps
+	Steps      []steps.Step  // if they are kept
+	Frozen     bool          // clocks of nodes stand still
 }
 
 // bound is how long a candidate may leave a role vacant after all faults have ended
@@ -191,6 +209,8 @@ func (s Schedule) Run(result *Result) {
 		w.server.setClock()
 	}
 	w.checker.clocksStop, w.checker.contextsOnly = p.clocks == freezes, p.contextsOnly
+	w.checker.off, w.replay.off = s.Oracles == ModelsOnly, s.Oracles == InvariantsOnly
+	w.replay.checker.Frozen, w.replay.keep = p.clocks == freezes, s.Steps
 	rnd := newStream(s.Seed, "pauses")
 	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks,
 		synchronous: p.member.Config.SynchronousFailover}
@@ -233,6 +253,7 @@ func (s Schedule) Run(result *Result) {
 	stop()
 	w.Close()
 	result.Violation, result.Terms, result.Lasted = w.Failure(), w.checker.count(), w.now()
+	result.Replayed, result.Steps, result.Frozen = w.replay.checker.Steps, w.replay.history, w.replay.checker.Frozen
 }
 
 // checkEvery checks the nodes at fixed times.

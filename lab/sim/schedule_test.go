@@ -20,6 +20,8 @@ var (
 	schedules = flag.Int("schedules", schedulesFromEnvironment(), "how many schedules TestSchedules runs")
 	firstSeed = flag.Uint64("first-seed", 1, "the seed of the first schedule")
 	resultTo  = flag.String("result", "", "a file to which TestSchedules writes its result; then it runs all schedules, whatever they violate")
+	models    = flag.Bool("models-only", false, "nothing but a step that the models do not allow fails TestSchedules")
+	stepsTo   = flag.String("steps", "", "a file to which TestReplayPrintsItsTranscript writes the steps, for: go run ./lab/model -replay=FILE")
 	seed      = flag.Uint64("seed", 1, "the seed that TestReplayPrintsItsTranscript runs")
 )
 
@@ -70,7 +72,11 @@ func TestSchedules(t *testing.T) {
 						return
 					}
 					seed := *firstSeed + uint64(n)
-					result := run(t, scheduled(seed))
+					schedule := scheduled(seed)
+					if *models {
+						schedule.Oracles = ModelsOnly
+					}
+					result := run(t, schedule)
 					sum.add(seed, result)
 					if result.Violation != nil {
 						t.Errorf("seed %d: %v\n%s\nreplay: %s", seed, result.Violation, result.Transcript, ReplayCommand(seed))
@@ -79,7 +85,7 @@ func TestSchedules(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules, %d terms", sum.Schedules, sum.Terms)
+	t.Logf("%d schedules, %d terms, %d replayed steps", sum.Schedules, sum.Terms, sum.Steps)
 	if *resultTo != "" {
 		sum.write(t, *resultTo)
 	}
@@ -90,6 +96,7 @@ type summary struct {
 	mu         sync.Mutex
 	Schedules  int               `json:"schedules"`
 	Terms      int               `json:"terms"`
+	Steps      int               `json:"steps"` // that were replayed
 	Violations []seededViolation `json:"violations"`
 }
 
@@ -104,6 +111,7 @@ func (s *summary) add(seed uint64, r Result) {
 	defer s.mu.Unlock()
 	s.Schedules++
 	s.Terms += r.Terms
+	s.Steps += r.Replayed
 	if r.Violation != nil {
 		s.Violations = append(s.Violations, seededViolation{seed, r.Violation.Error()})
 	}
@@ -124,9 +132,12 @@ func TestReplayPrintsItsTranscript(t *testing.T) {
 	var result Result
 	synctest.Test(t, func(*testing.T) {
 		schedule := scheduled(*seed)
-		schedule.Full = true
+		schedule.Full, schedule.Steps = true, *stepsTo != ""
 		schedule.Run(&result)
 	})
+	if *stepsTo != "" {
+		result.writeSteps(t, *stepsTo)
+	}
 	t.Logf("seed %d: %d terms in %v\n%s", *seed, result.Terms, result.Lasted, result.Transcript)
 	if result.Violation != nil {
 		t.Error(result.Violation)

@@ -258,7 +258,7 @@ func (s *Script) cluster(words []string) error {
 	}
 	s.member.Config.Lease = lease
 	s.world = NewWorld(1, Network{Least: time.Millisecond, Most: time.Millisecond, Steady: true}, roles...)
-	s.world.server.defects = s.defects
+	s.world.server.defects, s.world.replay.off = s.defects, s.defects != Defects{}
 	s.world.Transcript.keep = 1 << 30
 	s.world.checker.contextsOnly = true // a script's own calls of IsLeader appear in its transcript
 	s.transactions = map[*Machine]*transaction{}

@@ -15,6 +15,7 @@ var faultCommands = []command{
 		m.clock.suspend(false)
 	})},
 	{"freeze NODE", on(func(s *Script, m *Machine) {
+		s.world.replay.stop()
 		s.world.checker.clocksStop = true // from now on, only fencing and term numbers protect
 		m.process.pause()
 		m.clock.suspend(true)

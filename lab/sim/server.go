@@ -9,32 +9,34 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // server is the database server, as far as the protocol depends on it. Its
 // methods are called with World.mu held.
 type server struct {
-	world     *World
-	rnd       *stream
-	up        bool
-	started   identity
-	life      life
-	backends  []*backend // in order of incarnation
-	locks     map[lockID]*lock
-	roles     map[string]*roleRow
-	nodes     map[uuid.UUID]*nodeRow
-	requests  []tenure.Request
-	offers    []*offer
-	offerIDs  int64
-	open      []*transaction
-	cursors   map[string]int64 // by role: the next event of its log
-	last      int64            // incarnation drawn from the sequence
-	lostAt    time.Duration    // when a notification was last lost
-	defects   Defects
-	installed uuid.UUID
-	dropped   bool     // the schema was dropped
-	former    *primary // that a replica has replaced
-	tail      logTail
+	world        *World
+	rnd          *stream
+	up           bool
+	started      identity
+	life         life
+	backends     []*backend // in order of incarnation
+	locks        map[lockID]*lock
+	roles        map[string]*roleRow
+	nodes        map[uuid.UUID]*nodeRow
+	requests     []tenure.Request
+	offers       []*offer
+	offerIDs     int64
+	open         []*transaction
+	transactions int64            // that began
+	cursors      map[string]int64 // by role: the next event of its log
+	last         int64            // incarnation drawn from the sequence
+	lostAt       time.Duration    // when a notification was last lost
+	defects      Defects
+	installed    uuid.UUID
+	dropped      bool     // the schema was dropped
+	former       *primary // that a replica has replaced
+	tail         logTail
 
 	stepped   time.Duration // by how much the clock is ahead of the true time
 	steppedAt time.Duration // when that was last changed; 0 if never
@@ -137,6 +139,7 @@ func (s *server) connect(c *session) *backend {
 	s.backends = append(s.backends, b)
 	s.tryLock(b, nodeLock(b.incarnation))
 	s.register(b)
+	b.joins()
 	b.restartIdleTimer()
 	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
 	s.moved(b)
@@ -167,6 +170,7 @@ func (s *server) notifyAllBut(but *backend, noticed func(*session)) {
 func (s *server) crash(silent bool) {
 	s.world.log("server", "crashes")
 	s.up = false
+	s.emit(steps.Step{Kind: map[bool]steps.Kind{true: steps.Crashes, false: steps.Stops}[silent]})
 	if silent {
 		s.life.forget()
 		s.loseTail()
@@ -187,6 +191,7 @@ func (s *server) start() {
 	s.up = true
 	s.started.boot++
 	s.life.started = s.clock()
+	s.emit(steps.Step{Kind: steps.Starts})
 	s.world.log("server", "starts as %d.%d", s.started.timeline, s.started.boot)
 }
 
@@ -243,6 +248,7 @@ func (s *server) restore(tables snapshot) {
 func (s *server) promote(replica snapshot) {
 	s.former = &primary{s.started, s.life, s.replicate()}
 	s.restore(replica)
+	s.promotes()
 	s.started.timeline++
 	s.life.forget()
 	s.setClock()
@@ -265,6 +271,7 @@ type primary struct {
 
 // restart makes the last primary, which never restarted, the server again.
 func (s *server) restart() {
+	s.world.replay.stop()
 	s.restore(s.former.tables)
 	s.up, s.started, s.life = true, s.former.identity, s.former.life
 	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
@@ -274,6 +281,7 @@ func (s *server) restart() {
 func (s *server) recreate() {
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, installed: s.installed})
 	s.life.born, s.life.byMigration = s.clock(), true
+	s.emit(steps.Step{Kind: steps.Recreates})
 	s.world.log("server", "the tables are made anew")
 }
 

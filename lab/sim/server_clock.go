@@ -33,6 +33,7 @@ func (s *server) step(offset time.Duration) {
 	if by > 0 {
 		w.checker.forwardUntil = w.now() + s.longestTrust()
 	}
+	s.clockSteps(by)
 	s.ring()
 }
 

@@ -38,6 +38,7 @@ func (s *server) flush() { s.tail.changes = nil }
 func (s *server) loseTail() {
 	lost := s.drawTail()
 	undo(s.roles, lost)
+	s.loses(lost)
 	if len(lost) > 0 {
 		s.world.log("server", "forgets the last %d changes of roles", len(lost))
 		s.world.checker.forgotten(s.roles)

@@ -9,10 +9,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // transaction is a fenced transaction of a leader, on a separate connection.
 type transaction struct {
+	id      int64
 	server  *server
 	process *Process
 	role    string
@@ -53,12 +55,14 @@ func (t *transaction) fence() error {
 		return tenure.ErrFenced
 	}
 	t.fencing = true
+	t.step(steps.Fences)
 	return nil
 }
 
 // commit ends the transaction with success. It is called with World.mu held.
 func (t *transaction) commit() error {
 	t.server.flush()
+	t.step(steps.Commits)
 	t.remove()
 	t.server.world.checker.committed(t)
 	if t.batch != nil {
@@ -80,6 +84,7 @@ func (t *transaction) end(why string) {
 }
 
 func (t *transaction) remove() {
+	t.step(steps.RollsBack)
 	t.ended = true
 	t.server.open = slices.DeleteFunc(t.server.open, func(other *transaction) bool { return other == t })
 }
@@ -171,8 +176,9 @@ func (p *Process) begin(rnd *stream, role string, term int64) *transaction {
 	w := p.machine.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.server.transactions++
 	t := &transaction{
-		server: w.server, process: p, role: role, term: term, node: p.id, rnd: rnd,
+		id: w.server.transactions, server: w.server, process: p, role: role, term: term, node: p.id, rnd: rnd,
 		up: p.machine.poolUp.connect(rnd.fork()), down: p.machine.poolDown.connect(rnd.fork()),
 		lost: make(chan struct{}),
 	}

@@ -31,6 +31,7 @@ type World struct {
 	machines  []*Machine
 	processes []*Process // all that ever ran
 	checker   *checker
+	replay    *replay
 	closing   bool // no new process starts
 	stopped   bool // no new event happens
 
@@ -43,7 +44,7 @@ type World struct {
 // roles are to be led.
 func NewWorld(seed uint64, network Network, roles ...string) *World {
 	w := &World{seed: seed, network: network, roleNames: roles, led: map[string]time.Duration{}, start: time.Now(), Transcript: newTranscript(5000)}
-	w.checker = newChecker(w)
+	w.checker, w.replay = newChecker(w), newReplay(w)
 	w.server = newServer(w)
 	return w
 }

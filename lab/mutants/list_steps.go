@@ -1,0 +1,34 @@
+package main
+
+// stepMutants are mutants of the engine that the replay of its steps alone must name: the
+// simulator's other oracles are off.
+var stepMutants = named([]stepMutant{
+	{"engine: trust counts from the answer of a heartbeat", "trust = TRUST - waits"},
+	{"engine: trust is longer than the lease", "trust = TRUST - waits"},
+	{"engine: trust is revived by a late answer", "trust had ended before the answer came"},
+	{"engine: a heartbeat that failed extends trust", "conn = 1 || trust > 0"},
+	{"engine: a term begins after trust has ended", "trust > 0"},
+	{"engine: a session may send after its trust has ended", "conn = 1 || trust > 0"},
+	{"engine: the monotonic clock does not end trust", "conn = 1 || trust > 0"},
+	{"engine: a role is released under running work", "work = 0: work of term"},
+	{"engine: the connection is closed under running work", "work_first: work on"},
+	{"engine: the connection does not wait for the work", "work_first: work on"},
+	{"engine: a node campaigns while its old work runs", "work = 0: work of term"},
+	{"engine: trust counts from the answer of the first heartbeat", "trust = TRUST - waits"},
+})
+
+// stepMutant names an entry of engineMutants, and the guard that the replay must name.
+type stepMutant struct{ name, guard string }
+
+func named(list []stepMutant) (all []mutant) {
+	for _, s := range list {
+		for _, m := range engineMutants {
+			if m.name == s.name {
+				m.name, m.says = "steps of the "+m.name, s.guard
+				m.tests = []tests{{".", "lab/sim", "^TestSchedules$", "-schedules=1000 -models-only"}}
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}

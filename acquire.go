@@ -95,7 +95,7 @@ func (s *session) acquire() error {
 	requests := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
 		requests[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
-		s.step(steps.Tries, e.role.Name(), 0)
+		s.sends(steps.Tries, e.role.Name(), 0)
 		if left := e.attempt.yieldUntil - n.clock.Now().Mono; left > 0 {
 			requests[i].YieldFor, requests[i].YieldTerm = left, e.attempt.yieldTerm
 		}

@@ -62,7 +62,7 @@ func (s *session) release() error {
 	batch := make([]ReleaseRequest, len(s.releaseBatch))
 	for i, r := range s.releaseBatch {
 		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: endreason.Resigned}
-		s.step(steps.Releases, r.election.role.Name(), r.number)
+		s.sends(steps.Releases, r.election.role.Name(), r.number)
 		if r.term == nil {
 			continue
 		}

@@ -24,7 +24,14 @@ func (s *session) step(kind steps.Kind, role string, term int64) {
 	}
 }
 
-// sendsHeartbeat emits that a heartbeat is sent, unless the backend will refuse to.
+// sends emits a step that sends a statement for a role, unless the backend will refuse to.
+func (s *session) sends(kind steps.Kind, role string, term int64) {
+	if s.node.steps != nil && s.trust.maySend() {
+		s.step(kind, role, term)
+	}
+}
+
+// sendsHeartbeat is sends for a heartbeat.
 func (s *session) sendsHeartbeat(sent clocks.Instant) {
 	if s.node.steps != nil && s.trust.maySend() {
 		s.node.step(steps.Step{Kind: steps.SendsHeartbeat, Session: s.conn.Incarnation(), Clock: sent})

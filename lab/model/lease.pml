@@ -24,7 +24,7 @@ code: lease/session.go session.renewLease sha256:aba00a05fbce84d8
 code: lease/session.go Backend.Open sha256:e729f1ac7bd72e24
 code: lease/release.go session.Release sha256:758a3773a47234d4
 code: trust.go trust.extend sha256:aadaf25df12c27cb
-code: release.go session.release sha256:fd2d4777f3d661d7
+code: release.go session.release sha256:b8799d239a860d84
 
 Abstractions. Time passes in ticks; trust is one tick shorter than the lease. One role. A
 statement is one transaction; the node stops waiting for its answer at any time, and then

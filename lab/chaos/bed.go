@@ -55,6 +55,7 @@ type bed struct {
 	mu      sync.Mutex
 	history record.History
 	lines   *os.File // the reports of the nodes, as they come
+	steps   *stepFile
 	logs    *os.File // of the nodes
 	stopped []int    // the processes of the server that are stopped at the moment
 	turn    chan struct{}
@@ -93,6 +94,9 @@ func newBed(ctx context.Context, o options) (*bed, error) {
 
 func (b *bed) build(ctx context.Context) (err error) {
 	if b.lines, err = createUnnamedFile(); err != nil {
+		return err
+	}
+	if b.steps, err = createSteps(); err != nil {
 		return err
 	}
 	if b.logs, err = createUnnamedFile(); err != nil {
@@ -309,6 +313,9 @@ func (b *bed) close() error {
 	b.closeNetwork()
 	if b.caretaker != nil {
 		failed = errors.Join(failed, b.caretaker.Close())
+	}
+	if b.steps != nil {
+		failed = errors.Join(failed, b.steps.file.Close(), os.Remove(b.steps.file.Name()))
 	}
 	for _, file := range []*os.File{b.lines, b.logs} {
 		if file != nil {

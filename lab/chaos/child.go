@@ -19,6 +19,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -58,6 +59,7 @@ func runChild(args []string) error {
 	flags.StringVar(&n.name, "name", "", "")
 	flags.IntVar(&n.roles, "roles", 0, "")
 	flags.StringVar(&n.receiver, "receiver", "", "")
+	trace := flags.String("steps", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -65,7 +67,11 @@ func runChild(args []string) error {
 	defer stop()
 	go n.readOrders()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", n.name)
-	if err := n.open(ctx, *dsn, *lease, logger); err != nil {
+	recorder, err := openSteps(*trace)
+	if err != nil {
+		return err
+	}
+	if err := n.open(steps.With(ctx, recorder), *dsn, *lease, logger); err != nil {
 		if ctx.Err() != nil {
 			return nil // it was stopped before it had a session
 		}

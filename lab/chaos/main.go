@@ -124,6 +124,9 @@ func (c *command) once(ctx context.Context, steps []script.Step) (_ []script.Ste
 		}
 		return nil, nil, err
 	}
+	if err := b.replay(); err != nil {
+		h.Complaints = append(h.Complaints, err.Error())
+	}
 	if v := check.Check(h); first && (len(v.Violations) > 0 || c.out != "") {
 		err = c.keep(b, h, v, steps)
 	}

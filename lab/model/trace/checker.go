@@ -30,10 +30,9 @@ var Table string
 
 // Checker replays a history. It is not safe for concurrent use.
 type Checker struct {
-	// Frozen switches off what depends on the clocks of nodes: they stand still at times.
-	Frozen bool
-	// Blur is how far the times of a history may be wrong.
-	Blur time.Duration
+	// Header says what a history has. With Frozen, what depends on the clocks of nodes is
+	// not judged: they stand still at times. Blur is how far times may be wrong.
+	Header
 
 	Steps   int // that were replayed
 	Outside int // sessions that left the models
@@ -136,6 +135,9 @@ func (c *Checker) Record(s steps.Step) {
 		return
 	}
 	c.Steps++
+	if c.Nodes {
+		c.imply(s)
+	}
 	rule, known := rules[s.Kind]
 	if !known {
 		c.failure = fmt.Errorf("no rule is for the step %q", s.Kind)

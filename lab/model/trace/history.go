@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/steps"
@@ -14,6 +16,11 @@ import (
 type Header struct {
 	Frozen bool          `json:"frozen,omitempty"`
 	Blur   time.Duration `json:"blur,omitempty"`
+
+	// Nodes says that the history has the steps of nodes only, whose times are these.
+	Nodes  bool          `json:"nodes,omitempty"`
+	Lease  time.Duration `json:"lease,omitempty"`
+	Margin time.Duration `json:"margin,omitempty"`
 }
 
 // Write stores a history: a header, then one step on a line.
@@ -36,7 +43,7 @@ func Replay(from io.Reader) (*Checker, error) {
 		return nil, fmt.Errorf("read the header: %w", err)
 	}
 	c := New()
-	c.Frozen, c.Blur = header.Frozen, header.Blur
+	c.Header = header
 	for {
 		var s steps.Step
 		if err := decoder.Decode(&s); errors.Is(err, io.EOF) {
@@ -49,4 +56,33 @@ func Replay(from io.Reader) (*Checker, error) {
 			return c, err
 		}
 	}
+}
+
+// imply makes the steps of a server of which a history of nodes has the result only: that
+// it opened a session, performed a heartbeat, and began a term. Its own guards, such as
+// those of a reunion, are not judged then.
+func (c *Checker) imply(s steps.Step) {
+	if s.Session == 0 || s.Kind == steps.Opens {
+		return
+	}
+	x := c.sessions[s.Session]
+	if x == nil {
+		c.joins(steps.Step{At: s.At, Node: s.Node, Session: s.Session, Lease: c.Lease, Margin: c.Margin})
+		x = c.sessions[s.Session]
+	}
+	switch s.Kind {
+	case steps.GetsAnswer:
+		x.done = true
+	case steps.Leads:
+		if r := c.role(s.Role); s.Term > r.used {
+			r.used, x.got[s.Role] = s.Term, s.Term
+		}
+	case steps.Closes:
+		x.open = false // the node may have seen it end
+	}
+}
+
+// Merge sorts the steps of several nodes.
+func Merge(history []steps.Step) {
+	slices.SortStableFunc(history, func(a, b steps.Step) int { return cmp.Compare(a.At, b.At) })
 }

@@ -62,10 +62,11 @@ func (c *Checker) beats(s steps.Step) string {
 }
 
 func (c *Checker) takesLock(s steps.Step) string {
-	x, r := c.inside(s), c.role(s.Role)
+	x, r := c.sessions[s.Session], c.role(s.Role)
 	switch {
 	case x == nil:
 		return ""
+	case x.outside:
 	case !x.open:
 		return "open"
 	case r.locker == x:
@@ -174,11 +175,11 @@ func (c *Checker) reunited(now time.Duration, x *session, row *term) string {
 }
 
 func (c *Checker) unlocks(s steps.Step) string {
-	x, r := c.inside(s), c.role(s.Role)
+	x, r := c.sessions[s.Session], c.role(s.Role)
 	switch {
 	case x == nil:
 		return ""
-	case !x.releases[s.Role]:
+	case !x.releases[s.Role] && !x.outside:
 		return "sent = RELEASE: the node has not released the role"
 	}
 	delete(x.releases, s.Role)
@@ -248,8 +249,8 @@ func (c *Checker) kills(s steps.Step) string {
 }
 
 func (c *Checker) leaves(s steps.Step) string {
-	if x := c.inside(s); x != nil {
-		if wrong := c.mayClose(x, s.At); wrong != "" {
+	if x := c.sessions[s.Session]; x != nil {
+		if wrong := c.mayClose(x, s.At); wrong != "" && !x.outside {
 			return wrong
 		}
 		for _, r := range c.roles {

@@ -123,6 +123,36 @@ func TestRulesAllowTheModelsStepsOnly(t *testing.T) {
 	}
 }
 
+// A history of nodes alone implies what the server did.
+func TestHistoryOfNodesIsReplayed(t *testing.T) {
+	const s = time.Second
+	led := func(session, term int64) history {
+		return history{}.with(0, steps.Opens, session).with(0, steps.SendsHeartbeat, session).with(0, steps.GetsAnswer, session, trust(window)).
+			with(s, steps.Tries, session, of(0)).with(s, steps.Leads, session, of(term))
+	}
+	for _, c := range []struct {
+		name  string
+		steps history
+		guard string
+	}{
+		{"one leader", led(1, 5), ""},
+		{"two leaders", append(led(1, 5), led(2, 6)...), "one_leader"},
+		{"two leaders after the end of a session", append(led(1, 5).with(s, steps.ClockSteps, 0, func(s *steps.Step) { s.Excuse = time.Minute }), led(2, 6)...), ""},
+		{"a smaller number", append(led(1, 5).with(s, steps.EndsTerm, 1, of(5)), led(2, 4)...), "got > 0"},
+	} {
+		var stored bytes.Buffer
+		Merge(c.steps)
+		if err := Write(&stored, Header{Nodes: true, Lease: lease, Margin: margin}, c.steps); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Replay(&stored)
+		d, _ := errors.AsType[*Disallowed](err)
+		if c.guard == "" && err != nil || c.guard != "" && (d == nil || !strings.HasPrefix(d.Guard, c.guard)) {
+			t.Errorf("%s: the error is %v; want the guard %q", c.name, err, c.guard)
+		}
+	}
+}
+
 func TestReplayRefusesWhatItCannotRead(t *testing.T) {
 	for _, text := range []string{"", "{}\n{", "{}\n{\"step\":\"jumps\"}\n"} {
 		if _, err := Replay(strings.NewReader(text)); err == nil {

@@ -157,15 +157,15 @@ func (t *tree) setRequirements(m goModule, version string) ([]string, error) {
 	}
 	var required []string
 	for _, require := range file.Require {
-		switch path := require.Mod.Path; {
-		case path == library || path == shared && m.path != shared:
-			required = append(required, path)
-		case ours(path):
-			return nil, fmt.Errorf("%s requires %s: only the library and %s may be required", m.file("go.mod"), path, shared)
+		switch name := require.Mod.Path; {
+		case name == library || name == shared && m.path != shared:
+			required = append(required, name)
+		case ours(name):
+			return nil, fmt.Errorf("%s requires %s: only the library and %s may be required", m.file("go.mod"), name, shared)
 		}
 	}
-	for _, path := range required {
-		if err := file.AddRequire(path, version); err != nil {
+	for _, name := range required {
+		if err := file.AddRequire(name, version); err != nil {
 			return nil, err
 		}
 	}

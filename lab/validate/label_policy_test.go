@@ -111,7 +111,7 @@ func evaluate(t *testing.T, expression string, input object) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, _, err := program.Eval(map[string]any(input))
+	result, _, err := program.Eval(input)
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
 	}

@@ -138,6 +138,28 @@ func opensSession(n history.NodeChange) bool {
 	return n.Status == string(tenure.StatusActive) || n.Status == string(tenure.StatusJoining)
 }
 
+// deathOfReturned returns when the first of the dead nodes died that have opened sessions since the
+// last read: they may have recorded since why their earlier sessions ended. It is zero if there is none.
+func (p *snapshot) deathOfReturned(nodes []history.NodeChange) (earliest time.Time) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, n := range nodes {
+		if !opensSession(n) || n.Previous != dead || p.past.nodeAt[nodeChange{n.Node, n.At.UnixMicro(), n.Status}] {
+			continue
+		}
+		var died time.Time
+		for _, past := range p.past.nodes {
+			if past.Node == n.Node && past.Status == dead && past.At.After(died) && past.At.Before(n.At) {
+				died = past.At
+			}
+		}
+		if !died.IsZero() && (earliest.IsZero() || died.Before(earliest)) {
+			earliest = died
+		}
+	}
+	return earliest
+}
+
 // byRole returns the terms of each role, oldest first.
 func (p *past) byRole(wanted func(role string) bool) map[string][]history.Term {
 	roles := map[string][]history.Term{}

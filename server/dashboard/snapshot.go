@@ -106,7 +106,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		u := p.putTerms(r.terms, events)
 		events, change.rewound = u.events, u.rewound
 		change.missing = p.drop(r.whole)
-		change.More = r.whole && change.missing || u.rewound || u.fewer
+		change.More = r.whole && change.missing || u.rewound || u.fewer || u.corrected
 	}
 	p.past.add(r, change.rewound)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })

@@ -10,9 +10,10 @@ import (
 
 // termUpdate is the changes by a reading of terms.
 type termUpdate struct {
-	events  []eventRecord
-	rewound bool // a server has taken over that lacks the last terms of the previous one
-	fewer   bool // roles were retired
+	events    []eventRecord
+	rewound   bool // a server has taken over that lacks the last terms of the previous one
+	fewer     bool // roles were retired
+	corrected bool // the reason of an end is another one now
 }
 
 // putTerms brings the roles up to date.
@@ -58,6 +59,7 @@ func (p *snapshot) putTerm(t history.Term, u *termUpdate) {
 	case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended) || t.Ended.IsZero():
 		// It was published before, even if the row of the node with the time of its
 		// death is gone.
+		u.corrected = p.correct(r, t) || u.corrected
 		return
 	}
 	if !t.Ended.IsZero() {
@@ -66,8 +68,46 @@ func (p *snapshot) putTerm(t history.Term, u *termUpdate) {
 	r.term = t
 }
 
-// isAnother reports whether a term cannot follow the last known one of its role: the
-// server lacks the latter.
+// correct takes over the reason of the end of a term that is known with another one: a node
+// that returns records that it had been silent. What is derived from the reason follows.
+func (p *snapshot) correct(r *role, t history.Term) bool {
+	at, known := p.past.termAt[termKey{t.Role, t.Term}]
+	if !known || t.Ended.IsZero() || p.past.terms[at].Reason == t.Reason {
+		return false
+	}
+	switch t.Term {
+	case r.term.Term:
+		r.term = t
+	case r.before.Term:
+		r.before = t
+	}
+	next := history.Term{}
+	for _, f := range p.failovers {
+		if f.Role == t.Role && f.Term > t.Term && (next.Term == 0 || f.Term < next.Term) {
+			if at, known := p.past.termAt[termKey{f.Role, f.Term}]; known {
+				next = p.past.terms[at]
+			}
+		}
+	}
+	changed := failoverOf(t, next)
+	for i, f := range p.failovers {
+		if next.Term > 0 && f.Role == next.Role && f.Term == next.Term && f.Previous == t.NodeName && changed.Without != nil {
+			p.failovers[i] = changed
+		}
+	}
+	for i, e := range p.events {
+		switch {
+		case e.Kind == eventEnded && e.Role == t.Role && e.Term == t.Term:
+			p.events[i].Reason = string(t.Reason)
+		case e.Kind == eventBegan && e.Role == next.Role && e.Term == next.Term && next.Term > 0:
+			p.events[i].Without = changed.Without
+		}
+	}
+	return true
+}
+
+// isAnother reports whether a term cannot follow the last known one of its role, so that
+// the server lacks that one.
 func isAnother(last, t history.Term) bool {
 	return t.Term == last.Term && (t.Node != last.Node || t.Incarnation != last.Incarnation) ||
 		t.Term < last.Term && t.Ended.IsZero() // an open term is the last one

@@ -233,6 +233,9 @@ func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
 			w.wholeAt = began
 		}
 		w.advance(r)
+		if died := w.snapshot.deathOfReturned(r.nodes); !died.IsZero() && died.Add(-overlap).Before(w.readFrom) {
+			w.readFrom, w.rewound = died.Add(-overlap), true
+		}
 	}
 	return r, nil
 }

@@ -50,8 +50,8 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/matrix/...", "./lab/model", "./lab/recording"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/hostile", "./examples/...", "./deploy/...",
+		steps: []step{{title: "all tests", packages: []string{"./..."}, race: true, flags: parallel, without: slices.Concat(raced, []string{
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./internal/hostile", "./internal/observer", "./examples/...", "./deploy/...", "./bench/...",
 		})}},
 	},
 	{
@@ -191,6 +191,10 @@ var deep = slices.Concat([]part{
 	{
 		name: "observer", proves: "recorded vacancies, silences and outages agree with an outside observer's",
 		steps: []step{{title: "20 faults of each kind", command: []string{"make", "test-observer", "FAULTS=20"}}},
+	},
+	{
+		name: "shown", proves: "each figure and sentence that is shown agrees with what an outside observer caused and saw", needs: servers,
+		steps: []step{{title: "its test", packages: []string{"./internal/observer"}, flags: parallel}},
 	},
 }, versions("14", "16", "17", "18", "mariadb sqlite"), behindProxies("pgbouncer", "pgpool", "haproxy"), brokenCode(mutantParts))
 

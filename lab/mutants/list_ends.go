@@ -140,4 +140,16 @@ var endMutants = []mutant{
 		promise: "a restarted node leaves no dead one in lists",
 		tests:   []tests{inCommand("internal/cli", "^TestShownIsWhatHappened$")}, says: "does not show",
 	},
+	{
+		name: "dashboard: a reason that is recorded later is not followed",
+		file: "server/dashboard/terms.go", from: "u.corrected = p.correct(r, t) || u.corrected", to: "u.corrected = r == nil || u.corrected",
+		promise: "a node whose trust window ended is not shown as crashed",
+		tests:   []tests{inServer("dashboard", "^TestReasonRecordedLaterIsShown$")}, says: "says why its leader lost it",
+	},
+	{
+		name: "dashboard: the past of a node that returns is not read again",
+		file: "server/dashboard/past.go", from: "past.Status == dead && past.At.After(died)", to: "past.Status == dead && past.At.Before(died)",
+		promise: "a node whose trust window ended is not shown as crashed",
+		tests:   []tests{inServer("dashboard", "^TestPastOfReturnedNodeIsReadAgain$")}, says: "the past is read from",
+	},
 }

@@ -1,0 +1,45 @@
+package observer
+
+import (
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// leastCases is how many comparisons all scenarios make at least.
+const leastCases = 100
+
+// Each scenario causes something known in a cluster of real processes. All that is shown
+// about it agrees with what happened, within the bound that the case states.
+func TestShownAgreesWithWhatHappened(t *testing.T) {
+	pgtest.Long(t)
+	cases, rhythm, done := &table{}, &pulse{}, make(chan struct{})
+	go rhythm.run(done)                     // exits when done is closed, below
+	t.Run("scenarios", func(t *testing.T) { // it waits for all of them
+		for name, scenario := range map[string]func(*scene){
+			"5 failovers":        fiveFailovers,
+			"35 failovers":       manyFailovers,
+			"freeze":             freeze,
+			"trust ended":        trustEnded,
+			"death unobserved":   deathUnobserved,
+			"settle":             settle,
+			"step-down":          stepDown,
+			"hand-over":          handOver,
+			"drain":              drain,
+			"rolling restart":    rollingRestart,
+			"same name restarts": sameName,
+			"two roles":          twoRoles,
+			"long names":         longNames,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(newScene(t, name, cases, rhythm, pgtest.Shared(t)))
+			})
+		}
+	})
+	close(done)
+	cases.print(t)
+	if n := len(cases.rows); n < leastCases && !t.Failed() {
+		t.Errorf("%d cases; want at least %d", n, leastCases)
+	}
+}

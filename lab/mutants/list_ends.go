@@ -152,4 +152,10 @@ var endMutants = []mutant{
 		promise: "a node whose trust window ended is not shown as crashed",
 		tests:   []tests{inServer("dashboard", "^TestPastOfReturnedNodeIsReadAgain$")}, says: "the past is read from",
 	},
+	{
+		name: "alerts: the page says when an alert began to fire",
+		file: "internal/program/alerting/list.go", from: "	return a.ActiveAt\n}", to: "	return a.FiredAt\n}",
+		promise: "an alert has the same begin on the page and in messages",
+		tests:   []tests{inServer("internal/serve", "^TestShownAlertsSayWhenTheFaultBegan$")}, says: "is shown since",
+	},
 }

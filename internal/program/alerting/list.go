@@ -44,6 +44,15 @@ type Alert struct {
 	SilencedUntil       time.Time
 }
 
+// Since returns since when the fault has lasted, as messages say it: since the role has been vacant,
+// if that is known, or the condition has held.
+func (a Alert) Since() time.Time {
+	if !a.VacantSince.IsZero() && a.VacantSince.Before(a.ActiveAt) {
+		return a.VacantSince
+	}
+	return a.ActiveAt
+}
+
 // List returns all rules of a database with their state, in the order of the
 // configuration. The database's user needs the privileges of
 // [postgres.Backend.WorkGrants].

@@ -122,12 +122,8 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 		}
 		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
 		for _, one := range rule.Alerts[:min(len(rule.Alerts), maxShown)] {
-			since := one.ActiveAt
-			if !one.FiredAt.IsZero() {
-				since = one.FiredAt
-			}
 			all = append(all, dashboard.Alert{
-				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Role: role, Since: since, Problem: problem,
+				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Role: role, Since: one.Since(), Problem: problem,
 				Summary: summaryOf(rule, one), Description: one.Annotations["description"], Runbook: one.Annotations["runbook"], Incident: one.Incident,
 				AcknowledgedBy: one.AckedBy, AcknowledgedUntil: one.AckedUntil, SilencedBy: one.SilencedBy, SilencedUntil: one.SilencedUntil,
 			})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure/server/internal/alerts"
 )
@@ -37,6 +38,23 @@ func TestShownAlertsAreLimited(t *testing.T) {
 	}
 	if shownAlerts(nil) == nil {
 		t.Error("no alerts are no list")
+	}
+}
+
+// The page says when a fault began, as messages do, and not when its alert began to fire.
+func TestShownAlertsSayWhenTheFaultBegan(t *testing.T) {
+	t.Parallel()
+	vacant := time.Date(2026, 11, 23, 3, 12, 7, 0, time.UTC)
+	active, fired := vacant.Add(10*time.Second), vacant.Add(10*time.Minute)
+	for want, one := range map[time.Time]alerts.Alert{
+		vacant: {State: alerts.Firing, VacantSince: vacant, ActiveAt: active, FiredAt: fired},
+		active: {State: alerts.Firing, ActiveAt: active, FiredAt: fired},
+		fired:  {State: alerts.Pending, ActiveAt: fired},
+	} {
+		rule := alerts.Status{Rule: alerts.Rule{Name: "down"}, State: one.State, Alerts: []alerts.Alert{one}}
+		if got := shownAlerts([]alerts.Status{rule})[0].Since; !got.Equal(want) {
+			t.Errorf("%+v is shown since %v; want %v", one, got, want)
+		}
 	}
 }
 

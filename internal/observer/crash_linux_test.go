@@ -7,14 +7,25 @@ import (
 	"time"
 )
 
-// crash kills the leader of a role with SIGKILL and returns what happened.
+// crash kills the leader of a role with SIGKILL and returns what happened. The role has no leader
+// from when the server has freed the locks of the process, which no node can know better.
 func (s *scene) crash(role string, leader, next *process) move {
 	s.Helper()
+	gone := s.fromPID(s.session(role))
 	ended := leader.kill()
-	m := move{role: role, from: leader.name, to: next.name, ended: ended, freed: ended, reason: "crashed", kind: "crash"}
+	m := move{role: role, from: leader.name, to: next.name, ended: ended, reason: "crashed", kind: "crash"}
 	m.next = next.await("acquired", role, ended.from)
+	m.freed = gone().since(ended.from)
 	m.text = fmt.Sprintf("%s crashed at %s", leader.name, moment)
 	return m
+}
+
+// since leaves out what is before a time.
+func (s span) since(at time.Time) span {
+	if at.After(s.from) {
+		s.from = at
+	}
+	return s
 }
 
 // ranked returns the case at the nearest rank of durations that are known within bounds.
@@ -44,10 +55,8 @@ func fiveFailovers(s *scene) {
 	var all []lasted
 	for i := range 5 {
 		next := s.standby(fmt.Sprintf("n%d", i+1), "billing")
-		gone := s.fromPID(s.session("billing"))
 		m := s.crash("billing", leader, next)
-		m.freed = span{m.ended.from, gone().to}
-		moves, all, leader = append(moves, m), append(all, m.without()), next
+		moves, all, leader = append(moves, m), append(all, m.vacant()), next
 		s.inHistory(m)
 	}
 	during, last := span{began, time.Now()}, moves[4]
@@ -107,14 +116,16 @@ func manyFailovers(s *scene) {
 		if i < 6 {
 			next = start(i + 1)
 		}
+		gone := s.fromPID(s.session(roles[0]))
 		ended := leader.kill()
 		if next == nil {
 			s.eventually("the death is recorded", func() bool { return s.history(roles[0])[0].Ended != nil })
 			next = start(7)
 		}
+		freed := gone().since(ended.from)
 		for _, role := range roles {
 			at := next.await("acquired", role, ended.from)
-			all = append(all, between(ended, span{at.Time, at.seen}))
+			all = append(all, between(freed, span{at.Time, at.seen}))
 		}
 		leader = next
 	}
@@ -211,7 +222,7 @@ func trustEnded(s *scene) {
 	s.inIncidents(m, `\. Its role billing moved to quick after `+brief+` without a sign of life; the lock was free for `+brief+`\.`)
 	terms := s.history("billing")
 	s.equal("history", "reason of a trust window that ended", terms[1].Reason, "lease_expired")
-	s.seconds("history", "vacant", terms[0].Vacant, between(m.freed, m.began()), m.during())
+	s.seconds("history", "vacant", terms[0].Vacant, m.vacant(), m.during())
 	s.equal("history --incidents", "no crash of a process that lives", kinds(s.incidents()), "[silence]")
 	s.says("page: overview", "banner", plain(s.now().Now.Health.Sentence), `slow fell silent at `+moment+`\..*`)
 	s.onPage("billing", func(r roleOnPage) bool { return r.Without != nil && *r.Without > 1 })
@@ -243,9 +254,7 @@ func settle(s *scene) {
 	const wait = 1500 * time.Millisecond
 	leader := s.lead("first", "billing", "--settle", wait.String())
 	next := s.standby("second", "billing", "--settle", wait.String())
-	gone := s.fromPID(s.session("billing"))
 	m := s.crash("billing", leader, next)
-	m.freed = span{m.ended.from, gone().to}
 	s.equal("observer", "the wait took place", m.without().greatest >= wait, true)
 	s.inHistory(m)
 	s.inStatus(m)

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -14,8 +15,10 @@ const leastCases = 100
 func TestShownAgreesWithWhatHappened(t *testing.T) {
 	pgtest.Long(t)
 	cases, rhythm, done := &table{}, &pulse{}, make(chan struct{})
-	go rhythm.run(done)                     // exits when done is closed, below
-	t.Run("scenarios", func(t *testing.T) { // it waits for all of them
+	conn := pgtest.Shared(t).Conn(t)
+	var measured sync.WaitGroup
+	measured.Go(func() { rhythm.run(conn, done) }) // exits when done is closed, below
+	t.Run("scenarios", func(t *testing.T) {        // it waits for all of them
 		for name, scenario := range map[string]func(*scene){
 			"5 failovers":        fiveFailovers,
 			"35 failovers":       manyFailovers,
@@ -30,14 +33,26 @@ func TestShownAgreesWithWhatHappened(t *testing.T) {
 			"same name restarts": sameName,
 			"two roles":          twoRoles,
 			"long names":         longNames,
+			"once":               once,
+			"crash loop":         crashLoop,
+			"rebalance":          rebalance,
+			"replay":             replay,
+			"schedules":          schedules,
+			"alerts":             alerts,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				scenario(newScene(t, name, cases, rhythm, pgtest.Shared(t)))
 			})
 		}
+		t.Run("outage", func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t, pgtest.Options{})
+			outage(newScene(t, "outage", cases, rhythm, server), server)
+		})
 	})
 	close(done)
+	measured.Wait()
 	cases.print(t)
 	if n := len(cases.rows); n < leastCases && !t.Failed() {
 		t.Errorf("%d cases; want at least %d", n, leastCases)

@@ -148,6 +148,19 @@ func (s *scene) incidents() []incidentShown {
 	return shown.Incidents
 }
 
+// latest returns the latest incident of a kind.
+func (s *scene) latest(kind string) (found incidentShown) {
+	s.Helper()
+	all := s.incidents()
+	for _, i := range all {
+		if i.Kind == kind {
+			return i
+		}
+	}
+	s.Errorf("no incident of the kind %s among %v", kind, kinds(all))
+	return found
+}
+
 // kinds returns the kinds of incidents, the latest first.
 func kinds(incidents []incidentShown) (kinds []string) {
 	for _, i := range incidents {

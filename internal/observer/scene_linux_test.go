@@ -80,9 +80,14 @@ func (s *scene) eventually(what string, ok func() bool) {
 // invoke runs a command and returns its output and its exit code.
 func (s *scene) invoke(args ...string) (stdout, stderr string, code int) {
 	s.Helper()
+	return s.execute("tenure", args...)
+}
+
+func (s *scene) execute(name string, args ...string) (stdout, stderr string, code int) {
+	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, program("tenure"), append(args, "--dsn", s.dsn)...)
+	command := exec.CommandContext(ctx, program(name), append(args, "--dsn", s.dsn)...)
 	command.Env = append(environment(), "TZ=UTC")
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
@@ -98,6 +103,16 @@ func (s *scene) tenure(args ...string) string {
 	out, problems, code := s.invoke(args...)
 	if code != 0 {
 		s.Fatalf("tenure %s ended with %d: %s%s", strings.Join(args, " "), code, out, problems)
+	}
+	return out
+}
+
+// tenureServer is tenure for the commands of the server.
+func (s *scene) tenureServer(args ...string) string {
+	s.Helper()
+	out, problems, code := s.execute("tenure-server", args...)
+	if code != 0 {
+		s.Fatalf("tenure-server %s ended with %d: %s%s", strings.Join(args, " "), code, out, problems)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // agreed is how far a shown time and the truth may be apart on a machine at rest.
@@ -81,6 +84,19 @@ type lasted struct{ least, greatest time.Duration }
 
 func (l lasted) String() string { return fmt.Sprintf("%v to %v", l.least, l.greatest) }
 
+// within allows for a duration that is less exact.
+func (l lasted) within(d time.Duration) lasted { return lasted{l.least - d, l.greatest + d} }
+
+// metric returns the value of a metric, as text.
+func metric(figures, series string) string {
+	for line := range strings.Lines(figures) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "missing"
+}
+
 // between returns for how long something lasted that began within one span and ended
 // within another.
 func between(began, ended span) lasted {
@@ -142,8 +158,8 @@ func part(text, pattern string) string {
 	return ""
 }
 
-// pulse measures how late a goroutine is woken, which is how long the machine may delay any
-// other process.
+// pulse measures how late the machine serves a process: how late a goroutine is woken, and how
+// long the database takes for a statement that does nothing.
 type pulse struct {
 	mu    sync.Mutex
 	lates []late
@@ -154,17 +170,18 @@ type late struct {
 	late time.Duration
 }
 
-// beat is the interval of the pulse.
+// beat is the interval of the pulse, and what a delay must exceed to count.
 const beat = 10 * time.Millisecond
 
 // run measures until done is closed.
-func (p *pulse) run(done <-chan struct{}) {
+func (p *pulse) run(conn *pgx.Conn, done <-chan struct{}) {
 	for next := time.Now().Add(beat); ; next = time.Now().Add(beat) {
 		select {
 		case <-done:
 			return
 		case <-time.After(time.Until(next)):
 		}
+		_, _ = conn.Exec(context.Background(), "SELECT") // the server of all tests runs
 		if lag := time.Since(next); lag > beat {
 			p.mu.Lock()
 			p.lates = append(p.lates, late{next, lag})
@@ -173,13 +190,13 @@ func (p *pulse) run(done <-chan struct{}) {
 	}
 }
 
-// delay returns how long the machine may have delayed a process in a span: the sum of the
-// delays there, for a process that waited at each step.
+// delay returns the sum of the delays in a span, and shortly before and after it: a process
+// may wait at each of its steps.
 func (p *pulse) delay(during span) (sum time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.lates {
-		if l.at.Add(l.late).After(during.from) && l.at.Before(during.to.Add(agreed)) {
+		if l.at.Add(l.late).After(during.from.Add(-agreed)) && l.at.Before(during.to.Add(agreed)) {
 			sum += l.late
 		}
 	}

@@ -77,13 +77,14 @@ func crashLoop(s *scene) {
 	var next time.Time
 	s.eventually("the status names the cause", func() bool {
 		for _, r := range s.status().Roles {
-			if r.Role == "billing" && r.Leader == nil && r.Last != nil && r.Last.Cause != "" {
-				s.equal("status", "cause", r.Last.Cause, cause)
-				s.equal("status", "node and reason", r.Last.NodeName+" "+r.Last.Reason, "w1 resigned")
-				s.at("status", "gave up", r.Last.Ended, gave)
-				next = *r.Last.Next
-				return true
+			if r.Role != "billing" || r.Leader != nil || r.Last == nil || r.Last.Cause == "" {
+				continue
 			}
+			s.equal("status", "cause", r.Last.Cause, cause)
+			s.equal("status", "node and reason", r.Last.NodeName+" "+r.Last.Reason, "w1 resigned")
+			s.at("status", "gave up", r.Last.Ended, gave)
+			next = *r.Last.Next
+			return true
 		}
 		return false
 	})

@@ -53,7 +53,7 @@ func TestShownAgreesWithWhatHappened(t *testing.T) {
 	})
 	close(done)
 	measured.Wait()
-	cases.print(t)
+	t.Log(cases)
 	if n := len(cases.rows); n < leastCases && !t.Failed() {
 		t.Errorf("%d cases; want at least %d", n, leastCases)
 	}

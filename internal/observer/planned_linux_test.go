@@ -63,13 +63,14 @@ func (s *scene) audited(kind, name, action, by string) {
 	var shown audit
 	s.json(&shown, "audit")
 	for _, a := range shown.Actions {
-		if a.Name == name {
-			s.equal("audit", "action", strings.Join([]string{a.Kind, a.Action, a.By, a.Result}, " "), strings.Join([]string{kind, action, by, "done"}, " "))
-			var served audit
-			s.page(&served, "/v1/audit")
-			s.equal("/v1/audit", "the same", fmt.Sprint(served.Actions[0]), fmt.Sprint(shown.Actions[0]))
-			return
+		if a.Name != name {
+			continue
 		}
+		s.equal("audit", "action", strings.Join([]string{a.Kind, a.Action, a.By, a.Result}, " "), strings.Join([]string{kind, action, by, "done"}, " "))
+		var served audit
+		s.page(&served, "/v1/audit")
+		s.equal("/v1/audit", "the same", fmt.Sprint(served.Actions[0]), fmt.Sprint(shown.Actions[0]))
+		return
 	}
 	s.compare("audit", "action", fmt.Sprint(shown.Actions), action+" of "+name, "contains", false)
 }

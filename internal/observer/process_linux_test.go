@@ -167,11 +167,12 @@ func (p *process) kill() span {
 }
 
 // stop ends a process with SIGTERM and returns when it ended and its exit code.
-func (p *process) stop() (span, int) {
+func (p *process) stop() (s span, code int) {
 	p.t.Helper()
-	s := span{from: time.Now()}
+	s = span{from: time.Now()}
 	p.signal(syscall.SIGTERM)
-	return s, p.exit(&s)
+	code = p.exit(&s)
+	return s, code
 }
 
 // exit waits for the end and returns the exit code.

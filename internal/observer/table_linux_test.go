@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,8 +43,8 @@ func cell(text string) string {
 	return text
 }
 
-// print writes the table to the log of the test.
-func (t *table) print(to *testing.T) {
+// String returns the table as Markdown.
+func (t *table) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	slices.SortStableFunc(t.rows, func(a, b row) int { return strings.Compare(a.scenario, b.scenario) })
@@ -54,7 +53,7 @@ func (t *table) print(to *testing.T) {
 	for _, r := range t.rows {
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", r.scenario, r.where, cell(r.what), cell(r.shown), cell(r.truth), r.bound)
 	}
-	to.Logf("%d cases, %d differ\n%s", len(t.rows), t.off, text.String())
+	return fmt.Sprintf("%d cases, %d differ\n%s", len(t.rows), t.off, text.String())
 }
 
 // compare adds a case. The test fails if both differ.

@@ -12,13 +12,15 @@ import (
 )
 
 type lettersShown struct {
-	Letters []struct {
-		ID       int64
-		Error    string
-		Attempts int
-		FailedAt time.Time `json:"failed_at"`
-		Replay   bool
-	} `json:"dead_letters"`
+	Letters []letterShown `json:"dead_letters"`
+}
+
+type letterShown struct {
+	ID       int64
+	Error    string
+	Attempts int
+	FailedAt time.Time `json:"failed_at"`
+	Replay   bool
 }
 
 func (s *scene) letters() (shown lettersShown) {
@@ -62,15 +64,7 @@ func replay(s *scene) {
 	s.says("processor replay", "output", s.tenure("processor", "replay", "mails", "--all"), "dead letters to be replayed: 3\n")
 	p.await("refused", "three", asked)
 	s.eventually("the replay has ended", func() bool {
-		return !slices.ContainsFunc(s.letters().Letters, func(l struct {
-			ID       int64
-			Error    string
-			Attempts int
-			FailedAt time.Time `json:"failed_at"`
-			Replay   bool
-		}) bool {
-			return l.Replay || !l.FailedAt.After(asked)
-		})
+		return !slices.ContainsFunc(s.letters().Letters, func(l letterShown) bool { return l.Replay || !l.FailedAt.After(asked) })
 	})
 	again := s.letters()
 	s.equal("processor dead-letters", "letters after a replay that failed", len(again.Letters), 3)
@@ -172,7 +166,7 @@ command = "echo ill; exit 7"
 	}
 	s.eventually("the schedules are loaded", func() bool {
 		out, _, code := s.invoke("cron", "list")
-		return code == 0 && len(part(out, "(bad)")) > 0 && len(part(out, "(good)")) > 0
+		return code == 0 && part(out, "(bad)") != "" && part(out, "(good)") != ""
 	})
 	for i, name := range []string{"good", "bad", "bad", "bad"} {
 		asked := span{from: time.Now()}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -81,29 +82,47 @@ func (p *snapshot) correct(r *role, t history.Term) bool {
 	case r.before.Term:
 		r.before = t
 	}
-	next := history.Term{}
-	for _, f := range p.failovers {
-		if f.Role == t.Role && f.Term > t.Term && (next.Term == 0 || f.Term < next.Term) {
-			if at, known := p.past.termAt[termKey{f.Role, f.Term}]; known {
-				next = p.past.terms[at]
-			}
-		}
+	next, found := p.termAfter(t)
+	if !found {
+		next.Term = -1 // no event or failover has it
 	}
 	changed := failoverOf(t, next)
 	for i, f := range p.failovers {
-		if next.Term > 0 && f.Role == next.Role && f.Term == next.Term && f.Previous == t.NodeName && changed.Without != nil {
+		if f.Role == t.Role && f.Term == next.Term && changed.Without != nil {
 			p.failovers[i] = changed
 		}
 	}
+	p.correctEvents(t, changed)
+	return true
+}
+
+// correctEvents changes the events of the end of a term and of the next begin.
+func (p *snapshot) correctEvents(t history.Term, changed failoverRecord) {
 	for i, e := range p.events {
 		switch {
-		case e.Kind == eventEnded && e.Role == t.Role && e.Term == t.Term:
+		case e.Role != t.Role:
+		case e.Kind == eventEnded && e.Term == t.Term:
 			p.events[i].Reason = string(t.Reason)
-		case e.Kind == eventBegan && e.Role == next.Role && e.Term == next.Term && next.Term > 0:
+		case e.Kind == eventBegan && e.Term == changed.Term:
 			p.events[i].Without = changed.Without
 		}
 	}
-	return true
+}
+
+// termAfter returns the term that followed another one of its role and that was a failover, if
+// it is known.
+func (p *snapshot) termAfter(t history.Term) (next history.Term, found bool) {
+	first := int64(math.MaxInt64)
+	for _, f := range p.failovers {
+		if f.Role == t.Role && f.Term > t.Term {
+			first = min(first, f.Term)
+		}
+	}
+	at, found := p.past.termAt[termKey{t.Role, first}]
+	if found {
+		next = p.past.terms[at]
+	}
+	return next, found
 }
 
 // isAnother reports whether a term cannot follow the last known one of its role, so that

@@ -129,6 +129,7 @@ WITH failing AS (
         failed_at = clock_timestamp(),
         skipped_by = excluded.skipped_by,
         replay = false,
+        replay_failed_at = NULL,
         replayed_at = NULL,
         dismissed_by = '',
         dismissed_at = NULL
@@ -156,7 +157,7 @@ WHERE p.name = $1
     AND (p.cursor_transaction, p.cursor_position) >= (d.transaction_id, d.position)`
 
 	listDeadLetters = `
-SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay, dismissed_by, dismissed_at
+SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay, replay_by, replay_failed_at, dismissed_by, dismissed_at
 FROM {dead_letters}
 WHERE processor = $1 AND replayed_at IS NULL
 ORDER BY dismissed_at IS NOT NULL, transaction_id, position
@@ -166,7 +167,12 @@ LIMIT $2`
 	replayDeadLetters = `
 WITH requested AS (
     UPDATE {dead_letters}
-    SET replay = true, dismissed_by = '', dismissed_at = NULL
+    SET replay = true,
+        replay_by = $3,
+        replay_requested_at = clock_timestamp(),
+        replay_failed_at = NULL,
+        dismissed_by = '',
+        dismissed_at = NULL
     WHERE processor = $1
         AND replayed_at IS NULL
         AND NOT replay

@@ -12,7 +12,7 @@ type Change struct {
 	At        time.Time // by the database's clock
 	By        string    // who made it
 	Processor string
-	Action    string // pause, resume, retry, rewind, rebuild, skip, replay, dismiss or repair
+	Action    string // pause, resume, retry, rewind, rebuild, skip, replay, replay_failed, dismiss or repair
 	Detail    string // for example the target of a rewind; often empty
 }
 

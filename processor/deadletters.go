@@ -20,7 +20,10 @@ type DeadLetter struct {
 	Term      int64  // term of the last attempt
 	FailedAt  time.Time
 	SkippedBy string // who skipped it; empty if the processor moved it
-	Replay    bool   // a replay was requested and has not succeeded yet
+	Replay    bool   // a replay was requested, and the leader has not handled it yet
+
+	ReplayBy       string    // who requested the last replay; empty if no operator did
+	ReplayFailedAt time.Time // when the last replay failed; zero if it did not, or waits
 
 	DismissedBy string // who dismissed it; empty if no operator did
 	DismissedAt time.Time
@@ -40,10 +43,10 @@ func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]Dead
 }
 
 func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
-	var dismissedAt *time.Time
+	var replayFailedAt, dismissedAt *time.Time
 	err = row.Scan(&l.ID, &l.Event.Transaction, &l.Event.Position, &l.Error, &l.Attempts, &l.Term, &l.FailedAt, &l.SkippedBy, &l.Replay,
-		&l.DismissedBy, &dismissedAt)
-	l.DismissedAt = value(dismissedAt)
+		&l.ReplayBy, &replayFailedAt, &l.DismissedBy, &dismissedAt)
+	l.ReplayFailedAt, l.DismissedAt = value(replayFailedAt), value(dismissedAt)
 	return l, err
 }
 
@@ -63,7 +66,7 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 // tenure.ErrInvalidConfig and nothing is replayed.
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	return m.changeLetters(ctx, name, by, "replay", ids, func(ctx context.Context, tx pgx.Tx) (found []int64, changed int, err error) {
-		rows, _ := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids) // rows reports the error
+		rows, _ := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids, by) // rows reports the error
 		found, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return found, len(found), err
 	})

@@ -174,6 +174,7 @@ SET error = excluded.error,
     failed_at = clock_timestamp(),
     skipped_by = '',
     replay = false,
+    replay_failed_at = NULL,
     replayed_at = NULL,
     dismissed_by = '',
     dismissed_at = NULL`
@@ -214,18 +215,33 @@ SET replay = false, replayed_at = clock_timestamp()
 FROM found
 WHERE d.id = found.id AND found.replay`
 
+	// The first failure of a request is an entry of the audit: thousands of dead letters can
+	// fail.
 	replayFailed = `
 WITH found AS MATERIALIZED (
     SELECT id, replay FROM {dead_letters} WHERE id = ANY ($1) ORDER BY id FOR UPDATE
+), failed AS (
+    UPDATE {dead_letters} d
+    SET replay = false,
+        replay_failed_at = clock_timestamp(),
+        error = $2,
+        attempts = attempts + 1,
+        term = $3,
+        failed_at = clock_timestamp()
+    FROM found
+    WHERE d.id = found.id AND found.replay
+    RETURNING d.id, d.processor, d.replay_by, d.replay_requested_at
 )
-UPDATE {dead_letters} d
-SET replay = false,
-    error = $2,
-    attempts = attempts + 1,
-    term = $3,
-    failed_at = clock_timestamp()
-FROM found
-WHERE d.id = found.id AND found.replay`
+INSERT INTO {changes} (changed_by, kind, name, action, detail)
+SELECT f.replay_by, 'processor', f.processor, 'replay_failed', 'dead letter ' || f.id || ': ' || $2
+FROM failed f
+WHERE (
+        SELECT c.id
+        FROM {changes} c
+        WHERE c.at >= f.replay_requested_at AND c.kind = 'processor' AND c.name = f.processor AND c.action = 'replay_failed'
+        ORDER BY c.at
+        LIMIT 1
+    ) IS NULL`
 
 	readCursors = `
 SELECT name, cursor_transaction, cursor_position

@@ -234,10 +234,12 @@ func TestFaultsOfAReplayDelayNoLiveEvent(t *testing.T) {
 func TestReplaysAreFoundByIndexes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// Set by hand: ten thousand dead letters take minutes to fail.
+	// Set by hand: ten thousand dead letters take minutes to fail, and an audit grows for months.
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		SELECT 'counts', n::text::xid8, 1, 'no', 1, 1 FROM generate_series(1, 10000) n`)
-	w.exec("ANALYZE {dead_letters}")
+	w.exec(`INSERT INTO {changes} (at, changed_by, kind, name, action)
+		SELECT now() - n * interval '1 minute', 'ann', 'processor', 'counts', 'replay' FROM generate_series(1, 10000) n`)
+	w.exec("ANALYZE {dead_letters}, {changes}")
 	w.exec("UPDATE {dead_letters} SET replay = true")
 	ids := make([]int64, 100)
 	for i := range ids {

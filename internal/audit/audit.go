@@ -22,6 +22,7 @@ type Entry struct {
 	Action string
 	Detail string
 	Done   bool // false: it was requested, and no effect is on record
+	Failed bool // what was requested has failed
 }
 
 // The records of roles and nodes have the effects, with the requester of each. A request
@@ -45,19 +46,19 @@ WITH ended AS (
 ), actions AS (
     SELECT at, by, 'role' AS kind, role AS name,
         CASE end_reason WHEN 'stepped_down' THEN 'step_down' ELSE 'hand_over' END AS action,
-        'term ' || term || ' of ' || node_name AS detail, true AS done
+        'term ' || term || ' of ' || node_name AS detail, true AS done, false AS failed
     FROM ended e
     WHERE NOT EXISTS (
         SELECT FROM drained d
         WHERE d.action = 'drain' AND d.node_id = e.node_id AND d.by = e.by AND d.at <= e.at AND e.at < d.at + interval '10 minutes'
     )
     UNION ALL
-    SELECT at, by, 'node', node_name, action, node_id::text, true
+    SELECT at, by, 'node', node_name, action, node_id::text, true, false
     FROM drained`
 
 	readChanges = `
     UNION ALL
-    SELECT c.at, c.changed_by, c.kind, coalesce(n.name, c.name), c.action, c.detail, c.kind NOT IN ('role', 'node') OR c.action = 'forget'
+    SELECT c.at, c.changed_by, c.kind, coalesce(n.name, c.name), c.action, c.detail, c.kind NOT IN ('role', 'node') OR c.action = 'forget', c.action = 'replay_failed'
     FROM {changes} c
     LEFT JOIN {nodes} n ON c.kind = 'node' AND n.id::text = c.name
     WHERE NOT (c.kind = 'role' AND EXISTS (
@@ -74,7 +75,7 @@ WITH ended AS (
 
 	readLatest = `
 )
-SELECT at, by, kind, name, action, detail, done
+SELECT at, by, kind, name, action, detail, done, failed
 FROM actions
 ORDER BY at DESC, kind, name COLLATE "C"
 LIMIT $1`

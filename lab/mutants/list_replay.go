@@ -92,4 +92,10 @@ var replayMutants = []mutant{
 		promise: "the doctor names processors that cannot work",
 		tests:   []tests{inCommand("internal/cli", "^TestStuckProcessorIsShown$")}, says: "on a processor that cannot work",
 	},
+	{
+		name: "processor: a failed replay leaves no trace",
+		file: "processor/queries.go", from: "        replay_failed_at = clock_timestamp(),\n", to: "        replay_failed_at = NULL,\n",
+		promise: "cli: a dead letter that fails again is listed as such",
+		tests:   []tests{inCommand("internal/cli", "^TestFailedReplayIsShown$")}, says: "a failed replay in JSON",
+	},
 }

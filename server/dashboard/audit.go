@@ -65,6 +65,7 @@ type auditRecord struct {
 	Action string    `json:"action"`
 	Detail string    `json:"detail"`
 	Done   bool      `json:"done"`
+	Failed bool      `json:"failed"`
 }
 
 // getAudit lists the actions with their users, the latest first.
@@ -87,7 +88,7 @@ func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if page.Total++; page.Total > offset && len(page.Rows) < limit {
-			page.Rows = append(page.Rows, auditRecord{len(entries) - i, e.At, e.By, e.Kind, e.Name, e.Action, e.Detail, e.Done})
+			page.Rows = append(page.Rows, auditRecord{len(entries) - i, e.At, e.By, e.Kind, e.Name, e.Action, e.Detail, e.Done, e.Failed})
 		}
 	}
 	answer(w, http.StatusOK, page)

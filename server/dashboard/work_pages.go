@@ -64,6 +64,9 @@ type deadLetterRecord struct {
 	SkippedBy string    `json:"skipped_by,omitempty"`
 	Replay    bool      `json:"replay"` // a replay was requested
 
+	ReplayBy       string     `json:"replay_requested_by,omitempty"`
+	ReplayFailedAt *time.Time `json:"replay_failed_at"` // null if the last replay did not fail, or waits
+
 	DismissedBy string     `json:"dismissed_by,omitempty"`
 	DismissedAt *time.Time `json:"dismissed_at"` // null if no operator dismissed it
 }
@@ -132,7 +135,7 @@ func (d *Dashboard) getProcessor(w http.ResponseWriter, r *http.Request) {
 		for _, l := range letters {
 			detail.DeadLetters = append(detail.DeadLetters, deadLetterRecord{
 				ID: strconv.FormatInt(l.ID, 10), Event: l.Event.String(), Error: l.Error, Attempts: l.Attempts, FailedAt: l.FailedAt,
-				SkippedBy: l.SkippedBy, Replay: l.Replay, DismissedBy: l.DismissedBy, DismissedAt: when(l.DismissedAt),
+				SkippedBy: l.SkippedBy, Replay: l.Replay, ReplayBy: l.ReplayBy, ReplayFailedAt: when(l.ReplayFailedAt), DismissedBy: l.DismissedBy, DismissedAt: when(l.DismissedAt),
 			})
 		}
 		changes, err := d.processors.Changes(ctx, name, maxWorkChanges)

@@ -80,6 +80,9 @@ CREATE TABLE {dead_letters} (
     failed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     skipped_by text NOT NULL DEFAULT '',
     replay boolean NOT NULL DEFAULT false,
+    replay_by text NOT NULL DEFAULT '',
+    replay_requested_at timestamptz,
+    replay_failed_at timestamptz,
     replayed_at timestamptz,
     dismissed_by text NOT NULL DEFAULT '',
     dismissed_at timestamptz,
@@ -97,3 +100,5 @@ CREATE INDEX "{prefix}dead_letters_settled" ON {dead_letters} (COALESCE(replayed
 COMMENT ON COLUMN {dead_letters}.skipped_by IS 'Who skipped the event; empty if the processor gave it up.';
 COMMENT ON COLUMN {dead_letters}.dismissed_by IS 'Who marked the event as handled outside of the processor; empty if no operator did.';
 COMMENT ON COLUMN {dead_letters}.replay IS 'Whether the leader is to hand the event to the handler again.';
+COMMENT ON COLUMN {dead_letters}.replay_by IS 'Who requested the last replay; empty if no operator did.';
+COMMENT ON COLUMN {dead_letters}.replay_failed_at IS 'When the last replay failed; NULL if it did not, or waits.';

@@ -15,7 +15,7 @@ type AuditAction struct {
 	Name   string `json:"name"`
 	Action string `json:"action"`
 	Detail string `json:"detail,omitempty"`
-	Result string `json:"result"` // done, or requested: no effect is on record
+	Result string `json:"result"` // done, failed, or requested: no effect is on record
 }
 
 // NewAudit returns actions as printed.
@@ -23,7 +23,10 @@ func NewAudit(entries []audit.Entry) Audit {
 	all := Audit{Actions: []AuditAction{}}
 	for _, e := range entries {
 		result := "requested"
-		if e.Done {
+		switch {
+		case e.Failed:
+			result = "failed"
+		case e.Done:
 			result = "done"
 		}
 		all.Actions = append(all.Actions, AuditAction{Time(e.At), e.By, e.Kind, e.Name, e.Action, e.Detail, result})

@@ -134,7 +134,10 @@ type DeadLetter struct {
 	Term      int64  `json:"term"`
 	FailedAt  Time   `json:"failed_at"`
 	SkippedBy string `json:"skipped_by,omitempty"`
-	Replay    bool   `json:"replay"` // a replay was requested and has not succeeded
+	Replay    bool   `json:"replay"` // a replay was requested, and the leader has not handled it yet
+
+	ReplayBy       string `json:"replay_requested_by,omitempty"`
+	ReplayFailedAt Time   `json:"replay_failed_at"` // null if the last replay did not fail, or waits
 
 	DismissedBy string `json:"dismissed_by,omitempty"`
 	DismissedAt Time   `json:"dismissed_at"`
@@ -145,7 +148,7 @@ func NewDeadLetters(name string, letters []processor.DeadLetter) DeadLetters {
 	all := DeadLetters{name, []DeadLetter{}}
 	for _, l := range letters {
 		all.DeadLetters = append(all.DeadLetters, DeadLetter{
-			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, Time(l.FailedAt), l.SkippedBy, l.Replay, l.DismissedBy, Time(l.DismissedAt),
+			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, Time(l.FailedAt), l.SkippedBy, l.Replay, l.ReplayBy, Time(l.ReplayFailedAt), l.DismissedBy, Time(l.DismissedAt),
 		})
 	}
 	return all

@@ -6,7 +6,7 @@ import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
 import { searchField } from "./search.js";
 
-const result = (e) => (e.done ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Requested; no effect recorded"));
+const result = (e) => (e.failed ? h("span", { class: "is-critical" }, "Failed") : e.done ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Requested; no effect recorded"));
 
 // what states an action and what it was about; on a phone, all else too.
 function what(e) {

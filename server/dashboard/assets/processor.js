@@ -14,7 +14,7 @@ import { processorState } from "./work.js";
 
 function letterRow(processorName, letter) {
   return h("tr", {},
-    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "replay requested", "began")) : null,
+    h("td", { class: "figure" }, letter.event, letter.replay ? h("div", { class: "small" }, status("warning", "replay requested", "began")) : letter.replay_failed_at ? h("div", { class: "small" }, status("critical", "failed again"), ", replayed by ", name(letter.replay_requested_by), ", ", time(letter.replay_failed_at)) : null,
       letter.dismissed_at ? h("div", { class: "small" }, status("faint", "dismissed"), " by ", name(letter.dismissed_by), ", ", time(letter.dismissed_at)) : null),
     h("td", {}, letter.error ? prose(letter.error) : letter.skipped_by ? ["skipped by ", name(letter.skipped_by)] : "–"),
     h("td", { class: "wide number figure" }, grouped(letter.attempts)), h("td", { class: "wide" }, time(letter.failed_at)),

@@ -15,7 +15,7 @@ import (
 const auditLong = `Print what operators did, newest first: step-downs, hand-overs and drains, and changes of
 schedules, processors and alerts, with the requester.
 
-RESULT is "done", or "requested" if the dashboard sent a request and no effect of it is on
+RESULT is "done", "failed" if a replay failed again, or "requested" if the dashboard sent a request and no effect of it is on
 record. Terms that ended because their node drained are part of the drain.`
 
 // actions are the actions of operators.

@@ -19,7 +19,7 @@ are last.`
 const processorReplayLong = `Request that the leader handles dead letters again: the named ones, or all with --all.
 If there is no leader, the next one does so. They are handled one at a time, after later
 events, and not while the processor is paused or has failed. An event that fails again
-stays a dead letter. --all leaves out dismissed ones.`
+stays a dead letter, and tenure audit has a failed replay with the first error. --all leaves out dismissed ones.`
 
 const processorDismissLong = `Mark dead letters as handled by a person: the named ones, or all with --all. They are
 still listed, with who dismissed them, but count no longer as dead letters, and cause no
@@ -43,8 +43,11 @@ func letterRows(letters []processor.DeadLetter) [][]string {
 	rows := [][]string{{"ID", "EVENT", "FAILED AT", "ATTEMPTS", "TERM", "SKIPPED BY", "REPLAY", "DISMISSED BY", "ERROR"}}
 	for _, l := range letters {
 		replay := "-"
-		if l.Replay {
+		switch {
+		case l.Replay:
 			replay = "requested"
+		case !l.ReplayFailedAt.IsZero():
+			replay = "failed again"
 		}
 		rows = append(rows, []string{
 			console.Count(l.ID), l.Event.String(), console.DayTime(l.FailedAt), strconv.Itoa(l.Attempts), console.Count(l.Term),

@@ -50,4 +50,10 @@ var pageMutants = []mutant{
 		promise: "each action of an operator is on record",
 		tests:   []tests{inServer("dashboard", "^TestOperatorsRemedyWhatTheBannerShows$")}, says: "the audit",
 	},
+	{
+		name: "dashboard: what a vacant role waits for is not read",
+		file: "server/dashboard/watch.go", from: "	w.readBlocked(limited)\n", to: "	w.snapshot.setBlocked(nil)\n",
+		promise: "the blocker of a vacancy is named",
+		tests:   []tests{inServer("internal/browser", "^TestBlockerOfAVacancyIsNamed$")}, says: "the banner names the blocker",
+	},
 }

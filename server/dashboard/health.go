@@ -79,7 +79,7 @@ func (p *snapshot) vacancy(n nowRecord) (health, bool) {
 	if n.Vacant == 0 {
 		return health{}, false
 	}
-	return health{Level: critical, Sentence: fmt.Sprintf("No node leads %s.", p.vacantText(n)) + alertsText(n), Since: p.vacantSince()}, true
+	return health{Level: critical, Sentence: fmt.Sprintf("No node leads %s.", p.vacantText(n)) + blockedText(n) + alertsText(n), Since: p.vacantSince()}, true
 }
 
 // vacantSince is when the first of the roles without a leader lost it, if known.

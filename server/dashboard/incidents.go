@@ -189,7 +189,7 @@ func (p *snapshot) openIncident(n nowRecord) (health, bool) {
 			if others := n.Vacant - r.Vacant; others > 0 {
 				text += " " + count(others, "other role has", "other roles have") + " no leader."
 			}
-			return health{Level: critical, Sentence: text + alertsText(n), Since: p.vacantSince(), Incident: r.ID}, true
+			return health{Level: critical, Sentence: text + blockedText(n) + alertsText(n), Since: p.vacantSince(), Incident: r.ID}, true
 		}
 	}
 	return health{}, false

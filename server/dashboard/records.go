@@ -105,6 +105,8 @@ type nowRecord struct {
 	Nodes    []nodeRecord `json:"nodes"`    // at most maxNodesTold
 	AllNodes int          `json:"all_nodes"`
 	Clock    time.Time    `json:"clock"` // the database's
+	// Blocked are transactions that keep roles vacant.
+	Blocked []blockedRecord `json:"blocked"`
 	// UnreadSince is when the database was read last, or should have been, if it
 	// cannot be read.
 	UnreadSince *time.Time `json:"unread_since"`

@@ -42,6 +42,7 @@ type snapshot struct {
 	found     *found
 	work      workRecord
 	alerts    []Alert
+	blocked   []blockedRecord // as read last
 	unread    struct{ work, alerts unread }
 	changed   chan struct{} // closed at the next change
 }
@@ -254,6 +255,7 @@ func (p *snapshot) now() nowRecord {
 			n.Firing++
 		}
 	}
+	n.Blocked = p.blockedNow()
 	n.Health = p.health(n)
 	return n
 }

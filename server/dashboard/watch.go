@@ -114,6 +114,7 @@ type watcher struct {
 	incidents    regrouper
 	outagesUntil time.Time // outages are read until then
 	outagesAt    time.Time // when they were
+	blockedAt    time.Time // when the blockers of vacant roles were read
 	failed       bool      // to read processors and schedules, the last time
 
 	calls sync.WaitGroup    // of Config.Alerts
@@ -157,6 +158,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	if all {
 		w.readOutages(limited, reading)
 	}
+	w.readBlocked(limited)
 	w.regroup()
 	w.publishIfChanged(kindIncidents, &w.told, w.snapshot.incidentsNow())
 	w.publishState(kindNow, w.snapshot.now())

@@ -10,12 +10,13 @@ import { list } from "./table.js";
 import { lastChange } from "./sentences.js";
 import { timeline } from "./timeline.js";
 import { timeInState, leaseCell } from "./overview.js";
+import { state as live } from "./live.js";
 import { handOver, mayAct, stepDown } from "./actions.js";
 
 export default function role(page, roleName) {
   const facts = h("div", {}, h("div"));
   const buttons = h("div", {}), links = h("div", {});
-  const state = h("span", {}, h("span")), story = h("p", { class: "story" }, h("span"));
+  const state = h("span", {}, h("span")), waits = h("div", {}, h("div")), story = h("p", { class: "story" }, h("span"));
   const line = timeline(roleName);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
   const terms = list({
@@ -40,6 +41,13 @@ export default function role(page, roleName) {
       known ? [": ", lastChange(now)] : "", isLed(now) && now.without_leader_seconds ? `; before, no node led for ${duration(now.without_leader_seconds)}` : "", "."];
   }
 
+  // blockers states which transactions keep the next term from beginning, and what ends them.
+  function blockers() {
+    const all = isLed(current) ? [] : (live.now?.blocked ?? []).filter((b) => b.role === roleName);
+    return h("div", {}, all.map((b) => h("p", { class: "panel body is-critical" }, "The next term waits for ", h("bdi", {}, visibleName(b.by)), b.since ? `, open for ${long(since(b.since))}. ` : ". ",
+      b.advice ? ["A database user with the privilege can end it: ", h("code", {}, visibleName(b.advice))] : "The waiting node ends it after its fence timeout.")));
+  }
+
   function ending(term) {
     if (!term.ended && !current) return "…"; // its state arrives with the role
     if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node died or left") : statusWithAge("good", "continues");
@@ -53,6 +61,7 @@ export default function role(page, roleName) {
     updateElement(state.firstChild, statusWithAge(level, text, shape));
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     updateElement(story.firstChild, h("span", {}, summary(current)));
+    updateElement(waits.firstChild, blockers());
     updateElement(facts.firstChild, figures([
       ["Leader", isLed(current) ? name(current.node_name, pageLink("node", current.node)) : "none", isLed(current) ? undefined : ""],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
@@ -83,7 +92,7 @@ export default function role(page, roleName) {
   }
 
   page.replaceChildren(
-    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story, links), facts,
+    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story, links), waits, facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
       h("span", {}, "Bars: terms"), h("span", {}, "Notch: unplanned end"), h("span", {}, "Hatched: no leader"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));

@@ -56,4 +56,10 @@ var pageMutants = []mutant{
 		promise: "the blocker of a vacancy is named",
 		tests:   []tests{inServer("internal/browser", "^TestBlockerOfAVacancyIsNamed$")}, says: "the banner names the blocker",
 	},
+	{
+		name: "top: failing work is not read",
+		file: "cmd/tenure/internal/cli/top/read.go", from: "r.faults, r.at = r.work.Faults(ctx), time.Now()", to: "r.at = time.Now()",
+		promise: "cli: top shows failing work above the roles",
+		tests:   []tests{inCommand("internal/cli", "^TestTopShowsFailingWork$")}, says: "processor stopped after errors",
+	},
 }

@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/processor"
 )
 
 // On a terminal the command shows who leads, a failover, and what an operator changes
@@ -37,6 +44,24 @@ func TestTopFollowsChangesOnTerminal(t *testing.T) {
 	top.press("q")
 	top.exits(console.ExitDone)
 	top.shows("\x1b[?25h\x1b[?1049l")
+}
+
+// A processor that fails is shown, with how often.
+func TestTopShowsFailingWork(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	place := newPlace(t)
+	store := place.processors(t, processor.Config{
+		Name: "counts", MaxAttempts: 1, PollInterval: 10 * time.Millisecond,
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("13 is unlucky") },
+	})
+	eventually(t, "the tables", func() bool { return invoke(t, place.with("processor", "list")...).code == console.ExitDone })
+	top := launchOnTerminal(t, []string{"TERM=xterm", "NO_COLOR=1"}, place.with("top")...)
+	top.shows(">  views")
+	place.append(t, store, 13)
+	top.shows("processor stopped after errors")
+	top.press("q")
+	top.exits(console.ExitDone)
 }
 
 // Without colors there are none, and a signal ends the command as q does.

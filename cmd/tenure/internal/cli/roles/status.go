@@ -19,7 +19,6 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/flagvalue"
 	"github.com/exactly-one/tenure/lease"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const statusLong = `Show the leader of each role, from the records of the elections and from the server's
@@ -145,12 +144,15 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer backend.Close()
-	if sessions, ok := backend.(*postgres.Backend); ok && len(roles) == 0 {
-		closeWork, err := c.openWork(ctx, sessions)
+	if len(roles) == 0 {
+		work, err := OpenWork(ctx, &c.database, backend, "status")
 		if err != nil {
 			return err
 		}
-		defer closeWork()
+		defer work.Close()
+		if work != nil {
+			c.work = work.reader
+		}
 	}
 	if c.watch {
 		return c.follow(ctx, backend, roles)
@@ -168,21 +170,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 	})
 }
 
-// openWork prepares to read schedules, processors and alerts. It connects later.
-func (c *statusCommand) openWork(ctx context.Context, backend *postgres.Backend) (end func(), err error) {
-	target, err := c.database.Target()
-	if err != nil {
-		return nil, err
-	}
-	pool, err := target.Pool(ctx, "status")
-	if err != nil {
-		return nil, err
-	}
-	c.work = &workReader{backend, pool}
-	return pool.Close, nil
-}
-
-// status is the output of the command.
+// status is what the command shows.
 type status struct {
 	record  StatusRecord
 	rows    [][]string

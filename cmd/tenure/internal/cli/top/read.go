@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/program/connect"
@@ -28,9 +29,32 @@ type role struct {
 type snapshot struct {
 	roles   []role          // by name
 	members []tenure.Member // by name; the dead first
-	leads   map[string]int  // how many roles a node leads, by its id
-	drains  bool            // there is a registry of nodes to drain
-	outage  *history.Outage // the latest one with its end within outageAge, or nil
+	leads   map[string]int  // the number of roles that a node leads, by its id
+	drains  bool            // there is a registry of nodes, which can be drained
+	outage  *history.Outage // the latest that ended within outageAge, or nil
+	faults  []roles.Fault   // of schedules, processors and alerts
+}
+
+// faultsInterval is the time between two reads of schedules, processors and alerts, whose
+// figures change without a notification.
+const faultsInterval = 2 * time.Second
+
+// reader reads snapshots.
+type reader struct {
+	backend connect.Backend
+	work    *roles.Work // nil on leases
+	faults  []roles.Fault
+	at      time.Time // when faults were read
+}
+
+// read reads everything. Only one goroutine calls it.
+func (r *reader) read(ctx context.Context) (snapshot, error) {
+	s, err := read(ctx, r.backend)
+	if err == nil && time.Since(r.at) >= faultsInterval {
+		r.faults, r.at = r.work.Faults(ctx), time.Now()
+	}
+	s.faults = r.faults
+	return s, err
 }
 
 // read reads the roles and the nodes.

@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 const topLong = `Show roles, leaders, terms and nodes live, and changes such as failovers as they happen.
-It needs a terminal of at least 80 columns by 12 lines; in a pipe, use tenure status
+Firing alerts and failing schedules and processors are above the roles; roles without a
+leader and dead nodes are first in their lists. It needs a terminal of at least 80 columns by 12 lines; in a pipe, use tenure status
 --watch or tenure observe.
 
 The arrows select a role, or after the tab key a node. s makes the leader of the role
@@ -58,7 +60,13 @@ func (c *topCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer backend.Close()
-	if _, err := read(ctx, backend); err != nil { // before the screen changes
+	work, err := roles.OpenWork(ctx, &c.database, backend, "top")
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	all := &reader{backend: backend, work: work}
+	if _, err := all.read(ctx); err != nil { // before the screen changes
 		return err
 	}
 	screen, err := openTerminal(cmd.InOrStdin(), c.out)
@@ -68,16 +76,16 @@ func (c *topCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{backend: backend, screen: screen, colors: c.out.Colors()}
+	l := &loop{reader: all, screen: screen, colors: c.out.Colors()}
 	return l.run(ctx)
 }
 
 // loop draws the screen and handles keys.
 type loop struct {
-	backend connect.Backend
-	screen  *terminal
-	colors  bool
-	model   model
+	reader *reader
+	screen *terminal
+	colors bool
+	model  model
 }
 
 // run returns when ctx ends or q is pressed. Its goroutines have ended then, except the
@@ -90,8 +98,8 @@ func (l *loop) run(ctx context.Context) error {
 	readings, ended := make(chan live.Reading[snapshot]), make(chan error, 1)
 	group.Go(func() { // exits when ctx ends
 		ended <- live.Follow(ctx, live.Source[snapshot]{
-			Read:   func(ctx context.Context) (snapshot, error) { return read(ctx, l.backend) },
-			Listen: l.backend.Listen,
+			Read:   l.reader.read,
+			Listen: l.reader.backend.Listen,
 		}, func(reading live.Reading[snapshot]) error {
 			select {
 			case readings <- reading:
@@ -142,7 +150,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) request(ctx context.Context, asked *confirmation, results chan<- func()) {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := l.backend.Request(bounded, asked.request)
+	err := l.reader.backend.Request(bounded, asked.request)
 	select {
 	case results <- func() { l.model.done(asked, err) }:
 	case <-ctx.Done():

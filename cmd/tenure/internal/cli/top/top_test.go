@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
 	"github.com/exactly-one/tenure/history"
 )
@@ -184,6 +186,43 @@ func TestRenderFitsTheScreen(t *testing.T) {
 	}
 	if title := (view{width: 200, height: 24, now: start}).render(m)[0]; !strings.Contains(title, "ago): the database does not answer") || !strings.Contains(title, "roles 18, vacant 1  nodes 2, dead 1") {
 		t.Errorf("title: %q", title)
+	}
+}
+
+// Firing alerts and failing work are above the roles, and roles without a leader and dead
+// nodes are above the others, on a small and on a large screen.
+func TestWhatIsWrongComesFirst(t *testing.T) {
+	t.Parallel()
+	s := snapshot{faults: []roles.Fault{{Name: "lag (critical)", What: "alert fires"}}}
+	for _, name := range []string{"nightly", "hourly", "daily", "weekly", "monthly", "yearly", "secondly"} {
+		s.faults = append(s.faults, roles.Fault{Name: name + " (3 times in a row)", What: "schedule fails"})
+	}
+	s.roles = append(s.roles, led("vacant", "", 7))
+	s.members = append(s.members, member("gone", tenure.StatusDead))
+	for i := range 16 {
+		s.roles = append(s.roles, led(fmt.Sprintf("role-%02d", i), "node-01", 1_795_453_092_539))
+		s.members = append(s.members, member(fmt.Sprintf("node-%02d", i), tenure.StatusActive))
+	}
+	m := &model{}
+	m.take(reading(0, s))
+	for _, size := range [][2]int{{80, 24}, {200, 50}} {
+		lines := view{width: size[0], height: size[1], now: start}.render(m)
+		text := strings.Join(lines, "\n")
+		t.Logf("%v:\n%s", size, text)
+		last := -1
+		for _, part := range []string{"NOT WELL", "lag (critical)", "nightly (3 times in a row)", "ROLE", "vacant, crashed", "role-00", "NODE", "gone", "node-00", "CHANGES"} {
+			at := strings.Index(text, part)
+			if at <= last {
+				t.Errorf("%v: %q is not below the part before it:\n%s", size, part, text)
+			}
+			last = at
+		}
+		if hidden := strings.Contains(lines[1], "more)"); hidden != (size[1] == 24) {
+			t.Errorf("%v: the header of what is wrong is %q", size, lines[1])
+		}
+		if len(lines) != size[1] {
+			t.Errorf("%v: %d lines", size, len(lines))
+		}
 	}
 }
 

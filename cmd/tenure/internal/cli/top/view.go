@@ -13,6 +13,9 @@ import (
 	"github.com/exactly-one/tenure/internal/program/roster"
 )
 
+// leastLines is how many lines the lists need before there is room for faults.
+const leastLines = 10
+
 const help = "up/down select  tab roles/nodes  s step down  d drain  u undrain  q quit"
 
 // style is how a line looks on a terminal with colors.
@@ -35,12 +38,13 @@ type view struct {
 
 // render returns the lines of the screen, at most as many as its height.
 func (v view) render(m *model) []string {
-	roleRows, nodes, changes := v.share(m)
+	faults, roleRows, nodes, changes := v.share(m)
 	look := bold
 	if m.reading.Err != nil {
 		look = bad
 	}
 	lines := []string{v.paint(look, v.title(m))}
+	lines = append(lines, v.faults(m, faults)...)
 	lines = append(lines, v.roles(m, roleRows)...)
 	lines = append(lines, v.nodes(m, nodes)...)
 	lines = append(lines, v.changes(m, changes)...)
@@ -50,16 +54,20 @@ func (v view) render(m *model) []string {
 	return append(lines[:min(len(lines), max(0, v.height-1))], v.footer(m))
 }
 
-// share divides the lines among the lists. Lines not needed by one list are for the
-// others: no line is empty while rows are hidden.
-func (v view) share(m *model) (roles, nodes, changes int) {
+// share divides the lines among the lists. What a list does not need is for the others, so
+// that no line is empty while rows are hidden.
+func (v view) share(m *model) (faults, roles, nodes, changes int) {
 	room := max(0, v.height-2) // the title and the last line
+	if n := len(m.reading.Value.faults); n > 0 && room >= leastLines {
+		faults = min(n+1, room/4)
+	}
+	room -= faults
 	allRoles, allNodes, allChanges := len(m.reading.Value.roles)+1, len(m.reading.Value.members)+1, len(m.events)+1
 	nodes = min(allNodes, max(2, room/3))
 	changes = max(2, min(allChanges, room/4))
 	roles = min(allRoles, max(2, room-nodes-changes))
 	nodes = min(allNodes, max(nodes, room-roles-changes))
-	return roles, nodes, room - roles - nodes
+	return faults, roles, nodes, room - roles - nodes
 }
 
 func (v view) title(m *model) string {
@@ -101,6 +109,31 @@ func (v view) roles(m *model, n int) []string {
 		rows, styles = append(rows, row), append(styles, look)
 	}
 	return v.list(m, roleList, rows, styles, n)
+}
+
+// faults returns at most n lines about alerts, schedules and processors.
+func (v view) faults(m *model, n int) []string {
+	if n < 2 {
+		return nil
+	}
+	all := m.reading.Value.faults
+	header := "NOT WELL"
+	if hidden := len(all) - (n - 1); hidden > 0 {
+		header += fmt.Sprintf(" (%d more)", hidden)
+	}
+	rows := [][]string{{" ", header, "WHAT"}}
+	for _, f := range all[:min(len(all), n-1)] {
+		rows = append(rows, []string{" ", f.Name, f.What})
+	}
+	lines := strings.Split(strings.TrimSuffix(console.Table(rows, v.width), "\n"), "\n")
+	for i := range lines {
+		look := bad
+		if i == 0 {
+			look = bold
+		}
+		lines[i] = v.paint(look, lines[i])
+	}
+	return lines
 }
 
 // nodes returns at most n lines about nodes.

@@ -32,6 +32,21 @@ func UnknownCommand(group *cobra.Command, word string) error {
 	return Usage("there is no command %q%s; see %s --help", word, where, group.CommandPath())
 }
 
+// MissingCommand returns the error for a flag of a group, which has none: it belongs to one
+// of the group's commands.
+func MissingCommand(group *cobra.Command, err error) error {
+	var names []string
+	for _, known := range group.Commands() {
+		if known.IsAvailableCommand() && known.Name() != "help" && known.Name() != "completion" {
+			names = append(names, group.CommandPath()+" "+known.Name())
+		}
+	}
+	if len(names) == 1 {
+		return Usage("%w; write %s before the flag", err, names[0])
+	}
+	return Usage("%w; write a command before the flag, such as %s; see %s --help", err, names[0], group.CommandPath())
+}
+
 // Group returns a command that only contains others.
 func Group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{

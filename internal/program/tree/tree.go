@@ -39,6 +39,8 @@ func New(name, short, long string, out *console.Output) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 { // the flag is that of a command with a typo
 			return console.UnknownCommand(cmd, words[0])
+		} else if cmd.HasSubCommands() {
+			return console.MissingCommand(cmd, err)
 		}
 		return console.Usage("%w", err)
 	})

@@ -99,9 +99,19 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if failures > 0 {
-		return console.ExitWith(console.ExitDatabase, fmt.Errorf("elections cannot work here: %d of the findings are failures", failures))
+		return console.ExitWith(console.ExitDatabase, cannotTakePart(failures))
 	}
 	return nil
+}
+
+// cannotTakePart is the error after failures. It is about this connection: elections may
+// work for nodes that connect as another user or to another server.
+func cannotTakePart(failures int) error {
+	text := "1 finding is a failure"
+	if failures > 1 {
+		text = fmt.Sprintf("%d findings are failures", failures)
+	}
+	return fmt.Errorf("a node with this connection cannot take part in elections: %s", text)
 }
 
 // examine returns the findings. The one about the lock table applies to the

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/roster"
 )
 
 // A node that came back under its name leaves no dead node behind. Other dead nodes come first
@@ -80,7 +81,7 @@ func TestNodesOfOneNameReplaceOnlyEarlierOnes(t *testing.T) {
 		"both came back":                    {[]tenure.Member{member(1, 6, 0), member(2, 0, 5), member(3, 0, 4), member(4, 7, 0)}, []byte{2, 3}},
 		"the one that came back died again": {[]tenure.Member{member(2, 0, 5), member(3, 6, 8)}, nil},
 	} {
-		replaced := replacedNodes(c.members)
+		replaced := roster.FindReplaced(c.members)
 		var got []byte
 		for _, m := range c.members {
 			if replaced[m.ID] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/roster"
 )
 
 // The bounds on a snapshot's records of the past.
@@ -97,7 +98,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		p.offset = r.clock.Sub(p.readAt)
 	}
 	p.members, p.byNode = r.members, make(map[uuid.UUID]int, len(r.members))
-	p.replaced = replacedNodes(r.members)
+	p.replaced = roster.FindReplaced(r.members)
 	for i, m := range r.members {
 		p.byNode[m.ID] = i
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -69,13 +68,13 @@ func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 
 // New makes a roster of members and leaders. It keeps both slices.
 func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
-	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}, replaced: map[uuid.UUID]bool{}}
+	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}}
 	for i := range members {
 		if m := &members[i]; m.SilentFor > m.Lease {
 			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
-	r.findReplaced()
+	r.replaced = FindReplaced(members)
 	slices.SortStableFunc(r.Members, func(a, b tenure.Member) int { return cmp.Compare(r.rank(a), r.rank(b)) })
 	for _, leader := range leaders {
 		r.leads[leader.NodeID] = append(r.leads[leader.NodeID], leader.Role)
@@ -83,23 +82,38 @@ func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
 	return r
 }
 
-// findReplaced finds the replaced dead nodes: another node of the same name started
-// later.
-func (r *Roster) findReplaced() {
-	latest := map[string]time.Time{} // the last start of each name
-	for _, m := range r.Members {
-		if m.StartedAt.After(latest[m.Name]) {
-			latest[m.Name] = m.StartedAt
+// FindReplaced returns the dead nodes that came back: a live node that has the same name
+// started after the last heartbeat of the dead one. A live node replaces one dead node and those
+// that died before it.
+func FindReplaced(members []tenure.Member) map[uuid.UUID]bool {
+	dead, live := map[string][]tenure.Member{}, map[string][]tenure.Member{}
+	for _, m := range members {
+		if Dead(m) {
+			dead[m.Name] = append(dead[m.Name], m)
+		} else {
+			live[m.Name] = append(live[m.Name], m)
 		}
 	}
-	for _, m := range r.Members {
-		if Dead(m) && latest[m.Name].After(m.LastHeartbeat) {
-			r.replaced[m.ID] = true
+	replaced := map[uuid.UUID]bool{}
+	for name, gone := range dead {
+		// Nodes that ran at the same time do not replace one another. So as many nodes are
+		// missing as ran together, less the ones that started later.
+		slices.SortFunc(gone, func(a, b tenure.Member) int { return b.LastHeartbeat.Compare(a.LastHeartbeat) })
+		heirs := slices.Clone(live[name])
+		slices.SortFunc(heirs, func(a, b tenure.Member) int { return b.StartedAt.Compare(a.StartedAt) })
+		for _, m := range gone {
+			heir := slices.IndexFunc(heirs, func(h tenure.Member) bool { return !h.StartedAt.Before(m.LastHeartbeat) })
+			if heir < 0 {
+				continue
+			}
+			replaced[m.ID] = true
+			heirs[heir] = m // the node that m replaced is replaced too
 		}
 	}
+	return replaced
 }
 
-// Replaced reports whether a node is dead and another node of its name started later.
+// Replaced reports whether a node is dead and came back, see FindReplaced.
 func (r *Roster) Replaced(m tenure.Member) bool { return r.replaced[m.ID] }
 
 // rank orders the nodes.

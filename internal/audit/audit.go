@@ -100,3 +100,22 @@ func Read(ctx context.Context, backend any, database schema.Querier, limit int) 
 	}
 	return all, nil
 }
+
+const record = `
+INSERT INTO {changes} (changed_by, kind, name, action, detail)
+VALUES ($1, $2, $3, $4, $5)`
+
+// Record records an action of an operator that no other table has. The backend is a
+// *postgres.Backend, and database is where its schema is.
+func Record(ctx context.Context, backend any, database schema.Querier, action Entry) error {
+	tables := schema.Of(backend)
+	if err := tables.Ensure(ctx, database, features.Changes); err != nil {
+		return fmt.Errorf("record the action: %w", err)
+	}
+	rows, _ := database.Query(ctx, tables.SQL(record), action.By, action.Kind, action.Name, action.Action, action.Detail)
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("record the action: %w", err)
+	}
+	return nil
+}

@@ -28,7 +28,7 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: nodes that ran together replace one another",
-		file: "server/dashboard/replaced.go", from: "!h.StartedAt.Before(m.LastHeartbeat)", to: "true",
+		file: "internal/program/roster/roster.go", from: "!h.StartedAt.Before(m.LastHeartbeat)", to: "true",
 		promise: "a node that came back leaves no dead node behind, and no other dead node is hidden",
 		tests:   []tests{inServer("dashboard", "^TestNodesOfOneNameReplaceOnlyEarlierOnes$")}, says: "are replaced, want",
 	},
@@ -61,5 +61,11 @@ var pageMutants = []mutant{
 		file: "cmd/tenure/internal/cli/top/read.go", from: "r.faults, r.at = r.work.Faults(ctx), time.Now()", to: "r.at = time.Now()",
 		promise: "cli: top shows failing work above the roles",
 		tests:   []tests{inCommand("internal/cli", "^TestTopShowsFailingWork$")}, says: "processor stopped after errors",
+	},
+	{
+		name: "node forget: it is not recorded",
+		file: "cmd/tenure/internal/cli/cluster/nodes_forget.go", from: "	recordForgotten(cmd, database, m.ID, m.Name)\n", to: "",
+		promise: "each action of an operator is on record",
+		tests:   []tests{inCommand("internal/cli", "^TestNodesWithOneNameAreListedByID$")}, says: "want the removal of the node",
 	},
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/dberr"
-	"github.com/exactly-one/tenure/internal/features"
-	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/audit"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -234,12 +233,6 @@ func (d *Dashboard) actOnLetters(ctx context.Context, body actionBody, by string
 	}
 }
 
-// recordAction keeps the requester and the request: the request itself is removed
-// when it is handled.
-const recordAction = `
-INSERT INTO {changes} (changed_by, kind, name, action, detail)
-VALUES ($1, $2, $3, $4, $5)`
-
 // request sends a request to a leader or a node, and records it if there is a database
 // for the record.
 func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, name string) error {
@@ -250,16 +243,13 @@ func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, n
 	return nil
 }
 
-// recordAction records a completed or requested action. A failure is logged only.
+// recordAction records an action that has been done or requested: a request itself is
+// removed when it is handled. A failure is logged only.
 func (d *Dashboard) recordAction(ctx context.Context, by, kind, name, action, detail string) {
 	if d.config.Database == nil {
 		return
 	}
-	tables := schema.Of(d.config.Backend)
-	err := tables.Ensure(ctx, d.config.Database, features.Changes)
-	if err == nil {
-		_, err = d.config.Database.Exec(ctx, tables.SQL(recordAction), by, kind, name, action, detail)
-	}
+	err := audit.Record(ctx, d.config.Backend, d.config.Database, audit.Entry{By: by, Kind: kind, Name: name, Action: action, Detail: detail})
 	if err != nil {
 		d.log.Warn("an action was not recorded in the database", "action", action, "name", name, "by", by, "error", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,6 +24,10 @@ func twins(t *testing.T, p place) (dead record.Node, alive []record.Node) {
 	for range 2 {
 		p.run(t, "--role", "billing", "--name", "twin").await("acquire_failed")
 	}
+	p.awaitCluster(t, "together", func(c record.Cluster) bool { // a node that starts after the last heartbeat of another replaces it
+		first := slices.MinFunc(c.Nodes, func(a, b record.Node) int { return time.Time(a.StartedAt).Compare(time.Time(b.StartedAt)) })
+		return !slices.ContainsFunc(c.Nodes, func(n record.Node) bool { return time.Time(n.StartedAt).After(time.Time(first.LastHeartbeat)) })
+	})
 	killed.signal(syscall.SIGKILL)
 	seen := p.awaitCluster(t, "one death", func(c record.Cluster) bool { return c.Counts.Dead == 1 })
 	for _, node := range seen.Nodes {
@@ -96,8 +101,22 @@ func TestNodesWithOneNameAreListedByID(t *testing.T) {
 	if len(forgotten.Forgotten) != 1 || forgotten.Forgotten[0] != dead.ID {
 		t.Errorf("%+v", forgotten)
 	}
+	place.wantForgotten(t, dead.ID.String())
 	if seen := place.cluster(t); seen.Counts.Dead != 0 || seen.Counts.Active != 2 {
 		t.Errorf("%+v", seen.Counts)
+	}
+}
+
+// wantForgotten checks that the audit names who removed a node called twin.
+func (p place) wantForgotten(t *testing.T, id string) {
+	t.Helper()
+	var actions record.Audit
+	invoke(t, p.with("audit", "-o", "json")...).want(t, console.ExitDone).decode(t, &actions)
+	if len(actions.Actions) != 1 {
+		t.Fatalf("the audit has %+v; want the removal of the node", actions.Actions)
+	}
+	if a := actions.Actions[0]; a.Action != "forget" || a.Kind != "node" || a.Name != "twin" || a.Detail != id || a.Result != "done" || !strings.Contains(a.By, "@") {
+		t.Errorf("the audit has %+v; want the removal of the node by this user", a)
 	}
 }
 
@@ -120,6 +139,7 @@ func TestForgetDeadRemovesOldDeadNodes(t *testing.T) {
 	if text := invoke(t, place.with("node", "forget", "--dead", "--older-than", "0s")...).want(t, console.ExitDone).stdout; text != "1 dead node forgotten\n" {
 		t.Errorf("%q", text)
 	}
+	place.wantForgotten(t, dead.ID.String())
 	if seen := place.cluster(t); seen.Counts.Dead != 0 || seen.Counts.Active != 2 {
 		t.Errorf("%+v", seen.Counts)
 	}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/audit"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/flagvalue"
 	"github.com/exactly-one/tenure/internal/program/roster"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const nodeForgetLong = `Remove a dead node from the registry. With --dead, remove all nodes that died longer
@@ -64,17 +63,27 @@ type ForgottenRecord struct {
 }
 
 func (c *nodeForgetCommand) run(cmd *cobra.Command, args []string) error {
-	backend, err := c.database.Registry(cmd.Context())
+	if err := c.database.RequireRegistry("this command"); err != nil {
+		return err
+	}
+	database, err := c.database.Work(cmd.Context())
 	if err != nil {
 		return err
 	}
-	defer backend.Close()
+	defer database.Close()
 	if !c.dead {
-		return c.forget(cmd.Context(), backend, args[0])
+		return c.forget(cmd, database, args[0])
 	}
-	gone, err := backend.ForgetDead(cmd.Context(), c.olderThan.Value)
+	found, err := roster.Read(cmd.Context(), database.Backend)
 	if err != nil {
 		return err
+	}
+	gone, err := database.ForgetDead(cmd.Context(), c.olderThan.Value)
+	if err != nil {
+		return err
+	}
+	for _, id := range gone {
+		recordForgotten(cmd, database, id, nameOf(found.Members, id))
 	}
 	noun := "nodes"
 	if len(gone) == 1 {
@@ -83,9 +92,31 @@ func (c *nodeForgetCommand) run(cmd *cobra.Command, args []string) error {
 	return c.out.Print(ForgottenRecord{append([]uuid.UUID{}, gone...)}, fmt.Sprintf("%d dead %s forgotten", len(gone), noun))
 }
 
+// nameOf returns the name of a node, or its id if it is not known.
+func nameOf(members []tenure.Member, id uuid.UUID) string {
+	for _, m := range members {
+		if m.ID == id {
+			return m.Name
+		}
+	}
+	return id.String()
+}
+
+// recordForgotten records who removed a node. Removed it is in any case, so that a failure
+// is only a warning.
+func recordForgotten(cmd *cobra.Command, database *connect.WorkDatabase, id uuid.UUID, name string) {
+	err := audit.Record(cmd.Context(), database.Backend, database.Pool, audit.Entry{
+		By: connect.WhoAsks(), Kind: "node", Name: name, Action: "forget", Detail: id.String(),
+	})
+	if err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tenure: warning: %s was forgotten, but not recorded in the audit: %s\n", nodeLabel(name, id), console.OneLine(err))
+	}
+}
+
 // forget removes one node.
-func (c *nodeForgetCommand) forget(ctx context.Context, backend *postgres.Backend, text string) error {
-	found, err := roster.Read(ctx, backend)
+func (c *nodeForgetCommand) forget(cmd *cobra.Command, database *connect.WorkDatabase, text string) error {
+	ctx := cmd.Context()
+	found, err := roster.Read(ctx, database.Backend)
 	if err != nil {
 		return err
 	}
@@ -96,14 +127,15 @@ func (c *nodeForgetCommand) forget(ctx context.Context, backend *postgres.Backen
 	if roster.Alive(m) {
 		return console.Usage("%s is %s, and only dead nodes can be forgotten: stop it first", nodeLabel(m.Name, m.ID), m.Status)
 	}
-	if _, err := backend.MarkDead(ctx, 0); err != nil { // it may be silent without having been marked dead
+	if _, err := database.MarkDead(ctx, 0); err != nil { // it may be silent without having been marked dead
 		return err
 	}
-	if err := backend.Forget(ctx, m.ID); err != nil {
+	if err := database.Forget(ctx, m.ID); err != nil {
 		if errors.Is(err, tenure.ErrUnknownNode) {
 			return console.Usage("%s has rejoined or was already forgotten: see tenure node list", nodeLabel(m.Name, m.ID))
 		}
 		return err
 	}
+	recordForgotten(cmd, database, m.ID, m.Name)
 	return c.out.Print(ForgottenRecord{[]uuid.UUID{m.ID}}, nodeLabel(m.Name, m.ID)+" is forgotten")
 }

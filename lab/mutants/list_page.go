@@ -68,4 +68,10 @@ var pageMutants = []mutant{
 		promise: "each action of an operator is on record",
 		tests:   []tests{inCommand("internal/cli", "^TestNodesWithOneNameAreListedByID$")}, says: "want the removal of the node",
 	},
+	{
+		name: "dashboard: the state of retention is not read",
+		file: "server/dashboard/work.go", from: "	work.Retention = w.readRetention(ctx)\n", to: "",
+		promise: "the page shows what old rows cannot be removed",
+		tests:   []tests{inServer("internal/browser", "^TestStatesOfWorkAreDrawn$")}, says: "on time",
+	},
 }

@@ -181,7 +181,7 @@ func (d *Dashboard) getTerms(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	offset, limit := pageOf(r)
-	rows, total := line.page(offset, limit)
+	rows, total := line.page(search(r), offset, limit)
 	answer(w, http.StatusOK, list[termRecord]{Total: total, Rows: rows})
 }
 

@@ -75,7 +75,7 @@ type nodeChange struct {
 
 func newSnapshot() *snapshot {
 	return &snapshot{
-		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, past: newPast(), found: newFound(nil), roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
+		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}, Retention: []retentionRecord{}}, alerts: []Alert{}, past: newPast(), found: newFound(nil), roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
 // reading is the result of one read of the database.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -183,13 +185,20 @@ type termRecord struct {
 	By       string     `json:"by,omitempty"`
 }
 
-// page returns some terms, the newest first, and how many there are.
-func (l *timeline) page(offset, limit int) ([]termRecord, int) {
+// page returns some of the terms that mention a text, the newest first, and how many there
+// are. No text means all.
+func (l *timeline) page(wanted string, offset, limit int) ([]termRecord, int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	records := []termRecord{}
-	for i := len(l.spans) - 1 - offset; i >= 0 && len(records) < limit; i-- {
+	records, total := []termRecord{}, 0
+	for i := len(l.spans) - 1; i >= 0; i-- {
 		s := l.spans[i]
+		if !l.mentions(s, wanted) {
+			continue
+		}
+		if total++; total <= offset || len(records) == limit {
+			continue
+		}
 		r := termRecord{
 			gap:  l.gapBefore(i),
 			Term: s.term, Node: l.nodes[s.node].ID, NodeName: l.nodes[s.node].Name, Began: time.UnixMicro(s.began).UTC(),
@@ -201,5 +210,12 @@ func (l *timeline) page(offset, limit int) ([]termRecord, int) {
 		}
 		records = append(records, r)
 	}
-	return records, len(l.spans)
+	return records, total
+}
+
+// mentions reports whether a term mentions a text in lower case. The page shows reasons
+// without underscores.
+func (l *timeline) mentions(s span, wanted string) bool {
+	return wanted == "" || contains(l.nodes[s.node].Name, wanted) || contains(strings.ReplaceAll(l.texts[s.reason], "_", " "), wanted) ||
+		contains(l.texts[s.by], wanted) || strings.HasSuffix(strconv.FormatInt(s.term, 10), wanted)
 }

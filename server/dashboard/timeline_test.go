@@ -51,11 +51,11 @@ func TestTimelineDetailDependsOnZoom(t *testing.T) {
 	if before := line.view(began.Add(-time.Hour), began.Add(-time.Minute), most); len(before.Spans) != 0 {
 		t.Errorf("before the first term: %v", before.Spans)
 	}
-	rows, total := line.page(terms-2, 10)
+	rows, total := line.page("", terms-2, 10)
 	if total != terms || len(rows) != 2 || rows[1].Term != 1 || rows[1].Ended == nil || *rows[1].Vacant != 0.005 {
 		t.Errorf("the last page: %+v of %d", rows, total)
 	}
-	if rows, _ := line.page(terms+5, 10); len(rows) != 0 {
+	if rows, _ := line.page("", terms+5, 10); len(rows) != 0 {
 		t.Errorf("beyond the last page: %v", rows)
 	}
 }
@@ -80,7 +80,7 @@ func TestTimelineFollowsTermsInAnyOrder(t *testing.T) {
 	for _, s := range line.spans {
 		terms = append(terms, s.term)
 	}
-	rows, _ := line.page(0, 2)
+	rows, _ := line.page("", 0, 2)
 	if !slices.Equal(terms, []int64{1, 2, 3, 4}) || rows[0].Vacant != nil || rows[1].Reason != string(history.EndCrashed) {
 		t.Errorf("%v: %+v", terms, rows)
 	}

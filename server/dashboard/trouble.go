@@ -114,7 +114,7 @@ func (w *workRecord) judge() {
 
 // job names a processor or a schedule.
 type job struct {
-	Kind string `json:"kind"` // processor or schedule
+	Kind string `json:"kind"` // processor, schedule or retention
 	Name string `json:"name"`
 }
 
@@ -135,6 +135,11 @@ func (w *workRecord) worst(level string) (text string, about job) {
 	for _, s := range w.Schedules {
 		if t := s.trouble(); t.level == level && t.text != "" {
 			failing = append(failing, troubledJob{t.text, job{"schedule", s.Name}})
+		}
+	}
+	for _, r := range w.Retention {
+		if t := r.trouble(); t.level == level && t.text != "" {
+			failing = append(failing, troubledJob{t.text, job{"retention", r.Rows}})
 		}
 	}
 	switch {

@@ -112,10 +112,12 @@ type watcher struct {
 	alerts       string
 	told         string // incidents, as published last
 	incidents    regrouper
-	outagesUntil time.Time // outages are read until then
-	outagesAt    time.Time // when they were
-	blockedAt    time.Time // when the blockers of vacant roles were read
-	failed       bool      // to read processors and schedules, the last time
+	outagesUntil time.Time         // outages are read until then
+	outagesAt    time.Time         // when they were
+	blockedAt    time.Time         // when the blockers of vacant roles were read
+	retention    []retentionRecord // as read last
+	retentionAt  time.Time         // when it was
+	failed       bool              // to read processors and schedules, the last time
 
 	calls sync.WaitGroup    // of Config.Alerts
 	late  chan alertsResult // of a call that was not waited for

@@ -13,6 +13,7 @@ type workRecord struct {
 	Shown      bool              `json:"shown"` // whether there is a database connection for them
 	Processors []processorRecord `json:"processors"`
 	Schedules  []scheduleRecord  `json:"schedules"`
+	Retention  []retentionRecord `json:"retention"` // empty until old rows were removed once
 }
 
 type processorRecord struct {
@@ -157,7 +158,7 @@ func (w *watcher) publishIfChanged(kind string, last *string, now any) {
 }
 
 func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
-	work := workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}
+	work := workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}, Retention: []retentionRecord{}}
 	if w.processors == nil {
 		return work, nil
 	}
@@ -201,6 +202,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		}
 		work.Schedules = append(work.Schedules, r)
 	}
+	work.Retention = w.readRetention(ctx)
 	work.judge()
 	return work, nil
 }

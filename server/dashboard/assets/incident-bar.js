@@ -54,6 +54,7 @@ const runs = (s) => [s.overdue_seconds ? `overdue for ${long(s.overdue_seconds)}
 function jobLine() {
   const job = state.now?.health.job;
   if (!job || !state.work) return null;
+  if (job.kind === "retention") return null; // the banner says all that is known
   const processor = job.kind === "processor";
   const about = (processor ? state.work.processors : state.work.schedules).find((one) => one.name === job.name);
   if (!about) return null;

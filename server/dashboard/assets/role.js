@@ -7,6 +7,7 @@ import { count, duration, grouped, moment, parts, reason, short, shortTerm, sinc
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { outward } from "./outward.js";
 import { list } from "./table.js";
+import { searchField } from "./search.js";
 import { lastChange } from "./sentences.js";
 import { timeline } from "./timeline.js";
 import { timeInState, leaseCell } from "./overview.js";
@@ -19,8 +20,9 @@ export default function role(page, roleName) {
   const state = h("span", {}, h("span")), waits = h("div", {}, h("div")), story = h("p", { class: "story" }, h("span"));
   const line = timeline(roleName);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
+  const find = searchField("Find a leader, reason, requester or term", () => terms.refreshSoon());
   const terms = list({
-    label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "No node has led this role yet.",
+    label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "No term matches.",
     columns: [
       { title: "Term", width: "minmax(8rem, 0.6fr)", narrow: "3.8rem", cell: (t) => h("span", { class: "figure", title: String(t.term) }, h("span", { class: "wide" }, String(t.term)), h("span", { class: "narrow" }, shortTerm(t.term))) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
@@ -30,7 +32,7 @@ export default function role(page, roleName) {
       { title: "No leader before", width: "8rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.without_leader_seconds)) },
       { title: "Parts", width: "minmax(8rem, 1fr)", wider: true, pale: true, cell: (t) => lines(parts(t) || "–") },
     ],
-    fetch: (offset, limit) => get("terms", { role: roleName, offset, limit }),
+    fetch: (offset, limit) => get("terms", { role: roleName, offset, limit, search: find.text().replace(/^…/, "") }),
   });
 
   // summary returns a sentence that states since when the role is in its state, and why.
@@ -95,7 +97,7 @@ export default function role(page, roleName) {
     h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, visibleName(roleName))), state, buttons, story, links), waits, facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
       h("span", {}, "Bars: terms"), h("span", {}, "Notch: unplanned end"), h("span", {}, "Hatched: no leader"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
-    panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
+    panel("Terms", [find.field], terms.element));
   read();
   const tick = setInterval(draw, 1000);
   let timer;

@@ -63,7 +63,21 @@ function scheduleRow(s) {
     mayAct() ? cell("actions", scheduleActions(s)) : null);
 }
 
+export function retentionState(r) {
+  if (r.errors) return workStatus("warning", r.errors > 1 ? `failed ${grouped(r.errors)} times in a row` : "failed");
+  return r.late_seconds ? workStatus("warning", `late by ${long(r.late_seconds)}`) : workStatus("good", "on time");
+}
+
+function retentionRow(r) {
+  const state = () => retentionState(r);
+  return h("tr", {},
+    cell("", name(r.rows), h("div", { class: "narrow" }, state()), r.errors && r.last_error ? h("div", { class: "small is-warning" }, prose(r.last_error)) : null),
+    cell("wide", state()), cell("number", long(r.keep_seconds)),
+    cell("wide", r.swept_at ? h("time", { datetime: r.swept_at, title: whole(r.swept_at) }, ago(r.swept_at)) : h("span", { class: "faint" }, "never")));
+}
+
 export default function work(page) {
+  const retention = h("div", {}, h("div"));
   const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // their content is replaced
   const find = searchField("Find a processor or schedule", () => draw());
   let drawn = "";
@@ -81,8 +95,11 @@ export default function work(page) {
     updateElement(schedules.firstChild, h("div", {}, !w.shown ? notAvailable.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : !someSchedules.length ? none.cloneNode(true) : region("Schedules", h("table", { class: "table work" },
       h("thead", {}, h("tr", {}, column("Schedule"), column("State", "wide"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, someSchedules.map(scheduleRow))))));
+    updateElement(retention.firstChild, h("div", {}, !w.shown ? notAvailable.cloneNode(true) : !w.retention?.length ? h("p", { class: "empty" }, "No old rows have been removed yet.") : region("Removal of old rows", h("table", { class: "table work" },
+      h("thead", {}, h("tr", {}, column("Rows"), column("State", "wide"), column("Kept for", "number"), column("Last removed", "wide"))),
+      h("tbody", {}, w.retention.filter((r) => has(r.rows, r.last_error)).map(retentionRow))))));
   }
-  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", [find.field], processors), panel("Schedules", null, schedules));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Processors and schedules"), panel("Processors", [find.field], processors), panel("Schedules", null, schedules), panel("Removal of old rows", null, retention));
   draw();
   const tick = setInterval(() => {
     if (ageText("work")) draw();

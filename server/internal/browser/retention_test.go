@@ -1,0 +1,51 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/exactly-one/tenure/server/dashboard"
+)
+
+// TestStatesOfWorkAreDrawn: the page of work has a row for each kind of old rows with what is wrong, and
+// the states of schedules that fail, are overdue or have a leader that cannot work. The banner names the worst.
+func TestStatesOfWorkAreDrawn(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, func(w *world) {
+		// Set by hand: packages retention and cron test that leaders write these columns.
+		w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, swept_at) VALUES ('terms', 86400000, 60000, now())`)
+		w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors, failing_since, last_error)
+			VALUES ('dead letters', 86400000, 60000, 4, now() - interval '1 hour', 'permission denied for table')`)
+		w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms) VALUES ('changes by hand', 3600000, 60000)`)
+		w.exec(`INSERT INTO {changes} (at, changed_by, kind, name, action) VALUES (now() - interval '5 hours', 'ann', 'role', 'billing', 'retire')`)
+	})
+	p := w.open("#/work")
+	row := func(name string) string {
+		return `[...document.querySelectorAll("tr")].find((row) => row.innerText.includes(` + quote(name) + `))`
+	}
+	for name, text := range map[string]string{"terms": "on time", "dead letters": "failed 4 times in a row", "changes by hand": "late by"} {
+		p.await(name+" is "+text, row(name)+`?.innerText.includes(`+quote(text)+`)`)
+	}
+	p.await("the error is shown", row("dead letters")+`.innerText.includes("permission denied for table")`)
+	p.await("the banner names it", `document.getElementById("health").matches(".warning") && document.getElementById("health").innerText.includes("cannot be removed")`)
+	if *images != "" {
+		p.settle()
+		p.writeScreenshot("retention")
+	}
+}
+
+// TestTermsAreFound: the search of a role's page finds terms by their leader, the reason of their end and
+// the requester.
+func TestTermsAreFound(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, seed)
+	p := w.open("#/role/scheduler")
+	const total = `Number(document.querySelector(".list")?.getAttribute("aria-rowcount")) - 1`
+	p.await("all terms", total+` > 20`)
+	all := value[int](p, total)
+	p.focus(`document.querySelector('main input[type="search"]')`)
+	p.do("search", chromedp.KeyEvent("crashed"))
+	p.await("the terms that ended so", `document.querySelectorAll(".list .row").length > 1 && [...document.querySelectorAll(".list .row")].every((row) => row.innerText.includes("crashed")) && `+total+` < `+fmt.Sprint(all))
+	p.visit("#/role/scheduler?search=nothing-like-it")
+	p.shows("No term matches.")
+}

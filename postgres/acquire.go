@@ -362,3 +362,17 @@ func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []ten
 	}
 	return nil
 }
+
+// fenced records that another session's transaction prevents a role's term from
+// beginning, and returns when to try again.
+func (s *session) fenced(held *heldRole) time.Duration {
+	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
+	now := s.opening.Clock.Now().Mono
+	since := s.blocked.Since(held.role.Name(), held.previous, now)
+	delay := min(longest, first<<min(held.skipped, 10))
+	held.skipped++
+	if now-since >= s.opening.Timing.FenceTimeout {
+		s.terminator.end(held.role.Name(), held.previous)
+	}
+	return delay
+}

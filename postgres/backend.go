@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
@@ -11,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/memory"
 	"github.com/exactly-one/tenure/postgres/internal/records"
 	"github.com/exactly-one/tenure/postgres/internal/server"
 )
@@ -27,11 +30,11 @@ type Backend struct {
 	examiner     *diagnosis.Examiner
 
 	counters counters
-	recent   recentTerms
+	recent   memory.RecentTerms
 
-	failedOpenings failedOpenings
+	failedOpenings memory.FailedOpenings
 	lineages       server.Lineages
-	taken          takenRequests
+	taken          memory.TakenRequests
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup
@@ -87,4 +90,33 @@ var _ tenure.Listener = (*Backend)(nil)
 // longer listen. Notifications can be lost before that, so poll at intervals too.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	return b.connect.Listen(ctx, wake, b.names.ElectionsChannel(), b.names.NodesChannel())
+}
+
+// Stats are figures about a backend, for monitoring, counted since [New].
+type Stats struct {
+	// WatchCalls counts the calls of this backend's nodes on their watch
+	// connections: one call per 30 s, and one for each change of the cluster.
+	WatchCalls    uint64
+	WatchFailures uint64 // connections of those that failed
+	// Fenced counts the transactions that were refused, with tenure.ErrFenced,
+	// because the term had ended.
+	Fenced uint64
+}
+
+// counters are what a backend counts. Its methods take no lock.
+type counters struct {
+	watchCalls, watchFailures, fenced atomic.Uint64
+}
+
+// refused counts an error of fencing, and returns it.
+func (c *counters) refused(err error) error {
+	if errors.Is(err, tenure.ErrFenced) {
+		c.fenced.Add(1)
+	}
+	return err
+}
+
+// Stats returns the current figures. It uses no database, and never waits.
+func (b *Backend) Stats() Stats {
+	return Stats{b.counters.watchCalls.Load(), b.counters.watchFailures.Load(), b.counters.fenced.Load()}
 }

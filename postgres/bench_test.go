@@ -68,7 +68,7 @@ func BenchmarkFailover(b *testing.B) {
 						}
 					}
 					if missing = left; len(missing) > 0 {
-						standby.listener.announce()
+						standby.listener.Announce()
 					}
 				}
 				took := time.Since(<-start)

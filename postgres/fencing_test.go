@@ -316,7 +316,7 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 				}
 			}
 			second.checkFenceTimeout(seen, 0)
-			if len(second.blocked) > 0 {
+			if second.blocked.Len() > 0 {
 				t.Errorf("%v is still remembered as held", second.blocked)
 			}
 		})

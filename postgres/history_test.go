@@ -95,7 +95,7 @@ func TestCrashEndsTermWhenNoticed(t *testing.T) {
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 seconds' WHERE id = $1", other.id)
 			seen := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", other.id)
 			noticed := seen.Add(time.Second)
-			p.deaths.add(other.incarnation, &noticed)
+			p.deaths.Add(other.incarnation, &noticed)
 			other.Abort()
 			next := p.win("scheduler")
 

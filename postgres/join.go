@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/memory"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -358,8 +359,8 @@ func (s *session) remnantCalls(left remnants) []link.Call {
 		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
 	}
 	var calls []link.Call
-	if recent := s.backend.recent.arguments(node.ID); recent != nil {
-		calls = append(calls, link.Call{SQL: sql(recordLostTerms), Args: append(recent, node.ID, node.Name, gone)})
+	if recent := s.backend.recent.Arguments(node.ID); recent != nil {
+		calls = append(calls, link.Call{SQL: sql(memory.RecordLostTerms), Args: append(recent, node.ID, node.Name, gone)})
 	}
 	if left.own {
 		calls = append(calls, link.Call{SQL: sql(closeForerunner), Args: []any{
@@ -378,7 +379,7 @@ func (s *session) remnantCalls(left remnants) []link.Call {
 // untrusted returns the earlier incarnations of this process in which it no longer trusts,
 // or never did.
 func (s *session) untrusted() []int32 {
-	return append(s.backend.failedOpenings.of(s.opening.Node.ID), int32(s.opening.PreviousIncarnation))
+	return append(s.backend.failedOpenings.Of(s.opening.Node.ID), int32(s.opening.PreviousIncarnation))
 }
 
 // awaitEnd waits for the end of another session, for at most a little longer than a

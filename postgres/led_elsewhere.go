@@ -68,7 +68,7 @@ func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
 func (s *session) reviewLedElsewhere() {
 	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
 	l.fresh = l.fresh[:0]
-	announced := s.listener.announcements()
+	announced := s.listener.Announcements()
 	l.asks = announced == l.announced
 	if !l.asks || l.leaders == nil || s.watch.down.Load() {
 		l.leaders, l.sessions, l.announced, l.since = map[string]int32{}, nil, announced, now

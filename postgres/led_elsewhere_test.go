@@ -120,10 +120,10 @@ func TestHeartbeatNoticesReleaseWithoutNotification(t *testing.T) {
 	leader.take("x")
 	candidate.lookElsewhere("x")
 	candidate.needsNoStatement("x")
-	candidate.listener.take()
+	candidate.listener.Take()
 	leader.release("x", "resigned")
 	candidate.beat()
-	if !candidate.listener.take() {
+	if !candidate.listener.Take() {
 		t.Fatal("the heartbeat reported no change")
 	}
 	candidate.take("x")
@@ -136,7 +136,7 @@ func TestReleaseInStepsIsNoticedWithoutNotification(t *testing.T) {
 	leader, candidate := open(t, b, slowTiming), open(t, b, slowTiming).deaf()
 	leader.take("x")
 	candidate.lookElsewhere("x")
-	candidate.listener.take()
+	candidate.listener.Take()
 	all, err := leader.resignation([]tenure.ReleaseRequest{{Role: tenure.NamedRole("x"), Term: leader.heldRoles["x"].term, Reason: "resigned"}})
 	if err == nil {
 		err = leader.releaseInSteps(all)
@@ -145,7 +145,7 @@ func TestReleaseInStepsIsNoticedWithoutNotification(t *testing.T) {
 		t.Fatal(err)
 	}
 	candidate.beat()
-	if !candidate.listener.take() {
+	if !candidate.listener.Take() {
 		t.Fatal("the heartbeat reported no change")
 	}
 	candidate.take("x")
@@ -158,9 +158,9 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 	leader.take("x")
 	candidate.lookElsewhere("x")
 	candidate.beat()
-	candidate.listener.take()
+	candidate.listener.Take()
 	candidate.beat()
-	if candidate.listener.take() {
+	if candidate.listener.Take() {
 		t.Fatal("a heartbeat reported a change while the leader lived")
 	}
 	led := candidate.elsewhere
@@ -172,9 +172,9 @@ func TestHeartbeatNoticesEndOfALeader(t *testing.T) {
 	candidate.wait(100 * time.Millisecond) // for the notification of that
 	candidate.elsewhere = led              // as if all that had been lost
 	candidate.elsewhere.releases = row[int64](t, b, "SELECT last_value FROM {releases}")
-	candidate.listener.take()
+	candidate.listener.Take()
 	candidate.beat()
-	if !candidate.listener.take() {
+	if !candidate.listener.Take() {
 		t.Fatal("the heartbeat reported no change")
 	}
 	candidate.win("x")
@@ -200,10 +200,10 @@ func TestHeartbeatNoticesDeathBeforeTheTerm(t *testing.T) {
 	candidate.lookElsewhere("x")
 	candidate.needsNoStatement("x")
 	candidate.beat()
-	candidate.listener.take()
+	candidate.listener.Take()
 	pending.Abort()
 	leader.beat()
-	for died := time.Now(); !candidate.listener.take(); candidate.beat() {
+	for died := time.Now(); !candidate.listener.Take(); candidate.beat() {
 		if time.Since(died) > timing().Lease/2 { // the leader named in the row lives for longer
 			t.Fatal("no heartbeat reported a change after the death")
 		}
@@ -367,15 +367,15 @@ func TestFirstAttemptDoesNotAskWhoLeads(t *testing.T) {
 	leader, candidate := open(t, b), open(t, b)
 	leader.take("x")
 	now := time.Now()
-	candidate.deaths.add(1000000, &now)
+	candidate.deaths.Add(1000000, &now)
 	if attempt := candidate.asking("x")[0]; attempt.Led {
 		t.Errorf("%+v, want only Held", attempt)
 	}
-	candidate.deaths.recorded(1000000)
+	candidate.deaths.Recorded(1000000)
 	if attempt := candidate.asking("x")[0]; !attempt.Led {
 		t.Errorf("%+v, want Led", attempt)
 	}
-	candidate.listener.announce()
+	candidate.listener.Announce()
 	if attempt := candidate.refused("x"); attempt.Led {
 		t.Errorf("right after a change: %+v, want only Held", attempt)
 	}

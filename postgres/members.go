@@ -176,7 +176,7 @@ func (s *session) WriteDescription(description tenure.Description) error {
 
 // Members implements [tenure.RegistrySession].
 func (s *session) Members() ([]tenure.Member, error) {
-	s.listener.changedNodes.take() // notified before the read
+	s.listener.changedNodes.Take() // notified before the read
 	members := make([]tenure.Member, 0, len(s.registry))
 	next := make(registryCache, len(s.registry))
 	err := s.query(stmtMembers, func(rows pgx.Rows) error {
@@ -195,7 +195,7 @@ func (s *session) Members() ([]tenure.Member, error) {
 // RefreshMembers is Members, but reads only nodes reported as changed. The session's own
 // connection receives the reports, so none is lost while it lives.
 func (s *session) RefreshMembers() ([]tenure.Member, error) {
-	ids, anyNode := s.listener.changedNodes.take()
+	ids, anyNode := s.listener.changedNodes.Take()
 	if anyNode || s.members == nil {
 		return s.Members()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/server"
+	"github.com/exactly-one/tenure/postgres/internal/signal"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -50,12 +51,12 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		if watchErr != nil && errors.Is(err, watchErr) { // it was explained when it was dialed
 			return nil, err
 		}
-		b.failedOpenings.add(opening.Node.ID, s.incarnation)
+		b.failedOpenings.Add(opening.Node.ID, s.incarnation)
 		b.connect.Dialer.Avoid(s.conn)
 		return nil, b.explain(err)
 	}
 	b.connect.Dialer.Opened()
-	b.failedOpenings.forget(opening.Node.ID)
+	b.failedOpenings.Forget(opening.Node.ID)
 	b.installation.Schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
 	return s, nil
@@ -88,8 +89,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 		heldRoles: map[string]*heldRole{},
 		keys:      map[tenure.LockKey]struct{}{},
 		known:     map[string]tenure.LockKey{},
-		blocked:   map[string]blockage{},
-		silence:   new(silenceTimer),
+		silence:   new(signal.SilenceTimer),
 		openedAt:  opening.Clock.Now().Mono,
 	}
 }

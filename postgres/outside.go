@@ -126,6 +126,6 @@ func (w *watch) strangerDue(incarnation int32, lease time.Duration, now time.Tim
 
 // announceVacant makes this node and the others try to acquire roles.
 func (w *watch) announceVacant(conn *pgx.Conn) error {
-	w.session.listener.announce()
+	w.session.listener.Announce()
 	return w.bounded(conn, callTimeout, stmtReleased, nil, w.session.backend.names.ElectionsChannel())
 }

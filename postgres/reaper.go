@@ -107,6 +107,6 @@ func (s *session) reap() error {
 		return nil
 	}
 	// The locks will be free in a moment, and perhaps no watch will report it.
-	s.listener.announce()
+	s.listener.Announce()
 	return lostOnly(s.query(stmtReleased, nil, s.backend.names.ElectionsChannel()))
 }

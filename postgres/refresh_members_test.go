@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/signal"
 )
 
 // zones returns the label zone of each node, as the session refreshes them. It is "dead"
@@ -138,9 +139,9 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 	missed := func(payload string) bool {
 		p.listener.received.Store(nil)
 		p.listener.Notification(&pgconn.Notification{PID: p.listener.pid + 1, Channel: b.names.ElectionsChannel(), Payload: payload})
-		p.listener.changedNodes.take()
+		p.listener.changedNodes.Take()
 		(&watch{session: p.session, seen: 1}).reportMissedMove(2)
-		_, anyNode := p.listener.changedNodes.take()
+		_, anyNode := p.listener.changedNodes.Take()
 		return anyNode
 	}
 	if !missed(link.RolesOnly) {
@@ -154,17 +155,17 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 // A node that never refreshes its members does not collect all nodes that ever joined.
 func TestChangedNodesAreBounded(t *testing.T) {
 	t.Parallel()
-	var c changedNodes
-	for range maxChanged {
-		c.note(uuid.NewString())
+	var c signal.ChangedNodes
+	for range signal.MaxChanged {
+		c.Note(uuid.NewString())
 	}
-	if ids, anyNode := c.take(); len(ids) != maxChanged || anyNode {
-		t.Errorf("%d nodes noted, any: %t; want %d", len(ids), anyNode, maxChanged)
+	if ids, anyNode := c.Take(); len(ids) != signal.MaxChanged || anyNode {
+		t.Errorf("%d nodes noted, any: %t; want %d", len(ids), anyNode, signal.MaxChanged)
 	}
-	for range 3 * maxChanged {
-		c.note(uuid.NewString())
+	for range 3 * signal.MaxChanged {
+		c.Note(uuid.NewString())
 	}
-	if ids, anyNode := c.take(); len(ids) != 0 || !anyNode {
+	if ids, anyNode := c.Take(); len(ids) != 0 || !anyNode {
 		t.Errorf("%d nodes noted, any: %t; want any node and no ids", len(ids), anyNode)
 	}
 }

@@ -185,7 +185,7 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		membership int64
 	)
 	network := link.Raw(conn)
-	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
+	stop := s.silence.Expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
 	began := time.Now()
 	w.waking.begin(conn.PgConn().PID())
@@ -209,18 +209,18 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 // notification.
 func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Time) error {
 	s := w.session
-	noticed = s.deaths.add(incarnation, noticed) // before the session is woken
+	noticed = s.deaths.Add(incarnation, noticed) // before the session is woken
 	head := time.NewTimer(headStart)
 	defer head.Stop()
 	select {
-	case <-s.listener.announceAndTrack():
+	case <-s.listener.AnnounceAndTrack():
 	case <-head.C:
 	case <-w.stop:
 	}
 	channel := s.backend.names.ElectionsChannel()
 	if incarnation == w.staleSession.incarnation { // this node has another session now
 		w.staleSession = staleSession{}
-		s.deaths.recorded(incarnation)
+		s.deaths.Recorded(incarnation)
 		return w.bounded(conn, callTimeout, stmtReleased, nil, channel)
 	}
 	var name string
@@ -232,7 +232,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Tim
 	if err != nil {
 		return err
 	}
-	s.deaths.recorded(incarnation)
+	s.deaths.Recorded(incarnation)
 	if found {
 		w.log.Info("a node died", "dead_node", name, "incarnation", incarnation)
 	}
@@ -243,7 +243,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Tim
 // nodes may have recorded them already, and then no call of the watch function returns
 // them again.
 func (w *watch) recordEarlierDeaths(conn *pgx.Conn) error {
-	dead, noticed := w.session.deaths.arguments()
+	dead, noticed := w.session.deaths.Arguments()
 	for i, incarnation := range dead {
 		if err := w.recordDeath(conn, incarnation, noticed[i]); err != nil {
 			return err

@@ -1,13 +1,11 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,8 +19,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres/internal/link"
-	"github.com/exactly-one/tenure/postgres/internal/records"
+	"github.com/exactly-one/tenure/postgres/internal/memory"
 	"github.com/exactly-one/tenure/postgres/internal/server"
+	"github.com/exactly-one/tenure/postgres/internal/signal"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -42,9 +41,9 @@ type session struct {
 
 	listener     *connListener
 	watch        *watch
-	deaths       deaths        // noticed by the watch
-	staleSession staleSession  // as it was when the session joined
-	silence      *silenceTimer // of the watch connection; made before it
+	deaths       memory.Deaths        // noticed by the watch
+	staleSession staleSession         // as it was when the session joined
+	silence      *signal.SilenceTimer // of the watch connection; made before it
 	table        lockTable
 	remnants     remnants
 	terminator   blockerTerminator
@@ -54,7 +53,7 @@ type session struct {
 	heldRoles map[string]*heldRole        // by role; their locks are held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
 	known     map[string]tenure.LockKey   // by role: keys found in the rows of roles
-	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
+	blocked   memory.BlockedRows          // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
 	elsewhere ledElsewhere
 	reunion   reunion
@@ -78,11 +77,11 @@ var (
 // connListener receives the notices and notifications of the session connection.
 // It is created before the connection.
 type connListener struct {
-	changeSignal
+	signal.ChangeSignal
 	pid          uint32
 	nodes        string // the channel of changes to the registry of nodes only
 	nodesChanged func() // called when the registry of nodes may have changed
-	changedNodes changedNodes
+	changedNodes signal.ChangedNodes
 	warnings     []string // on the statement in progress; of the session's goroutine
 	moved        chan struct{}
 
@@ -108,7 +107,7 @@ func (e *connListener) Notice(n *pgconn.Notice) {
 // Notification wakes the engine and, in case it waits for the first other node to
 // join, the watch. Of the session's own notifications it only notes the nodes.
 func (e *connListener) Notification(n *pgconn.Notification) {
-	aboutNode := e.changedNodes.note(n.Payload)
+	aboutNode := e.changedNodes.Note(n.Payload)
 	if n.PID == e.pid {
 		return
 	}
@@ -120,7 +119,7 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 		e.received.Store(&now)
 	}
 	if n.Channel != e.nodes || e.nodesAwaited.Load() {
-		e.announce()
+		e.Announce()
 	}
 	if n.Channel == e.nodes {
 		e.joined.Store(true)
@@ -138,7 +137,7 @@ func (e *connListener) announceNodes() {
 
 // announceAnyNode reports a possible change of any node.
 func (e *connListener) announceAnyNode() {
-	e.changedNodes.note(link.AnyNode)
+	e.changedNodes.Note(link.AnyNode)
 	e.announceNodes()
 }
 
@@ -230,13 +229,13 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	if err := s.checkAnswer(a, counting); err != nil {
 		return false, err
 	}
-	s.backend.recent.flushed(s.opening.Node.ID)
+	s.backend.recent.Flushed(s.opening.Node.ID)
 	s.silenceSeen = a.silence
 	if a.pending {
 		s.listener.requests.Store(true)
 	}
 	if s.elsewhere.beat(s.opening.Clock.Now().Mono, a.releases) || a.leadersEnded {
-		s.listener.announce()
+		s.listener.Announce()
 	}
 	if counting {
 		s.table.count(max(s.table.used, a.locks[1]), a.locks[1], s.opening.Clock.Now().Mono)
@@ -277,8 +276,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.listener.await(cancel)
-	defer s.listener.await(nil)
+	s.listener.Await(cancel)
+	defer s.listener.Await(nil)
 	for {
 		if err := s.wakeWatch(); err != nil {
 			return false, err
@@ -289,7 +288,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		switch {
 		case s.conn.IsClosed():
 			return false, lost("wait", err)
-		case s.listener.take():
+		case s.listener.Take():
 			s.woken = true
 			return true, nil
 		case ctx.Err() != nil:
@@ -298,63 +297,6 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 			return false, lost("wait", err)
 		}
 	}
-}
-
-// Requests implements [tenure.Session]. It removes requests for ended terms and does not
-// return them. It answers offers of roles. If Wait has returned for another reason, it
-// does not ask the server.
-func (s *session) Requests() ([]tenure.Request, error) {
-	woken, reported := s.woken, s.listener.requests.Swap(false)
-	s.woken = false
-	if woken && !reported {
-		return nil, nil
-	}
-	type row struct {
-		id, term int64
-		request  tenure.Request
-	}
-	var found []row
-	err := s.query(stmtRequests, func(rows pgx.Rows) error {
-		var (
-			r      row
-			target *uuid.UUID
-		)
-		err := rows.Scan(&r.request.Kind, &r.request.Role, &r.term, &target, &r.request.Force, &r.request.By, &r.request.At, &r.id)
-		if target != nil {
-			r.request.Target = *target
-		}
-		found = append(found, r)
-		return err
-	}, s.opening.Node.ID)
-	if err != nil {
-		return nil, err
-	}
-	var requests []tenure.Request
-	var forNode []int64
-	var offered offers
-	slices.SortFunc(found, func(a, b row) int { return cmp.Compare(a.id, b.id) })
-	known := s.backend.taken.of(s.opening.Node.ID)
-	for _, r := range found {
-		if r.request.Role == "" { // for the node
-			forNode = append(forNode, r.id)
-			if r.request.Node = s.opening.Node.ID; !slices.Contains(known, r.id) {
-				requests = append(requests, r.request)
-			}
-			continue
-		}
-		if r.request.Kind == records.KindOffer {
-			offered.add(s, r.id, r.request.Role)
-			continue
-		}
-		if held := s.heldRoles[r.request.Role]; held != nil && held.term == r.term {
-			requests = append(requests, r.request)
-		}
-	}
-	err = s.removeTaken(forNode, known)
-	if lostOnly(err) != nil {
-		return requests, err // trust ends before anything else
-	}
-	return requests, errors.Join(err, s.answer(offered))
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are
@@ -369,7 +311,7 @@ func (s *session) Close() error {
 	s.backend.lineages.Forget(s.opening.Node.ID)
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
 	if err == nil {
-		s.backend.recent.flushed(s.opening.Node.ID)
+		s.backend.recent.Flushed(s.opening.Node.ID)
 	}
 	if !errors.Is(err, tenure.ErrSessionLost) {
 		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.NodesChannel(), s.nodePayload()))
@@ -406,3 +348,6 @@ func (s *session) onceAbort() func() {
 		s.terminator.abort()
 	})
 }
+
+// nodePayload is the payload of notifications about this node.
+func (s *session) nodePayload() string { return s.opening.Node.ID.String() }

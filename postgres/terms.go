@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/memory"
 )
 
 // termRow is the row of a role after its previous term has been closed.
@@ -44,7 +45,7 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 		roles[i], keys[i] = w.role.Name(), w.key.String()
 	}
 	found := make(map[string]termRow, len(got))
-	dead, deadSince := s.deaths.arguments()
+	dead, deadSince := s.deaths.Arguments()
 	err := s.query(stmtClose, func(rows pgx.Rows) error {
 		var (
 			r           termRow
@@ -85,14 +86,16 @@ func (s *session) begin(ready []*heldRole) error {
 
 // begun records the begun terms of some roles.
 func (s *session) begun(some []*heldRole) {
+	var begun []memory.RecentTerm
 	for _, h := range some {
 		if h.term > 0 {
-			delete(s.blocked, h.role.Name())
+			s.blocked.Forget(h.role.Name())
 			s.terminator.begun(h.role.Name(), h.previous, h.term)
+			begun = append(begun, memory.RecentTerm{Role: h.role.Name(), Number: h.term, Incarnation: s.incarnation, AcquiredAt: h.acquiredAt, Vacancy: h.vacancy})
 		}
 	}
 	if !s.trying {
-		s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)
+		s.backend.recent.Add(s.opening.Node.ID, begun)
 	}
 }
 
@@ -105,7 +108,7 @@ func (s *session) begun(some []*heldRole) {
 func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult, ledBy int32)) error {
 	node, timing := s.opening.Node, s.opening.Timing
 	wanted := takeArguments(all)
-	dead, deadSince := s.deaths.arguments()
+	dead, deadSince := s.deaths.Arguments()
 	var space *int32
 	if s.elsewhere.asks && len(dead) == 0 { // a node that has noticed a death should be fast
 		space = &s.space

@@ -67,7 +67,7 @@ func (w *watchWaking) wake(cancel func(pid uint32) error) error {
 
 // wakeWatch wakes the watch of the oldest node if a node may have joined.
 func (s *session) wakeWatch() error {
-	if !s.listener.joined.Swap(false) || !s.silence.isOldest() {
+	if !s.listener.joined.Swap(false) || !s.silence.IsOldest() {
 		return nil
 	}
 	err := s.watch.waking.wake(func(pid uint32) error { return s.query(stmtWake, nil, int32(pid)) })

@@ -11,8 +11,8 @@ import "github.com/exactly-one/tenure/postgres/internal/link"
 // changed.
 func (w *watch) setWatchDown(down bool) {
 	w.down.Store(down)
-	w.session.listener.changedNodes.note(link.AnyNode)
-	w.session.listener.announce()
+	w.session.listener.changedNodes.Note(link.AnyNode)
+	w.session.listener.Announce()
 }
 
 // reportWatchDown writes a change of the watch connection's state into the node's row.

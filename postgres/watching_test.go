@@ -262,14 +262,14 @@ func TestDeathThatAnotherNodeRecordsIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, r.backend, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", dying.id)
-	if dead, _ := node.deaths.arguments(); len(dead) != 1 {
+	if dead, _ := node.deaths.Arguments(); len(dead) != 1 {
 		t.Fatalf("deaths that the node has not recorded: %v, want one", dead)
 	}
 	r.mu.Lock()
 	clear(r.unwatched)
 	r.mu.Unlock()
 	eventually(t, r.backend, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE application_name = $1", watchOf(node))
-	if dead, _ := node.deaths.arguments(); len(dead) != 0 {
+	if dead, _ := node.deaths.Arguments(); len(dead) != 0 {
 		t.Errorf("deaths that the node has not recorded: %v, want none", dead)
 	}
 }

@@ -89,7 +89,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: fenced transactions are never ended",
-		file: "postgres/blocked.go", from: "if now-since >= s.opening.Timing.FenceTimeout {", to: "if now-since >= 1000*s.opening.Timing.FenceTimeout {",
+		file: "postgres/acquire.go", from: "if now-since >= s.opening.Timing.FenceTimeout {", to: "if now-since >= 1000*s.opening.Timing.FenceTimeout {",
 		promise: "7 Someone leads: a fenced transaction is ended after FenceTimeout",
 		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreTerminated$")}, says: "was not won in",
 	},
@@ -217,7 +217,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a lost term is not recorded",
-		file: "postgres/terms.go", from: "s.backend.recent.add(s.opening.Node.ID, s.incarnation, some)", to: "_ = some",
+		file: "postgres/terms.go", from: "s.backend.recent.Add(s.opening.Node.ID, begun)", to: "_ = begun",
 		promise: "the history has every term that a node led",
 		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")}, says: "the history has the lost term",
 	},
@@ -241,7 +241,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a request for an earlier term is obeyed",
-		file: "postgres/session.go", from: "held != nil && held.term == r.term {", to: "held != nil && held.term != 0 {",
+		file: "postgres/requests.go", from: "held != nil && held.term == r.term {", to: "held != nil && held.term != 0 {",
 		promise: "a request is for the leader that it was made for",
 		tests:   []tests{in("postgres", "^TestRequestsReachLeaderAndNode$|^TestSessionConformsToContract/a_request")}, says: "in the next term",
 	},
@@ -429,7 +429,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: the wait that finds a holder of a row lasts its whole limit",
-		file: "postgres/fencing_wait.go", from: "SELECT pg_cancel_backend($1)", to: "SELECT $1::int",
+		file: "postgres/fencing_record.go", from: "SELECT pg_cancel_backend($1)", to: "SELECT $1::int",
 		promise: "7 Someone leads: a transaction that holds the row of a role is ended after the fence timeout",
 		tests:   []tests{in("postgres", "^TestTransactionsThatHoldTheRowAreTerminated$/released")}, says: "Invariant 7: the term began",
 	},
@@ -455,13 +455,13 @@ var postgresMutants = []mutant{
 	// Reading the registry.
 	{
 		name: "postgres: a notification without a payload changes no node",
-		file: "postgres/changed_nodes.go", from: "		c.any, c.ids = true, nil\n", to: "		c.any, c.ids = false, nil\n",
+		file: "postgres/internal/signal/changed_nodes.go", from: "		c.any, c.ids = true, nil\n", to: "		c.any, c.ids = false, nil\n",
 		promise: "a change that a node of another version reports is seen",
 		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")}, says: "a change of any node is read",
 	},
 	{
 		name: "postgres: a notification about roles changes every node",
-		file: "postgres/changed_nodes.go", from: "	if payload == link.RolesOnly {\n", to: "	if payload == link.RolesOnly && false {\n",
+		file: "postgres/internal/signal/changed_nodes.go", from: "	if payload == link.RolesOnly {\n", to: "	if payload == link.RolesOnly && false {\n",
 		promise: "the registry is read only after changes of nodes",
 		tests:   []tests{in("postgres", "^TestRefreshHonorsPayload$")}, says: "a notification about roles caused a read of nodes",
 	},

@@ -32,7 +32,7 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "postgres: the fence timeout is doubled",
-		file: "postgres/blocked.go", from: "now-since >= s.opening.Timing.FenceTimeout", to: "now-since >= 2*s.opening.Timing.FenceTimeout",
+		file: "postgres/acquire.go", from: "now-since >= s.opening.Timing.FenceTimeout", to: "now-since >= 2*s.opening.Timing.FenceTimeout",
 		promise: "7 Someone leads: a transaction that holds a role's row is terminated after FenceTimeout",
 		tests:   []tests{in("postgres", "^TestFenceTimeoutCountsAcrossAttempts$")},
 		says:    "want between the fence timeout of",
@@ -46,7 +46,7 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "postgres: a transaction is terminated at twice the shortest lock timeout",
-		file: "postgres/blocked.go", from: "since := s.blockedSince(held, now)", to: "since := s.blockedSince(held, now) + s.opening.Timing.FenceTimeout",
+		file: "postgres/acquire.go", from: "since := s.blocked.Since(held.role.Name(), held.previous, now)", to: "since := s.blocked.Since(held.role.Name(), held.previous, now) + s.opening.Timing.FenceTimeout",
 		promise: "7 Someone leads: a transaction that holds a role's row is terminated after FenceTimeout",
 		tests:   []tests{in("internal/acceptance", "^TestRoleIsLedWithShortestLockTimeout$")},
 		says:    "Invariant 7: the next node led",

@@ -1,4 +1,4 @@
-package postgres
+package memory
 
 import (
 	"slices"
@@ -11,16 +11,16 @@ import (
 // are more, the next leader may wait for one of them in vain, for one lease.
 const maxFailedOpenings = 16
 
-// failedOpenings are the incarnations of failed openings since the last successful one of
-// their node. Nothing was trusted in them, but they may have written the node's row
-// before they failed.
-type failedOpenings struct {
+// FailedOpenings are the incarnations of sessions whose opening failed since the
+// last session of their node was opened. Nothing was trusted in them, but they may
+// have written the node's row before they failed.
+type FailedOpenings struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]int32
 }
 
-// add remembers the incarnation of a failed opening; 0 is none.
-func (f *failedOpenings) add(node uuid.UUID, incarnation int32) {
+// Add remembers the incarnation of an opening that failed; 0 is none.
+func (f *FailedOpenings) Add(node uuid.UUID, incarnation int32) {
 	if incarnation == 0 {
 		return
 	}
@@ -33,16 +33,16 @@ func (f *failedOpenings) add(node uuid.UUID, incarnation int32) {
 	f.byNode[node] = f.byNode[node][max(0, len(f.byNode[node])-maxFailedOpenings):]
 }
 
-// forget forgets the failed openings of a node after a successful one, which has replaced
-// their row.
-func (f *failedOpenings) forget(node uuid.UUID) {
+// Forget forgets the failed openings of a node after it opened a session, which has
+// replaced what they wrote.
+func (f *FailedOpenings) Forget(node uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.byNode, node)
 }
 
-// of returns the incarnations of the failed openings of a node.
-func (f *failedOpenings) of(node uuid.UUID) []int32 {
+// Of returns the incarnations of the failed openings of a node.
+func (f *FailedOpenings) Of(node uuid.UUID) []int32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.byNode[node])

@@ -1,4 +1,4 @@
-package postgres
+package signal
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// silenceTimer detects the silence of the watch function, which sends messages at
-// intervals while it waits. It is created before the connection.
-type silenceTimer struct {
+// SilenceTimer detects that the watch function, which sends messages at intervals
+// while it waits, has become silent. It is created before the connection.
+type SilenceTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer // of the call in progress
 	limit time.Duration
@@ -21,8 +21,8 @@ type silenceTimer struct {
 // oldestNotice is the message of the watch function on the oldest node of the ring.
 const oldestNotice = "oldest"
 
-// expect calls silent when no message has come for a time, until stop is called.
-func (p *silenceTimer) expect(limit time.Duration, silent func()) (stop func()) {
+// Expect calls silent when no message has come for a time, until stop is called.
+func (p *SilenceTimer) Expect(limit time.Duration, silent func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit, p.timer, p.reported = limit, time.AfterFunc(limit, silent), false
@@ -35,7 +35,7 @@ func (p *silenceTimer) expect(limit time.Duration, silent func()) (stop func()) 
 	}
 }
 
-func (p *silenceTimer) Notice(n *pgconn.Notice) {
+func (p *SilenceTimer) Notice(n *pgconn.Notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n.Message == oldestNotice {
@@ -46,11 +46,11 @@ func (p *silenceTimer) Notice(n *pgconn.Notice) {
 	}
 }
 
-// isOldest reports whether the node is the oldest of the ring.
-func (p *silenceTimer) isOldest() bool {
+// IsOldest reports whether the node is the oldest of the ring.
+func (p *SilenceTimer) IsOldest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.oldest
 }
 
-func (p *silenceTimer) Notification(*pgconn.Notification) {}
+func (p *SilenceTimer) Notification(*pgconn.Notification) {}

@@ -1,13 +1,15 @@
-package postgres
+// Package signal passes on what connections report: changes, changed nodes, and silence.
+package signal
 
 import (
 	"context"
 	"sync"
 )
 
-// changeSignal records a possible change until the session's Wait reads it. Announcing a
-// change interrupts a Wait in progress. It is safe for concurrent use.
-type changeSignal struct {
+// ChangeSignal records that something may have changed until the session's Wait
+// reads it. Announcing a change interrupts a Wait in progress. It is safe for
+// concurrent use.
+type ChangeSignal struct {
 	mu        sync.Mutex
 	pending   bool
 	announced uint64             // changes so far
@@ -16,10 +18,10 @@ type changeSignal struct {
 	handled   []chan struct{}    // closed when the engine waits again after that
 }
 
-// announceAndTrack is announce. The returned channel is closed when the engine has
-// handled the change and waits again.
-func (n *changeSignal) announceAndTrack() <-chan struct{} {
-	n.announce()
+// AnnounceAndTrack is announce. It also returns a channel that is closed when the
+// engine has handled the change and waits again.
+func (n *ChangeSignal) AnnounceAndTrack() <-chan struct{} {
+	n.Announce()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	done := make(chan struct{})
@@ -27,8 +29,8 @@ func (n *changeSignal) announceAndTrack() <-chan struct{} {
 	return done
 }
 
-// announce records a change.
-func (n *changeSignal) announce() {
+// Announce records a change.
+func (n *ChangeSignal) Announce() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending = true
@@ -38,8 +40,8 @@ func (n *changeSignal) announce() {
 	}
 }
 
-// take reports whether there was a change, and clears it.
-func (n *changeSignal) take() bool {
+// Take reports whether there was a change, and clears it.
+func (n *ChangeSignal) Take() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pending := n.pending
@@ -48,8 +50,8 @@ func (n *changeSignal) take() bool {
 	return pending
 }
 
-// await registers the function to interrupt a Wait with; nil ends it.
-func (n *changeSignal) await(interrupt context.CancelFunc) {
+// Await registers what interrupts a Wait; nil ends it.
+func (n *ChangeSignal) Await(interrupt context.CancelFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.interrupt = interrupt
@@ -64,8 +66,8 @@ func (n *changeSignal) await(interrupt context.CancelFunc) {
 	}
 }
 
-// announcements returns the number of changes so far.
-func (n *changeSignal) announcements() uint64 {
+// Announcements returns the number of changes so far.
+func (n *ChangeSignal) Announcements() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.announced

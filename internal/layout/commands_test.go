@@ -16,10 +16,12 @@ const (
 
 // commandLayers are the packages of the program's commands from the bottom up, by
 // folder in [commands]. A package imports from lower layers only, so families of
-// commands do not import each other. The last layer composes them.
+// commands do not import each other, except top, which shows the faults that status
+// finds. The last layer composes them.
 var commandLayers = [][]string{
 	{"lead"},
-	{"cluster", "cron", "database", "demo", "proxy", "roles", "run", "top", "work"},
+	{"cluster", "cron", "database", "demo", "proxy", "roles", "run", "work"},
+	{"top"},
 	{"."},
 }
 

@@ -63,9 +63,12 @@ function plot(canvas, data) {
     c.lineTo(width, y(value));
     c.stroke();
     c.setLineDash([]);
-    c.fillStyle = color("--warning");
     c.textAlign = at > left + 6 ? "right" : "left"; // both may be at the same height
-    c.fillText(`${text} ${duration(value)}`, at, y(value) - 8);
+    const label = `${text} ${duration(value)}`, wide = c.measureText(label).width + 6;
+    c.fillStyle = color("--panel"); // over the points, which are not readable through the text
+    c.fillRect(c.textAlign === "right" ? at - wide + 3 : at - 3, y(value) - 15, wide, 13);
+    c.fillStyle = color("--warning");
+    c.fillText(label, at, y(value) - 8);
   }
 }
 

@@ -20,7 +20,7 @@ export default function role(page, roleName) {
   const state = h("span", {}, h("span")), waits = h("div", {}, h("div")), story = h("p", { class: "story" }, h("span"));
   const line = timeline(roleName);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
-  const find = searchField("Find a leader, reason, requester or term", () => terms.refreshSoon());
+  const find = searchField("Find a leader or reason", () => terms.refreshSoon());
   const terms = list({
     label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "No term matches.",
     columns: [
@@ -64,6 +64,7 @@ export default function role(page, roleName) {
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     updateElement(story.firstChild, h("span", {}, summary(current)));
     updateElement(waits.firstChild, blockers());
+    waits.hidden = !waits.firstChild.childElementCount;
     updateElement(facts.firstChild, figures([
       ["Leader", isLed(current) ? name(current.node_name, pageLink("node", current.node)) : "none", isLed(current) ? undefined : ""],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],

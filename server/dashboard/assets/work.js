@@ -79,7 +79,7 @@ function retentionRow(r) {
 export default function work(page) {
   const retention = h("div", {}, h("div"));
   const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // their content is replaced
-  const find = searchField("Find a processor or schedule", () => draw());
+  const find = searchField("Find a job or its role", () => draw());
   let drawn = "";
   function draw() {
     const w = state.work;

@@ -79,6 +79,9 @@ func (p *page) writeScreenshot(name string) {
 	if err != nil {
 		p.Fatal(err)
 	}
+	if err := os.MkdirAll(*images, 0o755); err != nil {
+		p.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(*images, name+".png"), png, 0o644); err != nil {
 		p.Fatal(err)
 	}

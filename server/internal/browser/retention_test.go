@@ -25,7 +25,7 @@ func TestStatesOfWorkAreDrawn(t *testing.T) {
 		return `[...document.querySelectorAll("tr")].find((row) => row.innerText.includes(` + quote(name) + `))`
 	}
 	for name, text := range map[string]string{"terms": "on time", "dead letters": "failed 4 times in a row", "changes by hand": "late by"} {
-		p.await(name+" is "+text, row(name)+`?.innerText.includes(`+quote(text)+`)`)
+		p.await("the state of "+name, row(name)+`?.innerText.includes(`+quote(text)+`)`)
 	}
 	p.await("the error is shown", row("dead letters")+`.innerText.includes("permission denied for table")`)
 	p.await("the banner names it", `document.getElementById("health").matches(".warning") && document.getElementById("health").innerText.includes("cannot be removed")`)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/lab/chaos/record"
 	"github.com/exactly-one/tenure/internal/steps"
+	"github.com/exactly-one/tenure/lab/chaos/record"
 	"github.com/exactly-one/tenure/lab/model/trace"
 )
 

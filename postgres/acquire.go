@@ -32,14 +32,14 @@ type heldRole struct {
 	vacancy    time.Duration
 }
 
-// begin records a begun term; other results change nothing.
+// begin records the term that has begun, if one has.
 func (h *heldRole) begin(result tenure.AcquireResult) {
 	if result.Outcome == tenure.OutcomeGranted {
 		h.previous, h.term, h.acquiredAt, h.vacancy = result.Previous, result.Term, result.AcquiredAt, result.PrecedingVacancy
 	}
 }
 
-// granted is the result for the begun term.
+// granted is the result for the term that has begun.
 func (h *heldRole) granted() tenure.AcquireResult {
 	return tenure.AcquireResult{
 		Outcome: tenure.OutcomeGranted, Term: h.term, Previous: h.previous, AcquiredAt: h.acquiredAt, PrecedingVacancy: h.vacancy, NotDurable: true,
@@ -53,8 +53,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 
-	// Only roles that are not held are locked. Invariant 5: a held role, also one with a
-	// pending term, is never locked again.
+	// Only roles that are not held are locked. Invariant 5: a role that is held, also
+	// one whose term is pending, is never locked again.
 	var locking []lockRequest
 	s.reviewLedElsewhere()
 	asked := make(map[tenure.LockKey]string, len(candidates))
@@ -94,7 +94,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	return attempts, s.findHolders(candidates, attempts)
 }
 
-// keyInUse is the attempt for a role whose key this session holds for something else.
+// keyInUse is the attempt for a role whose key this session holds for something
+// else.
 func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
 	for name, held := range s.heldRoles {
 		if held.key == key {
@@ -104,8 +105,8 @@ func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireR
 	return tenure.AcquireResult{} // busy
 }
 
-// holdsName returns an error for a name the database cannot store or distinguish from
-// others: in SQL_ASCII the meaning of its bytes depends on the client.
+// holdsName returns an error for a name that the database cannot store or distinguish
+// from others: in SQL_ASCII the meaning of its bytes depends on the client.
 func (s *session) holdsName(role tenure.Role) error {
 	if s.server.Encoding == server.UnicodeEncoding {
 		return nil
@@ -136,8 +137,9 @@ func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
 	}
 }
 
-// lockAll tries to lock roles, and begins their terms unless they must wait. An error of
-// the database fails the attempts. A returned error ends the session.
+// lockAll tries to lock roles and begins the terms of those that need not wait. An
+// error of the database fails the attempts; an error that lockAll returns ends the
+// session.
 func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) error {
 	if len(all) == 0 {
 		return nil
@@ -157,10 +159,10 @@ func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) er
 	return s.lockInBatches(all[:room], attempts)
 }
 
-// lockInBatches acquires locks in as few statements as the server has room for. If there
-// is no room for a statement, it releases all its locks, and half as many are tried.
-// After such a smaller statement has succeeded, the remaining roles fail. This leaves
-// room for other sessions.
+// lockInBatches acquires locks in as few statements as the server has room for. A
+// statement for which there is no room releases all its locks, and half as many are
+// tried. After that success, the remaining roles fail, which leaves room for other
+// sessions.
 func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireResult) error {
 	var full error
 	for len(rest) > 0 {
@@ -189,7 +191,7 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 
 func byRole(a, b *heldRole) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
 
-// lostOnly keeps the loss of a session and drops any other error.
+// lostOnly keeps an error that ends the session and drops any other.
 func lostOnly(err error) error {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
@@ -197,8 +199,8 @@ func lostOnly(err error) error {
 	return nil
 }
 
-// addRoles makes rows for roles this session has not tried before. It returns the roles
-// whose key is the key of their row. The others have failed.
+// addRoles makes rows for roles that this session has not tried before, and
+// returns those whose key is that of their row. The others have failed.
 func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) ([]lockRequest, error) {
 	var unknown []lockRequest
 	for _, w := range all {
@@ -238,8 +240,8 @@ func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) (
 	return fitting, nil
 }
 
-// ownersOfKeys returns, by key, the owners of the keys of roles without a row. Keys are
-// unique, so the latter got no row.
+// ownersOfKeys returns, by key, the roles that have the keys of roles without a
+// row. Keys are unique, so no row was made for those.
 func (s *session) ownersOfKeys(some []lockRequest, recorded map[string]string) (map[string]string, error) {
 	var keys []string
 	for _, w := range some {
@@ -260,8 +262,8 @@ func (s *session) ownersOfKeys(some []lockRequest, recorded map[string]string) (
 	return owners, err
 }
 
-// learnKeys reads the keys of roles first, since most roles have had a leader, and makes
-// the missing rows. It returns the keys by role.
+// learnKeys reads the keys of roles first, since most roles have had a leader, and
+// makes rows for those that have none. It returns the keys by role.
 func (s *session) learnKeys(some []lockRequest) (map[string]string, error) {
 	recorded, err := s.readKeys(some)
 	if err == nil && len(recorded) < len(some) {
@@ -292,8 +294,8 @@ func (s *session) readKeys(some []lockRequest) (map[string]string, error) {
 	return keys, err
 }
 
-// beginAll begins the terms of locked candidates after their waits, and fills in their
-// attempts.
+// beginAll begins the terms of the candidates whose locks are held and whose
+// waits are over, and fills in their attempts.
 func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	now := s.opening.Clock.Now().Mono
 	var ready []*heldRole
@@ -330,7 +332,8 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 	return nil
 }
 
-// findHolders reads the last leaders of the busy roles, if their candidates ask for them.
+// findHolders reads the last leaders of the busy roles, for candidates that request
+// them.
 func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var roles []string
 	for i, c := range candidates {

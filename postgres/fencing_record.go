@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// blockedTerm is a term whose begin transactions delayed for longer than the fence
+// blockedTerm is a term whose begin transactions prevented for longer than the fence
 // timeout.
 type blockedTerm struct {
 	role string
@@ -21,12 +21,12 @@ type blockedTerm struct {
 	by   string // the transactions
 }
 
-// recordBlockers stores the transactions in the way of a term. The application may lock
-// the row again, so the wait for it is short.
+// recordBlockers stores what kept a term from beginning. The application may lock the row
+// again, so the wait for it is short.
 const recordBlockers = `UPDATE {terms} SET blocked_by = $3 WHERE role = $1 AND term = $2`
 
-// named reports whether the holders of the rows of all these roles are known. After a
-// round with a termination, other transactions, which had waited, hold the rows. The role
+// named reports whether it is known what holds the rows of all of these roles. After a
+// round that terminated a transaction, others hold them that waited behind it: the role
 // should not wait until they are named, too.
 func (f *blockerTerminator) named(roles []string, last []int64) bool {
 	f.mu.Lock()
@@ -46,7 +46,7 @@ func (f *blockerTerminator) renew(stale bool) {
 	f.stale = stale
 }
 
-// name remembers the holders of the rows of roles.
+// name remembers what holds the rows of roles.
 func (f *blockerTerminator) name(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) {
 	found, err := f.session.backend.records.ReadBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})
 	if err != nil {
@@ -74,8 +74,8 @@ func textOf(blockers []history.Blocker) string {
 	return strings.Join(all, ", ")
 }
 
-// begun requests to record the blockers of a role's term with the term, if the terminator
-// saw any. It does not block.
+// begun requests that what kept a role's term from beginning is recorded with the term,
+// if the terminator saw it. It does not block.
 func (f *blockerTerminator) begun(role string, previous, term int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +87,7 @@ func (f *blockerTerminator) begun(role string, previous, term int64) {
 	}
 }
 
-// record stores the blockers of terms.
+// record stores what kept terms from beginning.
 func (f *blockerTerminator) record(records []blockedTerm) error {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()

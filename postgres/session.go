@@ -48,9 +48,9 @@ type session struct {
 	remnants     remnants
 	terminator   blockerTerminator
 
-	registry  registryCache               // the last answer of Members, by node
+	registry  registryCache               // what Members returned last, by node
 	members   []tenure.Member             // the same in order; nil before the first read
-	heldRoles map[string]*heldRole        // by role; their locks are held
+	heldRoles map[string]*heldRole        // by role: those whose lock is held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
 	known     map[string]tenure.LockKey   // by role: keys found in the rows of roles
 	blocked   memory.BlockedRows          // roles whose rows other sessions held at the last attempt
@@ -65,7 +65,7 @@ type session struct {
 	silenceSeen bool        // by the last heartbeat: another node is silent
 	woken       bool        // Wait has returned true since the last call of Requests
 
-	trying            bool // of Diagnose: everything is in a transaction, to be rolled back
+	trying            bool // of Diagnose: everything is in a transaction that is rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
 }
 
@@ -128,14 +128,14 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 	wakeup.Send(e.moved)
 }
 
-// announceNodes reports a possible change of the registry of nodes.
+// announceNodes reports that the registry of nodes may have changed.
 func (e *connListener) announceNodes() {
 	if e.nodesChanged != nil {
 		e.nodesChanged()
 	}
 }
 
-// announceAnyNode reports a possible change of any node.
+// announceAnyNode reports that any node may have changed.
 func (e *connListener) announceAnyNode() {
 	e.changedNodes.Note(link.AnyNode)
 	e.announceNodes()
@@ -170,7 +170,7 @@ func (s *session) warningAsError(name link.Statement) error {
 	return fmt.Errorf("%s: the server warned: %v", name, s.listener.warnings)
 }
 
-// heartbeatAnswer is the answer to a heartbeat.
+// heartbeatAnswer is what the statement of a heartbeat returns.
 type heartbeatAnswer struct {
 	found        bool // the node's row belongs to this session
 	incarnation  string
@@ -186,7 +186,7 @@ type heartbeatAnswer struct {
 // maxCheckedTerms is how many terms a heartbeat checks. Of more, each one checks others.
 const maxCheckedTerms = 32
 
-// someLedRoles returns led roles, others each time.
+// someLedRoles returns roles that the session leads, others each time.
 func (s *session) someLedRoles() []string {
 	roles := make([]string, 0, min(len(s.heldRoles), maxCheckedTerms))
 	for name, held := range s.heldRoles {
@@ -200,10 +200,10 @@ func (s *session) someLedRoles() []string {
 	return roles
 }
 
-// auditBeats is the interval, in heartbeats, at which a session with roles counts its
-// locks: another program may run pg_advisory_unlock_all on the session. The interval is
-// long, since pg_locks stops the whole lock table. Without roles there is nothing to
-// protect, and other nodes find the node lock free.
+// auditBeats is after how many heartbeats a session that holds roles counts its locks:
+// another program may run pg_advisory_unlock_all on the session. It is seldom, since
+// pg_locks stops the whole lock table. Without roles there is nothing to protect, and
+// other nodes find the node lock free.
 const auditBeats = 8
 
 // Heartbeat implements [tenure.Session].
@@ -243,9 +243,8 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	return a.pending, nil
 }
 
-// checkAnswer returns an error if the session has lost something it relies on: its row,
-// the installation, its incarnation, a term or its locks. counting says whether the
-// heartbeat counted locks.
+// checkAnswer returns an error if the answer to a heartbeat shows that the session no longer
+// has what it relies on. It counted its locks if counting is true.
 func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 	switch {
 	case !a.found:
@@ -300,9 +299,9 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are
-// optional: if one fails, the other nodes detect the end like a death. Leaving costs the
-// server and all other nodes work, so candidates for just released roles get a head
-// start.
+// optional: if one fails, the other nodes detect the end as they detect a death.
+// Candidates for roles that were released a moment ago have a head start, because
+// leaving takes work of the server and of all other nodes.
 func (s *session) Close() error {
 	if wait := time.Until(s.freedAt.Add(headStart)); wait > 0 {
 		<-time.After(wait)
@@ -337,7 +336,7 @@ func (s *session) LockConn() (syscall.RawConn, error) {
 // Abort implements [tenure.Session].
 func (s *session) Abort() { s.abort() }
 
-// onceAbort returns the implementation of Abort.
+// onceAbort returns the function that Abort calls.
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		if s.unanswered.Load() { // the server hangs

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/memory"
 )
 
-// termRow is the row of a role after its previous term has been closed.
+// termRow is the row of a role whose previous term has been closed.
 type termRow struct {
 	key         string
 	term        int64
@@ -24,7 +24,7 @@ type termRow struct {
 	epoch       string
 	endReason   string
 	reservedFor *uuid.UUID
-	reservation time.Duration // the remaining time
+	reservation time.Duration // what is left of it
 	nodeKnown   bool          // the registry has the node of the term
 }
 
@@ -37,8 +37,8 @@ func (r termRow) clean() bool {
 	return true
 }
 
-// closeTerms ends the open terms of previous holders, in a separate commit, and reads the
-// rows.
+// closeTerms ends the terms that the previous holders of roles left open, in a separate
+// commit, and reads the rows.
 func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	roles, keys := make([]string, len(got)), make([]string, len(got))
 	for i, w := range got {
@@ -62,8 +62,8 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	return found, err
 }
 
-// begin begins the terms of held, examined roles. A skipped role stays without a term: a
-// fenced transaction of the old term holds its row.
+// begin begins the terms of held roles whose rows were examined. A role that is skipped
+// stays without a term: a fenced transaction of the old term holds its row.
 func (s *session) begin(ready []*heldRole) error {
 	if len(ready) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *session) begin(ready []*heldRole) error {
 	return nil
 }
 
-// begun records the begun terms of some roles.
+// begun records the terms that have begun among those of some roles.
 func (s *session) begun(some []*heldRole) {
 	var begun []memory.RecentTerm
 	for _, h := range some {
@@ -99,12 +99,10 @@ func (s *session) begun(some []*heldRole) {
 	}
 }
 
-// callTake calls the function {take}: see its comment in the migration. With examined,
-// the session has the locks already. It calls each for three kinds of roles:
-//
-//   - a locked role, with its term if the term has begun;
-//   - a role left to other nodes, with RetryIn;
-//   - a role led by a living session, with the session in ledBy.
+// callTake calls the function that acquires locks and begins terms: see its comment in
+// the migration. With examined, the session has the locks. Each is called for every
+// role that is locked, with its term if that has begun, for every role that is left to
+// other nodes, with RetryIn, and for roles that a living session leads, with that.
 func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult, ledBy int32)) error {
 	node, timing := s.opening.Node, s.opening.Timing
 	wanted := takeArguments(all)
@@ -139,8 +137,8 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		s.server.Lineage(), s.server.Epoch(), examined, s.server.ByMigration, timing.Settle > 0, dead, deadSince, space)...)
 }
 
-// takeArguments are the arguments of the function for the roles. An array of only null or
-// 0 is empty: the server adds nulls.
+// takeArguments are the arguments of the function for the roles. An array in which each
+// element would be null, or 0, is empty: the server adds nulls.
 func takeArguments(all []lockRequest) []any {
 	n := len(all)
 	roles, keys := make([]string, n), make([]int64, n)

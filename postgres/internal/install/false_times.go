@@ -6,9 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A heartbeat more than a lease ahead was written while the clock was ahead, as was
-// everything computed from it. It happened at the latest now, so it becomes now: nothing
-// counted from it ends earlier than without the correction, and nothing waits for the
+// A heartbeat that is more than a lease ahead was written under a clock that was ahead, as
+// was all that was computed from it. It happened at the latest now, so it becomes now:
+// nothing that counts from it ends earlier than it would have, and nothing waits for the
 // false time. A process can trust an earlier session of a node for no longer than the
 // longest lease.
 //

@@ -24,7 +24,7 @@ SELECT EXISTS (
         AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 )`
 
-	// The status of the node w.target in the registry, or its requested status; no row if
+	// The status that the node w.target has, or is asked to have, in the registry; no row if
 	// it is not live.
 	statusOfTarget = `
 SELECT CASE

@@ -10,7 +10,8 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// The number shows whether a term has begun while the update waited for its row.
+// The number shows whether a term has begun in the meantime, which the update waits
+// for.
 const retireRole = `
 WITH seen AS MATERIALIZED (
     SELECT

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,35 +15,6 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/server"
 )
-
-// heldRole is a role whose lock this session holds.
-type heldRole struct {
-	role     tenure.Role
-	key      tenure.LockKey
-	lockedAt time.Duration // on the node's monotonic clock
-	wait     termWait
-	examined bool  // the row was read: wait and previous are known
-	skipped  int32 // how often a transaction was in the way
-	previous int64 // the number of the last term, once it is known
-
-	term       int64 // 0 while Waiting
-	acquiredAt time.Time
-	vacancy    time.Duration
-}
-
-// begin records the term that has begun, if one has.
-func (h *heldRole) begin(result tenure.AcquireResult) {
-	if result.Outcome == tenure.OutcomeGranted {
-		h.previous, h.term, h.acquiredAt, h.vacancy = result.Previous, result.Term, result.AcquiredAt, result.PrecedingVacancy
-	}
-}
-
-// granted is the result for the term that has begun.
-func (h *heldRole) granted() tenure.AcquireResult {
-	return tenure.AcquireResult{
-		Outcome: tenure.OutcomeGranted, Term: h.term, Previous: h.previous, AcquiredAt: h.acquiredAt, PrecedingVacancy: h.vacancy, NotDurable: true,
-	}
-}
 
 // TryAcquire implements [tenure.Session].
 func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
@@ -120,23 +90,6 @@ func (s *session) holdsName(role tenure.Role) error {
 	return nil
 }
 
-// lockRequest is a role to lock: the candidate of this index.
-type lockRequest struct {
-	index int
-	role  tenure.Role
-	key   tenure.LockKey
-
-	yieldTerm int64
-	yieldFor  time.Duration
-}
-
-// failAll sets the attempts of candidates that failed for one reason.
-func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
-	for _, w := range some {
-		attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
-	}
-}
-
 // lockAll tries to lock roles and begins the terms of those that need not wait. An
 // error of the database fails the attempts; an error that lockAll returns ends the
 // session.
@@ -185,16 +138,6 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 			failAll(rest, attempts, full)
 			return nil
 		}
-	}
-	return nil
-}
-
-func byRole(a, b *heldRole) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
-
-// lostOnly keeps an error that ends the session and drops any other.
-func lostOnly(err error) error {
-	if errors.Is(err, tenure.ErrSessionLost) {
-		return err
 	}
 	return nil
 }

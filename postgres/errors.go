@@ -58,3 +58,11 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// lostOnly keeps an error that ends the session and drops any other.
+func lostOnly(err error) error {
+	if errors.Is(err, tenure.ErrSessionLost) {
+		return err
+	}
+	return nil
+}

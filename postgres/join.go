@@ -151,12 +151,6 @@ DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1 AND (role <> '' OR NOT $2::boolean)`
 )
 
-// remnants says which remnants of earlier sessions a joining session may have to handle.
-type remnants struct {
-	own    bool // the node has a row or requests
-	others bool // see sweepNodes
-}
-
 const readRemnants = `
 SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1) OR EXISTS (SELECT FROM {requests} WHERE node_id = $1),
     EXISTS (
@@ -407,3 +401,10 @@ func (e *nameTaken) Error() string {
 }
 
 func (e *nameTaken) Unwrap() error { return tenure.ErrNameTaken }
+
+// preparations are the statements that prepare the session connection.
+func (s *session) preparations() []link.Call {
+	names := s.backend.names
+	names.Assign(s.conn, sessionStatements)
+	return names.Preparations(sessionStatements, sessionWarmUp)
+}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -180,4 +181,17 @@ func (s *session) eachKey(singles, pairs link.Statement, keys keyArrays, each fu
 		}, keys.a, keys.b)
 	}
 	return nil
+}
+
+// forgetReleased removes held roles whose locks are free.
+func (s *session) forgetReleased(heldRoles []*heldRole) {
+	s.freedAt = time.Now()
+	s.table.add(-len(heldRoles))
+	for _, h := range heldRoles {
+		delete(s.heldRoles, h.role.Name())
+		delete(s.keys, h.key)
+		if h.term == 0 {
+			delete(s.known, h.role.Name()) // read its row again the next time
+		}
+	}
 }

@@ -194,13 +194,6 @@ func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
 	return prepareWatch(ctx, s.backend.names, watched)
 }
 
-// preparations are the statements that prepare the session connection.
-func (s *session) preparations() []link.Call {
-	names := s.backend.names
-	names.Assign(s.conn, sessionStatements)
-	return names.Preparations(sessionStatements, sessionWarmUp)
-}
-
 // migrator returns the function that migrates the schema for this session, or nil
 // if it must not. A migration has a separate time limit.
 func (s *session) migrator() install.Migrator {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -122,17 +121,4 @@ func (s *session) releaseInSteps(all resignation) error {
 		s.log.Warn("announcing vacant roles failed", "error", err)
 	}
 	return lostOnly(err)
-}
-
-// forgetReleased removes held roles whose locks are free.
-func (s *session) forgetReleased(heldRoles []*heldRole) {
-	s.freedAt = time.Now()
-	s.table.add(-len(heldRoles))
-	for _, h := range heldRoles {
-		delete(s.heldRoles, h.role.Name())
-		delete(s.keys, h.key)
-		if h.term == 0 {
-			delete(s.known, h.role.Name()) // read its row again the next time
-		}
-	}
 }

@@ -15,13 +15,6 @@ import (
 // an earlier session: until all nodes have opened new ones, or else for a time that
 // is long enough in any case.
 
-// termWait is what must pass before a term may begin.
-type termWait struct {
-	until   time.Duration // on the node's monotonic clock, at the latest
-	reunion bool          // over when all nodes are back, and after has passed
-	after   time.Duration
-}
-
 // waitBefore decides when the term of a role whose lock was acquired at lockedAt
 // may begin.
 func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {

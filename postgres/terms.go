@@ -5,37 +5,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/memory"
 )
-
-// termRow is the row of a role whose previous term has been closed.
-type termRow struct {
-	key         string
-	term        int64
-	node        *uuid.UUID
-	lease       time.Duration
-	lineage     string
-	epoch       string
-	endReason   string
-	reservedFor *uuid.UUID
-	reservation time.Duration // what is left of it
-	nodeKnown   bool          // the registry has the node of the term
-}
-
-// clean reports whether the holder of the term closed it itself.
-func (r termRow) clean() bool {
-	switch tenure.EndReason(r.endReason) {
-	case history.EndCrashed, history.EndLeaseExpired, history.EndServerChanged:
-		return false
-	}
-	return true
-}
 
 // closeTerms ends the terms that the previous holders of roles left open, in a separate
 // commit, and reads the rows.

@@ -32,7 +32,7 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Guarantees, "holds roles at the eighth at the latest"),
-		File: "postgres/session.go", From: "const auditBeats = 8",
+		File: "postgres/heartbeat.go", From: "const auditBeats = 8",
 		Tests: by("postgres", "^TestHeartbeatDetectsInterference$"),
 	},
 	{

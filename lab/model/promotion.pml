@@ -31,7 +31,7 @@ code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
 code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/join.go joinNodes sha256:812263df9d8a28a6
-code: postgres/session.go session.Heartbeat sha256:8c0c5c19d47f8295
+code: postgres/heartbeat.go session.Heartbeat sha256:8c0c5c19d47f8295
 code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
 code: postgres/internal/diagnosis/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
 code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde

@@ -52,7 +52,7 @@ var apiMutants = []mutant{
 	},
 	{
 		name: "postgres: a heartbeat overlooks that its term was ended",
-		file: "postgres/session.go", from: "	case a.ended != nil:", to: "	case false:",
+		file: "postgres/heartbeat.go", from: "	case a.ended != nil:", to: "	case false:",
 		promise: "a term that another program has ended is noticed at the next heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")}, says: "want the session lost",
 	},

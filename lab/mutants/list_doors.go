@@ -196,7 +196,7 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "postgres: the history forgets what a term waited for",
-		file: "postgres/fencing_record.go", from: "if found && seen.term == previous {", to: "if found && seen.term == term {",
+		file: "postgres/fencing.go", from: "if found && seen.term == previous {", to: "if found && seen.term == term {",
 		promise: "what held up a failover is recorded with the term",
 		tests:   []tests{in("postgres", "^TestApplicationCannotHoldUpFailover$")}, says: "still not: ",
 	},

@@ -173,7 +173,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "postgres: the transactions of the next term are terminated",
-		file: "postgres/fencing.go", from: " AND t.term = b.term", to: " AND b.term IS NOT NULL",
+		file: "postgres/fencing.go", from: " AND t.term = b.term\nWHERE", to: " AND b.term IS NOT NULL\nWHERE",
 		promise: "only transactions that delay the next term are terminated",
 		tests:   []tests{in("postgres", "^TestTransactionsOfTheNextTermAreNotTerminated$")}, says: "a fenced transaction of the leader",
 	},

@@ -17,7 +17,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: heartbeats do not check the leaders' sessions",
-		file: "postgres/session.go", from: "releases) || a.leadersEnded {", to: "releases) {",
+		file: "postgres/heartbeat.go", from: "releases) || a.leadersEnded {", to: "releases) {",
 		promise: "a lost notification costs at most a check interval",
 		tests:   []tests{in("postgres", "^TestHeartbeatNoticesEndOfALeader$")}, says: "the heartbeat reported no change",
 	},
@@ -145,13 +145,13 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a session that was reset is trusted",
-		file: "postgres/session.go", from: "	case a.incarnation != fmt.Sprint(s.incarnation):\n", to: "	case a.incarnation == \"reset\":\n",
+		file: "postgres/heartbeat.go", from: "	case a.incarnation != fmt.Sprint(s.incarnation):\n", to: "	case a.incarnation == \"reset\":\n",
 		promise: "1 One leader: DISCARD ALL on the session is noticed at the next heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")}, says: "want the session lost",
 	},
 	{
 		name: "postgres: lost locks are not detected",
-		file: "postgres/session.go", from: "	case counting && a.locks[0] != len(s.keys):\n", to: "	case counting && a.locks[0] < 0:\n",
+		file: "postgres/heartbeat.go", from: "	case counting && a.locks[0] != len(s.keys):\n", to: "	case counting && a.locks[0] < 0:\n",
 		promise: "1 One leader: pg_advisory_unlock_all is noticed at the eighth heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")}, says: "want the session lost",
 	},
@@ -229,7 +229,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a canceled wait for the replica is a success",
-		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
+		file: "postgres/heartbeat.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
 		tests:   []tests{in("postgres", "^TestCanceledWaitForReplicaIsNoSuccess$")}, says: "no heartbeat ever failed",
 	},
@@ -291,7 +291,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: heartbeats do not look for silent nodes",
-		file: "postgres/session.go", from: "	s.silenceSeen = a.silence\n", to: "	s.silenceSeen = false\n",
+		file: "postgres/heartbeat.go", from: "	s.silenceSeen = a.silence\n", to: "	s.silenceSeen = false\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is silent",
 		tests:   []tests{in("postgres", "^TestStuckSessionIsTerminatedAlthoughWatchFallsSilent$")}, says: "after the last heartbeat; the bound is",
 	},
@@ -321,7 +321,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: sessions without roles count locks",
-		file: "postgres/session.go", from: "%auditBeats == 0 && len(s.heldRoles) > 0\n", to: "%auditBeats == 0\n",
+		file: "postgres/heartbeat.go", from: "%auditBeats == 0 && len(s.heldRoles) > 0\n", to: "%auditBeats == 0\n",
 		promise: "8 Idle is cheap: the locks read do not grow with the square of the nodes",
 		tests:   []tests{in("postgres", "^TestOnlySessionsWithRolesCountLocks$")}, says: "a session without roles has counted the locks",
 	},
@@ -429,7 +429,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: the wait that finds a holder of a row lasts its whole limit",
-		file: "postgres/fencing_record.go", from: "SELECT pg_cancel_backend($1)", to: "SELECT $1::int",
+		file: "postgres/fencing.go", from: "SELECT pg_cancel_backend($1)", to: "SELECT $1::int",
 		promise: "7 Someone leads: a transaction that holds the row of a role is ended after the fence timeout",
 		tests:   []tests{in("postgres", "^TestTransactionsThatHoldTheRowAreTerminated$/released")}, says: "Invariant 7: the term began",
 	},

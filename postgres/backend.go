@@ -65,12 +65,12 @@ func New(dsn string, config Config) (*Backend, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	server, err := parse(dsn)
+	target, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
 	connect := &link.Connector{
-		Config: server, Login: pgdial.Credentials{DSN: dsn, Password: config.Password},
+		Config: target, Login: pgdial.Credentials{DSN: dsn, Password: config.Password},
 		Program: config.ApplicationName, Hook: config.Connect, Dialer: pgdial.New(clocks.System()),
 	}
 	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix)}

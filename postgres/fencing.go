@@ -80,7 +80,7 @@ func (f *blockerTerminator) wait() { f.group.Wait() }
 
 // take returns the roles to examine with the numbers of their last terms, and the terms
 // to record. If there are none, it records that the goroutine ends.
-func (f *blockerTerminator) take() (roles []string, last []int64, records []blockedTerm) {
+func (f *blockerTerminator) take() (roles []string, last []int64, begun []blockedTerm) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	roles = slices.Sorted(maps.Keys(f.roles))
@@ -88,23 +88,23 @@ func (f *blockerTerminator) take() (roles []string, last []int64, records []bloc
 		last = append(last, f.roles[role])
 	}
 	clear(f.roles)
-	records, f.records = f.records, nil
-	f.running = len(roles)+len(records) > 0 && f.ctx.Err() == nil
-	return roles, last, records
+	begun, f.records = f.records, nil
+	f.running = len(roles)+len(begun) > 0 && f.ctx.Err() == nil
+	return roles, last, begun
 }
 
 func (f *blockerTerminator) run() {
 	defer f.session.backend.running.Done()
 	defer f.group.Done()
 	for {
-		roles, last, records := f.take()
-		if len(records) > 0 {
-			if err := f.record(records); err != nil && f.ctx.Err() == nil {
+		roles, last, begun := f.take()
+		if len(begun) > 0 {
+			if err := f.record(begun); err != nil && f.ctx.Err() == nil {
 				f.log.Warn("recording which transactions kept terms from beginning failed", "error", err)
 			}
 		}
 		switch {
-		case len(roles)+len(records) == 0 || f.ctx.Err() != nil:
+		case len(roles)+len(begun) == 0 || f.ctx.Err() != nil:
 			return
 		case len(roles) == 0:
 			continue
@@ -363,7 +363,7 @@ func (f *blockerTerminator) begun(role string, previous, term int64) {
 }
 
 // record stores what kept terms from beginning.
-func (f *blockerTerminator) record(records []blockedTerm) error {
+func (f *blockerTerminator) record(terms []blockedTerm) error {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
 	conn, err := f.connect(ctx)
@@ -374,8 +374,8 @@ func (f *blockerTerminator) record(records []blockedTerm) error {
 	if err := limitLockWait(ctx, conn, waitTimeout); err != nil {
 		return err
 	}
-	slices.SortFunc(records, func(a, b blockedTerm) int { return strings.Compare(a.role, b.role) })
-	for _, r := range records {
+	slices.SortFunc(terms, func(a, b blockedTerm) int { return strings.Compare(a.role, b.role) })
+	for _, r := range terms {
 		if _, err := conn.Exec(ctx, f.session.backend.names.SQL(recordBlockers), r.role, r.term, r.by); err != nil {
 			return fmt.Errorf("%s: %w", r.role, err)
 		}

@@ -36,10 +36,10 @@ func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const roles = 600
-	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+	pg := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
 		"max_locks_per_transaction": "10", "max_connections": "20",
 	}})
-	b := backendOn(t, server.DSN(), Config{})
+	b := backendOn(t, pg.DSN(), Config{})
 	if f := b.CheckLockTable(t.Context(), 10); f.Severity == doctor.Failure {
 		t.Fatalf("without a schema: %+v", f)
 	}
@@ -77,8 +77,8 @@ func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 	}
 
 	p.Abort()
-	server.Configure(t, map[string]string{"max_locks_per_transaction": fmt.Sprint(needed)})
-	server.Restart(t, "fast")
+	pg.Configure(t, map[string]string{"max_locks_per_transaction": fmt.Sprint(needed)})
+	pg.Restart(t, "fast")
 	p = open(t, b)
 	for i, attempt := range p.try(numbered(roles)...) {
 		if attempt.Outcome != tenure.OutcomeGranted && attempt.Outcome != tenure.OutcomePending { // the server has restarted
@@ -95,13 +95,13 @@ func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 // is room.
 func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+	pg := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
 		"max_locks_per_transaction": "10", "max_connections": "20",
 	}})
-	b := backendOn(t, server.DSN(), Config{})
+	b := backendOn(t, pg.DSN(), Config{})
 	p := open(t, b)
 	size := p.table.capacity.Size()
-	bystander := server.Conn(t)
+	bystander := pg.Conn(t)
 	hold := func(from, n int) error {
 		_, err := bystander.Exec(t.Context(), "SELECT pg_advisory_lock(i) FROM generate_series($1::bigint, $2) i", from, from+n-1)
 		return err

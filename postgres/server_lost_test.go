@@ -38,10 +38,10 @@ func (*probeTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndD
 // refuse the server for good.
 func TestSessionLostDuringTrialOfLocksIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Shared(t)
-	tracer := &probeTracer{t: t, dsn: server.DSN()}
-	_, err := tryOpen(t, backendOn(t, server.DSN(), Config{
-		Schema: server.Schema(t),
+	pg := pgtest.Shared(t)
+	tracer := &probeTracer{t: t, dsn: pg.DSN()}
+	_, err := tryOpen(t, backendOn(t, pg.DSN(), Config{
+		Schema: pg.Schema(t),
 		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 			config.Tracer = tracer
 			conn, err := pgx.ConnectConfig(ctx, config)

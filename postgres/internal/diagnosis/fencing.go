@@ -39,6 +39,7 @@ WHERE u.rolcanlogin
     AND NOT pg_has_role('pg_signal_backend', 'USAGE')
 ORDER BY u.rolname`
 
+// RowLocksFinding is the name of the finding of rowLocks.
 const RowLocksFinding = "row locks"
 
 // rowLocks checks whether this user may terminate every transaction that can hold up a

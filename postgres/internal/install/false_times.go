@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// CorrectTimes corrects the times of nodes.
+//
 // A heartbeat that is more than a lease ahead was written under a clock that was ahead, as
 // was all that was computed from it. It happened at the latest now, so it becomes now:
 // nothing that counts from it ends earlier than it would have, and nothing waits for the
@@ -27,6 +29,7 @@ WHERE n.id IN (
     FOR UPDATE SKIP LOCKED
 )`
 
+// HasFalseTime is the condition on a row of a node that CorrectTimes corrects.
 const HasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'
         OR trust_until > clock_timestamp() + (SELECT max(lease_ms) FROM {nodes}) * interval '2 milliseconds'`
 

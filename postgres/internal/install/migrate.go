@@ -174,8 +174,8 @@ func (i *Installation) needsDown(ctx context.Context, q link.Querier, features [
 	return needed, nil
 }
 
-// featureVersion is the type of package postgres with this name.
-type featureVersion struct {
+// FeatureVersion is the type of package postgres with this name.
+type FeatureVersion struct {
 	Feature string
 	Version int // in the database; 0 if it has no tables
 	Newest  int // of this program; 0 if it does not know the feature
@@ -185,7 +185,7 @@ type featureVersion struct {
 }
 
 // SchemaVersions is the method of the backend with this name.
-func (i *Installation) SchemaVersions(ctx context.Context) ([]featureVersion, error) {
+func (i *Installation) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) {
 	conn, err := i.Connector.DialMigration(ctx)
 	if err != nil {
 		return nil, err
@@ -195,19 +195,19 @@ func (i *Installation) SchemaVersions(ctx context.Context) ([]featureVersion, er
 	if err != nil {
 		return nil, err
 	}
-	all := []featureVersion{versionOf(versions, i.Core)}
+	all := []FeatureVersion{versionOf(versions, i.Core)}
 	for _, f := range schema.Registered() {
 		all = append(all, versionOf(versions, f))
 	}
 	for _, name := range versions.Unknown() {
-		all = append(all, featureVersion{Feature: name, Version: versions[name].Present})
+		all = append(all, FeatureVersion{Feature: name, Version: versions[name].Present})
 	}
 	return all, nil
 }
 
-func versionOf(versions schema.Versions, f *schema.Feature) featureVersion {
+func versionOf(versions schema.Versions, f *schema.Feature) FeatureVersion {
 	version := versions[f.Name]
-	return featureVersion{f.Name, version.Present, f.Newest(), version.Another(f)}
+	return FeatureVersion{f.Name, version.Present, f.Newest(), version.Another(f)}
 }
 
 // SchemaVersion is the method of the backend with this name.

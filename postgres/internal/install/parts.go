@@ -19,6 +19,7 @@ func (i *Installation) CheckParts(ctx context.Context, conn link.Querier, versio
 	return i.Schema.CheckParts(ctx, conn, versions, i.Core)
 }
 
+// OfFeature returns the damages of a feature.
 func OfFeature(damages []schema.Damage, f *schema.Feature) []schema.Damage {
 	var of []schema.Damage
 	for _, d := range damages {
@@ -52,7 +53,7 @@ func (i *Installation) RefuseRemains(ctx context.Context, conn *pgx.Conn) error 
 	return fmt.Errorf("%w: %w", ErrNoRows, refusal)
 }
 
-// ErrNoRows: all tables are there and empty, as a dump without rows leaves them. Nothing can
+// ErrNoRows means that all tables are there and empty, as a dump without rows leaves them. Nothing can
 // be lost, so a node and tenure migrate repair that.
 var ErrNoRows = errors.New("the tables have no rows")
 

@@ -127,6 +127,7 @@ func (i *Installation) grants(privileges []privilege, user string) string {
 	return all.String()
 }
 
+// LackingPrivileges returns the numbers of the privileges that the user lacks.
 const LackingPrivileges = `
 SELECT p.number
 FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS p(allowed, kind, object, number)
@@ -138,6 +139,8 @@ WHERE NOT CASE p.kind
 END
 ORDER BY p.number`
 
+// OtherSiblings reports whether other users run nodes.
+//
 // Whether a backend with the process id of a node belongs to a user whose rights this user
 // does not have. It is a fraction of the work of the next statement, which most nodes need
 // not run.
@@ -185,7 +188,7 @@ func (i *Installation) CheckPrivileges(ctx context.Context, conn link.Connection
 
 // RequiredPrivileges returns the privileges of a node's user one by one, and the
 // parameters of LackingPrivileges, which looks for missing ones.
-func (i *Installation) RequiredPrivileges() (each []privilege, args []any) {
+func (i *Installation) RequiredPrivileges() (each []schema.Privilege, args []any) {
 	var allowed, kind, named []string
 	for _, p := range nodePrivileges {
 		for one := range strings.SplitSeq(p.Allowed, ", ") {

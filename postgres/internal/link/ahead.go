@@ -145,6 +145,7 @@ func (a *Ahead) take(c Call) (answer, bool) {
 	return found, true
 }
 
+// Query returns the rows of a statement, which may have arrived.
 func (a *Ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return &storedRows{types: a.TypeMap(), result: r.result, err: r.err}, nil
@@ -152,6 +153,7 @@ func (a *Ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	return a.Conn.Query(ctx, sql, args...)
 }
 
+// QueryRow returns the first row of a statement, which may have arrived.
 func (a *Ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return storedRow{&storedRows{types: a.TypeMap(), result: r.result, err: r.err}}
@@ -159,6 +161,7 @@ func (a *Ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return a.Conn.QueryRow(ctx, sql, args...)
 }
 
+// Exec runs a statement, unless its result has arrived.
 func (a *Ahead) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		if r.err != nil {

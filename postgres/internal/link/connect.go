@@ -62,6 +62,7 @@ func (c *Connector) DialReader(ctx context.Context, purpose string) (*pgx.Conn, 
 	return conn, err
 }
 
+// DialWith opens a connection with options.
 func (c *Connector) DialWith(ctx context.Context, purpose string, listener Listener, options pgdial.Options) (*pgx.Conn, error) {
 	config := c.Config.Copy()
 	if err := c.Login.Renew(ctx, config); err != nil {

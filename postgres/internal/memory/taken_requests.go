@@ -13,6 +13,7 @@ type TakenRequests struct {
 	byNode map[uuid.UUID][]int64
 }
 
+// Of returns the ids of a node.
 func (t *TakenRequests) Of(node uuid.UUID) []int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

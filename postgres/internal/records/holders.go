@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	// ReadKeysOfRoles returns the recorded keys of roles.
 	ReadKeysOfRoles = `SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`
 
 	readRoles = `SELECT role, lock_key FROM {terms} WHERE retired_at IS NULL ORDER BY role COLLATE "C"`
@@ -224,6 +225,7 @@ type LockRow struct {
 	Kind      int16 // 1: one 64-bit key; 2: a pair
 }
 
+// Key returns the key of the lock.
 func (r LockRow) Key() tenure.LockKey {
 	if r.Kind == 2 {
 		return tenure.LockKey{Key: int64(int32(r.High)), Key2: int32(r.Low), Pair: true}

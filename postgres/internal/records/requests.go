@@ -47,6 +47,8 @@ WITH request AS (
 )
 SELECT pg_notify($5, '` + link.RolesOnly + `') FROM request`
 
+	// LockRequests locks the table of requests.
+	//
 	// Two requesters that drain the last two nodes must not each find the other node
 	// active. This lock mode conflicts only with itself: no session waits for a
 	// requester.

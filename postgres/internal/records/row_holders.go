@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// The transactions of a set.
+	// ReadMembers returns the transactions of a set.
 	ReadMembers = `
 SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
 

@@ -9,6 +9,7 @@ type LockCapacity struct {
 	Transactions   int // max_connections + max_prepared_transactions
 }
 
+// Size is the number of locks that the table holds.
 func (c LockCapacity) Size() int { return c.PerTransaction * c.Transactions }
 
 // Usable is the number of locks that elections may use. When the table is full, the

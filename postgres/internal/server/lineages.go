@@ -14,11 +14,11 @@ import (
 // but the nodes do.
 type Lineages struct {
 	mu     sync.Mutex
-	byNode map[uuid.UUID]arrival
+	byNode map[uuid.UUID]Arrival
 }
 
-// arrival is when a node came to a lineage.
-type arrival struct {
+// Arrival is when a node came to a lineage.
+type Arrival struct {
 	lineage  string
 	returned bool          // from a server that this lineage does not continue
 	at       time.Duration // on the node's monotonic clock
@@ -26,15 +26,15 @@ type arrival struct {
 
 // Arrive records that a node opens a session on a lineage, and returns when the node came to
 // that lineage.
-func (l *Lineages) Arrive(node uuid.UUID, lineage string, now time.Duration) arrival {
+func (l *Lineages) Arrive(node uuid.UUID, lineage string, now time.Duration) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byNode == nil {
-		l.byNode = map[uuid.UUID]arrival{}
+		l.byNode = map[uuid.UUID]Arrival{}
 	}
 	last, known := l.byNode[node]
 	if !known || last.lineage != lineage {
-		l.byNode[node] = arrival{lineage, known && !IsPromotionOf(last.lineage, lineage), now}
+		l.byNode[node] = Arrival{lineage, known && !IsPromotionOf(last.lineage, lineage), now}
 	}
 	return l.byNode[node]
 }

@@ -50,7 +50,7 @@ func (s Server) Epoch() string {
 
 // Notice makes the waits count from when the node came here, if it came from a server that
 // this one does not continue, and after this server started.
-func (s *Server) Notice(a arrival) {
+func (s *Server) Notice(a Arrival) {
 	if a.returned && a.at > s.UpAt {
 		s.BornAt, s.UpAt, s.ByMigration, s.Returned = a.at, a.at, false, true
 	}
@@ -62,7 +62,7 @@ func (s Server) Same(other Server) bool {
 	return s.system == other.system && s.Start.Equal(other.Start)
 }
 
-// The probe acquires a lock with a random key. The watch connection must not be
+// ProbeServer acquires a lock with a random key. The watch connection must not be
 // able to acquire it too. It is no pair of integers: other nodes take a session that holds
 // a pair for a node.
 const ProbeServer = `
@@ -74,6 +74,8 @@ SELECT
     pg_postmaster_start_time(),
     pg_try_advisory_lock($1::bigint)`
 
+// IdentifyServer returns the lineage, the room and the encoding of a server.
+//
 // The control file is late after a promotion, so the timeline is read from the
 // name of the segment that is being written.
 const IdentifyServer = `
@@ -84,8 +86,10 @@ SELECT
     current_setting('server_encoding')
 FROM pg_control_system()`
 
+// ReadStart returns when the server started.
 const ReadStart = `SELECT pg_postmaster_start_time()`
 
+// EndProbe releases the lock of ProbeServer.
 const EndProbe = `SELECT pg_advisory_unlock($1::bigint)`
 
 // Probe is what one connection found.
@@ -102,6 +106,7 @@ func NewProbeKey() int64 { return int64(rand.Uint64()) }
 // ProbeCall is the statement of ProbeConnection.
 func ProbeCall(key int64) link.Call { return link.Call{SQL: ProbeServer, Args: []any{key}} }
 
+// ProbeConnection examines the server of a connection.
 func ProbeConnection(ctx context.Context, conn link.Connection, key int64) (Probe, error) {
 	var (
 		p        Probe

@@ -35,6 +35,7 @@ func (p *SilenceTimer) Expect(limit time.Duration, silent func()) (stop func()) 
 	}
 }
 
+// Notice implements link.Listener: the connection is not silent.
 func (p *SilenceTimer) Notice(n *pgconn.Notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,4 +54,5 @@ func (p *SilenceTimer) IsOldest() bool {
 	return p.oldest
 }
 
+// Notification implements link.Listener.
 func (p *SilenceTimer) Notification(*pgconn.Notification) {}

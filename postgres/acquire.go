@@ -23,8 +23,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 
-	// Only roles that are not held are locked. Invariant 5: a role that is held, also
-	// one whose term is pending, is never locked again.
+	// Only roles that are not held are locked. Invariant 5: a held role, also one with a
+	// pending term, is never locked again.
 	var locking []lockRequest
 	s.reviewLedElsewhere()
 	asked := make(map[tenure.LockKey]string, len(candidates))
@@ -64,8 +64,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	return attempts, s.findHolders(candidates, attempts)
 }
 
-// keyInUse is the attempt for a role whose key this session holds for something
-// else.
+// keyInUse is the attempt for a role whose key this session holds for something else.
 func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
 	for name, held := range s.heldRoles {
 		if held.key == key {
@@ -75,8 +74,8 @@ func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireR
 	return tenure.AcquireResult{} // busy
 }
 
-// holdsName returns an error for a name that the database cannot store or distinguish
-// from others: in SQL_ASCII the meaning of its bytes depends on the client.
+// holdsName returns an error for a name the database cannot store or distinguish from
+// others: in SQL_ASCII the meaning of its bytes depends on the client.
 func (s *session) holdsName(role tenure.Role) error {
 	if s.server.Encoding == server.UnicodeEncoding {
 		return nil
@@ -112,10 +111,10 @@ func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) er
 	return s.lockInBatches(all[:room], attempts)
 }
 
-// lockInBatches acquires locks in as few statements as the server has room for. A
-// statement for which there is no room releases all its locks, and half as many are
-// tried. After that success, the remaining roles fail, which leaves room for other
-// sessions.
+// lockInBatches acquires locks in as few statements as the server has room for. If there
+// is no room for a statement, it releases all its locks, and half as many are tried.
+// After such a smaller statement has succeeded, the remaining roles fail. This leaves
+// room for other sessions.
 func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireResult) error {
 	var full error
 	for len(rest) > 0 {
@@ -183,8 +182,8 @@ func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) (
 	return fitting, nil
 }
 
-// ownersOfKeys returns, by key, the roles that have the keys of roles without a
-// row. Keys are unique, so no row was made for those.
+// ownersOfKeys returns, by key, the owners of the keys of roles without a row. Keys are
+// unique, so the latter got no row.
 func (s *session) ownersOfKeys(some []lockRequest, recorded map[string]string) (map[string]string, error) {
 	var keys []string
 	for _, w := range some {
@@ -205,8 +204,8 @@ func (s *session) ownersOfKeys(some []lockRequest, recorded map[string]string) (
 	return owners, err
 }
 
-// learnKeys reads the keys of roles first, since most roles have had a leader, and
-// makes rows for those that have none. It returns the keys by role.
+// learnKeys reads the keys of roles first, since most roles have had a leader, and makes
+// the missing rows. It returns the keys by role.
 func (s *session) learnKeys(some []lockRequest) (map[string]string, error) {
 	recorded, err := s.readKeys(some)
 	if err == nil && len(recorded) < len(some) {
@@ -237,8 +236,8 @@ func (s *session) readKeys(some []lockRequest) (map[string]string, error) {
 	return keys, err
 }
 
-// beginAll begins the terms of the candidates whose locks are held and whose
-// waits are over, and fills in their attempts.
+// beginAll begins the terms of locked candidates after their waits, and fills in their
+// attempts.
 func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	now := s.opening.Clock.Now().Mono
 	var ready []*heldRole
@@ -275,8 +274,7 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 	return nil
 }
 
-// findHolders reads the last leaders of the busy roles, for candidates that request
-// them.
+// findHolders reads the last leaders of the busy roles, if their candidates ask for them.
 func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var roles []string
 	for i, c := range candidates {

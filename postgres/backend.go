@@ -54,12 +54,11 @@ type Backend struct {
 
 var _ tenure.Backend = (*Backend)(nil)
 
-// New makes a backend for a database. It does not connect. The connection
-// string is a URL or key=value pairs, completed by the environment variables and the
-// service file of libpq; it must lead directly to PostgreSQL, not to a pooler, and may
-// name several hosts, of which the primary is used. A parameter that Tenure can neither
-// honor nor ignore is refused. An error matches tenure.ErrInvalidConfig and never
-// contains the connection string.
+// New makes a backend for a database. It does not connect. The connection string is a URL
+// or key=value pairs, completed by the environment variables and the service file of
+// libpq. It must lead directly to PostgreSQL, not to a pooler. It may name several hosts:
+// the primary is used. New refuses parameters it can neither honor nor ignore. An error
+// matches tenure.ErrInvalidConfig and never contains the connection string.
 func New(dsn string, config Config) (*Backend, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

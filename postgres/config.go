@@ -37,33 +37,33 @@ type Config struct {
 	Schema string
 	Prefix string
 
-	// ManualMigrations keeps sessions from creating or upgrading the schema: a
-	// schema that is missing or older is then refused with dberr.ErrSchema.
-	// Use it where the nodes' database user may not create tables, with
-	// [Backend.Migrate] or [Backend.MigrationSQL] under another user.
+	// ManualMigrations keeps sessions from creating or upgrading the schema: they refuse
+	// a missing or older schema with dberr.ErrSchema. Use it where the nodes' database
+	// user may not create tables, with [Backend.Migrate] or [Backend.MigrationSQL] under
+	// another user.
 	ManualMigrations bool
 
 	// ApplicationName begins the application_name of every connection, followed
 	// by the node's name and the purpose. Default: "tenure".
 	ApplicationName string
 
-	// WatchPeriod is how long one call of the watch connection may last, which
-	// bounds how long it can hold back the cleaning of dead rows in the whole
-	// database. Default and maximum 30 s.
+	// WatchPeriod bounds the duration of one call of the watch connection, and so how long
+	// it can hold back the cleaning of dead rows in the whole database. Default and
+	// maximum 30 s.
 	WatchPeriod time.Duration
 
-	// Password returns the password of each new connection, for example a token
-	// that expires, and replaces that of the connection string. It must return
-	// within a few seconds: a node opens two connections within 10 s. It is
-	// called from several goroutines; a panic is an error of that connection.
-	// Without it, a password comes from the connection string, PGPASSWORD, the
-	// service file or the password file, which are read again for each connection.
+	// Password returns the password of each new connection, for example an expiring
+	// token. It replaces the password of the connection string. It must return within a
+	// few seconds: a node opens two connections within 10 s. It is called from several
+	// goroutines; a panic is an error of the connection. Without it, a password comes
+	// from the connection string, PGPASSWORD, the service file or the password file, read
+	// again for each connection.
 	Password func(ctx context.Context) (string, error)
 
-	// Connect makes the connections instead of pgx.ConnectConfig, for example
-	// to log in as a service does. It must use the configuration it is given:
-	// changes to anything but credentials and address may break the protocol.
-	// It is called from several goroutines; a panic is an error of that connection.
+	// Connect makes the connections instead of pgx.ConnectConfig, for example to log in
+	// as a service does. It must use the given configuration: changes to anything but
+	// credentials and address may break the protocol. It is called from several
+	// goroutines; a panic is an error of the connection.
 	Connect func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error)
 }
 
@@ -75,7 +75,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate checks a configuration that has its defaults.
+// validate checks a configuration after its defaults are set.
 func (c Config) validate() error {
 	for _, name := range []struct {
 		what, value string
@@ -103,7 +103,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// invalid reports a setting that cannot be used.
+// invalid reports an unusable setting.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

@@ -23,12 +23,12 @@ var (
 	ErrLockTableFull = sentinel.New(tenure.ErrLock, "the server's lock table is full")
 )
 
-// lost reports the end of a session whose connection has failed.
+// lost reports the end of a session by the failure of its connection.
 func lost(doing string, cause error) error {
 	return fmt.Errorf("%w: %w: %s: %w", tenure.ErrSessionLost, tenure.ErrConnection, doing, cause)
 }
 
-// superseded reports a session that no longer belongs to this node, although its
+// superseded reports the end of a session by another program or a later session. Its
 // connection still works.
 func superseded(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrSuperseded, fmt.Sprintf(format, args...))

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 )
 
-// examineAll examines the rows of roles whose locks are held and whose terms did
-// not begin immediately, and unlocks those that this session cannot lead.
+// examineAll examines the rows of locked roles without an immediate term. It unlocks the
+// roles this session cannot lead.
 func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var all []lockRequest
 	for i, c := range candidates {
@@ -36,10 +36,9 @@ func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenu
 	return s.unlock(heldRoles)
 }
 
-// examine closes the previous terms of roles whose locks are held, and decides
-// from their rows when the new terms may begin. Rows that another session is
-// writing are left for the next attempt. It returns the roles that must be unlocked
-// again, with their attempts set.
+// examine closes the previous terms of locked roles, and decides from their rows when the
+// new terms may begin. Rows written by another session are left for the next attempt. It
+// returns the roles to unlock again, with their attempts set.
 func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (unfit []lockRequest, err error) {
 	rows, err := s.closeTerms(all)
 	if err != nil {
@@ -73,8 +72,7 @@ func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (u
 	return append(unfit, missing...), err
 }
 
-// missingRows returns the roles that have no row, and records the last terms of
-// the others.
+// missingRows returns the roles without a row, and records the last terms of the others.
 func (s *session) missingRows(some []lockRequest) ([]lockRequest, error) {
 	if len(some) == 0 {
 		return nil, nil

@@ -15,20 +15,18 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// Fence makes a transaction commit only while terms are valid: as long as the
-// transaction is open, the next term of each of their roles cannot begin. Fence
-// returns an error that matches tenure.ErrFenced if one of the terms has ended; the
-// transaction must then be rolled back.
+// Fence makes a transaction commit only while terms are valid: as long as the transaction
+// is open, the next term of each of their roles cannot begin. If one of the terms has
+// ended, the error matches tenure.ErrFenced, and the transaction must be rolled back.
 //
-// It must be the last statement before the commit, and outside any savepoint: a
-// savepoint that is rolled back takes the fence with it, and statements after it
-// delay the next leader. Fence all terms of a transaction in one call, which
-// locks their rows in a fixed order, so that transactions cannot deadlock. [InTx]
-// does all of this. If ctx ends during the call, pgx closes the connection.
+// Fence must be the last statement before the commit, and outside any savepoint. Rolling
+// back a savepoint removes the fence with it, and later statements delay the next leader.
+// Fence all terms of a transaction in one call: it locks their rows in a fixed order, so
+// transactions cannot deadlock. [InTx] does all of this. If ctx ends during the call, pgx
+// closes the connection.
 //
-// The database user needs the privileges of [Backend.ApplicationGrants]. If a role
-// needs more than some thousand fenced transactions per second, do more work in
-// each.
+// The database user needs the privileges of [Backend.ApplicationGrants]. If a role needs
+// more than some thousand fenced transactions per second, do more work in each.
 func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
 	backend, marks, err := termRefs(terms)
 	if err != nil {
@@ -37,9 +35,9 @@ func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
 	return backend.fence(ctx, tx, marks)
 }
 
-// FenceSQL is [Fence] for a transaction of database/sql, with any PostgreSQL
-// driver. FenceSQL cannot check whether the transaction is still open: do not send
-// statements that end it.
+// FenceSQL is [Fence] for a transaction of database/sql, with any PostgreSQL driver.
+// FenceSQL cannot check whether the transaction is still open: do not end it with a
+// statement.
 func FenceSQL(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
 	backend, marks, err := termRefs(terms)
 	if err != nil {
@@ -55,7 +53,7 @@ type termRef struct {
 	node uuid.UUID
 }
 
-// termRefs identifies terms, which must come from one backend of this package.
+// termRefs identifies terms. All must come from one backend of this package.
 func termRefs(terms []*tenure.Term) (*Backend, []termRef, error) {
 	if len(terms) == 0 {
 		return nil, nil, invalid("there is no term to fence with")
@@ -73,10 +71,9 @@ func termRefs(terms []*tenure.Term) (*Backend, []termRef, error) {
 	return backend, marks, nil
 }
 
-// fenceQuery locks the rows of terms, in the order of their roles: the lock is
-// taken after the sort. The term is a key column because of the unique index, so
-// that the update that begins the next one waits for this lock, and the update
-// that only closes the term does not.
+// fenceQuery locks the rows of terms, in the order of their roles: the lock is taken
+// after the sort. The term is a key column because of the unique index. So the update for
+// the next term waits for this lock, and the update for the end of the term does not.
 func (b *Backend) fenceQuery(marks []termRef) (string, []any) {
 	values := make([]string, len(marks))
 	args := make([]any, 0, 3*len(marks))
@@ -129,14 +126,14 @@ func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef)
 	return valid, rows.Err()
 }
 
-// validTerm is a term of the transaction whose row is locked.
+// validTerm is a term of the transaction with a locked row.
 type validTerm struct {
 	role string
 	term int64
 }
 
-// verdict compares the valid terms with those of the transaction, of which several may
-// be of one role.
+// verdict compares the valid terms with the terms of the transaction. Several of these
+// may be of one role.
 func verdict(marks []termRef, valid []validTerm, err error) error {
 	if err != nil {
 		return fenceError(marks, err)

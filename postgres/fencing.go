@@ -21,9 +21,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
-// blockerTerminator terminates transactions that delay new terms for longer than the
-// fence timeout. It uses a separate, short-lived connection, because the session has
-// to send heartbeats at the same time.
+// blockerTerminator terminates transactions if they delay new terms for longer than the
+// fence timeout. It uses a separate, short-lived connection, because the session has to
+// send heartbeats at the same time.
 type blockerTerminator struct {
 	session *session
 	log     *slog.Logger
@@ -32,19 +32,19 @@ type blockerTerminator struct {
 	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	roles   map[string]int64       // whose terms are waiting, and the numbers of their last terms
-	seen    map[string]blockedTerm // what held their rows, with the numbers of their last terms
-	records []blockedTerm          // terms that have begun since
-	stale   bool                   // what is in seen may have ended without a termination
+	roles   map[string]int64       // with waiting terms, and the numbers of their last terms
+	seen    map[string]blockedTerm // the holders of their rows, with the numbers of their last terms
+	records []blockedTerm          // terms begun since
+	stale   bool                   // the transactions in seen may have ended without a termination
 	running bool
 }
 
 const (
 	// fenceTimeout bounds one round on the third connection.
 	fenceTimeout = 10 * time.Second
-	// fencePause is the minimum time between two rounds, and fenceAgain the time
-	// after a round that terminated a transaction: another one may have waited
-	// behind it.
+	// fencePause is the minimum time between two rounds. fenceAgain is the time after a
+	// round with a termination: another transaction may have waited behind the terminated
+	// one.
 	fencePause = time.Second
 	fenceAgain = 50 * time.Millisecond
 )
@@ -55,9 +55,9 @@ func (f *blockerTerminator) init(s *session) {
 	f.roles, f.seen = map[string]int64{}, map[string]blockedTerm{}
 }
 
-// end requests the termination of the transactions that hold the row of a role whose
-// last term has a number. Once the next term has begun, they are its leader's, and stay.
-// It does not block.
+// end requests the termination of the transactions in the way of a role's next term. last
+// is the number of its last term. Once the next term has begun, the transactions are its
+// leader's, and stay. It does not block.
 func (f *blockerTerminator) end(role string, last int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,14 +173,14 @@ WHERE (
             AND n.mode = 'ExclusiveLock'
     )`
 
-	// Prepared transactions have no backend that could be terminated.
+	// Prepared transactions have no backend to terminate.
 	readPrepared = `
 SELECT gid, owner::text, prepared FROM pg_prepared_xacts WHERE transaction::text = ANY ($1::text[])`
 )
 
-// round terminates every transaction that holds the row of one of the roles, not
-// only the one that pg_blocking_pids would show, and returns their number. It leaves
-// out the roles that have had another term since the last ones.
+// round terminates every transaction with a lock on the row of one of the roles, not only
+// the one pg_blocking_pids would show, and returns their number. It leaves out roles that
+// have had another term since the last ones.
 func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
@@ -206,8 +206,8 @@ func (f *blockerTerminator) round(roles []string, last []int64) (ended int, err 
 	return f.endAll(ctx, conn, roles, found)
 }
 
-// connect opens a connection to the server of the session: on another server, the same
-// rows are held by transactions of the term that is valid there.
+// connect opens a connection to the server of the session: on another server,
+// transactions of the valid term there hold the same rows.
 func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := f.session.backend.connect.Dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
 	if err != nil {
@@ -220,13 +220,13 @@ func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// culprits are the transactions and backends that hold rows.
+// culprits are the transactions and backends in the way.
 type culprits struct {
 	transactions []string
 	pids         []int32
 }
 
-// lockers reads which transactions hold the rows of roles.
+// lockers reads the transactions with a lock on the rows of roles.
 func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (culprits, error) {
 	lockers, err := link.Texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}

@@ -26,23 +26,23 @@ type Database interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// InTx runs fn in a transaction that commits only if the term is still valid at
-// that time. Otherwise the transaction is rolled back, and the error matches
-// tenure.ErrFenced. No write of one term is committed after the next has begun.
+// InTx runs fn in a transaction and commits it only if the term is still valid then.
+// Otherwise the transaction is rolled back, and the error matches tenure.ErrFenced. No
+// write of one term is committed after the next has begun.
 //
-// fn must not end the transaction; it may use savepoints. If fn returns an error
-// or panics, InTx rolls the transaction back and returns the error. After an error
-// of the commit itself, the transaction may have committed. If ctx ends, the
-// transaction ends too; a context from [tenure.Election.Run] ends with the term.
-// The pool's user needs the privileges of [Backend.ApplicationGrants].
+// fn must not end the transaction; it may use savepoints. If fn returns an error or
+// panics, InTx rolls the transaction back and returns the error. After an error of the
+// commit itself, the transaction may have committed. If ctx ends, the transaction ends
+// too; a context from [tenure.Election.Run] ends with the term. The pool's user needs the
+// privileges of [Backend.ApplicationGrants].
 func InTx(ctx context.Context, pool Pool, term *tenure.Term, fn func(tx pgx.Tx) error) error {
 	return InTxOptions(ctx, pool, pgx.TxOptions{}, term, fn)
 }
 
-// InTxOptions is [InTx] with options for the transaction, such as its isolation
-// level. It is fenced at every level: no write of one term is committed after the next
-// has begun. Above READ COMMITTED, a transaction that began before its term ended can
-// still commit between the end of the term and the begin of the next one.
+// InTxOptions is [InTx] with options for the transaction, such as its isolation level. It
+// is fenced at every level: no write of one term is committed after the next has begun.
+// Above READ COMMITTED, a transaction begun before its term ended can still commit
+// between the end of the term and the begin of the next one.
 func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *tenure.Term, fn func(tx pgx.Tx) error) error {
 	backend, marks, err := termRefs([]*tenure.Term{term})
 	if err != nil {

@@ -42,9 +42,10 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
 
-	// An existing row belongs to an earlier session of this process, in which trust is
-	// over or never began, or to another process with the same id, which may still
-	// trust its session.
+	// An existing row belongs to one of two:
+	//
+	//   - an earlier session of this process, whose trust is over or never began;
+	//   - another process with the same id, which may still trust its session.
 	joinNodes = `
 INSERT INTO {nodes} AS n (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
@@ -81,12 +82,12 @@ SET trust_until = CASE
     fell_silent = excluded.fell_silent,
     last_heartbeat = clock_timestamp()`
 
-	// The row of a node records when its session ended, until the next session takes
-	// the row over. If the earlier session is over, so that its lock is free, its terms
-	// are closed first, as the next leader would close them (see stmtClose), but as of
-	// when the node saw its connection end. So are those that this process no longer
-	// trusts: a server process that hangs keeps the lock. A row that another session is
-	// writing is left to that leader.
+	// The row of a node records when its session ended, until the next session takes the
+	// row over. If the earlier session is over, its lock is free. Its terms are then
+	// closed first, as the next leader would close them (see stmtClose), but as of when
+	// the node saw its connection end. Terms this process no longer trusts are closed even
+	// while the lock is held: a hanging server process keeps the lock. If another session
+	// is writing the row of a role, the row is left to that session.
 	closeForerunner = `
 WITH earlier AS MATERIALIZED (
     SELECT
@@ -118,11 +119,15 @@ SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, 
 FROM closing c
 WHERE t.role = c.role`
 
-	// Corrects false times. Removes nodes that died long ago with their requests, and requests that earlier
-	// sessions of this node did not handle; those for the node itself only if its process
-	// is another one. It waits for no other transaction: a session
-	// could not open, and end that transaction, before that. A node that left a term open
-	// stays while the row of its role is locked.
+	// Corrects false times and removes old remnants:
+	//
+	//   - nodes dead for more than a day, with their requests;
+	//   - requests left unhandled by earlier sessions of this node. Requests for the
+	//     node itself are removed only if its process is a new one.
+	//
+	// It waits for no other transaction: the session could not open, and so could not end
+	// the transaction in its way. A node with an open term stays while the row of its
+	// role is locked.
 	sweepNodes = `
 WITH corrected AS (` + install.CorrectTimes + `
 ), old AS MATERIALIZED (
@@ -159,9 +164,9 @@ SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1) OR EXISTS (SELECT FROM {reques
         WHERE ` + diedLongAgo + ` OR ` + install.HasFalseTime + `
     )`
 
-// joining makes a session a member: first the lock, so that no node that sees the row
-// finds the lock free; then the row; then the notification. It sends what comes before the
-// row in one round trip and the rest in another one.
+// joining makes a session a member: first the lock, then the row, then the notification.
+// A node that sees the row must not find the lock free. Everything before the row takes
+// one round trip, the rest another.
 type joining struct {
 	session      *session
 	settings     link.Call // while the session is opened
@@ -365,14 +370,14 @@ func (s *session) remnantCalls(left remnants) []link.Call {
 	return calls
 }
 
-// untrusted returns the earlier incarnations of this process in which it no longer
-// trusts, or never did.
+// untrusted returns the earlier incarnations of this process in which it no longer trusts,
+// or never did.
 func (s *session) untrusted() []int32 {
 	return append(s.backend.failedOpenings.Of(s.opening.Node.ID), int32(s.opening.PreviousIncarnation))
 }
 
-// awaitEnd waits for the end of another session, at most a little longer than
-// the server needs to notice that a client is gone.
+// awaitEnd waits for the end of another session, for at most a little longer than a
+// server needs to notice the death of a client.
 func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
 	const noticed = 1200 * time.Millisecond
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
@@ -388,7 +393,7 @@ func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
 	return err
 }
 
-// nameTaken reports the node that has a name that must be unique.
+// nameTaken reports the current owner of a name. Names must be unique here.
 type nameTaken struct {
 	name        string
 	id          uuid.UUID

@@ -7,13 +7,16 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// A candidate tries roles at every check interval, in case a notification was lost.
-// Of roles that a living session leads, its heartbeat knows as much: the session holds
-// its node lock, no session that continues has released a role since, and no node was
-// found dead. The last also covers a leader that could not record that it has released
-// a role: the row names it while another session holds the lock. So these
-// attempts fail without a statement, and a candidate for any number of roles costs as
-// much at rest as a node that waits for none.
+// A candidate tries roles at every check interval, in case a notification was lost. If a
+// living session leads a role, the candidate's heartbeat shows as much as an attempt:
+//
+//   - the leading session holds its node lock;
+//   - no continuing session has released a role since;
+//   - no node was found dead. This also covers a leader that could not record its release
+//     of a role: the row names it while another session holds the lock.
+//
+// So attempts for such roles fail without a statement. A candidate for any number of roles
+// costs as much at rest as a node that waits for none.
 
 const (
 	// quietTime is how long there was no change before attempts may fail without a
@@ -23,26 +26,26 @@ const (
 	// provenIntervals is after how many check intervals all roles are tried nevertheless.
 	provenIntervals = 60
 
-	// maxLeaders limits the sessions that a heartbeat checks. A thousand take the server
-	// a third of a millisecond. Roles of other leaders are tried at every check interval.
+	// maxLeaders limits the sessions checked by a heartbeat. A thousand take the server a
+	// third of a millisecond. Roles of other leaders are tried at every check interval.
 	maxLeaders = 1000
 )
 
-// ledElsewhere contains the roles that other sessions lead. Times are on the node's
+// ledElsewhere contains the roles led by other sessions. Times are on the node's
 // monotonic clock.
 type ledElsewhere struct {
-	leaders   map[string]int32 // by role: the session that leads it
+	leaders   map[string]int32 // by role: its leader's session
 	sessions  []int32          // the sessions in leaders, and earlier ones
 	announced uint64           // changes when leaders was last emptied
-	since     time.Duration    // when that was
+	since     time.Duration    // the time of that change
 	beatAt    time.Duration    // the last heartbeat
 	releases  int64            // as of the last heartbeat
 	provenAt  time.Duration    // when roles of leaders were last tried nevertheless
-	asks      bool             // the present call asks who leads the roles that are held: it is not the first after a change
+	asks      bool             // the present call, not the first after a change, asks who leads the held roles
 	fresh     []leaderFound    // by the attempts of the present call
 }
 
-// leaderFound is a role and the session that leads it.
+// leaderFound is a role and its leader's session.
 type leaderFound struct {
 	role    string
 	session int32
@@ -61,7 +64,7 @@ func (l *ledElsewhere) beat(now time.Duration, releases int64) (released bool) {
 	return released
 }
 
-// reviewLedElsewhere forgets what may have changed, before an attempt.
+// reviewLedElsewhere forgets possibly changed leaders, before an attempt.
 func (s *session) reviewLedElsewhere() {
 	l, now := &s.elsewhere, s.opening.Clock.Now().Mono
 	l.fresh = l.fresh[:0]
@@ -76,16 +79,16 @@ func (s *session) reviewLedElsewhere() {
 	}
 }
 
-// found notes that an attempt found a role led by a living session.
+// found notes a role led by a living session, as an attempt has found.
 func (l *ledElsewhere) found(w lockRequest, session int32) {
 	if w.yieldFor == 0 {
 		l.fresh = append(l.fresh, leaderFound{w.role.Name(), session})
 	}
 }
 
-// keepLeaders remembers which sessions lead the roles that were found held, unless
-// something has changed since the last heartbeat. A release after that but before the
-// attempt is seen by the next heartbeat.
+// keepLeaders remembers the sessions found to lead roles, unless something has changed
+// since the last heartbeat. The next heartbeat sees a release between the last one and
+// the attempt.
 func (s *session) keepLeaders() {
 	l := &s.elsewhere
 	if len(l.fresh) == 0 || l.beatAt < l.since+quietTime || s.opening.Timing.RefreshInterval > s.opening.Timing.CheckInterval {

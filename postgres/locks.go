@@ -13,11 +13,10 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// take tries to acquire the locks of roles, none of which is held, with distinct
-// keys, and begins the terms of those that need not wait. It fills in the attempts of
-// roles that are left to other nodes, and of those that other sessions lead. If the
-// statement fails, take releases the locks that the server may have granted
-// nevertheless, or the session is lost.
+// take tries to acquire the locks of roles with distinct keys, none of which is held. It
+// begins their terms unless they must wait. It fills in the attempts of roles left to
+// other nodes or led by other sessions. If the statement fails, take releases the locks
+// the server may have granted nevertheless, or the session is lost.
 func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error {
 	requests := make(map[string]lockRequest, len(all))
 	for _, w := range all {
@@ -53,7 +52,7 @@ func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
 	}
-	// A statement that fails keeps the session-level locks that it has acquired.
+	// A failed statement keeps its acquired session-level locks.
 	if lost := s.reconcile(); lost != nil {
 		return errors.Join(lost, err)
 	}
@@ -93,8 +92,8 @@ func (s *session) unlock(heldRoles []*heldRole) error {
 	return nil
 }
 
-// reconcile compares the locks of the session with those that it has recorded, and
-// unlocks the others, as often as they are held.
+// reconcile compares the locks of the session with its records, and unlocks the others,
+// as often as they are held.
 func (s *session) reconcile() error {
 	for range 2 { // once to find, once to prove
 		extra, err := s.extraLocks()
@@ -125,8 +124,8 @@ func (s *session) ownLocks() (map[tenure.LockKey]struct{}, error) {
 	return held, err
 }
 
-// extraLocks lists the locks that the session holds beyond those of its roles, its node
-// lock and the installation's.
+// extraLocks lists the session's locks beyond the roles', its node's and the
+// installation's.
 func (s *session) extraLocks() (keyArrays, error) {
 	held, err := s.ownLocks()
 	var extra keyArrays

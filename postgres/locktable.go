@@ -27,8 +27,7 @@ func (t *lockTable) count(used, elections int, now time.Duration) {
 
 func (t *lockTable) add(n int) { t.used, t.elections = t.used+n, t.elections+n }
 
-// full returns the error that there is no room for so many more locks, with the
-// setting that would make room.
+// full returns the error for a lack of room for more locks, with the setting to change.
 func (t *lockTable) full(more int) error {
 	return fmt.Errorf("%w: %d of its %d locks are in use, %d of them by elections, which may use half, and %d more were wanted: "+
 		"set max_locks_per_transaction, which is %d, to %d or more, and restart the server",
@@ -36,9 +35,9 @@ func (t *lockTable) full(more int) error {
 		t.capacity.PerTransaction, max(t.capacity.PerTransaction+1, t.capacity.Needed(t.used+more)))
 }
 
-// room returns how many of n locks elections may acquire, and an error if that is
-// less than n. It counts only if this attempt could come near the limit, or needs
-// many locks after a long time: the count stops the whole lock table for a moment.
+// room returns how many of n locks elections may acquire, and an error if fewer than n.
+// It counts only if this attempt could come near the limit, or needs many locks after a
+// long time: the count stops the whole lock table for a moment.
 func (t *lockTable) room(s *session, n int) (int, error) {
 	const many, long = 64, time.Minute
 	limit, now := t.capacity.Usable(), s.opening.Clock.Now().Mono

@@ -55,8 +55,8 @@ const (
 	readRegistryOfSome = registryColumns + ` WHERE id = ANY ($1::uuid[])`
 )
 
-// descriptionColumns are the columns of a node's row that its description
-// fills, in the order of the statements.
+// descriptionColumns are the columns of a node's row for its description, in the order of
+// the statements.
 func descriptionColumns(d tenure.Description) []any {
 	orEmpty := func(texts []string) []string { return append([]string{}, texts...) }
 	return []any{
@@ -84,7 +84,7 @@ func scanMember(row pgx.CollectableRow) (tenure.Member, error) {
 	return m, err
 }
 
-// scanInto reads a row of the registry, or only the columns that change often.
+// scanInto reads a row of the registry, or only its frequently changing columns.
 func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	var (
 		status        string
@@ -109,12 +109,11 @@ func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	return nil
 }
 
-// firstSeldom is the first column of readRegistry that changes seldom.
+// firstSeldom is the first rarely changing column of readRegistry.
 const firstSeldom = 11
 
-// registryCache keeps what was read about each node: decoding lists and maps takes
-// most of the time of a read, and they seldom change. Members that were returned
-// share them.
+// registryCache keeps the last reading of each node: decoding lists and maps takes most
+// of the time of a read, and they seldom change. The returned members share them.
 type registryCache map[[16]byte]cachedMember
 
 type cachedMember struct {
@@ -130,7 +129,7 @@ func sentID(raw []byte) (uuid.UUID, error) {
 	return uuid.ParseBytes(raw)
 }
 
-// scan reads a row into next, which replaces the cache after the last row.
+// scan reads a row into next. After the last row next replaces the cache.
 func (c registryCache) scan(row pgx.CollectableRow, next registryCache) (tenure.Member, error) {
 	raw := row.RawValues()
 	if len(raw) < firstSeldom {
@@ -193,8 +192,8 @@ func (s *session) Members() ([]tenure.Member, error) {
 	return slices.Clone(members), nil
 }
 
-// RefreshMembers is Members without reading the nodes that were not reported as changed.
-// The session's own connection receives the reports, so none is lost while it lives.
+// RefreshMembers is Members, but reads only nodes reported as changed. The session's own
+// connection receives the reports, so none is lost while it lives.
 func (s *session) RefreshMembers() ([]tenure.Member, error) {
 	ids, anyNode := s.listener.changedNodes.Take()
 	if anyNode || s.members == nil {
@@ -271,11 +270,11 @@ SELECT (1000 * extract(epoch FROM
 FROM {nodes}
 WHERE id = $1 AND status = 'dead'`
 
-	// The server may still keep the session of a dead node. If its lease is over, so
-	// is its trust, and once the row is gone no other node can know that: the session
-	// is terminated together with the row. It may end after this statement, so the
-	// setting lets the statement close its terms, see {keep_leader}. A request may have
-	// been made at the moment of the death.
+	// The server may still keep the session of a dead node. If its lease is over, so is
+	// its trust. Once the row is gone no other node can know this: the session is
+	// terminated together with the row. It may end after this statement, so the setting
+	// lets the statement close its terms, see {keep_leader}. A request may date from the
+	// moment of the death.
 	forgetNode = `
 WITH corrected AS (` + install.CorrectTimes + `
 ), gone AS (
@@ -295,7 +294,7 @@ SELECT gone.incarnation, e.count > 0 FROM gone, (SELECT count(*) FROM ended) e`
 	// Waits until the session of an incarnation has ended.
 	awaitEnd = `SELECT pg_advisory_xact_lock_shared(` + install.ReadSpace + `, $1)`
 
-	// A node whose session the server still keeps stays until that session has ended.
+	// A node stays until the server has ended its session.
 	forgetNodes = `
 WITH corrected AS (` + install.CorrectTimes + `
 ), gone AS (
@@ -326,16 +325,16 @@ SELECT id FROM gone ORDER BY id`
 )`
 )
 
-// MarkDead marks nodes as dead that have sent no heartbeat for longer than the
-// threshold and for longer than their own lease, and returns their ids. It is the
-// fallback for deaths that the other nodes do not detect.
+// MarkDead marks silent nodes as dead and returns their ids. A node is silent if its last
+// heartbeat is older than the threshold and than its own lease. MarkDead is the fallback
+// for deaths undetected by the other nodes.
 func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {
 	return b.changeNodes(ctx, "mark dead nodes", markDead, threshold.Milliseconds())
 }
 
-// Forget removes a dead node from the registry and terminates its session if the
-// server still keeps it. It waits until the node's lease has expired. It returns an
-// error that matches tenure.ErrUnknownNode if there is no dead node with this id.
+// Forget removes a dead node from the registry and terminates its session if the server
+// still keeps it. It waits until the node's lease has expired. If no dead node has this
+// id, the error matches tenure.ErrUnknownNode.
 func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	for {
 		gone, err := b.forget(ctx, node)
@@ -352,9 +351,9 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	}
 }
 
-// forget removes a dead node that can no longer trust a session, and reports
-// whether there was one. If it terminates a session, it notifies the candidates once
-// more when the session has ended: until then, the session holds its roles.
+// forget removes a dead node unless it may still trust a session, and reports whether
+// there was one. If it terminates a session, it notifies the candidates once more when
+// the session has ended: until then, the session holds its roles.
 func (b *Backend) forget(ctx context.Context, node uuid.UUID) (gone bool, err error) {
 	err = b.reader.Ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
 		var (
@@ -412,15 +411,15 @@ func (b *Backend) readTrust(ctx context.Context, node uuid.UUID) (time.Duration,
 	return link.FromMilliseconds(left), err
 }
 
-// ForgetDead removes dead nodes whose last heartbeat is older than olderThan and
-// whose leases have expired, and returns their ids. Nodes that join do the same for
-// nodes dead for a day.
+// ForgetDead removes dead nodes if their last heartbeat is older than olderThan and their
+// lease has expired. It returns their ids. Joining nodes do the same for nodes dead for a
+// day.
 func (b *Backend) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error) {
 	return b.changeNodes(ctx, "forget dead nodes", forgetNodes, olderThan.Milliseconds())
 }
 
-// changeNodes runs a statement that returns the ids of the nodes that it changed,
-// and sends a notification.
+// changeNodes runs a statement, sends a notification and returns the ids of the changed
+// nodes.
 func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...any) ([]uuid.UUID, error) {
 	var changed []uuid.UUID
 	err := b.reader.Ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {

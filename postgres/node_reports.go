@@ -8,12 +8,12 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// Members read the registry of nodes only when a session reports that it may have
-// changed. Every statement that changes a node's status or description is followed by
-// a notification; the watch covers what notifications do not.
+// Members read the registry of nodes only when a session reports a possible change. Every
+// statement with a change of a node's status or description is followed by a
+// notification. The watch covers everything else.
 
-// ReportsNodeChanges reports that sessions report every change of the registry of
-// nodes, apart from loads and heartbeats. See cluster.Store.
+// ReportsNodeChanges returns true: sessions report every change of the registry of nodes,
+// apart from loads and heartbeats. See cluster.Store.
 func (*Backend) ReportsNodeChanges() bool { return true }
 
 // notificationDelay is how long after its notification a watch may report that the
@@ -33,9 +33,9 @@ func (w *watch) reportMissedMove(membership int64) {
 	}
 }
 
-// reportNodesAgain reports a change, at most once per check interval, and whether it
-// did. It is for times in which a node can become silent without a notification: while
-// the watch connection is down, and while a silent node's session does not end.
+// reportNodesAgain reports a change, at most once per check interval, and returns whether
+// it did. It is called while a node can become silent without a notification: while the
+// watch connection is down, and while a silent node's session does not end.
 func (w *watch) reportNodesAgain() bool {
 	now := time.Now()
 	if now.Sub(w.reportedAt) < w.session.opening.Timing.CheckInterval {

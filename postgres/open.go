@@ -62,8 +62,8 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	return s, nil
 }
 
-// beside runs a function in a goroutine, which ends with the function. The caller must
-// call the function that it returns, which waits for the result.
+// beside runs do in a goroutine. The goroutine ends with do. The caller must call wait,
+// which returns the result.
 func beside[T any](do func() (T, error)) (wait func() (T, error)) {
 	var (
 		value T
@@ -94,9 +94,9 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 	}
 }
 
-// open makes a session of two new connections, of which the second may still be
-// connecting. It sends statements ahead, so that it takes few round trips: what depends on
-// nothing goes together, and the connections work side by side.
+// open makes a session of two new connections. The watch connection may still be
+// connecting. To take few round trips, open sends statements ahead, sends independent
+// ones together, and uses both connections at the same time.
 func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) error {
 	b := s.backend
 	a := &link.Ahead{Conn: s.conn}
@@ -177,7 +177,7 @@ func (s *session) checks() []link.Call {
 	)
 }
 
-// ready prepares both connections of a doctor for all that a session sends.
+// ready prepares both connections of a doctor for all statements of a session.
 func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
 	a := &link.Ahead{Conn: s.conn}
 	if err := s.readSchema(ctx, a); err != nil {
@@ -246,7 +246,7 @@ func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) e
 	return b.installation.CheckPrivileges(ctx, a)
 }
 
-// maxSkipped bounds the numbers of sessions that one statement skips.
+// maxSkipped bounds how many session numbers one statement skips.
 const maxSkipped = 100_000
 
 // readSchema reads what a session needs before its first statement.
@@ -307,8 +307,7 @@ func lacksObject(err error) bool {
 	return sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.UndefinedColumn) || sqlstate.Has(err, sqlstate.UndefinedFunction)
 }
 
-// explain adds a category to an error of opening that has none: the error may be
-// temporary.
+// explain adds the category "may be temporary" to an error of opening without a category.
 func (b *Backend) explain(err error) error {
 	switch {
 	case errors.Is(err, tenure.ErrTenure):

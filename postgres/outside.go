@@ -8,26 +8,27 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// The watch function sees the nodes of the ring, those whose rows are not marked as
-// dead. Two kinds of sessions hold locks outside the ring. First, a node can be
-// marked as dead while the server keeps its session; its row contains the time until
-// which its trust can last. Second, a session can have lost its row: the row was
-// deleted, or a later session of the node has taken it over. No heartbeat of such a
-// session is acknowledged, so its trust ends within a lease from when it is seen.
+// The watch function sees the nodes of the ring: nodes not marked as dead. Two kinds of
+// sessions hold locks outside the ring:
+//
+//   - The server keeps the session of a node marked as dead. The node's row contains the
+//     latest end of its trust.
+//   - A session has lost its row: the row was deleted, or a later session of the node
+//     has taken it over. No heartbeat of such a session is acknowledged. So its trust
+//     ends within a lease from when the watch sees it.
 
-// strangerGrace is how long a session without a row is not terminated at least: a
-// session that joins acquires its lock before it writes its row.
+// strangerGrace is the minimum time before a session without a row is terminated: a
+// joining session acquires its lock before it writes its row.
 const strangerGrace = 15 * time.Second
 
-// outside is what a watch knows of the sessions outside the ring.
+// outside is the knowledge of a watch about sessions outside the ring.
 type outside struct {
-	due       time.Time           // when to end that of a node that was marked as dead; zero if there is none
+	due       time.Time           // when to end the session of a node marked as dead; zero if there is none
 	strangers map[int32]time.Time // by incarnation: when one without a row may be ended
 	count     time.Time           // when to look for strangers again
 }
 
-// limit bounds one call of the watch so that sessions outside the ring are ended
-// in time.
+// limit bounds one call of the watch, so as to end sessions outside the ring in time.
 func (o *outside) limit(period time.Duration) time.Duration {
 	period = min(period, time.Until(o.count))
 	for _, due := range o.strangers {
@@ -44,9 +45,9 @@ func (w *watch) limit() time.Duration {
 	return w.outside.limit(w.staleSession.limit(w.session.backend.config.WatchPeriod))
 }
 
-// lookOutside looks for sessions outside the ring and terminates those whose time
-// is over. It looks for sessions without a row once per period, since reading
-// pg_locks stops the server's lock table for a moment.
+// lookOutside looks for sessions outside the ring and terminates them when their time is
+// over. It looks for sessions without a row once per period, since reading pg_locks stops
+// the server's lock table for a moment.
 func (w *watch) lookOutside(conn *pgx.Conn) error {
 	o := &w.outside
 	known := !o.due.IsZero()
@@ -78,9 +79,9 @@ func (w *watch) lookOutside(conn *pgx.Conn) error {
 	return nil
 }
 
-// readOutside reports whether the server still keeps the session of a node that was
-// marked as dead, and how long the watch must wait before it ends the first one. If it
-// is time, it also looks for sessions without a row.
+// readOutside reports whether the server still keeps the session of a node marked as
+// dead, and how long the watch must wait before it ends the first one. If it is time, it
+// also looks for sessions without a row.
 func (w *watch) readOutside(conn *pgx.Conn) (held bool, left time.Duration, err error) {
 	s, o := w.session, &w.outside
 	name, found := stmtDeadHeld, map[int32]time.Time(nil)

@@ -41,7 +41,7 @@ const (
 	stmtWake        link.Statement = "wake_watch"
 )
 
-// The statements of the watch connection, which also uses stmtMoved, stmtNotify,
+// The statements of the watch connection. It also uses stmtMoved, stmtNotify,
 // stmtReleased and stmtReap.
 const (
 	stmtWatch        link.Statement = "watch"
@@ -53,9 +53,9 @@ const (
 	stmtOutside  link.Statement = "outside"
 )
 
-// The session that holds the node lock of an incarnation is the node's session: no
-// other session acquires that lock exclusively. The condition on pg_locks ends with
-// the space of the installation.
+// The session with the node lock of an incarnation is the node's session: no other
+// session acquires the lock exclusively. The condition on pg_locks ends with the space of
+// the installation.
 const (
 	nodeLocksOf = `l.locktype = 'advisory'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -77,8 +77,8 @@ SELECT classid::bigint, objid::bigint, objsubid
 FROM pg_locks
 WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted`,
 
-	// Locks in the shared table, and those of nodes among them; those taken by the
-	// fast path are not in it.
+	// Locks in the shared table, and nodes' locks among them; locks taken by the fast
+	// path are not in it.
 	stmtLockUsage: `
 SELECT count(*), count(*) FILTER (WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes}))
 FROM pg_locks
@@ -97,12 +97,13 @@ SELECT role, lock_key FROM {terms} WHERE lock_key = ANY ($1::text[])`,
 	stmtLastTerms: `
 SELECT role, term FROM {terms} WHERE role = ANY ($1::text[])`,
 
-	// Closes the terms that their holders left open, as of their term_end, and returns
-	// the row of every role. The rows are locked before they are read, and skipped if
-	// that is not possible: another session may be committing the end of the term.
-	// This statement commits separately, so that a stream of fenced transactions of
-	// the old term ends. It need not be durable, since the commit that begins the new
-	// term also flushes this one.
+	// Closes the open terms of previous holders, as of their term_end, and returns the row
+	// of every role. The rows are locked before they are read. A row that cannot be locked
+	// is skipped: another session may be committing the end of the term.
+	//
+	// This statement commits separately, to end a stream of fenced transactions of the old
+	// term. It need not be durable: the commit of the new term's begin also flushes this
+	// one.
 	stmtClose: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -150,9 +151,9 @@ SELECT
 FROM previous p
 LEFT JOIN closed ON closed.role = p.role`,
 
-	// For how long nodes may still trust sessions of earlier lives of the server.
-	// That a node was found dead proves nothing: the server has forgotten its lock,
-	// so any other node finds it free.
+	// For how long nodes may still trust sessions of earlier lives of the server. A
+	// recorded death proves nothing: the server has forgotten the node's lock, so any
+	// other node finds it free.
 	stmtReunion: `
 SELECT coalesce(1000 * extract(epoch FROM max(CASE
     WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)
@@ -166,12 +167,12 @@ SELECT taken, coalesce(number, 0), coalesce(last_number, 0), began_at, coalesce(
     coalesce(led_by, 0)
 FROM {take}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 
-	// A complete resignation. The rows are written before a lock is released, since
-	// the unlocking reads how many were written: a successor that finds the lock free
-	// finds the row locked until the end of the term is committed, and is notified
-	// only after that. If the commit fails, the locks are released nevertheless, since
-	// unlocking is not undone. The parts of the union run in their order: a node that
-	// sees the sequence move finds the locks free.
+	// A complete resignation. The rows are written before a lock is released: the
+	// unlocking reads how many were written. So a successor that finds the lock free finds
+	// the row locked until the end of the term is committed, and is notified only after
+	// the commit. If the commit fails, the locks are released nevertheless, since
+	// unlocking is not undone. The parts of the union run in their order: a node that sees
+	// the sequence move finds the locks free.
 	stmtResign: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -200,8 +201,8 @@ SELECT pg_advisory_unlock(a, b) FROM written, unnest($8::int[], $9::int[]) AS k(
 UNION ALL
 SELECT nextval({releases:regclass}) > 0 AND pg_notify($10::text, '` + link.RolesOnly + `') IS NOT NULL WHERE $10::text <> ''`,
 
-	// Need not be durable: if the server forgets it, the next leader finds a
-	// term that was not closed, on another server.
+	// Need not be durable: if the server forgets it, the next leader finds an open term
+	// of another server.
 	stmtEnd: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -221,7 +222,7 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
 
-	// For other nodes: locks were released in steps, or with a session that has ended.
+	// For other nodes: locks were released in steps, or with an ended session.
 	stmtReleased: `
 SELECT nextval({releases:regclass}), pg_notify($1, '` + link.RolesOnly + `')`,
 
@@ -282,11 +283,11 @@ SELECT kind, role, term, target, force, requested_by, requested_at, id FROM take
 UNION ALL
 SELECT kind, role, term, target, force, requested_by, requested_at, id FROM {requests} WHERE node_id = $1 AND role = ''`,
 
-	// A node that receives a request to drain counts as draining from that moment on,
-	// not only from when it has updated its description: otherwise two operators who
-	// drain the last two nodes could each find the other node active. The latest
-	// requester is recorded as the requester of the status. Requests that the node had
-	// before, $3, change nothing: it may have been undrained since.
+	// A node with a request to drain counts as draining from the request on, not only
+	// from the update of its description: otherwise two operators draining the last two
+	// nodes could each find the other node active. The latest requester is recorded as
+	// the requester of the status. Earlier requests of the node, $3, change nothing: it
+	// may have been undrained since.
 	stmtTaken: `
 WITH taken AS (
     DELETE FROM {requests} WHERE node_id = $1 AND id = ANY ($2::bigint[]) RETURNING kind, requested_by, id
@@ -307,19 +308,19 @@ FROM unnest($1::text[], $2::text[], $3::bigint[]) AS a(kind, role, offer)`,
 	stmtLeave: `
 DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 
-	// Only after the commit of a join, leave or death: a watcher that sees it
-	// move also sees the row.
+	// Only after the commit of a join, leave or death: a watcher must see the row when it
+	// sees the sequence move.
 	stmtMoved: `
 SELECT nextval({membership:regclass}), pg_notify($1, $2)`,
 
 	stmtCorrect: install.CorrectTimes,
 
-	// Terminates the sessions of nodes that have been silent for longer than their
-	// lease although the server did not end them. What counts is the node lock that is
-	// held, not the status of the node: a node that was marked as dead may still have a
-	// session. The lock also proves that the backend is the node's session and belongs
-	// to this database; its start is hidden from users who may not terminate it.
-	// Sessions without a row are terminated if they are among $4.
+	// Terminates the sessions of nodes after more than a lease of silence, if the server
+	// did not end them. The held node lock counts, not the status of the node: a node
+	// marked as dead may still have a session. The lock also proves two things: the
+	// backend is the node's session, and belongs to this database. Its start is hidden
+	// from users who may not terminate it. Sessions without a row are terminated if they
+	// are among $4.
 	stmtReap: `
 SELECT l.objid::bigint::int, coalesce(n.name, ''), l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
@@ -370,7 +371,7 @@ SELECT pg_cancel_backend($1)`,
 	stmtMembers:   readRegistry,
 	stmtMembersOf: readRegistryOfSome,
 
-	// A role that is reserved is the target's before it leads.
+	// A reserved role is the target's before it leads.
 	stmtLeading: `
 SELECT t.role, t.term, CASE WHEN t.ended_at IS NULL THEN t.node_id ELSE t.reserved_for END, t.ended_at IS NOT NULL
 FROM {terms} t
@@ -397,14 +398,14 @@ SELECT
     (SELECT coalesce(max(lease_ms), 0) FROM {nodes})
 FROM {server}`
 
-	// A replica can have lost the last values of the sequence, and a copy of the tables may
-	// have none. So the numbers of the rows that it kept are skipped, $1 at a time.
+	// A replica can have lost the last values of the sequence, and a copy of the tables
+	// may have none. So the numbers in its rows are skipped, $1 at a time.
 	drawIncarnation = `
 SELECT (SELECT max(nextval({incarnations:regclass})) FROM generate_series(1, $1::int))::int,
     (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
 
 	// The node's last session, and how long other nodes would still wait for it. The
-	// server may still keep a session that was marked as dead.
+	// server may still keep the session of a node marked as dead.
 	readStaleSession = `
 SELECT incarnation,
     (1000 * extract(epoch FROM

@@ -23,12 +23,12 @@ WITH durability AS MATERIALIZED (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id AND r.role <> ''
 )
 SELECT name, pg_notify($2, id::text) FROM dead`,
-	// Roles of the dead node may be vacant. Other nodes notice that at their next
-	// heartbeat, if the notification is lost.
+	// Roles of the dead node may be vacant. If the notification is lost, other nodes
+	// notice at their next heartbeat.
 	stmtNext: `
 SELECT nextval({membership:regclass}), nextval({releases:regclass})`,
-	// The session that holds the node lock of this incarnation is the node's session:
-	// no other session acquires that lock exclusively.
+	// The session with the node lock of this incarnation is the node's session: no other
+	// session acquires the lock exclusively.
 	stmtStaleSession: `
 SELECT l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
@@ -46,9 +46,9 @@ LEFT JOIN (` + readOutsideRing + `) s ON true`,
 }
 
 const (
-	// Nodes that were marked as dead while their sessions continued, and for how long
-	// the watch must not end those sessions. It does not read pg_locks, which stops the
-	// lock table for a moment. Without CASE the planner may try the locks of all nodes.
+	// Nodes marked as dead during their sessions, and for how long the watch must not end
+	// the sessions. It does not read pg_locks, which stops the lock table for a moment.
+	// Without CASE the planner may try the locks of all nodes.
 	readDeadHeld = `
 SELECT coalesce(min(1000 * extract(epoch FROM
     n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0) AS left_ms,
@@ -56,9 +56,9 @@ SELECT coalesce(min(1000 * extract(epoch FROM
 FROM {nodes} n
 WHERE CASE WHEN n.status = 'dead' AND n.id <> $1 THEN NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation) END`
 
-	// Sessions whose nodes have no row, and the longest lease that they may have. Only
-	// the three nodes that watch with the oldest sessions look, or the locks that all
-	// nodes read would grow with the square of the nodes.
+	// Sessions of nodes without a row, and their longest possible lease. Only three
+	// watching nodes look, those with the oldest sessions: if all nodes looked, the
+	// number of locks read would grow with the square of the nodes.
 	readOutsideRing = `
 SELECT l.objid::bigint::int AS incarnation,
     coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0) AS lease_ms

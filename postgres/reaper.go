@@ -9,12 +9,11 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// The server ends a session that was silent for a lease, but only if it counts the
-// session as idle. Another node terminates the rest: a session that has not written
-// for a lease and a margin, by the database's clock, has no trust left, and trust
-// that has ended is never revived.
+// The server ends a session after one lease of silence, but only if it counts the session
+// as idle. Another node terminates the rest: a session without a write for a lease and a
+// margin, by the database's clock, has no trust left, and ended trust is never revived.
 
-// reaped is what the statement found.
+// reaped is a row of the statement.
 type reaped struct {
 	incarnation int32
 	node        string
@@ -33,8 +32,8 @@ func scanReaped(log *slog.Logger) func(pgx.Rows) error {
 	}
 }
 
-// reapPause is the minimum time between two attempts to terminate a session: more
-// signals do not speed up a session that does not react immediately.
+// reapPause is the minimum time between two attempts to terminate a session: more signals
+// do not speed up a session without an immediate reaction.
 const reapPause = 200 * time.Millisecond
 
 // reap terminates silent sessions, over the watch connection.
@@ -73,9 +72,9 @@ func (s *session) reapIfWatchDown() error {
 	return s.reap()
 }
 
-// reapIfSilent does the same after a heartbeat that saw a silent node: the watch that
-// should terminate its session may be silent itself, which no node has noticed yet. It
-// is called when the heartbeat has been counted, so that it does not delay that.
+// reapIfSilent does the same after a heartbeat has seen a silent node: the watch meant to
+// terminate the node's session may be silent itself, unnoticed so far. It is called after
+// the heartbeat has been counted, so as not to delay it.
 func (s *session) reapIfSilent() error {
 	due := len(s.staleSession.dueNow()) > 0
 	if !s.silenceSeen && !due {

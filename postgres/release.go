@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// resignation has the parameters of the statements that end terms.
+// resignation has the parameters of the statements to end terms with.
 type resignation struct {
-	heldRoles      []*heldRole // all, also those without a term
+	heldRoles      []*heldRole // all, also without a term
 	roles, reasons []string
 	requesters     []string
 	causes         []string
@@ -53,9 +53,9 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) (resignation, er
 	return all, nil
 }
 
-// Release implements [tenure.Session]. Usually it is one statement. If that fails,
-// each step is tried separately, since neither a row that cannot be written nor a
-// full queue of notifications may keep a role locked.
+// Release implements [tenure.Session]. Usually it is one statement. If this fails, each
+// step is tried separately, since neither an unwritable row nor a full queue of
+// notifications may keep a role locked.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	all, err := s.resignation(releases)
 	if err != nil || len(all.heldRoles) == 0 {
@@ -88,8 +88,8 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	return nil
 }
 
-// releaseInSteps releases with a commit for each step. The statement that failed
-// may have freed locks.
+// releaseInSteps releases with a commit for each step. The failed statement may have
+// freed locks.
 func (s *session) releaseInSteps(all resignation) error {
 	if len(all.roles) > 0 {
 		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.requesters, all.causes, all.nextIn)

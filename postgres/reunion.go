@@ -10,10 +10,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
-// After a restart, a crash or a failover the server has forgotten all locks, and the
-// old leader may not have noticed yet. The next term waits until no node can trust
-// an earlier session: until all nodes have opened new ones, or else for a time that
-// is long enough in any case.
+// After a restart, a crash or a failover the server has forgotten all locks, and the old
+// leader may not have noticed yet. The next term waits until no node can trust an earlier
+// session: until all nodes have opened new ones, or for a long enough time in any case.
 
 // waitBefore decides when the term of a role whose lock was acquired at lockedAt
 // may begin.
@@ -41,11 +40,11 @@ func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 	}
 }
 
-// clockDifference bounds how far the clock of this server is behind that of the last
-// term's server. Begins commit asynchronously, so a promoted standby may lack terms whose
-// numbers were used. No such term began later than the reunion. So once this time has
-// passed since the reunion, this server's clock is ahead of every number that was used.
-// The whole wait is longer: the old leader's trust ends a margin before its lease.
+// clockDifference bounds how far the clock of this server is behind the last term's
+// server's. Begins commit asynchronously, so a promoted standby may lack terms, although
+// their numbers were used. No such term began later than the reunion. So once this time
+// has passed since the reunion, this server's clock is ahead of every used number. The
+// whole wait is longer: the old leader's trust ends a margin before its lease.
 func (s *session) clockDifference(row termRow) time.Duration {
 	if row.lineage == s.server.Lineage() {
 		return 0
@@ -53,16 +52,18 @@ func (s *session) clockDifference(row termRow) time.Duration {
 	return s.opening.Timing.Margin
 }
 
-// waitsSince returns from when the wait on another server than the last term's
-// counts: from the beginning of this server's life and not from lockedAt, because
-// otherwise each candidate would wait again for the time that another one has
-// already waited. The old leader's trust ends one lease after the last heartbeat
-// that the earlier life acknowledged, and that life was over when this one began: a
-// restarted server starts when the processes of the earlier one are gone, and after
-// a crash, or on a promoted replica, the first session inserts the row again. A
-// promoted replica cannot know of an old primary that continues: FailoverWait is
-// for that. An old primary that was started again with its earlier data cannot know of
-// the newer one: the wait counts from when this node came from there.
+// waitsSince returns when the wait began, on another server than the last term's. It
+// counts from the beginning of this server's life and not from lockedAt. Otherwise each
+// candidate would repeat another one's wait.
+//
+// The old leader's trust ends one lease after the last heartbeat acknowledged by the
+// earlier life of the server. That life was over when this one began: a restarted server
+// starts after the processes of the earlier one are gone, and after a crash, or on a
+// promoted replica, the first session inserts the row again.
+//
+// A promoted replica cannot know of a continuing old primary: FailoverWait is for this
+// case. An old primary started again with its earlier data cannot know of the newer one:
+// the wait counts from when this node came from there.
 func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration {
 	if s.isCopy(row) {
 		return lockedAt // this server's life began at an unknown time
@@ -70,25 +71,27 @@ func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration 
 	return s.server.UpAt
 }
 
-// isCopy reports whether this server was copied together with the row that
-// identifies its life.
+// isCopy reports whether this server was copied together with the row of its life.
 func (s *session) isCopy(row termRow) bool {
 	return row.lineage != s.server.Lineage() && !s.crashedSince(row)
 }
 
-// crashedSince reports whether the row that identifies the life of the server was lost after
-// a term began. Then a later term may be lost too, whose begin was not durable yet. A server
-// that was stopped loses neither.
+// crashedSince reports whether the row of the server's life was lost after a term began.
+// Then a later term may be lost too, because its begin was not durable yet. A stopped
+// server loses neither.
 func (s *session) crashedSince(row termRow) bool {
 	return !strings.HasSuffix(row.epoch, "/"+s.server.ID.String())
 }
 
-// isRegistryComplete reports whether the registry has every node that may trust an
-// earlier session, with its last acknowledged heartbeat. On the same timeline it
-// has, because both are durable; after a promotion only if the operator declares
-// that nothing but synchronous standbys is promoted. If the last leader has no row,
-// an operator has deleted rows. An old primary that has returned lacks the nodes of the
-// newer one.
+// isRegistryComplete reports whether the registry has every node with possible trust in an
+// earlier session, and its last acknowledged heartbeat:
+//
+//   - On the same timeline it has, because both are durable.
+//   - After a promotion it has only if the operator declares that none but synchronous
+//     standbys is promoted.
+//   - It has not if the last leader has no row: an operator has deleted rows.
+//   - It has not on an old primary that has returned: it lacks the nodes of the newer
+//     one.
 func (s *session) isRegistryComplete(row termRow) bool {
 	if s.server.Returned || !row.clean() && !row.nodeKnown {
 		return false
@@ -113,8 +116,8 @@ type reunion struct {
 	checkAt   time.Duration // when it looks next
 }
 
-// endWaits ends the waits that are over because all nodes are back: opening a
-// session proves that the node's trust in earlier ones has ended.
+// endWaits ends waits early when all nodes are back: a node opens a session only after
+// its trust in earlier ones has ended.
 func (s *session) endWaits() error {
 	now := s.opening.Clock.Now().Mono
 	var waiting []*heldRole

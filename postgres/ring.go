@@ -18,14 +18,13 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// watch is the second connection of a node: it waits for the death of the node's
-// predecessor in the ring, and of earlier nodes that no other node watches. It holds
-// no lock that another session needs, so it may be closed at any time. It reconnects
-// when its connection is lost.
+// watch is the second connection of a node. It waits for the death of the node's
+// predecessor in the ring, and of unwatched earlier nodes. It holds no lock needed by
+// another session, so it may be closed at any time. It reconnects after a loss.
 type watch struct {
 	session      *session
 	log          *slog.Logger
-	seen         int64 // the membership that the last call saw
+	seen         int64 // the membership as of the last call
 	staleSession staleSession
 	outside      outside
 	reportedAt   time.Time // when reportNodesAgain last reported
@@ -54,7 +53,7 @@ func newWatch(s *session) *watch {
 	}
 }
 
-// start begins to watch on a connection that is ready.
+// start begins to watch on a ready connection.
 func (w *watch) start(conn *pgx.Conn) {
 	w.group.Add(1)
 	go func() { // exits when the watch ends; w.group waits for it
@@ -81,8 +80,7 @@ func (w *watch) leave() {
 	<-w.done
 }
 
-// adopt registers a connection so that abort closes it. It returns false if the
-// watch has already been aborted.
+// adopt registers a connection for abort to close. It returns false after an abort.
 func (w *watch) adopt(conn *pgx.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +156,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 	}
 }
 
-// finding is what one call of the watch function returned.
+// finding is the result of one call of the watch function.
 type finding struct {
 	event       string
 	incarnation int32
@@ -174,7 +172,7 @@ func (f finding) seenAt() *time.Time {
 	return &f.at
 }
 
-// immediate is how long a call takes at most that finds a session ended when it begins.
+// immediate is the longest duration of a call that finds a session ended when it begins.
 const immediate = 20 * time.Millisecond
 
 // call waits in the database for something to happen to the predecessor.
@@ -206,9 +204,9 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	return found, err
 }
 
-// recordDeath marks a node dead as of when that was noticed, or as of now if the watch did
-// not see it. It wakes this node's
-// session first, so that the session need not wait for the server's notification.
+// recordDeath marks a node dead as of noticed, or as of now if the watch did not see the
+// death. It wakes this node's session first, which then need not wait for the server's
+// notification.
 func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Time) error {
 	s := w.session
 	noticed = s.deaths.Add(incarnation, noticed) // before the session is woken
@@ -241,9 +239,9 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Tim
 	return w.bounded(conn, callTimeout, stmtNext, nil)
 }
 
-// recordEarlierDeaths records the deaths that were noticed on an earlier connection, which
-// failed before they were recorded: other nodes may have recorded them, and then no call
-// of the watch function returns them again.
+// recordEarlierDeaths records the deaths noticed on an earlier, failed connection. Other
+// nodes may have recorded them already, and then no call of the watch function returns
+// them again.
 func (w *watch) recordEarlierDeaths(conn *pgx.Conn) error {
 	dead, noticed := w.session.deaths.Arguments()
 	for i, incarnation := range dead {
@@ -254,9 +252,11 @@ func (w *watch) recordEarlierDeaths(conn *pgx.Conn) error {
 	return nil
 }
 
-// headStart is how long a watch that detected a death waits for its own node to try
-// the roles before it notifies the others, whose attempts would slow that down, and
-// how long a node that has released roles waits before it leaves.
+// headStart is the longest of two waits:
+//
+//   - of a watch after a death, until its own node has tried the roles, before it
+//     notifies other nodes: their attempts would slow this node down;
+//   - of a node after a release, before it leaves.
 const headStart = 5 * time.Millisecond
 
 // waitForMember waits until another node may have joined.
@@ -273,9 +273,9 @@ func (w *watch) waitForMember() {
 // callTimeout bounds the short calls of the watch connection.
 const callTimeout = 5 * time.Second
 
-// silence is for how long the watch connection may receive nothing while a call is
-// in progress. A connection that is lost without an error must be noticed within a
-// lease: the leader may have become silent at the same time.
+// silence is how long the watch connection may receive nothing during a call. A
+// connection lost without an error must be noticed within a lease: the leader may have
+// become silent at the same time.
 func (w *watch) silence() time.Duration {
 	const least = 500 * time.Millisecond // the function sends a message ten times per second at most
 	return max(least, w.session.opening.Timing.Lease-w.session.opening.Timing.Margin)
@@ -343,7 +343,7 @@ func (w *watch) stopped() bool {
 	return wakeup.Closed(w.stop)
 }
 
-// pause waits, and returns false if the watch is stopped during that time.
+// pause waits. It returns false if the watch is stopped during the wait.
 func (w *watch) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

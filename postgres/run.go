@@ -7,16 +7,16 @@ import (
 	"github.com/exactly-one/tenure/internal/singlerole"
 )
 
-// Run campaigns for a role and calls work for each term, as
-// [tenure.Election.Run] does, with a new backend and node, which it
-// closes. The role is a name, and the connection string is what [New] accepts.
-// Programs with several roles, or that need the node, use [tenure.Open].
+// Run campaigns for a role and calls work for each term, as [tenure.Election.Run] does. It
+// opens and closes a new backend and node. The role is a name. [New] describes the
+// connection string. Programs with several roles, or that need the node, use
+// [tenure.Open].
 //
-// When ctx ends, Run resigns, waits until work has returned and the role is free,
-// and returns nil. After [tenure.Done] it returns nil. If ctx ends before the
-// first session is open, it returns why the session could not be opened. An error
-// also matches ErrRefused if the database must not be used, and ErrStopped
-// if the retry strategy gave up. A node that cannot leave within 10 s is cut off.
+// When ctx ends, Run resigns, waits until work has returned and the role is free, and
+// returns nil. After [tenure.Done] it returns nil. If ctx ends before the first session is
+// open, it returns why the session could not be opened. An error also matches ErrRefused
+// if the database must not be used, and ErrStopped if the retry strategy gave up. A node
+// that cannot leave within 10 s is cut off.
 func Run(ctx context.Context, dsn, role string, work tenure.Work) error {
 	return RunWith(ctx, dsn, tenure.NamedRole(role), RunConfig{}, work)
 }

@@ -25,7 +25,7 @@ func init() {
 	})
 }
 
-// upper is the backend for the packages that build on this one.
+// upper is the backend for packages on top of this one.
 type upper struct{ b *Backend }
 
 func (u upper) Migrate(ctx context.Context, features ...*schema.Feature) error {

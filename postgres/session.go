@@ -46,9 +46,9 @@ type session struct {
 	remnants     remnants
 	terminator   blockerTerminator
 
-	registry  registryCache               // what Members returned last, by node
+	registry  registryCache               // the last answer of Members, by node
 	members   []tenure.Member             // the same in order; nil before the first read
-	heldRoles map[string]*heldRole        // by role: those whose lock is held
+	heldRoles map[string]*heldRole        // by role; their locks are held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
 	known     map[string]tenure.LockKey   // by role: keys found in the rows of roles
 	blocked   memory.BlockedRows          // roles whose rows other sessions held at the last attempt
@@ -63,7 +63,7 @@ type session struct {
 	silenceSeen bool        // by the last heartbeat: another node is silent
 	woken       bool        // Wait has returned true since the last call of Requests
 
-	trying            bool // of Diagnose: everything is in a transaction that is rolled back
+	trying            bool // of Diagnose: everything is in a transaction, to be rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
 }
 
@@ -126,14 +126,14 @@ func (e *connListener) Notification(n *pgconn.Notification) {
 	wakeup.Send(e.moved)
 }
 
-// announceNodes reports that the registry of nodes may have changed.
+// announceNodes reports a possible change of the registry of nodes.
 func (e *connListener) announceNodes() {
 	if e.nodesChanged != nil {
 		e.nodesChanged()
 	}
 }
 
-// announceAnyNode reports that any node may have changed.
+// announceAnyNode reports a possible change of any node.
 func (e *connListener) announceAnyNode() {
 	e.changedNodes.Note(link.AnyNode)
 	e.announceNodes()
@@ -169,9 +169,9 @@ func (s *session) warningAsError(name link.Statement) error {
 }
 
 // Close implements [tenure.Session]. All steps except closing the connection are
-// optional: if one fails, the other nodes detect the end as they detect a death.
-// Candidates for roles that were released a moment ago have a head start, because
-// leaving takes work of the server and of all other nodes.
+// optional: if one fails, the other nodes detect the end like a death. Leaving costs the
+// server and all other nodes work, so candidates for just released roles get a head
+// start.
 func (s *session) Close() error {
 	if wait := time.Until(s.freedAt.Add(headStart)); wait > 0 {
 		<-time.After(wait)
@@ -206,7 +206,7 @@ func (s *session) LockConn() (syscall.RawConn, error) {
 // Abort implements [tenure.Session].
 func (s *session) Abort() { s.abort() }
 
-// onceAbort returns the function that Abort calls.
+// onceAbort returns the implementation of Abort.
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		if s.unanswered.Load() { // the server hangs

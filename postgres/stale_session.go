@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// staleSession is an earlier session of this node that the server may still keep.
-// The node's row belongs to the new session, so no other node can see that the old
-// one is silent. This node terminates it when the reaper would have done so.
+// staleSession is an earlier session of this node, possibly still kept by the server. The
+// node's row belongs to the new session, so no other node can see the silence of the old
+// one. This node terminates it when the reaper would have done so.
 type staleSession struct {
 	incarnation int32 // 0 if there is none
 	due         time.Time
@@ -40,7 +40,7 @@ func (s *session) staleSessionCall() link.Call {
 	return link.Call{SQL: s.backend.names.SQL(readStaleSession), Args: []any{s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space}}
 }
 
-// dueNow returns the incarnation of a stale session that is due.
+// dueNow returns the incarnation of a stale session if it is due.
 func (e staleSession) dueNow() []int32 {
 	if e.incarnation == 0 || time.Now().Before(e.due) {
 		return noPairs
@@ -57,7 +57,7 @@ func (e *staleSession) retry(found bool, pause time.Duration) {
 	e.due = time.Now().Add(pause)
 }
 
-// limit bounds one call of the watch so that the stale session is ended in time.
+// limit bounds one call of the watch, so as to end the stale session in time.
 func (e *staleSession) limit(period time.Duration) time.Duration {
 	if e.incarnation == 0 {
 		return period

@@ -37,8 +37,8 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	return found, err
 }
 
-// begin begins the terms of held roles whose rows were examined. A role that is skipped
-// stays without a term: a fenced transaction of the old term holds its row.
+// begin begins the terms of held, examined roles. A skipped role stays without a term: a
+// fenced transaction of the old term holds its row.
 func (s *session) begin(ready []*heldRole) error {
 	if len(ready) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (s *session) begin(ready []*heldRole) error {
 	return nil
 }
 
-// begun records the terms that have begun among those of some roles.
+// begun records the begun terms of some roles.
 func (s *session) begun(some []*heldRole) {
 	var begun []memory.RecentTerm
 	for _, h := range some {
@@ -74,10 +74,12 @@ func (s *session) begun(some []*heldRole) {
 	}
 }
 
-// callTake calls the function that acquires locks and begins terms: see its comment in
-// the migration. With examined, the session has the locks. Each is called for every
-// role that is locked, with its term if that has begun, for every role that is left to
-// other nodes, with RetryIn, and for roles that a living session leads, with that.
+// callTake calls the function {take}: see its comment in the migration. With examined,
+// the session has the locks already. It calls each for three kinds of roles:
+//
+//   - a locked role, with its term if the term has begun;
+//   - a role left to other nodes, with RetryIn;
+//   - a role led by a living session, with the session in ledBy.
 func (s *session) callTake(all []lockRequest, examined bool, each func(role string, attempt tenure.AcquireResult, ledBy int32)) error {
 	node, timing := s.opening.Node, s.opening.Timing
 	wanted := takeArguments(all)
@@ -112,8 +114,8 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		s.server.Lineage(), s.server.Epoch(), examined, s.server.ByMigration, timing.Settle > 0, dead, deadSince, space)...)
 }
 
-// takeArguments are the arguments of the function for the roles. An array in which each
-// element would be null, or 0, is empty: the server adds nulls.
+// takeArguments are the arguments of the function for the roles. An array of only null or
+// 0 is empty: the server adds nulls.
 func takeArguments(all []lockRequest) []any {
 	n := len(all)
 	roles, keys := make([]string, n), make([]int64, n)

@@ -6,17 +6,17 @@ import "github.com/exactly-one/tenure/postgres/internal/link"
 // its row, over the session connection, and its successor in the ring watches its
 // predecessor until the connection is back.
 
-// setWatchDown records whether the watch connection is down and wakes the session,
-// which reports it. Without the watch a node can become silent unnoticed, so any node may
-// have changed.
+// setWatchDown records whether the watch connection is down and wakes the session to
+// report it. Without the watch a node can become silent unnoticed, so any node may have
+// changed.
 func (w *watch) setWatchDown(down bool) {
 	w.down.Store(down)
 	w.session.listener.changedNodes.Note(link.AnyNode)
 	w.session.listener.Announce()
 }
 
-// reportWatchDown writes into the node's row whether the watch connection is down,
-// if that has changed. After a failure it is called again before the next wait.
+// reportWatchDown writes a change of the watch connection's state into the node's row.
+// After a failure it is called again before the next wait.
 func (s *session) reportWatchDown() error {
 	down := s.watch.down.Load()
 	if down == s.reportedWatchDown {

@@ -13,9 +13,10 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/install"
 )
 
-// The users that can lock rows of the table of terms and so keep a term from beginning,
-// but whose backends this user may not terminate. A superuser's can only be terminated
-// by a superuser, so superusers are left out. A member can become each of its roles.
+// The users that can lock rows of the table of terms, and so keep a term from beginning,
+// although this user may not terminate their backends. A superuser's can only be
+// terminated by a superuser, so superusers are left out. A member can become each of its
+// roles.
 const readUnendableLockers = `
 WITH able AS MATERIALIZED (
     SELECT r.oid
@@ -42,7 +43,7 @@ ORDER BY u.rolname`
 // RowLocksFinding is the name of the finding of rowLocks.
 const RowLocksFinding = "row locks"
 
-// rowLocks checks whether this user may terminate every transaction that can hold up a
+// rowLocks checks whether this user may terminate every transaction in the way of a
 // failover.
 func (d *diagnosis) rowLocks(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, d.Names.SQL(readUnendableLockers))
@@ -78,7 +79,7 @@ func (d *diagnosis) rowLocks(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// blockedRoles names the transactions that keep terms from beginning now.
+// blockedRoles names the transactions in the way of terms now.
 func (d *diagnosis) blockedRoles(ctx context.Context) error {
 	holders, err := d.Records.Holders(ctx)
 	if err != nil {

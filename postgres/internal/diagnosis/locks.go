@@ -14,7 +14,7 @@ import (
 // The locks of all sessions in the shared table.
 const readLockUsage = `SELECT count(*) FROM pg_locks WHERE NOT fastpath`
 
-// Roles that ever had a candidate, live nodes, and the locks of their sessions.
+// Roles with a candidate, now or earlier, live nodes, and the locks of their sessions.
 const readPopulation = `
 WITH living AS MATERIALIZED (
     SELECT pid FROM {nodes} WHERE status <> 'dead'
@@ -24,7 +24,7 @@ SELECT
     (SELECT count(*) FROM living),
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN (SELECT pid FROM living))`
 
-// lockNeeds is the content of the server's lock table, and what must fit into it.
+// lockNeeds is the content of the server's lock table, and the locks to make room for.
 type lockNeeds struct {
 	capacity server.LockCapacity
 	used     int // locks in the table, of all sessions

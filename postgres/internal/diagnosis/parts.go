@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// parts checks that the core looks as its migrations made it. It reports whether a session
-// would open. The index that fencing needs is a separate finding.
+// parts compares the core with its migrations. It reports whether a session would open.
+// The index for fencing is a separate finding.
 func (d *diagnosis) parts(ctx context.Context, conn *pgx.Conn, versions schema.Versions) bool {
 	damages, err := d.Installation.Schema.ReadDamages(ctx, conn, versions, d.Installation.Core)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 )
 
-// synchronousStandbys is what synchronous_standby_names says: a commit waits for some of
-// the standbys.
+// synchronousStandbys is the meaning of synchronous_standby_names: a commit waits for
+// some of the standbys.
 type synchronousStandbys struct {
 	needed int
 	names  []string // "*" matches every standby
 }
 
-// parseStandbys reads a value of synchronous_standby_names that a server has accepted.
+// parseStandbys reads a value of synchronous_standby_names accepted by a server.
 func parseStandbys(setting string) synchronousStandbys {
 	tokens := standbyTokens(setting)
 	needed := 1
@@ -73,9 +73,9 @@ func unquoteStandby(name string) string {
 	return name
 }
 
-// acknowledgesAfterPromotion returns why the old primary can acknowledge commits after one
-// of its standbys was promoted; "" if it cannot. A commit that waits for all standbys has
-// reached each one, and needs each one.
+// acknowledgesAfterPromotion returns why the old primary can acknowledge commits after
+// one of its standbys was promoted; "" if it cannot. If commits wait for all standbys,
+// each commit has reached each standby, and needs each one.
 func (s synchronousStandbys) acknowledgesAfterPromotion(sameName string) string {
 	for _, name := range s.names {
 		if name == "*" {

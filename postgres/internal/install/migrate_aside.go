@@ -16,13 +16,13 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// A migration that waits for a table blocks every session that comes after it,
-// including heartbeats and elections. So it waits for a limited time, then pauses so
-// that the other sessions can continue, and tries again.
+// A migration waiting for a table blocks every later session, including heartbeats and
+// elections. So it waits for a limited time, then pauses to let the other sessions
+// continue, and tries again.
 const migrationPause = time.Second
 
-// Bounds of the wait for a table: of the first attempt, and of later ones, in which
-// the watch connections step aside.
+// Bounds of the wait for a table: of the first attempt, and of later ones, in which the
+// watch connections step aside.
 const (
 	firstTableWait = 300 * time.Millisecond
 	laterTableWait = 700 * time.Millisecond
@@ -72,11 +72,11 @@ func (i *Installation) tryMigration(ctx context.Context, conn *pgx.Conn, tableWa
 	})
 }
 
-// A call of the watch function that locks the table of nodes can last for 30 s, and
-// the next one follows immediately. When the membership changes, a call returns
-// within its next attempt, 400 ms, and the next call queues behind a migration that
-// is already waiting. So as soon as the migration waits for that table, the sequence
-// is advanced, on another connection since the watches must see it.
+// A call of the watch function locks the table of nodes. It can last for 30 s, and the
+// next one follows immediately. When the membership changes, a call returns within its
+// next attempt, 400 ms, and the next call queues behind an already waiting migration. So
+// as soon as the migration waits for the table, the sequence is advanced, on another
+// connection since the watches must see it.
 const stepAside = `
 SELECT nextval({membership:regclass})
 FROM pg_catalog.pg_locks

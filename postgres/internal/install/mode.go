@@ -17,9 +17,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// An installation elects by sessions or by leases, and records which: the two modes
-// do not know each other's leaders. Package lease records and reads the same row, in
-// transactions that hold the installation's lock.
+// An installation elects by sessions or by leases, and records which: the two modes do
+// not know each other's leaders. Package lease records and reads the same row, in
+// transactions with the installation's lock.
 
 const (
 	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL, ` + schema.RowSecurity

@@ -15,7 +15,7 @@ import (
 
 type privilege = schema.Privilege
 
-// nodePrivileges are those of a node's database user.
+// nodePrivileges are the privileges of a node's database user.
 var nodePrivileges = []privilege{
 	{Allowed: "USAGE", Kind: "SCHEMA", Object: "{schema}"},
 	schema.OnTable("SELECT", "{migrations}"),
@@ -40,7 +40,7 @@ var nodePrivileges = []privilege{
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "pg_catalog.pg_terminate_backend(integer, bigint)"},
 }
 
-// applicationPrivileges are those of an application's user that fences its
+// applicationPrivileges are the privileges of an application's user to fence its
 // transactions: FOR KEY SHARE needs UPDATE on some column.
 var applicationPrivileges = []privilege{
 	{Allowed: "USAGE", Kind: "SCHEMA", Object: "{schema}"},
@@ -48,8 +48,8 @@ var applicationPrivileges = []privilege{
 	schema.OnTable("UPDATE (fence)", "{terms}"),
 }
 
-// workPrivileges are those of the database user under which features run their
-// statements, beyond those of an application and those on the features' tables.
+// workPrivileges are needed to run the statements of features, beyond the privileges of
+// an application and on the features' tables.
 var workPrivileges = []privilege{
 	schema.OnTable("SELECT", "{migrations}"),
 	schema.OnTable("SELECT", "{leaders}"),
@@ -59,9 +59,8 @@ var workPrivileges = []privilege{
 	schema.OnTable("SELECT", "{node_history}"),
 }
 
-// compactionPrivileges are those of the database user that keeps the history
-// short, beyond those of an application and those on the features' tables: FOR
-// UPDATE, too, needs UPDATE on some column.
+// compactionPrivileges are needed to keep the history short, beyond the privileges of an
+// application and on the features' tables: FOR UPDATE, too, needs UPDATE on some column.
 var compactionPrivileges = []privilege{
 	schema.OnTable("SELECT", "{migrations}"),
 	schema.OnTable("SELECT, DELETE", "{history}"),
@@ -82,8 +81,9 @@ func (i *Installation) ApplicationGrants(user string, nodes ...string) string {
 	return sql
 }
 
-// letTerminate is a script that grants the rights of an application's user to a node's
-// user on any version of the server. From version 16 on, the node cannot act as that user.
+// letTerminate is a script to grant the rights of an application's user to a node's user
+// on any version of the server. From version 16 on, the node cannot act as the other
+// user.
 func letTerminate(user, node string) string {
 	return fmt.Sprintf(`DO $grant$
 BEGIN
@@ -152,9 +152,9 @@ SELECT EXISTS (
     WHERE NOT pg_has_role(a.usesysid, 'USAGE')
 )`
 
-// Users of nodes whose backends this user may not see and terminate. The node lock
-// proves that a backend belongs to a node, since the start of other users' backends
-// is hidden, and that the node is alive, whatever its status.
+// Users of nodes with backends this user may not see and terminate. The node lock proves
+// two things: the backend belongs to a node, since the start of other users' backends is
+// hidden, and the node is alive, whatever its status.
 const strangeSiblings = `
 SELECT DISTINCT a.usename::text
 FROM {nodes} n

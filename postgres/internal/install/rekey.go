@@ -23,8 +23,8 @@ SELECT
     coalesce((SELECT l.node_name FROM {leaders} l WHERE l.role = t.role AND l.lease_until > clock_timestamp()), '')
 FROM {terms} t
 WHERE t.role = $1`
-	// The locks are acquired before the row: a candidate that holds one of them waits for
-	// the row, and ends sessions that keep it waiting.
+	// The locks are acquired before the row: a candidate with one of them waits for the
+	// row, and ends sessions in its way.
 	lockRoleKeys = `
 SELECT bool_and(CASE
     WHEN key LIKE '%:%' THEN pg_try_advisory_xact_lock(split_part(key, ':', 1)::integer, split_part(key, ':', 2)::integer)

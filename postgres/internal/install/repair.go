@@ -83,8 +83,8 @@ func (i *Installation) claimForRepair(ctx context.Context, conn *pgx.Conn) (unsu
 	}
 }
 
-// isDamage reports whether a statement failed because an object that it names is missing or
-// changed, or because row security hides rows: class 42 of SQLSTATE.
+// isDamage reports whether a statement failed because an object is missing or changed, or
+// because row security hides rows: class 42 of SQLSTATE.
 func isDamage(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && strings.HasPrefix(answer.Code, "42")
@@ -147,8 +147,8 @@ func (r *repair) refuseMissing(ctx context.Context) error {
 		dberr.ErrSchema, r.on.Names.Schema, r.on.Names.Prefix)
 }
 
-// mendFeatures mends the features whose tables this program knows, and returns the core and
-// these features.
+// mendFeatures mends the features with tables known to this program. It returns the core
+// and these features.
 func (r *repair) mendFeatures(ctx context.Context, versions schema.Versions) (present []*schema.Feature, err error) {
 	present = []*schema.Feature{r.on.Core}
 	for _, f := range schema.Registered() {
@@ -239,7 +239,7 @@ func firstLine(sql string) string {
 	return line
 }
 
-// recordVersion records the version of a feature whose tables remain.
+// recordVersion records the version of a feature with remaining tables.
 func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f *schema.Feature) error {
 	present := versions[f.Name].Present
 	if present > f.Newest() {
@@ -265,7 +265,7 @@ func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f 
 	return nil
 }
 
-// lost reports whether the repair made a part of the core that was missing.
+// lost reports whether the repair made a missing part of the core.
 func (r *repair) lost(kind, object string) bool {
 	return slices.ContainsFunc(r.mended, func(d schema.Damage) bool {
 		return d.Feature == r.on.Core && d.Kind == kind && d.Object == object && d.Found == ""

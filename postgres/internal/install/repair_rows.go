@@ -30,8 +30,8 @@ FROM (
 ) m
 WHERE m.most > (SELECT last_value FROM {incarnations});`
 
-	// A term that lost its number gets one that no earlier term can have: numbers are at most
-	// the time in milliseconds at which they were given.
+	// A term without its number gets one that no earlier term can have: numbers are at
+	// most the time in milliseconds at which they were given.
 	numberLostTerms = `
 UPDATE {terms}
 SET term = floor(1000 * extract(epoch FROM clock_timestamp())) + 60000
@@ -46,15 +46,15 @@ SET node_id = coalesce(node_id, '00000000-0000-0000-0000-000000000000'),
     acquired_at = coalesce(acquired_at, clock_timestamp())
 WHERE term > 0 AND (node_id IS NULL OR node_name IS NULL OR incarnation IS NULL OR acquired_at IS NULL);`
 
-	// Numbers of terms that other tables still have.
+	// Numbers of terms still in other tables.
 	raiseTerms = `
 UPDATE {terms} t
 SET term = f.term
 FROM (SELECT role, max(term) AS term FROM (%s) f GROUP BY role) f
 WHERE t.role = f.role AND t.term < f.term;`
 
-	// Roles without a row begin at the time. If the clock is behind a number that was given,
-	// they need their row.
+	// Roles without a row begin at the time. If the clock is behind a given number, they
+	// need their row.
 	readAheadTerms = `
 SELECT f.role, max(f.term)
 FROM (%s) f
@@ -121,8 +121,8 @@ func (r *repair) installationID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // rekeyRoles writes the lock keys of all roles anew, since they depend on the id of the
-// installation. A role with a separate key, which is not in its name, gets the key of its
-// name: its candidates then name the command that records the other.
+// installation. A role with a separate key, not in its name, gets the key of its name:
+// its candidates then name the command to record the other.
 func (r *repair) rekeyRoles(ctx context.Context, id uuid.UUID) error {
 	rows, _ := r.tx.Query(ctx, r.on.Names.SQL(readRoleKeys)) // its error is that of the rows
 	var (
@@ -162,7 +162,7 @@ func literals(texts []string) string {
 	return "ARRAY[" + strings.Join(quoted, ", ") + "]::text[]"
 }
 
-// keyOfName is the lock key of a role that has no other key than that of its name.
+// keyOfName is the lock key derived from the name of a role.
 func keyOfName(role string, id uuid.UUID) string {
 	if key, found := strings.CutPrefix(role, "key:"); found {
 		return key
@@ -170,8 +170,8 @@ func keyOfName(role string, id uuid.UUID) string {
 	return tenure.NamedRole(role).LockKey(id).String()
 }
 
-// mendTerms keeps the numbers of terms growing: no later term has a number that the database
-// still knows.
+// mendTerms keeps the numbers of terms growing: no later term has a number still known to
+// the database.
 func (r *repair) mendTerms(ctx context.Context, present []*schema.Feature, id uuid.UUID) error {
 	known := "SELECT role, term FROM {history}"
 	for _, f := range present {

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// Nodes whose sessions ended without a record, as in a crash of the server. Until
-// their leases are over they may trust their terms, of which another mode or a new
-// installation knows nothing.
+// Nodes with a session ended without a record, as in a crash of the server. Until their
+// leases are over they may trust their terms. Another mode or a new installation knows
+// nothing of these terms.
 const readTrustingNodes = `
 SELECT name, hostname, ceil(extract(epoch FROM last_heartbeat + lease_ms * interval '1 millisecond' - clock_timestamp()))::int
 FROM {nodes}

@@ -123,8 +123,8 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c Call) (*pgconn.Result,
 	return nil, cmp.Or(err, errTooManyAnswers)
 }
 
-// mostAfterAnswer is how much a server sends at most between an answer and the end of its
-// transaction: an error of the commit, and that end.
+// mostAfterAnswer bounds the messages of a server between an answer and the end of its
+// transaction: an error of the commit, and the end.
 const mostAfterAnswer = 3
 
 var errTooManyAnswers = errors.New("the server answered one statement several times")
@@ -185,7 +185,7 @@ func ApplyCall(use pgdial.Use, limits pgdial.Limits) Call {
 	return Call{SQL: sql, Args: []any{names, values}}
 }
 
-// storedRows are rows that have arrived already.
+// storedRows are already received rows.
 type storedRows struct {
 	types  *pgtype.Map
 	result *pgconn.Result

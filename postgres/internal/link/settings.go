@@ -14,8 +14,8 @@ const (
 	watchIdleTimeout      = 90 * time.Second
 )
 
-// migrationIdleTimeout bounds how long a program that has stopped keeps the lock of
-// the installation. It pauses for a second between two attempts.
+// migrationIdleTimeout bounds how long a stopped program keeps the lock of the
+// installation. It pauses for a second between two attempts.
 const migrationIdleTimeout = time.Minute
 
 // AskTimeout bounds a read whose context has no deadline, or a later one.

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// The last term of a role is in the role's row. A term that its node left open is
-// shown as the next leader will record it: see stmtClose.
+// The last term of a role is in the role's row. An open term of a dead node is shown as
+// the next leader will record it: see stmtClose.
 const readHistory = `
 SELECT *
 FROM (
@@ -104,7 +104,7 @@ func (rs *Records) NodeHistory(ctx context.Context, query history.Query) ([]hist
 	}, nodeID(query), orNull(query.Since), orNull(query.Until), query.Rows(), query.Node)
 }
 
-// nodeID returns the id that a query selects, if its Node is one. That can also be a name.
+// nodeID returns the query's Node if it is an id. It can also be a name.
 func nodeID(query history.Query) *uuid.UUID {
 	if id, ok := query.NodeID(); ok {
 		return &id

@@ -155,7 +155,7 @@ func (rs *Records) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders [
 	return err
 }
 
-// nodeSession is what identifies a node's session in the lock table.
+// nodeSession identifies a node's session in the lock table.
 type nodeSession struct {
 	incarnation, pid int32
 }
@@ -180,8 +180,8 @@ func (rs *Records) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes m
 	return install.NodeSpace(installation), err
 }
 
-// lookUp finds the sessions that hold the locks. Only the node lock proves that a
-// session belongs to a node, because process ids are reused.
+// lookUp finds the holders of the locks. Only the node lock proves a session to be a
+// node's, because process ids are reused.
 func lookUp(ctx context.Context, conn *pgx.Conn, holders []history.RoleStatus, nodes map[nodeSession]history.LockSession, space int32) error {
 	rows, err := conn.Query(ctx, readLockSessions)
 	if err != nil {
@@ -233,7 +233,7 @@ func (r LockRow) Key() tenure.LockKey {
 	return tenure.LockKey{Key: r.High<<32 | r.Low}
 }
 
-// parseKey reads what LockKey.String wrote.
+// parseKey reads the result of LockKey.String.
 func parseKey(text string) (tenure.LockKey, error) {
 	if a, b, pair := strings.Cut(text, ":"); pair {
 		first, err1 := strconv.ParseInt(a, 10, 32)

@@ -10,8 +10,7 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// The number shows whether a term has begun in the meantime, which the update waits
-// for.
+// The number shows whether a term has begun while the update waited for its row.
 const retireRole = `
 WITH seen AS MATERIALIZED (
     SELECT

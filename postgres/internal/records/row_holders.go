@@ -25,9 +25,9 @@ SELECT role, xmax::text
 FROM {terms}
 WHERE role = ANY ($1) AND xmax::text <> '0'`
 
-	// The transactions that have locked or written rows of the table, except the nodes' own.
-	// A prepared transaction has no process.
-	// $2 are the users whose nodes wait: each of them must be able to terminate the backend.
+	// The transactions with locks or writes on rows of the table, except the nodes' own.
+	// A prepared transaction has no process. $2 are the users of the waiting nodes: each
+	// of them must be able to terminate the backend.
 	readRowWriters = `
 WITH locks AS MATERIALIZED (
     SELECT * FROM pg_locks WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
@@ -83,7 +83,7 @@ LEFT JOIN pg_prepared_xacts p ON w.pid IS NULL AND p.transaction::text = ANY (w.
 ORDER BY w.pid, w.virtualtransaction`
 )
 
-// rowWriter is a transaction that has locked or written rows of the table of terms.
+// rowWriter is a transaction with locks or writes on rows of the table of terms.
 type rowWriter struct {
 	history.Blocker
 	transactions []string // its numbers, with those of its open savepoints

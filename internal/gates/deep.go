@@ -50,8 +50,8 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "library-race", proves: "races in all other packages of the library", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./..."}, race: true, flags: parallel, without: slices.Concat(raced, []string{
-			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/sim/...", "./internal/mutants", "./internal/site", "./internal/hostile", "./internal/observer", "./examples/...", "./deploy/...", "./bench/...",
+		steps: []step{{title: "all tests", packages: []string{"./...", "./lab/matrix/...", "./lab/model/...", "./lab/recording"}, race: true, flags: parallel, without: slices.Concat(raced, []string{
+			"./internal/acceptance", "./internal/managed", "./internal/layout", "./internal/hostile", "./internal/observer", "./examples/...", "./deploy/...",
 		})}},
 	},
 	{

@@ -26,7 +26,7 @@ const (
 var layers = [][]string{
 	{"clocks"},
 	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/steps", "internal/together"},
-	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue", "lab/model/trace"},
+	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},
 	{"internal/installation", "internal/pgdial", "internal/doorbell"},
@@ -43,8 +43,8 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/consulbuild", "internal/together",
-	"internal/interruption", "internal/gates", "internal/promises", "internal/managed", "internal/matrix", "internal/mutants", "internal/observer", "internal/oidcprovider", "internal/recording", "internal/release", "internal/site", "lease/leasetest",
+	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/layout", "internal/together",
+	"internal/interruption", "internal/gates", "internal/promises", "internal/managed", "internal/observer", "lease/leasetest",
 }
 
 // laboratory is the module of what proves the product. The product does not import it,

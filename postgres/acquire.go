@@ -23,7 +23,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 
-	// Only roles that are not held are locked. Invariant 5: a held role, also one with a
+	// Only roles not yet held are locked. Invariant 5: a held role, also one with a
 	// pending term, is never locked again.
 	var locking []lockRequest
 	s.reviewLedElsewhere()
@@ -64,7 +64,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	return attempts, s.findHolders(candidates, attempts)
 }
 
-// keyInUse is the attempt for a role whose key this session holds for something else.
+// keyInUse is the attempt for a role whose key this session holds for another purpose.
 func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
 	for name, held := range s.heldRoles {
 		if held.key == key {
@@ -89,9 +89,8 @@ func (s *session) holdsName(role tenure.Role) error {
 	return nil
 }
 
-// lockAll tries to lock roles and begins the terms of those that need not wait. An
-// error of the database fails the attempts; an error that lockAll returns ends the
-// session.
+// lockAll tries to lock roles, and begins their terms unless they must wait. An error of
+// the database fails the attempts. A returned error ends the session.
 func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) error {
 	if len(all) == 0 {
 		return nil
@@ -141,8 +140,8 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 	return nil
 }
 
-// addRoles makes rows for roles that this session has not tried before, and
-// returns those whose key is that of their row. The others have failed.
+// addRoles makes rows for roles this session has not tried before. It returns the roles
+// with the key of their row. The others have failed.
 func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) ([]lockRequest, error) {
 	var unknown []lockRequest
 	for _, w := range all {
@@ -307,8 +306,8 @@ func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []ten
 	return nil
 }
 
-// fenced records that another session's transaction prevents a role's term from
-// beginning, and returns when to try again.
+// fenced records a transaction of another session in the way of a role's term, and
+// returns when to try again.
 func (s *session) fenced(held *heldRole) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono

@@ -1,15 +1,15 @@
-// Package postgres runs elections on PostgreSQL 14 and later: it is the
-// tenure.Backend that talks to the database, and the fencing of transactions.
+// Package postgres runs elections on PostgreSQL 14 and later: a tenure.Backend, and the
+// fencing of transactions.
 //
-// A node has two connections. On the session connection it holds advisory locks,
-// one for each role that it leads and one for itself, and sends heartbeats. The
-// server ends the session when it has been silent for one lease. On the watch
-// connection the node waits for the lock of its predecessor in a ring, and so
-// learns of a death within milliseconds. Neither connection may go through a
-// pooler in transaction mode: Open refuses that with dberr.ErrPooled.
+// A node has two connections. On the session connection it sends heartbeats and holds
+// advisory locks: one for each led role, and one for the node. The server ends the
+// session after one lease of silence. On the watch connection the node waits for the lock
+// of its predecessor in a ring, and so learns of a death within milliseconds. Neither
+// connection may go through a pooler in transaction mode: Open refuses a pooler with
+// dberr.ErrPooled.
 //
-// [InTx] runs a transaction that commits only while a term is valid. [Fence] and
-// [FenceSQL] do the same for transactions that the caller manages.
+// [InTx] runs a transaction and commits it only while a term is valid. [Fence] and
+// [FenceSQL] do the same for the caller's own transactions.
 package postgres
 
 import (
@@ -95,11 +95,11 @@ func (b *Backend) Close() {
 
 var _ tenure.Listener = (*Backend)(nil)
 
-// Listen implements [tenure.Listener]: it calls wake, in this goroutine, whenever
-// something about the elections or the nodes of the schema may have changed, and
-// once when it has begun to listen. It uses a separate connection and no privilege
-// beyond connecting. It returns nil when ctx ends, and an error when it can no
-// longer listen. Notifications can be lost before that, so poll at intervals too.
+// Listen implements [tenure.Listener]: it calls wake, in this goroutine, once when it has
+// begun to listen, and after each possible change of the elections or the nodes of the
+// schema. It uses a separate connection and no privilege beyond connecting. It returns
+// nil when ctx ends, and an error when it can no longer listen. Notifications can be lost
+// before it returns, so poll at intervals too.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	return b.connect.Listen(ctx, wake, b.names.ElectionsChannel(), b.names.NodesChannel())
 }
@@ -109,13 +109,13 @@ type Stats struct {
 	// WatchCalls counts the calls of this backend's nodes on their watch
 	// connections: one call per 30 s, and one for each change of the cluster.
 	WatchCalls    uint64
-	WatchFailures uint64 // connections of those that failed
-	// Fenced counts the transactions that were refused, with tenure.ErrFenced,
-	// because the term had ended.
+	WatchFailures uint64 // failed watch connections
+	// Fenced counts the transactions refused with tenure.ErrFenced, because the term had
+	// ended.
 	Fenced uint64
 }
 
-// counters are what a backend counts. Its methods take no lock.
+// counters are the counts of a backend. Its methods take no lock.
 type counters struct {
 	watchCalls, watchFailures, fenced atomic.Uint64
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// CheckLockTable reports whether the server's lock table has room for a number of
-// roles on the current nodes and, if not, what max_locks_per_transaction must be.
-// The table has max_locks_per_transaction * (max_connections +
-// max_prepared_transactions) locks. Half of it must hold a lock for each role, two
-// for each node, and the locks that other sessions have now. It changes nothing.
-// ctx bounds it; without a deadline it ends after 30 s.
+// CheckLockTable reports whether the server's lock table has room for a number of roles
+// on the current nodes and, if not, the necessary max_locks_per_transaction. The table
+// has max_locks_per_transaction * (max_connections + max_prepared_transactions) locks.
+// Half of it must hold a lock for each role, two for each node, and the present locks of
+// other sessions. It changes nothing. ctx bounds it; without a deadline it ends after 30
+// s.
 func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding {
 	return b.examiner.CheckLockTable(ctx, roles)
 }
@@ -37,14 +37,13 @@ func (b *Backend) CheckSynchronousFailover(ctx context.Context) doctor.Finding {
 	return b.examiner.CheckSynchronousFailover(ctx)
 }
 
-// Diagnose connects and reports what would break an election here, in the order in
-// which a session would find it. It performs the steps of opening a session up to
-// the first heartbeat and rolls them back, so other sessions see no change. Checks
-// that are impossible after a failure are left out. ctx bounds it; without a
-// deadline it ends after 30 s.
+// Diagnose connects and reports obstacles to an election, in the order in which a session
+// would find them. It performs the steps of opening a session up to the first heartbeat
+// and rolls them back, so other sessions see no change. After a failure, impossible
+// checks are left out. ctx bounds it; without a deadline it ends after 30 s.
 func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding { return b.examiner.Diagnose(ctx) }
 
-// rehearsal is a session that a diagnosis tries. Other sessions see no change.
+// rehearsal is a session for a diagnosis. Other sessions see no change.
 type rehearsal struct {
 	session *session
 	watch   *pgx.Conn
@@ -78,8 +77,8 @@ func (r *rehearsal) ExamineServer(ctx context.Context) (version int, err error) 
 	return r.session.server.Version, err
 }
 
-// doctorOpening is the session options of a node with the default timing, which
-// does not appear in the registry.
+// doctorOpening is the session options of a node with the default timing. The node does
+// not appear in the registry.
 func doctorOpening() tenure.SessionOptions {
 	const lease = 10 * time.Second
 	host, _ := os.Hostname() // may be empty
@@ -96,9 +95,9 @@ func doctorOpening() tenure.SessionOptions {
 // errTakenBack ends the transaction of a rehearsal.
 var errTakenBack = errors.New("taken back")
 
-// Rehearse performs the steps of a session before it campaigns, with the same
-// settings and statements. It writes the row and sends the heartbeat in a
-// transaction that is rolled back, so no other node sees them.
+// Rehearse performs the steps of a session before it campaigns, with the same settings
+// and statements. It writes the row and sends the heartbeat in a transaction and rolls it
+// back, so no other node sees them.
 func (r *rehearsal) Rehearse(ctx context.Context) error {
 	err := r.session.ready(ctx, r.watch)
 	if err == nil {

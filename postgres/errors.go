@@ -34,7 +34,8 @@ func superseded(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrSuperseded, fmt.Sprintf(format, args...))
 }
 
-// classify returns what an error on a session's connection means for the session.
+// classify wraps an error on a session's connection, to show whether the session has
+// ended.
 func classify(conn *pgx.Conn, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -59,7 +60,7 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// lostOnly keeps an error that ends the session and drops any other.
+// lostOnly keeps the loss of a session and drops any other error.
 func lostOnly(err error) error {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err

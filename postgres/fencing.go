@@ -79,7 +79,7 @@ func (f *blockerTerminator) startLocked() {
 func (f *blockerTerminator) wait() { f.group.Wait() }
 
 // take returns the roles to examine with the numbers of their last terms, and the terms
-// to record. If there are none, it records that the goroutine ends.
+// to record. Without any, it records the end of the goroutine.
 func (f *blockerTerminator) take() (roles []string, last []int64, begun []blockedTerm) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,12 +130,11 @@ FROM {terms} t
 JOIN unnest($1::text[], $2::bigint[]) AS b(role, term) ON t.role = b.role AND t.term = b.term
 WHERE t.xmax::text <> '0'`
 
-	// Whatever the lock mode of the row, its holder is terminated: the privileges
-	// that fencing needs also allow FOR UPDATE and an UPDATE of the column fence. A
-	// number could be that of a transaction and that of a set, so a backend is only
-	// terminated if it has also locked the table in a mode that locking or writing
-	// rows needs. The sessions of nodes, which hold a node lock, are left to the
-	// reaper.
+	// Whatever the lock mode of the row, its holder is terminated: the privileges for
+	// fencing also allow FOR UPDATE and an UPDATE of the column fence. The same number
+	// can mean a transaction or a set of transactions. So a backend is only terminated if
+	// it has also locked the table in a mode needed to lock or write rows. The sessions
+	// of nodes hold a node lock, and are left to the reaper.
 	endLockers = `
 WITH locks AS MATERIALIZED (
     SELECT * FROM pg_locks WHERE granted AND pid <> pg_backend_pid()
@@ -231,7 +230,7 @@ func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles [
 	lockers, err := link.Texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
-		// Fails if the number is that of a transaction.
+		// Fails if the number is a transaction's.
 		if members, err := link.Texts(ctx, conn, records.ReadMembers, locker); err == nil {
 			found.transactions = append(found.transactions, members...)
 		}
@@ -288,20 +287,19 @@ func (f *blockerTerminator) namePrepared(ctx context.Context, conn *pgx.Conn, ro
 	return err
 }
 
-// blockedTerm is a term whose begin transactions prevented for longer than the fence
-// timeout.
+// blockedTerm is a term delayed by transactions for longer than the fence timeout.
 type blockedTerm struct {
 	role string
 	term int64
 	by   string // the transactions
 }
 
-// recordBlockers stores what kept a term from beginning. The application may lock the row
-// again, so the wait for it is short.
+// recordBlockers stores the transactions in the way of a term. The application may lock
+// the row again, so the wait for it is short.
 const recordBlockers = `UPDATE {terms} SET blocked_by = $3 WHERE role = $1 AND term = $2`
 
-// named reports whether it is known what holds the rows of all of these roles. After a
-// round that terminated a transaction, others hold them that waited behind it: the role
+// named reports whether the holders of the rows of all these roles are known. After a
+// round with a termination, transactions from the queue behind it hold the rows. The role
 // should not wait until they are named, too.
 func (f *blockerTerminator) named(roles []string, last []int64) bool {
 	f.mu.Lock()
@@ -321,7 +319,7 @@ func (f *blockerTerminator) renew(stale bool) {
 	f.stale = stale
 }
 
-// name remembers what holds the rows of roles.
+// name remembers the holders of the rows of roles.
 func (f *blockerTerminator) name(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) {
 	found, err := f.session.backend.records.ReadBlockersOf(ctx, conn, f.session.space, roles, []string{conn.Config().User})
 	if err != nil {
@@ -349,8 +347,8 @@ func textOf(blockers []history.Blocker) string {
 	return strings.Join(all, ", ")
 }
 
-// begun requests that what kept a role's term from beginning is recorded with the term,
-// if the terminator saw it. It does not block.
+// begun requests to record the blockers of a role's term with the term, if the terminator
+// saw any. It does not block.
 func (f *blockerTerminator) begun(role string, previous, term int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -362,7 +360,7 @@ func (f *blockerTerminator) begun(role string, previous, term int64) {
 	}
 }
 
-// record stores what kept terms from beginning.
+// record stores the blockers of terms.
 func (f *blockerTerminator) record(terms []blockedTerm) error {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
@@ -383,9 +381,9 @@ func (f *blockerTerminator) record(terms []blockedTerm) error {
 	return nil
 }
 
-// A row that was locked in a savepoint contains the savepoint's number. Once the
-// savepoint is released, SQL offers no way from that number to the transaction, but
-// a backend that waits for the row waits for the transaction.
+// A row locked in a savepoint contains the savepoint's number. Once the savepoint is
+// released, SQL offers no way from this number to the transaction. But a backend that
+// waits for the row waits for the transaction.
 
 const (
 	// The wait needs the same lock as the begin of the next term, and releases it
@@ -408,8 +406,8 @@ SELECT
 	waitTick    = 10 * time.Millisecond
 )
 
-// blockers waits for the rows of roles on another connection and returns the
-// transactions that it waits for.
+// blockers waits for the rows of roles on another connection and returns the transactions
+// in its way.
 func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string, last []int64) (found culprits, err error) {
 	waiter, err := f.connect(ctx)
 	if err != nil {

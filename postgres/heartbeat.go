@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// heartbeatAnswer is what the statement of a heartbeat returns.
+// heartbeatAnswer is the answer to a heartbeat.
 type heartbeatAnswer struct {
 	found        bool // the node's row belongs to this session
 	incarnation  string
@@ -26,7 +26,7 @@ type heartbeatAnswer struct {
 // maxCheckedTerms is how many terms a heartbeat checks. Of more, each one checks others.
 const maxCheckedTerms = 32
 
-// someLedRoles returns roles that the session leads, others each time.
+// someLedRoles returns led roles, others each time.
 func (s *session) someLedRoles() []string {
 	roles := make([]string, 0, min(len(s.heldRoles), maxCheckedTerms))
 	for name, held := range s.heldRoles {
@@ -40,10 +40,10 @@ func (s *session) someLedRoles() []string {
 	return roles
 }
 
-// auditBeats is after how many heartbeats a session that holds roles counts its locks:
-// another program may run pg_advisory_unlock_all on the session. It is seldom, since
-// pg_locks stops the whole lock table. Without roles there is nothing to protect, and
-// other nodes find the node lock free.
+// auditBeats is the interval, in heartbeats, at which a session with roles counts its
+// locks: another program may run pg_advisory_unlock_all on the session. The interval is
+// long, since pg_locks stops the whole lock table. Without roles there is nothing to
+// protect, and other nodes find the node lock free.
 const auditBeats = 8
 
 // Heartbeat implements [tenure.Session].
@@ -83,8 +83,9 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	return a.pending, nil
 }
 
-// checkAnswer returns an error if the answer to a heartbeat shows that the session no longer
-// has what it relies on. It counted its locks if counting is true.
+// checkAnswer returns an error if the session has lost something it relies on: its row,
+// the installation, its incarnation, a term or its locks. counting says whether the
+// heartbeat counted locks.
 func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 	switch {
 	case !a.found:
@@ -105,7 +106,7 @@ func (s *session) checkAnswer(a heartbeatAnswer, counting bool) error {
 
 // Wait implements [tenure.Session]. It only receives, so nothing restarts the server's
 // idle timer, unless the watch connection went down or was restored, another node is
-// silent, or the watch must see a node that joined.
+// silent, or the watch must see a new node.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	if err := s.reportWatchDown(); err != nil {
 		return false, err
@@ -121,8 +122,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		if err := s.wakeWatch(); err != nil {
 			return false, err
 		}
-		// The end of this context is the only deadline after which a pgx connection is
-		// still usable: it ends the read and changes nothing else.
+		// A pgx connection stays usable after no deadline except the end of this context:
+		// it ends the read and changes nothing else.
 		err := s.conn.PgConn().WaitForNotification(ctx)
 		switch {
 		case s.conn.IsClosed():

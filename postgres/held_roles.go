@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// heldRole is a role whose lock this session holds.
+// heldRole is a role with its lock held by this session.
 type heldRole struct {
 	role     tenure.Role
 	key      tenure.LockKey
@@ -25,14 +25,14 @@ type heldRole struct {
 	vacancy    time.Duration
 }
 
-// begin records the term that has begun, if one has.
+// begin records a begun term; other results change nothing.
 func (h *heldRole) begin(result tenure.AcquireResult) {
 	if result.Outcome == tenure.OutcomeGranted {
 		h.previous, h.term, h.acquiredAt, h.vacancy = result.Previous, result.Term, result.AcquiredAt, result.PrecedingVacancy
 	}
 }
 
-// granted is the result for the term that has begun.
+// granted is the result for the begun term.
 func (h *heldRole) granted() tenure.AcquireResult {
 	return tenure.AcquireResult{
 		Outcome: tenure.OutcomeGranted, Term: h.term, Previous: h.previous, AcquiredAt: h.acquiredAt, PrecedingVacancy: h.vacancy, NotDurable: true,
@@ -49,7 +49,7 @@ type lockRequest struct {
 	yieldFor  time.Duration
 }
 
-// failAll sets the attempts of candidates that failed for one reason.
+// failAll sets the attempts of candidates to one error.
 func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
 	for _, w := range some {
 		attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
@@ -58,14 +58,14 @@ func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
 
 func byRole(a, b *heldRole) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
 
-// termWait is what must pass before a term may begin.
+// termWait is the wait before a term may begin.
 type termWait struct {
 	until   time.Duration // on the node's monotonic clock, at the latest
 	reunion bool          // over when all nodes are back, and after has passed
 	after   time.Duration
 }
 
-// termRow is the row of a role whose previous term has been closed.
+// termRow is the row of a role after its previous term has been closed.
 type termRow struct {
 	key         string
 	term        int64
@@ -75,7 +75,7 @@ type termRow struct {
 	epoch       string
 	endReason   string
 	reservedFor *uuid.UUID
-	reservation time.Duration // what is left of it
+	reservation time.Duration // the rest of it
 	nodeKnown   bool          // the registry has the node of the term
 }
 
@@ -88,7 +88,7 @@ func (r termRow) clean() bool {
 	return true
 }
 
-// remnants says which remnants of earlier sessions a joining session may have to handle.
+// remnants are leftovers of earlier sessions. A joining session may have to handle them.
 type remnants struct {
 	own    bool // the node has a row or requests
 	others bool // see sweepNodes

@@ -201,7 +201,7 @@ func (s *session) newJoining() *joining {
 	return j
 }
 
-// before are the statements that come before the row.
+// before returns the statements before the row.
 func (j *joining) before() []link.Call {
 	s := j.session
 	names := s.backend.names
@@ -211,7 +211,7 @@ func (j *joining) before() []link.Call {
 	return slices.Concat(calls, j.remnants, j.preparations, j.name)
 }
 
-// prepare does what comes before the row.
+// prepare takes all steps before the row.
 func (j *joining) prepare(ctx context.Context, a *link.Ahead) error {
 	s := j.session
 	_, err := a.Exec(ctx, j.settings.SQL, j.settings.Args...)
@@ -248,11 +248,11 @@ func (j *joining) prepare(ctx context.Context, a *link.Ahead) error {
 	return nil
 }
 
-// claimName begins a transaction and acquires the lock of names in it, if the name must be
-// unique, and returns an error if another live node has the name. The transaction ends when
-// the row is committed: if two nodes join at the same time, the second one sees the first. A
-// process that was killed a moment ago may still have its session: the server checks once a
-// second whether a client is connected.
+// claimName begins a transaction and acquires the lock of names in it, if the name must
+// be unique. It returns an error if another live node has the name. The transaction ends
+// when the row is committed: if two nodes join at the same time, the second one sees the
+// first. The session of a process killed a moment ago may still exist: the server checks
+// once a second whether a client is connected.
 func (j *joining) claimName(ctx context.Context, a *link.Ahead) error {
 	if j.name == nil {
 		return nil
@@ -336,7 +336,7 @@ func (s *session) insertRow(ctx context.Context, on link.Executor) error {
 	return nil
 }
 
-// rowCall is the statement that writes the node's row.
+// rowCall writes the node's row.
 func (s *session) rowCall() link.Call {
 	node := s.opening.Node
 	return link.Call{SQL: s.backend.names.SQL(joinNodes), Args: append([]any{
@@ -345,10 +345,10 @@ func (s *session) rowCall() link.Call {
 	}, append(descriptionColumns(s.opening.Description), s.opening.PreviousFellSilent)...)}
 }
 
-// remnantCalls are the statements that handle remnants.
+// remnantCalls handle remnants.
 func (s *session) remnantCalls(left remnants) []link.Call {
 	sql, node := s.backend.names.SQL, s.opening.Node
-	var gone any // for how long the session before has been, in milliseconds, if that is known
+	var gone any // time since the end of the session before, in milliseconds; nil if unknown
 	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
 		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
 	}
@@ -407,7 +407,7 @@ func (e *nameTaken) Error() string {
 
 func (e *nameTaken) Unwrap() error { return tenure.ErrNameTaken }
 
-// preparations are the statements that prepare the session connection.
+// preparations prepare the session connection.
 func (s *session) preparations() []link.Call {
 	names := s.backend.names
 	names.Assign(s.conn, sessionStatements)

@@ -182,7 +182,7 @@ func (s *session) eachKey(singles, pairs link.Statement, keys keyArrays, each fu
 	return nil
 }
 
-// forgetReleased removes held roles whose locks are free.
+// forgetReleased removes roles from the held ones if their locks are free.
 func (s *session) forgetReleased(heldRoles []*heldRole) {
 	s.freedAt = time.Now()
 	s.table.add(-len(heldRoles))

@@ -9,15 +9,15 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/server"
 )
 
-// LockTable counts the locks in the server's lock table. A full table stops
-// everything, including heartbeats: each transaction that writes needs an entry in
-// it. So all elections together use at most half of it. The locks of other programs
-// do not prevent an attempt: only the server decides that there is no room.
+// lockTable counts the locks in the server's lock table. A full table stops everything,
+// including heartbeats: each writing transaction needs an entry in it. So all elections
+// together use at most half of it. The locks of other programs do not prevent an attempt:
+// only the server decides whether there is room.
 type lockTable struct {
 	capacity  server.LockCapacity
-	used      int           // locks of all sessions at the last count, and those added by this session since
-	elections int           // those of nodes among them
-	counted   time.Duration // when that was, on the node's monotonic clock
+	used      int           // locks of all sessions at the last count, and later ones of this session
+	elections int           // locks of nodes among them
+	counted   time.Duration // the time of the count, on the node's monotonic clock
 	most      int           // how many locks to acquire in one statement after the server had no room; 0: any number
 }
 

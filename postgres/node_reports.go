@@ -16,9 +16,8 @@ import (
 // apart from loads and heartbeats. See cluster.Store.
 func (*Backend) ReportsNodeChanges() bool { return true }
 
-// notificationDelay is how long after its notification a watch may report that the
-// membership has moved: it looks between attempts of at most 2 s, and reports half a
-// second later.
+// notificationDelay is how long after its notification a watch may report a move of the
+// membership: it checks between attempts of at most 2 s, and reports half a second later.
 const notificationDelay = 3500 * time.Millisecond
 
 // reportMissedMove reports a change if the membership has moved and no notification

@@ -194,8 +194,8 @@ func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
 	return prepareWatch(ctx, s.backend.names, watched)
 }
 
-// migrator returns the function that migrates the schema for this session, or nil
-// if it must not. A migration has a separate time limit.
+// migrator returns the function to migrate the schema with, or nil if the session must
+// not migrate. A migration has a separate time limit.
 func (s *session) migrator() install.Migrator {
 	b := s.backend
 	if b.config.ManualMigrations {
@@ -217,8 +217,8 @@ func (s *session) migrator() install.Migrator {
 	}
 }
 
-// openSchema acquires the installation's lock, unless it is held already, and checks that
-// the schema exists and is complete, and that this user may work with it.
+// openSchema acquires the installation's lock, unless it is held already. It checks that
+// the schema exists and is complete, and the user's privileges.
 func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) error {
 	b, migrate := s.backend, s.migrator()
 	var versions schema.Versions
@@ -234,8 +234,8 @@ func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) e
 	if err != nil {
 		return err
 	}
-	// A migration runs as the database role that the user has chosen, and everything
-	// else as the user itself.
+	// A migration runs as the database role of the user's choice, everything else as the
+	// user.
 	if err := a.Apply(ctx, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (s *session) openSchema(ctx context.Context, a *link.Ahead, entered bool) e
 // maxSkipped bounds how many session numbers one statement skips.
 const maxSkipped = 100_000
 
-// readSchema reads what a session needs before its first statement.
+// readSchema reads the data for the first statement of a session.
 func (s *session) readSchema(ctx context.Context, conn link.Connection) error {
 	sql := s.backend.names.SQL
 	if err := conn.QueryRow(ctx, sql(install.ReadInstallation)).Scan(&s.installation); err != nil {

@@ -65,7 +65,7 @@ const (
     AND l.classid`
 )
 
-// sessionStatements are those of the session connection.
+// sessionStatements are the statements of the session connection.
 var sessionStatements = map[link.Statement]string{
 	stmtUnlock: `
 SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`,
@@ -229,12 +229,17 @@ SELECT nextval({releases:regclass}), pg_notify($1, '` + link.RolesOnly + `')`,
 	stmtHolders: `
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
 
-	// The caller checks that the incarnation equals the setting, which is empty after
-	// DISCARD ALL. Keys are derived from the installation's id: with another id they
-	// protect nothing. The last column but one is whether one of the three nodes before
-	// this one in the ring is silent, or has a false heartbeat (see CorrectTimes): their
-	// watches, and this node's, can be silent as well. The last one is a role of $13 whose term another program has ended: the
-	// trigger that refuses that can be disabled.
+	// The caller checks two things. The incarnation must equal the setting, which is
+	// empty after DISCARD ALL. The installation must have the same id: keys are derived
+	// from it, and protect nothing with another id.
+	//
+	// The last two columns:
+	//
+	//   - whether one of the three nodes before this one in the ring is silent, or has a
+	//     false heartbeat (see CorrectTimes): their watches, and this node's, can be
+	//     silent as well;
+	//   - a role of $13 if another program has ended its term: the trigger against this
+	//     can be disabled.
 	stmtHeartbeat: `
 UPDATE {nodes} n
 SET last_heartbeat = clock_timestamp(),
@@ -386,8 +391,8 @@ ORDER BY t.role COLLATE "C"`,
 // The statements of opening a session, run once each.
 const (
 	// An empty table means that locks were lost. Two sessions may insert at the same
-	// time; both read the row that was inserted first. A life that began later than now
-	// began under a clock that was ahead: its time counts from now.
+	// time; both read the row inserted first. If a life began later than now, it began
+	// while the clock was ahead: its time counts from now.
 	renewServer = `INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), false) ON CONFLICT DO NOTHING`
 	readServer  = `
 SELECT

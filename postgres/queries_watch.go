@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// watchStatements are those of the watch connection.
+// watchStatements are the statements of the watch connection.
 var watchStatements = map[link.Statement]string{
 	stmtWatch: `
 SELECT event, coalesce(died, 0), membership, clock_timestamp() FROM {watch}($1, $2, $3, $4, $5, $6)`,
@@ -73,7 +73,7 @@ WHERE (
     AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`
 )
 
-// Parameters with which a statement does nothing.
+// Parameters for a statement without effect.
 const (
 	none    = "{}"
 	zero    = "0"
@@ -84,9 +84,9 @@ const (
 
 var nothing = uuid.Nil.String()
 
-// sessionWarmUp and watchWarmUp are what the first failover sends. A connection prepares and
-// executes them when it opens: the first execution costs several times a later one, because
-// it plans, and reads the catalogs.
+// sessionWarmUp and watchWarmUp are the statements of the first failover. A connection
+// prepares and executes them when it opens: the first execution costs several times a
+// later one, because it plans, and reads the catalogs.
 var (
 	sessionWarmUp = []link.Call{
 		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", no, no, no, none, none, nil}},

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// History returns terms, those that began last first.
+// History returns terms, the latest begin first.
 func (b *Backend) History(ctx context.Context, query history.Query) ([]history.Term, error) {
 	return b.records.History(ctx, query)
 }
@@ -25,10 +25,10 @@ func (b *Backend) Outages(ctx context.Context, query history.Query) ([]history.O
 	return b.records.Outages(ctx, query)
 }
 
-// Holders reads which sessions hold the given roles, in order. Without roles it
-// reads all that ever had a leader here and are not retired. It reads the whole lock
-// table, which stops that table for a moment: call it seldom. Without a schema it
-// can only look up roles with a fixed key.
+// Holders reads which sessions hold the locks of the given roles, in order. Without roles
+// it reads all roles with a leader here, now or earlier, unless retired. It reads the
+// whole lock table, which stops the table for a moment: call it seldom. Without a schema
+// it can only look up roles with a fixed key.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
 	return b.records.Holders(ctx, roles...)
 }
@@ -49,19 +49,18 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	return b.records.Request(ctx, request)
 }
 
-// Retire marks a role as retired: it is no longer shown as vacant, and no alert
-// fires because it has no leader. Its terms and their numbers stay, and if a node
-// leads the role again, it is a role like any other. by is the requester.
+// Retire marks a role as retired: it is no longer shown as vacant, and no alert fires
+// because it has no leader. Its terms and their numbers stay, and if a node leads the
+// role again, it is a role like any other. by is the requester.
 //
-// Retire returns an error that matches dberr.ErrHasLeader if a node leads the role, and
-// dberr.ErrUnknownRole if no node has ever been a candidate for it here.
+// The error matches dberr.ErrHasLeader if a node leads the role, and dberr.ErrUnknownRole
+// if no node has ever been a candidate for it here.
 func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	return b.records.Retire(ctx, role, by)
 }
 
-// SaveSpread records the definition of a set of roles that nodes share, a JSON
-// document, for programs that plan without being a node. It is safe for concurrent
-// use.
+// SaveSpread records the definition of a set of roles shared by nodes, a JSON document,
+// for planners outside a node. It is safe for concurrent use.
 func (b *Backend) SaveSpread(ctx context.Context, name string, roles []byte, by uuid.UUID) error {
 	return b.records.SaveSpread(ctx, name, roles, by)
 }

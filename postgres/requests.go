@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/records"
 )
 
-// Requests implements [tenure.Session]. Requests for terms that are over are also
-// removed, and dropped. It answers offers of roles. If Wait has returned for something
-// else, it does not ask the server.
+// Requests implements [tenure.Session]. It removes requests for ended terms and does not
+// return them. It answers offers of roles. If Wait has returned for another reason, it
+// does not ask the server.
 func (s *session) Requests() ([]tenure.Request, error) {
 	woken, reported := s.woken, s.listener.requests.Swap(false)
 	s.woken = false
@@ -69,8 +69,8 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	return requests, errors.Join(err, s.answer(offered))
 }
 
-// removeTaken removes the requests for the node that Requests returns, and those that
-// it has returned before.
+// removeTaken removes the requests for the node: newly returned ones, and ones returned
+// before.
 func (s *session) removeTaken(ids, known []int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *session) removeTaken(ids, known []int64) error {
 	return err
 }
 
-// offers are the offers that a session has taken and must answer.
+// offers are the offers a session has taken and must answer.
 type offers struct {
 	ids            []int64
 	roles, answers []string

@@ -14,13 +14,13 @@ import (
 // leader may not have noticed yet. The next term waits until no node can trust an earlier
 // session: until all nodes have opened new ones, or for a long enough time in any case.
 
-// waitBefore decides when the term of a role whose lock was acquired at lockedAt
-// may begin.
+// waitBefore decides when the term of a role may begin. Its lock was acquired at
+// lockedAt.
 func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
 	timing := s.opening.Timing
 	if row.term == 0 {
-		// The role is new here. On a server whose locks were lost that may be
-		// because its row was lost too, and with it the leader's lease.
+		// The role is new here. If the server has lost its locks, it may have lost the
+		// row of the role too, and with it the leader's lease.
 		if s.server.ByMigration {
 			return termWait{until: lockedAt}
 		}

@@ -172,7 +172,7 @@ func (f finding) seenAt() *time.Time {
 	return &f.at
 }
 
-// immediate is the longest duration of a call that finds a session ended when it begins.
+// immediate is the longest duration of a call if the session has ended before it begins.
 const immediate = 20 * time.Millisecond
 
 // call waits in the database for something to happen to the predecessor.

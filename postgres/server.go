@@ -16,7 +16,7 @@ import (
 
 const oldestServer = 140000
 
-// examineServer refuses a server on which elections would not be safe.
+// examineServer refuses a server if elections would not be safe on it.
 func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	key := server.NewProbeKey()
 	own, err := server.ProbeConnection(ctx, s.conn, key)

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/memory"
 )
 
-// closeTerms ends the terms that the previous holders of roles left open, in a separate
-// commit, and reads the rows.
+// closeTerms ends the open terms of previous holders, in a separate commit, and reads the
+// rows.
 func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	roles, keys := make([]string, len(got)), make([]string, len(got))
 	for i, w := range got {

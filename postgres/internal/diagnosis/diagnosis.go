@@ -1,4 +1,4 @@
-// Package diagnosis examines an installation and its server for what would break an election.
+// Package diagnosis examines an installation and its server for obstacles to an election.
 package diagnosis
 
 import (
@@ -30,12 +30,12 @@ type Examiner struct {
 	LocksIgnored error // the refusal of a server that ignores locks
 }
 
-// Trial is a session that a diagnosis tries, with its two connections.
+// Trial is a session for a diagnosis, with its two connections.
 type Trial interface {
 	// Conn is the session connection.
 	Conn() *pgx.Conn
-	// ExamineServer refuses a server on which elections would not be safe, and returns its
-	// version.
+	// ExamineServer refuses a server if elections would not be safe on it, and returns
+	// its version.
 	ExamineServer(ctx context.Context) (version int, err error)
 	// Rehearse performs the steps of a session before it campaigns, and undoes them.
 	Rehearse(ctx context.Context) error
@@ -61,7 +61,7 @@ func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice st
 	d.findings = append(d.findings, doctor.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
 }
 
-// fail adds an error as a finding, split into what it is and what to do.
+// fail adds an error as a finding, split into the problem and the remedy.
 func (d *diagnosis) fail(name string, err error) {
 	d.add(name, doctor.Failure, err.Error(), "")
 }
@@ -121,7 +121,7 @@ func findingOf(err error) string {
 	return "connection"
 }
 
-// server checks the server that both connections reached.
+// server checks the server of both connections.
 func (d *diagnosis) server(ctx context.Context, s Trial) bool {
 	version, err := s.ExamineServer(ctx)
 	for _, check := range []struct {
@@ -201,7 +201,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	return len(missing) == 0
 }
 
-// mode checks that the installation elects by sessions.
+// mode checks whether the installation elects by sessions.
 func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
 	if err := d.Installation.CheckMode(ctx, conn); err != nil {
 		d.fail("mode", err)
@@ -216,7 +216,7 @@ SELECT CASE
     ELSE has_database_privilege(current_database(), 'CREATE')
 END`
 
-// mayMigrate checks whether the first node that opens could create the schema.
+// mayMigrate checks whether the first node to open could create the schema.
 func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int) {
 	var may bool
 	if err := conn.QueryRow(ctx, mayCreate, d.Names.Schema).Scan(&may); err != nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/install"
 )
 
-// The users that can lock rows of the table of terms, and so keep a term from beginning,
-// although this user may not terminate their backends. A superuser's can only be
-// terminated by a superuser, so superusers are left out. A member can become each of its
-// roles.
+// Users with a right to lock rows of the table of terms, and so to delay a term, although
+// this user may not terminate their backends. A superuser's can only be terminated by a
+// superuser, so superusers are left out. A member can become each of its roles.
 const readUnendableLockers = `
 WITH able AS MATERIALIZED (
     SELECT r.oid

@@ -28,7 +28,7 @@ SELECT
 type lockNeeds struct {
 	capacity server.LockCapacity
 	used     int // locks in the table, of all sessions
-	own      int // those of nodes among them
+	own      int // locks of nodes among them
 	roles    int // in the registry
 	nodes    int
 }
@@ -51,8 +51,8 @@ func (e *Examiner) CheckLockTable(ctx context.Context, roles int) doctor.Finding
 	return needs.finding(roles)
 }
 
-// readLockNeeds reads the state of the lock table. A schema that does not exist
-// yet has no roles, and neither have tables of another program.
+// readLockNeeds reads the state of the lock table. A missing schema has no roles, and
+// neither have tables of another program.
 func (e *Examiner) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds, error) {
 	var (
 		s     server.Server

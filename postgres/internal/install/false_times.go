@@ -8,14 +8,14 @@ import (
 
 // CorrectTimes corrects the times of nodes.
 //
-// A heartbeat that is more than a lease ahead was written under a clock that was ahead, as
-// was all that was computed from it. It happened at the latest now, so it becomes now:
-// nothing that counts from it ends earlier than it would have, and nothing waits for the
+// A heartbeat more than a lease ahead was written while the clock was ahead, as was
+// everything computed from it. It happened at the latest now, so it becomes now: nothing
+// counted from it ends earlier than without the correction, and nothing waits for the
 // false time. A process can trust an earlier session of a node for no longer than the
 // longest lease.
 //
-// clock_timestamp is called again for a row that has changed since it was read. A row that
-// another transaction has locked is skipped: it may be a heartbeat.
+// clock_timestamp is called again for a row changed since it was read. A row locked by
+// another transaction is skipped: it may be a heartbeat.
 const CorrectTimes = `
 UPDATE {nodes} n
 SET last_heartbeat = least(n.last_heartbeat, clock_timestamp()),
@@ -29,7 +29,7 @@ WHERE n.id IN (
     FOR UPDATE SKIP LOCKED
 )`
 
-// HasFalseTime is the condition on a row of a node that CorrectTimes corrects.
+// HasFalseTime is the condition of CorrectTimes on the row of a node.
 const HasFalseTime = `last_heartbeat > clock_timestamp() + lease_ms * interval '1 millisecond'
         OR trust_until > clock_timestamp() + (SELECT max(lease_ms) FROM {nodes}) * interval '2 milliseconds'`
 

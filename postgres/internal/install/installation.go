@@ -20,28 +20,27 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// Lock keys, rows and term numbers protect only within one installation. So every
-// session holds the lock of the installation, shared, from before it reads the
-// installation's id until the session ends. A program that creates or removes an
-// installation holds the lock exclusively. The key depends on database, schema and
-// prefix alone: a session of an installation that was removed by DROP SCHEMA still
-// holds it.
+// Lock keys, rows and term numbers protect only within one installation. So every session
+// holds the lock of the installation, shared, from before it reads the installation's id
+// until the session ends. To create or remove an installation, a program holds the lock
+// exclusively. The key depends on database, schema and prefix alone: after DROP SCHEMA, a
+// session of the removed installation still holds it.
 //
-// No session waits in the queue for this lock; each one retries: an exclusive lock
-// that waits would keep new sessions out.
+// No session waits in the queue for this lock; each one retries: a waiting exclusive lock
+// would keep new sessions out.
 
 const (
 	tryInstallation       = `SELECT pg_catalog.pg_try_advisory_lock($1::int, $2::int)`
 	tryInstallationShared = `SELECT pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
 	tryInstallationInTx   = `SELECT pg_catalog.pg_try_advisory_xact_lock($1::int, $2::int)`
-	// Without tables, the lock is left to a session that creates them.
+	// Without tables, the lock is left to the session to create them.
 	tryExisting           = `SELECT pg_catalog.to_regclass($3) IS NOT NULL AND pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
 	endInstallation       = `SELECT pg_catalog.pg_advisory_unlock($1::int, $2::int)`
 	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
 )
 
-// How long to keep trying to acquire the lock, and the pause between two attempts. Where a
-// round trip takes long, the session that creates the tables needs creationTrips of them.
+// How long to keep trying to acquire the lock, and the pause between two attempts.
+// Creating the tables takes creationTrips round trips. They can be long.
 const (
 	installationWait  = 3 * time.Second
 	installationPause = 20 * time.Millisecond
@@ -54,15 +53,14 @@ func (i *Installation) LockKey() tenure.LockKey {
 	return tenure.LockKey{Key: int64(first), Key2: second, Pair: true}
 }
 
-// EnterCall is the statement with which an opening acquires the lock, shared, if there are
-// tables.
+// EnterCall acquires the lock, shared, for an opening, if there are tables.
 func (i *Installation) EnterCall() link.Call {
 	first, second := installation.LockKey(i.Names.Schema, i.Names.Prefix)
 	return link.Call{SQL: tryExisting, Args: []any{first, second, i.Names.SQL("{migrations}")}}
 }
 
-// Entered reports whether an opening has acquired the lock. Whatever prevented that is
-// found again by Enter.
+// Entered reports whether an opening has acquired the lock. If not, Enter finds the cause
+// again.
 func (i *Installation) Entered(ctx context.Context, a *link.Ahead) bool {
 	c := i.EnterCall()
 	var entered bool
@@ -81,7 +79,7 @@ func (i *Installation) CompleteCalls() []link.Call {
 	}
 }
 
-// Stay does what Enter does, on a connection that has entered.
+// Stay is Enter on an already entered connection.
 func (i *Installation) Stay(ctx context.Context, a *link.Ahead, migrate Migrator) (schema.Versions, error) {
 	versions, there, err := i.completeSchema(ctx, a, migrate)
 	if err != nil || there {
@@ -94,10 +92,10 @@ func (i *Installation) Stay(ctx context.Context, a *link.Ahead, migrate Migrator
 	return i.Enter(ctx, a.Conn, migrate, nil)
 }
 
-// Enter acquires the lock, shared, on a connection whose schema exists
-// and is complete. Unless migrate is nil, it creates the schema or brings it up to
-// date. It returns the versions of the features that were there before. extend, if it is
-// not nil, is called with how long the wait for another session can take.
+// Enter acquires the lock, shared. On return the schema exists and is complete. Unless
+// migrate is nil, it creates the schema or brings it up to date. It returns the versions
+// of the features already there. extend, if it is not nil, is called with how long the
+// wait for another session can take.
 func (i *Installation) Enter(ctx context.Context, conn *pgx.Conn, migrate Migrator, extend func(time.Duration)) (schema.Versions, error) {
 	began, deadline := time.Now(), time.Time{}
 	for {
@@ -167,7 +165,7 @@ func (i *Installation) completeSchema(ctx context.Context, a *link.Ahead, migrat
 	return versions, true, i.CheckMode(ctx, a.Conn)
 }
 
-// createMissing creates a schema that has no version, if migrate is set.
+// createMissing creates a schema without a version, if migrate is set.
 func (i *Installation) createMissing(ctx context.Context, conn *pgx.Conn, migrate Migrator) (created bool, err error) {
 	err = i.RefuseRemains(ctx, conn)
 	switch {
@@ -207,8 +205,8 @@ func (i *Installation) createInstallation(ctx context.Context, conn *pgx.Conn, m
 	return err == nil && shared, err
 }
 
-// claimInstallation acquires the lock exclusively, for changes during which no node
-// may run, or returns an error that lists the running nodes.
+// claimInstallation acquires the lock exclusively, for changes without running nodes, or
+// returns an error with the list of running nodes.
 func (i *Installation) claimInstallation(ctx context.Context, conn *pgx.Conn, doing string) error {
 	for deadline := time.Now().Add(installationWait); ; {
 		locked, err := i.tryLock(ctx, conn, tryInstallation)
@@ -227,9 +225,9 @@ func (i *Installation) claimInstallation(ctx context.Context, conn *pgx.Conn, do
 	}
 }
 
-// refuseNodes returns an error if there are nodes that do not hold the installation's
-// lock: live ones whose program is too old to know it, and lost ones that may still
-// trust their terms.
+// refuseNodes returns an error if there are nodes without the installation's lock: live
+// ones whose program is too old to know it, and lost ones that may still trust their
+// terms.
 func (i *Installation) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
 	living, err := i.liveNodes(ctx, conn)
 	if err != nil {
@@ -264,7 +262,7 @@ func pauseForInstallation(ctx context.Context) error {
 	return nil
 }
 
-// inUse returns the error that lists the live nodes of the installation.
+// inUse returns the error with the list of live nodes of the installation.
 func (i *Installation) inUse(ctx context.Context, conn *pgx.Conn, doing string, living []string) error {
 	if len(living) == 0 {
 		var err error
@@ -297,7 +295,7 @@ ORDER BY l.pid`
 	mayReadNodes = `
 SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT') AND has_table_privilege(to_regclass($2), 'SELECT'), false)`
 
-	// The node lock proves that a node is alive.
+	// The node lock proves a node to be alive.
 	readLivingNodes = `
 SELECT n.pid, n.name, n.hostname
 FROM {nodes} n
@@ -313,8 +311,8 @@ JOIN pg_catalog.pg_locks l
 ORDER BY n.name, n.pid`
 )
 
-// liveNodes lists the sessions that hold the installation's lock, and the live nodes
-// of the registry, by name if the registry can be read.
+// liveNodes lists the sessions with the installation's lock, and the live nodes of the
+// registry, by name if the registry can be read.
 func (i *Installation) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	nodes, err := i.readLivingNodes(ctx, conn)
 	if err != nil {
@@ -390,8 +388,7 @@ func (i *Installation) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map
 	return nodes, err
 }
 
-// Sessions that hold the installation's lock and a node lock, but none of this
-// installation's.
+// Sessions with the installation's lock and a node lock, but none of this installation's.
 const readStrangers = `
 WITH pairs AS MATERIALIZED (
     SELECT pid, classid, objid, mode
@@ -409,11 +406,14 @@ WHERE classid = $1::int::oid
     AND NOT EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock' AND p.classid = $3::int::oid)
 ORDER BY 1`
 
-// Prove checks, once the node lock is held, that the installation is
-// still the one that the session has read, and that no node is alive under another
-// one in its place: an operator may have replaced the tables. Of two sessions that
-// have read two ids, one sees the other's node lock or the new id. conn may have been sent
-// the statements ahead; direct is the connection below it.
+// Prove checks two things once the node lock is held, since an operator may have replaced
+// the tables:
+//
+//   - the installation is still the one the session has read;
+//   - no node is alive under another installation in its place.
+//
+// Of two sessions with different ids, one sees the other's node lock or the new id. conn
+// may have been sent the statements ahead; direct is the connection below it.
 func (i *Installation) Prove(ctx context.Context, conn link.Connection, direct *pgx.Conn, id uuid.UUID, space int32) error {
 	var present uuid.UUID
 	if err := conn.QueryRow(ctx, i.Names.SQL(ReadInstallation)).Scan(&present); err != nil {

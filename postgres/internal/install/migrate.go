@@ -80,7 +80,7 @@ func (i *Installation) MigrateFeatures(ctx context.Context, features ...*schema.
 	return i.Schema.CheckParts(ctx, conn, versions, foreign...)
 }
 
-// withRequired returns features, each after those that it requires.
+// withRequired returns features, each after its requirements.
 func withRequired(features []*schema.Feature) []*schema.Feature {
 	var all []*schema.Feature
 	for _, f := range features {
@@ -129,7 +129,7 @@ func (i *Installation) MigrateDown(ctx context.Context, feature string, version 
 	})
 }
 
-// undone returns the features to be undone, in that order.
+// undone returns the features to undo, in this order.
 func (i *Installation) undone(feature string, version int) ([]*schema.Feature, error) {
 	var features []*schema.Feature
 	switch {
@@ -154,8 +154,8 @@ func (i *Installation) undone(feature string, version int) ([]*schema.Feature, e
 	return features, nil
 }
 
-// needsDown reports whether some of the features have a later version, and
-// refuses what this program does not know how to undo.
+// needsDown reports whether some of the features have a later version. It refuses
+// versions this program cannot undo.
 func (i *Installation) needsDown(ctx context.Context, q link.Querier, features []*schema.Feature, version int) (needed bool, err error) {
 	versions, err := i.Schema.Versions(ctx, q)
 	if err != nil {
@@ -240,7 +240,7 @@ func (i *Installation) MigrationSQL(features ...string) (string, error) {
 	return i.Names.SQL(script.String()), nil
 }
 
-// ClaimSQL is the statement with which the script acquires the installation's lock.
+// ClaimSQL acquires the installation's lock in the script.
 func (i *Installation) ClaimSQL(function string) string {
 	first, second := installation.LockKey(i.Names.Schema, i.Names.Prefix)
 	return fmt.Sprintf(`DO %[1]s
@@ -252,15 +252,15 @@ END
 %[1]s;`, schema.FunctionQuote, first, second, function)
 }
 
-// MigrationTimeout bounds a migration that opening a session makes necessary, and
-// the wait for a migration of another node.
+// MigrationTimeout bounds a migration by the opening of a session, and the wait for a
+// migration by another node.
 const MigrationTimeout = time.Hour
 
 // Migrator brings the schema up to date.
 type Migrator func(context.Context, *pgx.Conn) error
 
-// MigrateCore brings the schema up to date on a connection that holds the lock of
-// the installation: exclusively to create it, else shared.
+// MigrateCore brings the schema up to date on a connection with the lock of the
+// installation: exclusively to create it, else shared.
 func (i *Installation) MigrateCore(ctx context.Context, conn *pgx.Conn) error {
 	return i.inMigration(ctx, conn, func(tx pgx.Tx) error { return i.createCore(ctx, tx) })
 }
@@ -281,8 +281,8 @@ func (i *Installation) createCore(ctx context.Context, tx pgx.Tx) error {
 
 var errRehearsed = errors.New("the migration was rehearsed")
 
-// RehearseMigration creates the tables of the core and rolls that back. It returns the
-// error that the first node to open would get.
+// RehearseMigration creates the tables of the core and rolls back. It returns the error
+// of the first node to open.
 func (i *Installation) RehearseMigration(ctx context.Context, conn *pgx.Conn) error {
 	err := i.tryMigration(ctx, conn, firstTableWait, func(tx pgx.Tx) error {
 		return cmp.Or(i.createCore(ctx, tx), errRehearsed)
@@ -299,8 +299,8 @@ func (i *Installation) ReadVersion(ctx context.Context, q link.Querier) (int, er
 	return versions[schema.Core].Present, err
 }
 
-// UsableVersions reads the versions of all features and refuses a core that is newer than
-// this program, unless its migrations say that the program may use it.
+// UsableVersions reads the versions of all features. It refuses a core newer than this
+// program, unless the core's migrations allow the program to use it.
 func (i *Installation) UsableVersions(ctx context.Context, q link.Querier) (schema.Versions, error) {
 	versions, err := i.Schema.Versions(ctx, q)
 	if err != nil {

@@ -41,7 +41,7 @@ func (i *Installation) inMigration(ctx context.Context, conn *pgx.Conn, fn func(
 	return i.migrationFailed(err)
 }
 
-// migrationFailed adds to an error of a migration what to do about it.
+// migrationFailed adds the remedy to an error of a migration.
 func (i *Installation) migrationFailed(err error) error {
 	switch {
 	case err == nil:

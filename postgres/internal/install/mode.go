@@ -42,7 +42,7 @@ WHERE ended_at IS NULL AND expires_at > 1000000 * extract(epoch FROM clock_times
 ORDER BY node_name`
 )
 
-// CheckMode refuses an installation that elects by leases.
+// CheckMode refuses an installation with elections by leases.
 func (i *Installation) CheckMode(ctx context.Context, q link.Querier) error {
 	mode, err := i.readMode(ctx, q)
 	if err != nil {
@@ -87,7 +87,7 @@ func (i *Installation) SetMode(ctx context.Context, mode string) error {
 		return err
 	}
 	defer link.Discard(conn)
-	if mode == installation.Leases { // outside the attempt, which a refusal rolls back
+	if mode == installation.Leases { // outside the attempt: a refusal rolls it back
 		if err := i.correct(ctx, conn); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ type executorQuerier interface {
 	link.Executor
 }
 
-// livingLeases lists the nodes of the installation with valid leases, and ends the
-// leases that have expired.
+// livingLeases lists the nodes of the installation with valid leases, and ends expired
+// leases.
 func (i *Installation) livingLeases(ctx context.Context, on executorQuerier) ([]string, error) {
 	var living []string
 	for _, table := range installation.SessionsOfLeases(i.Names.Prefix) {

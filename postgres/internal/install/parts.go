@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// CheckParts refuses a database in which a part of the core does not look as its migrations
-// made it. It sends one statement if nothing is damaged. An election needs no other feature:
-// the first use of a feature checks its tables, so that openings do not pay for it.
+// CheckParts refuses a database if a part of the core differs from its migrations. It
+// sends one statement if nothing is damaged. An election needs no other feature: the
+// first use of a feature checks its tables, so openings do not pay for it.
 func (i *Installation) CheckParts(ctx context.Context, conn link.Querier, versions schema.Versions) error {
 	return i.Schema.CheckParts(ctx, conn, versions, i.Core)
 }
@@ -30,8 +30,8 @@ func OfFeature(damages []schema.Damage, f *schema.Feature) []schema.Damage {
 	return of
 }
 
-// RefuseRemains refuses a database that has tables of the core and no record of their
-// version, as a dump without rows leaves it: no migration creates them again.
+// RefuseRemains refuses a database with tables of the core and no record of their
+// version, as after a dump without rows: no migration creates them again.
 func (i *Installation) RefuseRemains(ctx context.Context, conn *pgx.Conn) error {
 	damages, remain, err := i.Schema.Remains(ctx, conn, i.Core)
 	if err != nil || !remain {
@@ -53,8 +53,8 @@ func (i *Installation) RefuseRemains(ctx context.Context, conn *pgx.Conn) error 
 	return fmt.Errorf("%w: %w", ErrNoRows, refusal)
 }
 
-// ErrNoRows means that all tables are there and empty, as a dump without rows leaves them. Nothing can
-// be lost, so a node and tenure migrate repair that.
+// ErrNoRows means that all tables are there and empty, as after a dump without rows.
+// Nothing can be lost, so a node and tenure migrate repair the tables.
 var ErrNoRows = errors.New("the tables have no rows")
 
 const anyRow = `
@@ -73,8 +73,8 @@ func (i *Installation) fillTables(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// MissingRow is the error for an installation without its row, as a dump without rows
-// or a test that empties all tables leaves it.
+// MissingRow is the error for an installation without its row. Causes are a dump without
+// rows, and a test that empties all tables.
 func MissingRow(table string) error {
 	return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it: end all nodes and run %s",
 		dberr.ErrDamaged, table, schema.RepairCommand)

@@ -127,7 +127,7 @@ func (i *Installation) grants(privileges []privilege, user string) string {
 	return all.String()
 }
 
-// LackingPrivileges returns the numbers of the privileges that the user lacks.
+// LackingPrivileges returns the numbers of the user's missing privileges.
 const LackingPrivileges = `
 SELECT p.number
 FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS p(allowed, kind, object, number)
@@ -141,9 +141,9 @@ ORDER BY p.number`
 
 // OtherSiblings reports whether other users run nodes.
 //
-// Whether a backend with the process id of a node belongs to a user whose rights this user
-// does not have. It is a fraction of the work of the next statement, which most nodes need
-// not run.
+// Whether a backend with the process id of a node belongs to another user, whose rights
+// this user does not have. It does a fraction of the work of the next statement, and most
+// nodes need not run the latter.
 const OtherSiblings = `
 SELECT EXISTS (
     SELECT
@@ -174,7 +174,7 @@ WHERE NOT pg_has_role(a.usesysid, 'USAGE')
     )
 ORDER BY 1`
 
-// CheckPrivileges names every privilege that a node's user lacks.
+// CheckPrivileges names every missing privilege of a node's user.
 func (i *Installation) CheckPrivileges(ctx context.Context, conn link.Connection) error {
 	missing, err := i.MissingPrivileges(ctx, conn)
 	if err != nil {
@@ -187,7 +187,7 @@ func (i *Installation) CheckPrivileges(ctx context.Context, conn link.Connection
 }
 
 // RequiredPrivileges returns the privileges of a node's user one by one, and the
-// parameters of LackingPrivileges, which looks for missing ones.
+// parameters of LackingPrivileges, the statement for missing ones.
 func (i *Installation) RequiredPrivileges() (each []schema.Privilege, args []any) {
 	var allowed, kind, named []string
 	for _, p := range nodePrivileges {
@@ -203,7 +203,7 @@ func (i *Installation) RequiredPrivileges() (each []schema.Privilege, args []any
 	return each, []any{allowed, kind, named}
 }
 
-// MissingPrivileges returns the GRANT statements that a node's user needs.
+// MissingPrivileges returns the GRANT statements for a node's user.
 func (i *Installation) MissingPrivileges(ctx context.Context, conn link.Connection) ([]string, error) {
 	var missing []string
 	user := pgx.Identifier{conn.Config().User}.Sanitize()
@@ -228,8 +228,8 @@ func (i *Installation) MissingPrivileges(ctx context.Context, conn link.Connecti
 	return i.missingMemberships(ctx, conn, user)
 }
 
-// missingMemberships returns the GRANT statements for the users of other nodes whose
-// sessions this node could not end.
+// missingMemberships returns the GRANT statements for the users of other nodes, if this
+// node could not end their sessions.
 func (i *Installation) missingMemberships(ctx context.Context, conn link.Connection, user string) ([]string, error) {
 	var others bool
 	err := conn.QueryRow(ctx, i.Names.SQL(OtherSiblings)).Scan(&others)
@@ -253,8 +253,8 @@ func (i *Installation) missingMemberships(ctx context.Context, conn link.Connect
 	return missing, nil
 }
 
-// GrantTermination is the statement that lets a node's user terminate the backends of
-// another user. From version 16 on, it does not let the node act as that user.
+// GrantTermination lets a node's user terminate the backends of another user. From
+// version 16 on, the statement does not let the node act as the other user.
 func GrantTermination(user, node string, version int) string {
 	sql := fmt.Sprintf("GRANT %s TO %s", pgx.Identifier{user}.Sanitize(), pgx.Identifier{node}.Sanitize())
 	if version >= 160000 {

@@ -107,7 +107,7 @@ func (i *Installation) lockForRekey(ctx context.Context, tx pgx.Tx, role tenure.
 	return nil
 }
 
-// rekeyError explains what keeps the row, or one of the locks.
+// rekeyError explains the lock on the row, or the holder of one of the two locks.
 func rekeyError(role tenure.Role, err error) error {
 	switch {
 	case sqlstate.Has(err, sqlstate.ObjectInUse):
@@ -122,7 +122,7 @@ func errRoleLocked(role tenure.Role) error {
 	return fmt.Errorf("%w: a session holds the lock of the old or of the new key of %s; tenure status shows it", dberr.ErrHasLeader, role)
 }
 
-// KeyTaken is the error for a key that another role has.
+// KeyTaken is the error for a key of another role.
 func KeyTaken(role tenure.Role, key, owner string) error {
 	return fmt.Errorf("%w: %s cannot have the key %s, which is that of the role %s: two roles with one key would be two names for one lock; use that role, or another key",
 		tenure.ErrKeyMismatch, role, key, owner)

@@ -57,9 +57,9 @@ func (i *Installation) MigrateRepair(ctx context.Context, dryRun bool) (statemen
 	return nil, i.Names.Explain("repair", err)
 }
 
-// claimForRepair acquires the installation's lock exclusively, which no live node lets it
-// have. It also refuses lost nodes that may still lead; unsure is whether the registry is too
-// damaged to know them.
+// claimForRepair acquires the installation's lock exclusively. Every live node prevents
+// it. It also refuses lost nodes if they may still lead; unsure is whether the registry
+// is too damaged to know them.
 func (i *Installation) claimForRepair(ctx context.Context, conn *pgx.Conn) (unsure bool, err error) {
 	for deadline := time.Now().Add(installationWait); ; {
 		locked, err := i.tryLock(ctx, conn, tryInstallation)
@@ -97,7 +97,7 @@ func ignoreDamage(err error) error {
 	return err
 }
 
-// errDryRun ends the transaction of a repair that is undone.
+// errDryRun rolls back the transaction of a repair.
 var errDryRun = errors.New("dry run")
 
 // repair is a repair in a transaction.
@@ -251,7 +251,7 @@ func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f 
 	for i, step := range f.Steps {
 		table, feature, digest := r.on.Names.SQL("{migrations}"), schema.Literal(f.Name), schema.Literal(step.Digest())
 		sql := fmt.Sprintf("INSERT INTO %s (feature, version, usable_from, digest) VALUES (%s, %d, nullif(%d, 0), %s);", table, feature, i+1, step.UsableFrom, digest)
-		if present > 0 { // another build may have made what this one has mended
+		if present > 0 { // another build may have made the tables mended by this one
 			sql = fmt.Sprintf("UPDATE %s SET digest = %[4]s WHERE feature = %[2]s AND version = %[3]d AND digest IS DISTINCT FROM %[4]s;", table, feature, i+1, digest)
 			if err := r.exec(ctx, false, sql); err != nil {
 				return err

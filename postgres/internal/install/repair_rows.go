@@ -30,14 +30,15 @@ FROM (
 ) m
 WHERE m.most > (SELECT last_value FROM {incarnations});`
 
-	// A term without its number gets one that no earlier term can have: numbers are at
-	// most the time in milliseconds at which they were given.
+	// A term without its number gets one beyond all earlier terms: a number is at most
+	// the time of its assignment, in milliseconds.
 	numberLostTerms = `
 UPDATE {terms}
 SET term = floor(1000 * extract(epoch FROM clock_timestamp())) + 60000
 WHERE term = 0 AND node_id IS NOT NULL;`
 
-	// The next term writes the last one into the history, which has no row without these.
+	// The next term writes the last one into the history. Without these values, the
+	// history gets no row.
 	fillLostTerms = `
 UPDATE {terms}
 SET node_id = coalesce(node_id, '00000000-0000-0000-0000-000000000000'),

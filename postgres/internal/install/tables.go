@@ -28,8 +28,8 @@ type Installation struct {
 // ReadInstallation reads the id of an installation.
 const ReadInstallation = `SELECT id FROM {installation}`
 
-// NodeSpace is the first of the two integers of node locks, which keeps the
-// installations of one database apart.
+// NodeSpace is the first of the two integers of node locks. It keeps the installations of
+// one database apart.
 func NodeSpace(installation uuid.UUID) int32 {
 	sum := sha256.Sum256(append(installation[:], "nodes"...))
 	return int32(binary.BigEndian.Uint32(sum[:4]))
@@ -38,7 +38,7 @@ func NodeSpace(installation uuid.UUID) int32 {
 // ReadSpace is NodeSpace in SQL.
 const ReadSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::int FROM {installation})`
 
-// invalidParameter reports a parameter that cannot be used.
+// invalidParameter reports an unusable parameter.
 func invalidParameter(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

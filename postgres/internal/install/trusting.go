@@ -18,8 +18,8 @@ FROM {nodes}
 WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 ORDER BY name`
 
-// trustingNodes lists the nodes whose sessions ended without a record and whose leases
-// are not over. It returns none if the registry may not be read.
+// trustingNodes lists the nodes of readTrustingNodes. It returns none if the registry may
+// not be read.
 func (i *Installation) trustingNodes(ctx context.Context, on link.Querier) ([]string, error) {
 	var readable bool
 	err := on.QueryRow(ctx, mayReadNodes, i.Names.SQL("{nodes}"), i.Names.SQL("{installation}")).Scan(&readable)

@@ -14,18 +14,18 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// Querier is a connection or a transaction that reads.
+// Querier is a connection or a transaction for reads.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Executor is a connection or a transaction that writes.
+// Executor is a connection or a transaction for writes.
 type Executor interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Connection is a connection that may have been sent statements ahead.
+// Connection is a connection with or without statements sent ahead.
 type Connection interface {
 	Querier
 	Executor
@@ -33,10 +33,11 @@ type Connection interface {
 	Config() *pgx.ConnConfig
 }
 
-// Ahead is a connection to which an opening sends statements before it needs their
-// results, many in one round trip. Each is a transaction. Query, QueryRow and Exec return
-// the result of such a statement once; other statements they send. So the steps of an
-// opening read as if each waited for its answer, and return the same errors.
+// Ahead is a connection for an opening. It sends many statements in one round trip,
+// before the opening needs their results. Each statement is a transaction. Query,
+// QueryRow and Exec return the result of such a statement once, and send any other
+// statement. So the steps of an opening read as if each waited for its answer, and return
+// the same errors.
 type Ahead struct {
 	*pgx.Conn
 	answers []answer
@@ -56,7 +57,7 @@ type answer struct {
 }
 
 // Send sends statements and receives their results. An error of the connection is the
-// error of all statements that have no answer.
+// error of all statements without an answer.
 func (a *Ahead) Send(ctx context.Context, calls ...Call) {
 	pipeline := a.PgConn().StartPipeline(ctx)
 	answers := make([]answer, len(calls))
@@ -71,12 +72,12 @@ func (a *Ahead) Send(ctx context.Context, calls ...Call) {
 	}
 	_ = pipeline.Close() // as above
 	if a.IsClosed() {
-		Discard(a.Conn) // the driver could still receive what a server sends without end
+		Discard(a.Conn) // the driver could still receive an endless answer
 	}
 	a.answers = append(a.answers, answers...)
 }
 
-// add adds a statement, and a Sync, with which its transaction ends.
+// add adds a statement, and a Sync to end its transaction.
 func (a *Ahead) add(pipeline *pgconn.Pipeline, c Call) error {
 	var parameters pgx.ExtendedQueryBuilder
 	if err := parameters.Build(a.TypeMap(), nil, c.Args); err != nil {
@@ -118,7 +119,7 @@ func receive(pipeline *pgconn.Pipeline, conn *pgx.Conn, c Call) (*pgconn.Result,
 			return result, err
 		}
 	}
-	// The answers that follow would be taken for those of other statements.
+	// Later answers would be attributed to the wrong statements.
 	Discard(conn)
 	return nil, cmp.Or(err, errTooManyAnswers)
 }
@@ -129,7 +130,7 @@ const mostAfterAnswer = 3
 
 var errTooManyAnswers = errors.New("the server answered one statement several times")
 
-// Forget forgets the answers that are left: something has changed since.
+// Forget forgets the remaining answers: something has changed since.
 func (a *Ahead) Forget() { a.answers = nil }
 
 // take removes the answer to a statement.
@@ -145,7 +146,7 @@ func (a *Ahead) take(c Call) (answer, bool) {
 	return found, true
 }
 
-// Query returns the rows of a statement, which may have arrived.
+// Query returns the rows of a statement. They may have arrived already.
 func (a *Ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return &storedRows{types: a.TypeMap(), result: r.result, err: r.err}, nil
@@ -153,7 +154,7 @@ func (a *Ahead) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	return a.Conn.Query(ctx, sql, args...)
 }
 
-// QueryRow returns the first row of a statement, which may have arrived.
+// QueryRow returns the first row of a statement. It may have arrived already.
 func (a *Ahead) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if r, found := a.take(Call{SQL: sql, Args: args}); found {
 		return storedRow{&storedRows{types: a.TypeMap(), result: r.result, err: r.err}}

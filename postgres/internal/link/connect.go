@@ -23,8 +23,7 @@ import (
 // CloseTimeout bounds the graceful end of a connection.
 const CloseTimeout = 2 * time.Second
 
-// Listener receives what a connection sends apart from answers. Its methods are
-// called on the goroutine that uses the connection.
+// Listener receives notices and notifications, on the goroutine of the connection's user.
 type Listener interface {
 	Notice(*pgconn.Notice)
 	Notification(*pgconn.Notification)
@@ -45,13 +44,13 @@ func (c *Connector) Dial(ctx context.Context, use pgdial.Use, purpose string, li
 	return c.DialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: LimitsOf(use)})
 }
 
-// DialOpening opens a connection of a session that is being opened.
+// DialOpening opens a connection of a session during its opening.
 func (c *Connector) DialOpening(ctx context.Context, use pgdial.Use, purpose string, listener Listener) (*pgx.Conn, error) {
 	return c.DialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: LimitsOf(use), Opening: true})
 }
 
-// DialReader opens a connection for reads, also to a server that its
-// administrator has fenced if there is no other.
+// DialReader opens a connection for reads. If there is no other server, it also takes one
+// fenced by its administrator.
 func (c *Connector) DialReader(ctx context.Context, purpose string) (*pgx.Conn, error) {
 	conn, err := c.Dial(ctx, pgdial.Question, purpose, nil)
 	if errors.Is(err, dberr.ErrReadOnly) {
@@ -87,8 +86,8 @@ func (c *Connector) DialWith(ctx context.Context, purpose string, listener Liste
 // call if the connection is used. Several attempts may run at the same time, and
 // listener must receive the messages of one connection only.
 func prepareConnection(config *pgx.ConnConfig, listener Listener) (won func()) {
-	// After an error pgx dials again to cancel what might still run. Nothing in
-	// this package waits for that, and the goroutine would outlive the connection.
+	// After an error pgx dials again to cancel the statement. Nothing in this package
+	// waits for the cancellation, and its goroutine would outlive the connection.
 	var connected atomic.Bool
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -118,8 +117,8 @@ func prepareConnection(config *pgx.ConnConfig, listener Listener) (won func()) {
 
 const maxApplicationName = 63 // bytes, a limit of PostgreSQL
 
-// ApplicationName is the name that a database administrator sees. The server cuts
-// it at 63 bytes, so the purpose is kept and the rest shortened.
+// ApplicationName is shown to database administrators. The server cuts it at 63 bytes, so
+// the purpose is kept and the rest shortened.
 func ApplicationName(program, purpose string) string {
 	name := program + " " + purpose
 	if excess := len(name) - maxApplicationName; excess > 0 {
@@ -128,8 +127,7 @@ func ApplicationName(program, purpose string) string {
 	return name
 }
 
-// Raw is the network connection under a connection, below TLS, whose closing
-// notice could block.
+// Raw is the network connection below TLS. The closing notice of TLS could block.
 func Raw(conn *pgx.Conn) net.Conn {
 	network := conn.PgConn().Conn()
 	if t, ok := network.(*tls.Conn); ok {
@@ -138,7 +136,7 @@ func Raw(conn *pgx.Conn) net.Conn {
 	return network
 }
 
-// Discard closes a connection, gracefully if that can be done quickly.
+// Discard closes a connection: gracefully if it can do so quickly.
 func Discard(conn *pgx.Conn) {
 	network := Raw(conn)
 	if !conn.IsClosed() {
@@ -146,10 +144,10 @@ func Discard(conn *pgx.Conn) {
 		_ = conn.Close(ctx) // no caller needs the error
 		cancel()
 	}
-	_ = network.Close() // also ends the goroutine that pgx started after an error
+	_ = network.Close() // also ends the goroutine pgx started after an error
 }
 
-// DialMigration opens a connection with the settings that migrations need.
+// DialMigration opens a connection with the settings for migrations.
 func (c *Connector) DialMigration(ctx context.Context) (*pgx.Conn, error) {
 	return c.Dial(ctx, pgdial.Migration, "migration", nil)
 }

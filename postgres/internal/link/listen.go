@@ -22,7 +22,7 @@ func (c *Connector) Listen(ctx context.Context, wake func(), channels ...string)
 	}, channels...)
 }
 
-// OnListening calls attend with a separate connection that listens to channels.
+// OnListening calls attend with a separate connection, listening to channels.
 func (c *Connector) OnListening(ctx context.Context, attend func(*pgx.Conn) error, channels ...string) error {
 	conn, err := c.Dial(ctx, pgdial.Listen, "listen", nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// Names are those of the objects and notification channels of an installation.
+// Names are the names of the objects and notification channels of an installation.
 type Names struct {
 	schema.Names
 	Schema, Prefix string
@@ -21,11 +21,11 @@ func NewNames(schemaName, prefix string) Names {
 	return Names{schema.NewNames(schemaName, prefix), schemaName, prefix}
 }
 
-// ElectionsChannel is for notifications that something about elections may have changed.
+// ElectionsChannel is for notifications of possible changes of elections.
 func (n Names) ElectionsChannel() string { return n.Channel("") }
 
-// NodesChannel is for notifications that nodes joined or changed their
-// descriptions, which makes no role vacant.
+// NodesChannel is for notifications of joined nodes and changed descriptions. Neither
+// makes a role vacant.
 func (n Names) NodesChannel() string { return n.Channel("nodes") }
 
 // Explain returns an error of a call in the form for its caller.
@@ -52,8 +52,8 @@ func (n Names) Explain(doing string, err error) error {
 	}
 }
 
-// The payload of a notification names what may have changed: RolesOnly for roles, the id
-// of a node for that node, and any other text for every node.
+// The payload of a notification names the possible change: RolesOnly for roles, the id of
+// a node for one node, any other text for every node.
 const (
 	RolesOnly = "roles"
 	AnyNode   = ""

@@ -20,16 +20,16 @@ const readerFresh = 100 * time.Millisecond
 // readerIdle is how long the connection for reads is kept while it is idle.
 const readerIdle = 30 * time.Second
 
-// Reader runs reads and changes that are not part of a session. It uses a separate
-// connection, which is opened on first use and closed after readerIdle without use.
-// It runs one call at a time.
+// Reader runs reads and changes outside a session. It uses a separate connection. The
+// first use opens the connection; it is closed after readerIdle without use. A Reader
+// runs one call at a time.
 type Reader struct {
 	connector *Connector
 	names     Names
 	running   *sync.WaitGroup                        // counts the goroutines
 	usable    func(context.Context, *pgx.Conn) error // whether the tables may be used
 	Idle      time.Duration
-	used      time.Time       // when the last call ended; of the call that uses the connection
+	used      time.Time       // when the last call ended; of the call in progress
 	slot      chan *pgx.Conn  // the connection, or nil, while no call uses it
 	timer     *time.Timer     // runs while no call uses the connection
 	ctx       context.Context // ends with close
@@ -60,8 +60,8 @@ func (r *Reader) Init(connector *Connector, names Names, running *sync.WaitGroup
 // Close closes the connection, and makes later calls fail. It may be called more than once.
 func (r *Reader) Close() { r.end() }
 
-// CloseIdle closes the connection unless a call uses it; that call then starts the
-// timer again.
+// CloseIdle closes the connection unless a call uses it; the call then starts the timer
+// again.
 func (r *Reader) CloseIdle() {
 	select {
 	case conn := <-r.slot:
@@ -89,7 +89,7 @@ func (r *Reader) Ask(ctx context.Context, doing string, fn func(context.Context,
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	r.timer.Stop()
-	left := false // to the goroutine that connects
+	left := false // to the goroutine of connect
 	defer func() {
 		if !left {
 			r.release(conn)
@@ -120,9 +120,9 @@ func (r *Reader) Ask(ctx context.Context, doing string, fn func(context.Context,
 	return r.names.Explain(doing, err)
 }
 
-// connect opens a connection. If ctx ends first, the attempt continues for the next call,
-// which gets the slot from it: where connecting takes longer than a call may take, no call
-// would ever get a connection otherwise.
+// connect opens a connection. If ctx ends first, the attempt continues, and the next call
+// gets the slot from it. Otherwise, if connecting took longer than a call may take, no
+// call would ever get a connection.
 func (r *Reader) connect(ctx context.Context) (conn *pgx.Conn, left bool, err error) {
 	type result struct {
 		conn *pgx.Conn

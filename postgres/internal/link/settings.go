@@ -18,11 +18,11 @@ const (
 // installation. It pauses for a second between two attempts.
 const migrationIdleTimeout = time.Minute
 
-// AskTimeout bounds a read whose context has no deadline, or a later one.
+// AskTimeout bounds a read without a deadline, or with a later one, in its context.
 const AskTimeout = 30 * time.Second
 
-// LimitsOf returns the durations of a connection that does not depend on a node.
-// Those that are 0 are bounded by the context of each call.
+// LimitsOf returns the durations of a connection independent of a node. The context of
+// each call bounds a duration of 0.
 func LimitsOf(use pgdial.Use) pgdial.Limits {
 	switch use {
 	case pgdial.Watch:
@@ -35,21 +35,21 @@ func LimitsOf(use pgdial.Use) pgdial.Limits {
 	return pgdial.Limits{}
 }
 
-// OpeningLimits are those of the session connection while it is opened: until trust
+// OpeningLimits are the limits of the session connection during its opening: until trust
 // begins, nothing depends on short statements, and the context bounds all of them.
 func OpeningLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	return pgdial.Limits{Lease: max(timing.Lease, watchStatementTimeout), Idle: timing.Lease, Incarnation: int64(incarnation)}
 }
 
-// SessionLimits are those of the session connection. Idle is the lease: the server
-// itself ends a session that was silent for that long.
+// SessionLimits are the limits of the session connection. Idle is the lease: the server
+// itself ends a session after one lease of silence.
 func SessionLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	half := timing.RefreshInterval / 2
 	return pgdial.Limits{Lease: timing.Lease, Statement: half, Lock: half, Idle: timing.Lease, Incarnation: int64(incarnation)}
 }
 
-// Milliseconds renders a duration for a setting, never as 0, which would mean
-// no limit.
+// Milliseconds renders a duration for a setting, never as 0: for the server, 0 means no
+// limit.
 func Milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, d.Milliseconds()), 10)
 }

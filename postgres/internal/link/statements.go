@@ -12,8 +12,8 @@ import (
 // Statement is a prepared statement; its name is a key of the tables of statements.
 type Statement string
 
-// preparable is the statements of a connection. What a failover needs first is prepared
-// when the connection opens, and the rest when it is first used.
+// preparable is the statements of a connection. The first statements of a failover are
+// prepared when the connection opens, the others when first used.
 type preparable struct {
 	names    Names
 	texts    map[Statement]string
@@ -23,7 +23,7 @@ type preparable struct {
 // statementsKey is the key of a connection's statements in its custom data.
 const statementsKey = "tenure statements"
 
-// Assign says which statements a connection may use.
+// Assign sets the statements of a connection.
 func (n Names) Assign(conn *pgx.Conn, texts map[Statement]string) {
 	conn.PgConn().CustomData()[statementsKey] = &preparable{n, texts, map[Statement]*pgconn.StatementDescription{}}
 }
@@ -39,9 +39,8 @@ func (s *preparable) has(name string) bool {
 	return s != nil && s.texts[Statement(name)] != ""
 }
 
-// first runs a statement that is not prepared yet, and prepares it, in one round trip. It
-// returns false if it cannot: some parameters can be encoded only after their types are
-// known.
+// first runs and prepares a new statement in one round trip. It returns false if it
+// cannot: some parameters can be encoded only after their types are known.
 func (s *preparable) first(conn *pgx.Conn, name Statement, args []any) (rows pgx.Rows, done bool) {
 	if new(pgx.ExtendedQueryBuilder).Build(conn.TypeMap(), nil, args) != nil {
 		return nil, false
@@ -104,7 +103,7 @@ func ForEach(conn *pgx.Conn, name Statement, scan func(pgx.Rows) error, args ...
 	return rows.Err()
 }
 
-// Preparations are the statements that prepare a connection for a failover.
+// Preparations prepare a connection for a failover.
 func (n Names) Preparations(texts map[Statement]string, warmUp []Call) []Call {
 	var calls []Call
 	for i, c := range warmUp {

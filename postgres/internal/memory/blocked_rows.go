@@ -2,7 +2,7 @@ package memory
 
 import "time"
 
-// BlockedRows are the rows of roles that transactions of others held at the last attempt to
+// BlockedRows are the rows of roles held by other transactions at the last attempt to
 // begin a term. Times are on the node's monotonic clock.
 type BlockedRows struct {
 	byRole map[string]blockage
@@ -14,9 +14,9 @@ type blockage struct {
 	since time.Duration
 }
 
-// Since returns since when a role's term after previous has been prevented from
-// beginning. An attempt that is abandoned and made again does not restart the count,
-// whichever session held the lock in between; a new term does.
+// Since returns since when transactions have prevented a role's term after previous. A
+// new term restarts the count. A new attempt after an abandoned one does not, whichever
+// session held the lock in between.
 func (r *BlockedRows) Since(role string, previous int64, now time.Duration) time.Duration {
 	b, found := r.byRole[role]
 	if !found || b.term != previous {
@@ -29,7 +29,7 @@ func (r *BlockedRows) Since(role string, previous int64, now time.Duration) time
 	return b.since
 }
 
-// Forget forgets a role whose term has begun.
+// Forget forgets a role when its term has begun.
 func (r *BlockedRows) Forget(role string) { delete(r.byRole, role) }
 
 // Len returns the number of roles.

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Deaths are those that the watch of a session has noticed and not recorded yet, each
-// with its time by the database's clock. The node's own session tries the roles of a
-// dead node before the watch marks it dead, and closes its terms as of that time. Its
-// methods are safe for concurrent use.
+// Deaths are the deaths noticed by the watch of a session and not recorded yet, each with
+// its time by the database's clock. The node's own session tries the roles of a dead node
+// before the watch marks it dead, and closes its terms as of this time. The methods are
+// safe for concurrent use.
 type Deaths struct {
 	mu        sync.Mutex
 	noticedAt map[int32]*time.Time // by incarnation; nil if the watch did not see it
 }
 
-// Add remembers when the death of an incarnation was noticed first, and returns that
-// time. It is nil if the session had ended before the watch waited for it.
+// Add remembers and returns when the death of an incarnation was noticed first. The time
+// is nil if the session had ended before the watch waited for it.
 func (d *Deaths) Add(incarnation int32, at *time.Time) *time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,7 +29,7 @@ func (d *Deaths) Add(incarnation int32, at *time.Time) *time.Time {
 	return at
 }
 
-// Recorded forgets a death whose time is in the row of the node.
+// Recorded forgets a death after its time is in the row of the node.
 func (d *Deaths) Recorded(incarnation int32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 // are more, the next leader may wait for one of them in vain, for one lease.
 const maxFailedOpenings = 16
 
-// FailedOpenings are the incarnations of sessions whose opening failed since the
-// last session of their node was opened. Nothing was trusted in them, but they may
-// have written the node's row before they failed.
+// FailedOpenings are the incarnations of failed openings since the last successful one of
+// their node. Nothing was trusted in them, but they may have written the node's row
+// before they failed.
 type FailedOpenings struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]int32
 }
 
-// Add remembers the incarnation of an opening that failed; 0 is none.
+// Add remembers the incarnation of a failed opening; 0 is none.
 func (f *FailedOpenings) Add(node uuid.UUID, incarnation int32) {
 	if incarnation == 0 {
 		return
@@ -33,8 +33,8 @@ func (f *FailedOpenings) Add(node uuid.UUID, incarnation int32) {
 	f.byNode[node] = f.byNode[node][max(0, len(f.byNode[node])-maxFailedOpenings):]
 }
 
-// Forget forgets the failed openings of a node after it opened a session, which has
-// replaced what they wrote.
+// Forget forgets the failed openings of a node after a successful one: it has replaced
+// their row.
 func (f *FailedOpenings) Forget(node uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

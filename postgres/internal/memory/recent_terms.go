@@ -1,5 +1,5 @@
-// Package memory keeps what the sessions of nodes leave to later ones of the same process, and
-// what a session remembers between its statements.
+// Package memory holds data of earlier sessions for later ones of the same process, and
+// the data of one session between its statements.
 package memory
 
 import (
@@ -9,15 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecentTerms are the terms of nodes that began after the last heartbeat of their
-// session. The commits that began them may not have been flushed: if the server
-// crashes, it may forget them, and the next session of the node records them.
+// RecentTerms are the terms begun by nodes after the last heartbeat of their session. The
+// commits of their begins may not have been flushed: if the server crashes, it may forget
+// them, and the next session of the node records them.
 type RecentTerms struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]RecentTerm
 }
 
-// RecentTerm is a term that has just begun.
+// RecentTerm is a newly begun term.
 type RecentTerm struct {
 	Role        string
 	Number      int64
@@ -26,7 +26,7 @@ type RecentTerm struct {
 	Vacancy     time.Duration // negative if unknown
 }
 
-// Add remembers terms of a node that have just begun.
+// Add remembers newly begun terms of a node.
 func (r *RecentTerms) Add(node uuid.UUID, terms []RecentTerm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +44,8 @@ func (r *RecentTerms) Flushed(node uuid.UUID) {
 	delete(r.byNode, node)
 }
 
-// RecordLostTerms records the terms that the server forgot. The node's connection
-// ended with the server, $8 milliseconds ago.
+// RecordLostTerms records the terms forgotten by the server. The node's connection ended
+// with the server, $8 milliseconds ago.
 const RecordLostTerms = `
 INSERT INTO {history}
     (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
@@ -58,8 +58,8 @@ FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::double p
 WHERE NOT EXISTS (SELECT FROM {terms} t WHERE t.role = r.role AND t.term = r.term)
 ON CONFLICT (role, term) DO NOTHING`
 
-// Arguments are those of RecordLostTerms for a node, except the last three; nil if
-// the node has no recent terms.
+// Arguments are the arguments of RecordLostTerms for a node, except the last three; nil
+// if the node has no recent terms.
 func (r *RecentTerms) Arguments(node uuid.UUID) []any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

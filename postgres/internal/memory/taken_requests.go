@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// TakenRequests are the ids of requests for nodes that a session has returned, but that
-// may still be in the table, because their removal failed. They are not returned again.
+// TakenRequests are the ids of already returned requests for nodes. They may still be in
+// the table, because their removal failed. They are not returned again.
 type TakenRequests struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID][]int64

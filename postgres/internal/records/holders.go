@@ -131,8 +131,8 @@ func (rs *Records) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []te
 	return holders, rs.readStoredKeys(ctx, conn, holders)
 }
 
-// readStoredKeys replaces the keys of roles that have a row by the keys there:
-// those are what nodes lock.
+// readStoredKeys replaces the keys of roles by the keys in their rows, if any: nodes lock
+// the latter.
 func (rs *Records) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []history.RoleStatus) error {
 	names := make([]string, len(holders))
 	for i, h := range holders {

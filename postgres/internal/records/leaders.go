@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// A node whose lease has expired leads nothing, whatever its rows contain.
+// After the end of its lease a node leads nothing, whatever its rows contain.
 const readLeaders = `
 SELECT
     role,

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// The kinds of the row of an offer and of those that answer an offer. Their column term has the id of the
-// offer, and their column node_id the nil UUID: they are for the requester, which
-// removes them.
+// The kinds of the row of an offer and of its answers. An answer has the id of the offer
+// in its column term, and the nil UUID in its column node_id: it is for the requester to
+// remove.
 const (
 	KindOffer     = "offer"
 	AnswerAccept  = "accept"
@@ -23,17 +23,17 @@ const (
 )
 
 const (
-	// offerTimeout bounds the wait for the answer of a target. A target that is awake
-	// answers in milliseconds; one whose notification was lost, with its next heartbeat.
+	// offerTimeout bounds the wait for the answer of a target. An awake target answers in
+	// milliseconds; after a lost notification it answers with its next heartbeat.
 	offerTimeout = 4 * time.Second
 
 	minOfferPoll, maxOfferPoll = time.Millisecond, 20 * time.Millisecond
 )
 
 const (
-	// A requester that gave up leaves the answer behind: the next offer removes it.
-	// All offers whose targets are live and active and whose roles have leaders. Each role is
-	// in it once.
+	// Inserts each offer whose target is live and active and whose role has a leader.
+	// Each role is in the arguments once. If a requester gave up, the answer stays: an
+	// offer more than a minute later removes it.
 	insertOffers = `
 WITH pruned AS (
     DELETE FROM {requests}
@@ -65,7 +65,7 @@ RETURNING term, kind`
 	withdrawOffer = `DELETE FROM {requests} WHERE id = $1`
 )
 
-// offer asks the target of a hand-over whether it campaigns for the role, and returns
+// offerRole asks the target of a hand-over whether it campaigns for the role, and returns
 // an error if it does not or sends no answer in time.
 func (rs *Records) offerRole(ctx context.Context, request tenure.Request) error {
 	waiting, giveUp := context.WithCancel(ctx)
@@ -94,7 +94,7 @@ func (rs *Records) offerRole(ctx context.Context, request tenure.Request) error 
 		tenure.ErrNotActive, request.Target, offerTimeout, request.Role, context.DeadlineExceeded)
 }
 
-// withdraw removes an offer without an answer, so that the target need not answer.
+// withdraw removes an offer without an answer: the target need not answer it.
 func (rs *Records) withdraw(ctx context.Context, id int64) {
 	if id == 0 {
 		return
@@ -116,7 +116,7 @@ type offerQueue struct {
 	running bool            // guarded by mu
 }
 
-// pendingOffer is an offer that its requester waits for.
+// pendingOffer is an offer with a waiting requester.
 type pendingOffer struct {
 	request tenure.Request
 	ended   <-chan struct{} // closed when the requester has given up
@@ -203,7 +203,8 @@ func (q *offerQueue) run(rs *Records) {
 	}
 }
 
-// sendOffers records offers in one statement and adds those that await an answer.
+// sendOffers records offers in one statement and adds them to waiting if they await an
+// answer.
 func (rs *Records) sendOffers(sent []*pendingOffer, waiting map[int64]*pendingOffer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), offerTimeout)
 	defer cancel()
@@ -245,7 +246,7 @@ func (rs *Records) sendOffers(sent []*pendingOffer, waiting map[int64]*pendingOf
 	return nil
 }
 
-// takeAnswers finishes the offers that were answered.
+// takeAnswers finishes the answered offers.
 func (rs *Records) takeAnswers(waiting map[int64]*pendingOffer) error {
 	if len(waiting) == 0 {
 		return nil

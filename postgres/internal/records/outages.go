@@ -8,10 +8,10 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// The session that ended an outage is recorded with its begin. If several sessions opened
-// at the same time, all may be. A role stood still if its term ended in the outage, and
-// no other term began before the outage was over. An open term of a dead node ended with
-// the node: the role was vacant before.
+// The first session after an outage is recorded with the begin of the outage. If several
+// sessions opened at the same time, all may be. A role stood still if its term ended in
+// the outage, and no other term began before the outage was over. An open term of a dead
+// node ended with the node: the role was vacant before.
 const readOutages = `
 WITH outages AS MATERIALIZED (
     SELECT outage_since AS began, min(at) AS ended

@@ -1,5 +1,5 @@
-// Package records reads and writes what an installation records outside of sessions: roles,
-// their holders and history, nodes, requests and spreads.
+// Package records reads and writes the records of an installation outside of sessions:
+// roles, their holders and history, nodes, requests and spreads.
 package records
 
 import (

@@ -24,7 +24,7 @@ SELECT EXISTS (
         AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 )`
 
-	// The status that the node w.target has, or is asked to have, in the registry; no row if
+	// The status of the node w.target in the registry, or its requested status; no row if
 	// it is not live.
 	statusOfTarget = `
 SELECT CASE
@@ -49,7 +49,7 @@ SELECT pg_notify($5, '` + link.RolesOnly + `') FROM request`
 
 	// LockRequests locks the table of requests.
 	//
-	// Two requesters that drain the last two nodes must not each find the other node
+	// Two requesters draining the last two nodes must not both find the other node
 	// active. This lock mode conflicts only with itself: no session waits for a
 	// requester.
 	LockRequests = `LOCK TABLE {requests} IN SHARE UPDATE EXCLUSIVE MODE`
@@ -142,7 +142,7 @@ func (rs *Records) requestOfNode(ctx context.Context, request tenure.Request) er
 	})
 }
 
-// invalidRequest reports a request that no node can follow.
+// invalidRequest reports a request impossible for every node.
 func invalidRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

@@ -19,7 +19,7 @@ const (
 	ReadMembers = `
 SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
 
-	// The last locker of each row, which may have ended long ago.
+	// The last locker of each row. It may have ended long ago.
 	readRowLockers = `
 SELECT role, xmax::text
 FROM {terms}
@@ -89,10 +89,9 @@ type rowWriter struct {
 	transactions []string // its numbers, with those of its open savepoints
 }
 
-// ReadBlockersOf returns the transactions that hold the rows of roles, by role. users
-// are the database users of the nodes that wait. It takes no lock on a row, so it cannot
-// attribute a row that was locked in a released savepoint: for such a row it returns
-// every transaction that may hold it.
+// ReadBlockersOf returns the transactions in the way of roles, by role. users are the
+// database users of the waiting nodes. It takes no lock on a row, so it cannot attribute
+// a row locked in a released savepoint: for such a row it returns every possible holder.
 func (rs *Records) ReadBlockersOf(ctx context.Context, conn *pgx.Conn, space int32, roles, users []string) (map[string][]history.Blocker, error) {
 	writers, err := rs.readRowWriters(ctx, conn, space, users)
 	if err != nil || len(writers) == 0 {
@@ -163,8 +162,8 @@ func (rs *Records) readRowWriters(ctx context.Context, conn *pgx.Conn, space int
 	return all, nil
 }
 
-// findBlockers adds the transactions that keep terms from beginning to roles whose
-// lock a node holds without a term.
+// findBlockers adds the transactions in the way of terms, for roles locked by a node
+// without a term.
 func (rs *Records) findBlockers(ctx context.Context, space int32, holders []history.RoleStatus) error {
 	var roles, users []string
 	for _, h := range holders {

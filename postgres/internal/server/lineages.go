@@ -9,9 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Lineages are those of the servers on which the nodes of this process had their last
-// sessions. An old primary that returns with its earlier data knows nothing of a newer one,
-// but the nodes do.
+// Lineages are the lineages of the last servers of this process's nodes. An old primary,
+// back with its earlier data, knows nothing of a newer one, but the nodes do.
 type Lineages struct {
 	mu     sync.Mutex
 	byNode map[uuid.UUID]Arrival
@@ -20,12 +19,12 @@ type Lineages struct {
 // Arrival is when a node came to a lineage.
 type Arrival struct {
 	lineage  string
-	returned bool          // from a server that this lineage does not continue
+	returned bool          // from a server not continued by this lineage
 	at       time.Duration // on the node's monotonic clock
 }
 
-// Arrive records that a node opens a session on a lineage, and returns when the node came to
-// that lineage.
+// Arrive records a node's opening of a session on a lineage, and returns when the node
+// came to this lineage.
 func (l *Lineages) Arrive(node uuid.UUID, lineage string, now time.Duration) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +38,7 @@ func (l *Lineages) Arrive(node uuid.UUID, lineage string, now time.Duration) Arr
 	return l.byNode[node]
 }
 
-// Forget forgets a node that has left.
+// Forget forgets a node after it has left.
 func (l *Lineages) Forget(node uuid.UUID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

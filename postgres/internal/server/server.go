@@ -16,28 +16,27 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
-// Server identifies the server that a connection has reached, and the current life
-// of its lock table. A crash, a restart or a failover changes it, and all locks are
-// lost.
+// Server identifies the server of a connection, and the current life of its lock table. A
+// crash, a restart or a failover changes it, and all locks are lost.
 type Server struct {
 	Version int // server_version_num
 	system  string
 	Start   time.Time // of the postmaster
 
-	// The row of the unlogged table: a crash restart, which changes nothing
-	// else, empties it, and so does the promotion of a replica.
+	// The row of the unlogged table. Two events empty it: a crash restart, which changes
+	// nothing else, and the promotion of a replica.
 	ID          uuid.UUID
-	BornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
-	UpAt        time.Duration // the same, or when the server started if that was later
+	BornAt      time.Duration // when the row was made, at the latest, on the node's monotonic clock
+	UpAt        time.Duration // the same, or the later start of the server
 	ByMigration bool
-	Returned    bool          // the node came here after that, from a server that this one does not continue
+	Returned    bool          // the node came here later, from a server not continued by this one
 	Longest     time.Duration // lease of all nodes in the registry
 
 	Encoding  string // of the database
 	LockTable LockCapacity
 }
 
-// UnicodeEncoding is that of databases which hold any name.
+// UnicodeEncoding is the encoding of databases for any name.
 const UnicodeEncoding = "UTF8"
 
 // Lineage names the history of the data: the system and its timeline.
@@ -48,8 +47,8 @@ func (s Server) Epoch() string {
 	return fmt.Sprintf("%d/%s", s.Start.UnixMicro(), s.ID)
 }
 
-// Notice makes the waits count from when the node came here, if it came from a server that
-// this one does not continue, and after this server started.
+// Notice makes the waits count from the node's arrival here, if it came after this server
+// started, and from a server not continued by this one.
 func (s *Server) Notice(a Arrival) {
 	if a.returned && a.at > s.UpAt {
 		s.BornAt, s.UpAt, s.ByMigration, s.Returned = a.at, a.at, false, true
@@ -62,9 +61,9 @@ func (s Server) Same(other Server) bool {
 	return s.system == other.system && s.Start.Equal(other.Start)
 }
 
-// ProbeServer acquires a lock with a random key. The watch connection must not be
-// able to acquire it too. It is no pair of integers: other nodes take a session that holds
-// a pair for a node.
+// ProbeServer acquires a lock with a random key. The watch connection must not be able to
+// acquire it too. The key is no pair of integers: other nodes take a session with a pair
+// for a node.
 const ProbeServer = `
 SELECT
     pg_backend_pid(),
@@ -76,8 +75,8 @@ SELECT
 
 // IdentifyServer returns the lineage, the room and the encoding of a server.
 //
-// The control file is late after a promotion, so the timeline is read from the
-// name of the segment that is being written.
+// The control file is late after a promotion, so the timeline is read from the name of
+// the current segment.
 const IdentifyServer = `
 SELECT
     system_identifier::text || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8),
@@ -92,7 +91,7 @@ const ReadStart = `SELECT pg_postmaster_start_time()`
 // EndProbe releases the lock of ProbeServer.
 const EndProbe = `SELECT pg_advisory_unlock($1::bigint)`
 
-// Probe is what one connection found.
+// Probe is the result for one connection.
 type Probe struct {
 	Server
 	Name   string
@@ -100,7 +99,7 @@ type Probe struct {
 	Locked bool
 }
 
-// NewProbeKey returns a random key, so that two backends that open do not use the same one.
+// NewProbeKey returns a random key: two backends must not open with the same one.
 func NewProbeKey() int64 { return int64(rand.Uint64()) }
 
 // ProbeCall is the statement of ProbeConnection.
@@ -124,8 +123,8 @@ func ProbeConnection(ctx context.Context, conn link.Connection, key int64) (Prob
 	return p, nil
 }
 
-// Identify reads which server it is; only after refuse, since other databases
-// that speak the protocol lack the functions.
+// Identify reads the identity of a server; only after the refusal of other databases with
+// this protocol, since they lack the functions.
 func Identify(ctx context.Context, conn link.Querier, s *Server) error {
 	err := conn.QueryRow(ctx, IdentifyServer).Scan(&s.system, &s.LockTable.PerTransaction, &s.LockTable.Transactions, &s.Encoding)
 	if err != nil {

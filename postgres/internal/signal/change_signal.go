@@ -1,4 +1,5 @@
-// Package signal passes on what connections report: changes, changed nodes, and silence.
+// Package signal passes on the reports of connections: changes, changed nodes, and
+// silence.
 package signal
 
 import (
@@ -6,20 +7,19 @@ import (
 	"sync"
 )
 
-// ChangeSignal records that something may have changed until the session's Wait
-// reads it. Announcing a change interrupts a Wait in progress. It is safe for
-// concurrent use.
+// ChangeSignal records a possible change until the session's Wait reads it. Announcing a
+// change interrupts a Wait in progress. It is safe for concurrent use.
 type ChangeSignal struct {
 	mu        sync.Mutex
 	pending   bool
 	announced uint64             // changes so far
 	interrupt context.CancelFunc // of the Wait in progress
 	taken     bool               // the last change was read
-	handled   []chan struct{}    // closed when the engine waits again after that
+	handled   []chan struct{}    // closed when the engine waits again after the reading
 }
 
-// AnnounceAndTrack is announce. It also returns a channel that is closed when the
-// engine has handled the change and waits again.
+// AnnounceAndTrack is Announce. The returned channel is closed when the engine has
+// handled the change and waits again.
 func (n *ChangeSignal) AnnounceAndTrack() <-chan struct{} {
 	n.Announce()
 	n.mu.Lock()
@@ -50,7 +50,7 @@ func (n *ChangeSignal) Take() bool {
 	return pending
 }
 
-// Await registers what interrupts a Wait; nil ends it.
+// Await registers the function to interrupt a Wait with; nil ends it.
 func (n *ChangeSignal) Await(interrupt context.CancelFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,21 +8,20 @@ import (
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
 
-// MaxChanged is the most nodes that are noted one by one. A node without a cluster never
+// MaxChanged bounds how many nodes are noted one by one. A node without a cluster never
 // takes them.
 const MaxChanged = 100
 
-// ChangedNodes notes which nodes of the registry were reported as changed. Rows that a
-// join removes a day after the death are not reported; they go when all are read. It is safe
-// for concurrent use.
+// ChangedNodes notes the nodes reported as changed. A join removes the rows of nodes a
+// day after their death without a report; they go when all are read. It is safe for
+// concurrent use.
 type ChangedNodes struct {
 	mu  sync.Mutex
 	any bool
 	ids map[uuid.UUID]struct{}
 }
 
-// Note notes what the payload of a notification says, and returns whether that is the id
-// of a node.
+// Note notes the payload of a notification, and returns whether it is the id of a node.
 func (c *ChangedNodes) Note(payload string) (aboutNode bool) {
 	if payload == link.RolesOnly {
 		return false
@@ -41,7 +40,7 @@ func (c *ChangedNodes) Note(payload string) (aboutNode bool) {
 	return true
 }
 
-// Take returns the nodes noted since the last call, or that it may be any.
+// Take returns the nodes noted since the last call, or anyNode.
 func (c *ChangedNodes) Take() (ids []uuid.UUID, anyNode bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

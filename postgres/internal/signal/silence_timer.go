@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SilenceTimer detects that the watch function, which sends messages at intervals
-// while it waits, has become silent. It is created before the connection.
+// SilenceTimer detects the silence of the watch function, which sends messages at
+// intervals while it waits. It is created before the connection.
 type SilenceTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer // of the call in progress
 	limit time.Duration
 
-	reported bool // the call in progress has reported that the node is the oldest
+	reported bool // the call in progress has reported the node as the oldest
 	oldest   bool // it has, or the one before it had
 }
 

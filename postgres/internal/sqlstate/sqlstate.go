@@ -1,4 +1,4 @@
-// Package sqlstate names the errors of PostgreSQL that package postgres handles.
+// Package sqlstate names the errors of PostgreSQL handled by package postgres.
 package sqlstate
 
 import (

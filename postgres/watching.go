@@ -39,11 +39,11 @@ func (s *session) reportWatchDown() error {
 	return nil
 }
 
-// The oldest node of the ring watches the youngest, so each node that joins is its new
-// predecessor. At rest its watch seldom reads the ring. So when its session is notified
-// that a node may have joined, the session cancels the wait of the watch function, which
-// catches that and reads the ring. No other node does so: its predecessor changes only
-// when that dies, or while the node is young, when its watch reads often.
+// The oldest node of the ring watches the youngest: each joining node is its new
+// predecessor. At rest its watch seldom reads the ring. So when its session is notified of
+// a possible join, the session cancels the wait of the watch function. The function
+// catches the cancellation and reads the ring. The predecessor of any other node changes
+// only by a death, or while the node is young and its watch reads often.
 
 // watchWaking cancels the wait of a call in progress. The next statement on the watch
 // connection begins only when a cancellation has been answered, so none reaches it. It is
@@ -51,12 +51,12 @@ func (s *session) reportWatchDown() error {
 type watchWaking struct {
 	mu      sync.Mutex
 	pid     uint32        // of the call in progress; 0 if there is none
-	last    time.Time     // when that was last canceled
+	last    time.Time     // of the last cancellation
 	pending chan struct{} // closed when the last cancellation has been answered
 }
 
-// wakeInterval is how long a cancellation suffices: the watch function reads often for
-// half a second after it was canceled.
+// wakeInterval is the least time between two cancellations: after one the watch function
+// reads often for half a second.
 const wakeInterval = 400 * time.Millisecond
 
 // begin is called before a call of the watch function on a server process.
@@ -83,8 +83,8 @@ func (w *watchWaking) end() {
 	}
 }
 
-// wake calls cancel with the process of the call in progress, unless there is none or it
-// was canceled a moment ago.
+// wake calls cancel with the process of the call in progress. It does nothing without a
+// call, or less than wakeInterval after the last cancellation.
 func (w *watchWaking) wake(cancel func(pid uint32) error) error {
 	w.mu.Lock()
 	pid, now := w.pid, time.Now()

@@ -76,6 +76,9 @@ func (r *report) handle(e event) {
 		r.failed = append(r.failed, e.ImportPath+" does not compile")
 	case "output":
 		r.keep(key, e.Output)
+		if strings.HasPrefix(e.Test, "Benchmark") && iterations.MatchString(e.Output) {
+			r.end(key, event{Action: "pass", Package: e.Package, Test: e.Test}) // go test does not say so
+		}
 	case "run":
 		r.state[key] = "run"
 	case "pass", "fail", "skip":
@@ -142,6 +145,9 @@ func (r *report) endPackage(e event, text string) {
 		fmt.Fprintf(r.out, "FAIL  %s %s\n", e.Package, took)
 	}
 }
+
+// iterations matches the part of a result that has the number of iterations.
+var iterations = regexp.MustCompile(`\t\s*\d+\t`)
 
 // logged matches a line that a test logged, with the place where it did.
 var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)

@@ -150,6 +150,23 @@ func TestSkippedTestFailsTheRun(t *testing.T) {
 	}
 }
 
+// Of a benchmark go test reports the begin and the result, and no end.
+func TestBenchmarksCount(t *testing.T) {
+	events := `
+{"Action":"run","Package":"p","Test":"BenchmarkA"}
+{"Action":"output","Package":"p","Test":"BenchmarkA","Output":"BenchmarkA\n"}
+{"Action":"output","Package":"p","Test":"BenchmarkA","Output":"BenchmarkA-2   \t       1\t       771.0 ns/op\n"}
+{"Action":"pass","Package":"p","Elapsed":1}
+`
+	r := report{out: &bytes.Buffer{}}
+	if err := r.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	if r.counts != (counts{passed: 1}) || len(r.failed) > 0 {
+		t.Errorf("got %+v, failed %q; want 1 passed", r.counts, r.failed)
+	}
+}
+
 // A binary that crashes ends none of its tests; their output must be shown.
 func TestTestWithoutEndIsReported(t *testing.T) {
 	events := `

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,21 @@ type crowd struct {
 	// at rest, on its two connections.
 	Session float64 `json:"session_ms_per_second"`
 	Watch   float64 `json:"watch_ms_per_second"`
+	Rest    rest    `json:"rest"`
+}
+
+// rest is what a node at rest writes and occupies.
+type rest struct {
+	WAL      float64 `json:"wal_mb_per_hour"`
+	HOT      float64 `json:"hot_updates"`      // the part of the updates of nodes that touches no index
+	Table    float64 `json:"table_kb"`         // the table of nodes with its indexes, of all nodes
+	Memory   float64 `json:"server_memory_mb"` // private to the processes of its connections
+	Commands float64 `json:"transactions_per_second"`
+}
+
+func (r rest) String() string {
+	return fmt.Sprintf("       at rest, a node: %.2f MB of WAL an hour, %.2f transactions a second, %.1f MB of memory on the server; %.0f %% of the updates are HOT; the table of nodes has %.0f kB",
+		r.WAL, r.Commands, r.Memory, 100*r.HOT, r.Table)
 }
 
 func (c crowd) String() string {
@@ -56,6 +72,7 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 			return found, err
 		}
 		fmt.Fprintln(w, c)
+		fmt.Fprintln(w, c.Rest)
 		found = append(found, c)
 	}
 	return found, nil
@@ -100,10 +117,20 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) 
 	if err != nil {
 		return c, err
 	}
+	written, err := readUsage(ctx, server.DSN())
+	if err != nil {
+		return c, err
+	}
 	session, watch, began := timeOf(kinds["session"]), timeOf(kinds["watch"]), time.Now()
 	pause(ctx, o.rest)
 	each := float64(nodes) * time.Since(began).Seconds()
 	c.Session, c.Watch = milliseconds(timeOf(kinds["session"])-session)/each, milliseconds(timeOf(kinds["watch"])-watch)/each
+	after, err := readUsage(ctx, server.DSN())
+	if err != nil {
+		return c, err
+	}
+	c.Rest = after.since(written, each)
+	c.Rest.Memory = float64(privateMemory(slices.Concat(kinds["session"], kinds["watch"]))) / 1024 / float64(nodes)
 	if o.noRestart {
 		return c, ctx.Err()
 	}
@@ -173,6 +200,53 @@ func connections(ctx context.Context, dsn string) (map[string][]int, error) {
 		return nil
 	})
 	return found, err
+}
+
+// usage is what a server has written so far.
+type usage struct{ wal, updates, hot, table, transactions float64 }
+
+func readUsage(ctx context.Context, dsn string) (u usage, err error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return u, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	const query = `
+SELECT
+    pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8,
+    t.n_tup_upd::float8,
+    t.n_tup_hot_upd::float8,
+    pg_total_relation_size(t.relid)::float8,
+    d.xact_commit::float8
+FROM pg_stat_user_tables t, pg_stat_database d
+WHERE t.relname = 'tenure_nodes' AND d.datname = current_database()`
+	err = conn.QueryRow(ctx, query).Scan(&u.wal, &u.updates, &u.hot, &u.table, &u.transactions)
+	return u, err
+}
+
+// since returns what was written after an earlier reading, for each node; each is the
+// number of nodes times the seconds between both.
+func (u usage) since(before usage, each float64) rest {
+	r := rest{WAL: (u.wal - before.wal) / each * 3600 / (1 << 20), Table: u.table / 1024, Commands: (u.transactions - before.transactions) / each}
+	if updates := u.updates - before.updates; updates > 0 {
+		r.HOT = (u.hot - before.hot) / updates
+	}
+	return r
+}
+
+// privateMemory returns the kilobytes of memory that only these processes use.
+func privateMemory(processes []int) (sum int) {
+	for _, pid := range processes {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)) // a process that has ended counts nothing
+		for line := range strings.Lines(string(text)) {
+			var kilobytes int
+			if name, value, found := strings.Cut(line, ":"); found && strings.HasPrefix(name, "Private_") {
+				_, _ = fmt.Sscan(value, &kilobytes)
+				sum += kilobytes
+			}
+		}
+	}
+	return sum
 }
 
 // timeOf returns the time that processes have used on a processor so far.

@@ -61,7 +61,7 @@ func TestRunMeasuresCrowds(t *testing.T) {
 		if len(r.Crowds) != 1 {
 			t.Fatalf("the record has %d crowds, want 1", len(r.Crowds))
 		}
-		if c := r.Crowds[0]; c.Joined <= 0 || c.Returned <= 0 || runtime.GOOS == "linux" && (c.JoinCPU <= 0 || c.ReturnCPU <= 0 || c.Session <= 0 || c.Watch <= 0) {
+		if c := r.Crowds[0]; c.Joined <= 0 || c.Returned <= 0 || runtime.GOOS == "linux" && (c.JoinCPU <= 0 || c.ReturnCPU <= 0 || c.Session <= 0 || c.Watch <= 0 || c.Rest.WAL <= 0 || c.Rest.Commands <= 0 || c.Rest.Memory <= 0) {
 			t.Errorf("%+v; want all figures", c)
 		}
 	}

@@ -182,7 +182,8 @@ func TestClusterGraphsCombineNodes(t *testing.T) {
 	w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
 	one, other := uuid.New(), uuid.New()
-	now := time.Now()
+	// The points are at whole multiples of 20 s, and so never between the samples of the two.
+	now := time.Now().Truncate(20 * time.Second).Add(-10 * time.Second)
 	for minutes := 50; minutes >= 0; minutes-- {
 		at := now.Add(-time.Duration(minutes) * time.Minute)
 		sampletest.Insert(w.Installation, one, at, map[string]float64{"forge_leader_roles_led": 2, "forge_cluster_nodes active": 2, "forge_cluster_nodes dead": 1, "tenure_cluster_jobs": 9})

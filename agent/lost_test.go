@@ -144,6 +144,43 @@ func TestLeavingAgentWaitsForTheWorkOfItsNodes(t *testing.T) {
 	})
 }
 
+// An agent that ends while its session is lost, or loses it while it ends, keeps the locks
+// for a node that is stopped: it has not heard of that, and still trusts its term.
+func TestEndingAgentKeepsLocksWhileNodesTrust(t *testing.T) {
+	t.Parallel()
+	for name, inOrder := range map[string]func(stop, lose func(), node rawNode){
+		"lost, then ended": func(stop, lose func(), node rawNode) {
+			lose()
+			node.hears(wire.EventLost)
+			stop()
+		},
+		"ended, then lost": func(stop, lose func(), node rawNode) {
+			stop()
+			node.hears(wire.EventLost)
+			lose()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newHooked()
+			lose := losing(db)
+			other := otherHost(t, db)
+			timing := tenure.Timing{Lease: 2 * time.Second, RefreshInterval: 20 * time.Millisecond, Margin: 200 * time.Millisecond}
+			path, stop, ended := runAgent(t, server.Config{Backend: db, Timing: timing})
+			node := join(t, path, time.Minute)
+			node.acquire("r")
+			until := node.beat().Until
+			inOrder(stop, lose, node)
+			if !grantedWithin(t, other, "r", soon) {
+				t.Error("invariant 7: a node whose work does not return keeps the role for ever")
+			} else if left := until.Sub(wire.Now()); left > 0 {
+				t.Errorf("invariant 1: another host has the role %v before the trust of the old leader ends", left)
+			}
+			awaitEnded(t, ended)
+		})
+	}
+}
+
 func awaitEnded(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {

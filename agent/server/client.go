@@ -251,7 +251,10 @@ func (c *client) heartbeat(load *tenure.Load) wire.Answer {
 	h := c.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.trust.valid() {
+	switch {
+	case c.lostBy != nil: // meanwhile
+		return wire.Answer{Err: wire.NewError(fmt.Errorf("%w: %w", tenure.ErrSessionLost, c.lostBy))}
+	case !h.trust.valid():
 		return wire.Answer{Err: wire.NewError(fmt.Errorf("%w: the agent's own trust has ended", tenure.ErrSessionLost))}
 	}
 	if load != nil {

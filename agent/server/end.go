@@ -71,10 +71,19 @@ func (h *host) windDown(now bool) {
 		defer timer.Stop()
 		select {
 		case <-h.empty:
+		case <-h.closed:
 		case <-timer.C:
 		}
 	}
-	h.inner.Abort()
+	h.close()
+}
+
+// close closes the connection of a lost session.
+func (h *host) close() {
+	h.closing.Do(func() {
+		h.inner.Abort()
+		close(h.closed)
+	})
 }
 
 func (h *host) checkEmptyLocked() {

@@ -21,16 +21,18 @@ import (
 // goroutine of serve is the only caller of the session's methods, apart from Abort. A host
 // ends with its session; the server then makes another one.
 type host struct {
-	cfg   Config
-	node  uuid.UUID          // of the agent
-	now   func() wire.Moment // the boot clock
-	inner tenure.Session
-	trust trust
-	lost  chan struct{} // closed when the session is lost; cause is set before
-	empty chan struct{} // closed when it is lost and no node is connected
-	done  chan struct{} // closed when serve has returned
-	cause error
-	group *sync.WaitGroup // the goroutines of the server
+	cfg     Config
+	node    uuid.UUID          // of the agent
+	now     func() wire.Moment // the boot clock
+	inner   tenure.Session
+	trust   trust
+	lost    chan struct{} // closed when the session is lost; cause is set before
+	empty   chan struct{} // closed when it is lost and no node is connected
+	done    chan struct{} // closed when serve has returned
+	cause   error
+	closed  chan struct{} // closed when the connection is
+	closing sync.Once
+	group   *sync.WaitGroup // the goroutines of the server
 
 	mu sync.Mutex
 
@@ -74,7 +76,7 @@ type job struct {
 
 func newHost(cfg Config, node uuid.UUID, now func() wire.Moment, group *sync.WaitGroup) *host {
 	return &host{
-		cfg: cfg, node: node, now: now, trust: trust{now: now}, group: group, lost: make(chan struct{}), empty: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, node: node, now: now, trust: trust{now: now}, group: group, lost: make(chan struct{}), empty: make(chan struct{}), done: make(chan struct{}), closed: make(chan struct{}),
 		connected: map[*client]struct{}{}, clients: map[uuid.UUID]*client{},
 		held: map[string]*holding{}, reservations: map[string]reservation{}, misses: map[string]miss{},
 	}

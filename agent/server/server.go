@@ -96,13 +96,19 @@ func newServer(cfg Config, clock clocks.Clock, now func() wire.Moment) *server {
 	return s
 }
 
-// keepSession opens sessions until ctx ends. A refusal of the first one is final.
+// keepSession opens sessions until ctx ends, and returns when the connections of all are
+// closed. A refusal of the first one is final.
 func (s *server) keepSession(ctx context.Context, ready func()) error {
+	var hosts sync.WaitGroup
+	defer hosts.Wait()
 	delay := 100 * time.Millisecond
 	series := openlimit.NewSeries(s.clock)
 	for {
 		attempt := series.Begin(openlimit.Session)
 		h, err := s.openHost(ctx, attempt.Limit)
+		if h != nil {
+			hosts.Go(func() { <-h.closed })
+		}
 		if ctx.Err() != nil {
 			if h != nil {
 				s.finish(h)
@@ -186,18 +192,18 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 }
 
 // finish ends the session of the agent: its nodes have one lease to return from
-// their work.
+// their work. Then none can trust a term, since beginLeave has ended their heartbeats.
 func (s *server) finish(h *host) {
 	s.publish(nil, errLeft)
 	h.beginLeave()
 	timer := time.NewTimer(s.cfg.Timing.Lease)
 	defer timer.Stop()
 	select {
-	case <-h.lost:
+	case <-h.closed: // the session was closed or lost
 	case <-timer.C:
 		h.fail(errLeft)
+		h.close()
 	}
-	h.inner.Abort()
 	<-h.done
 }
 

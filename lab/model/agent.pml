@@ -19,7 +19,7 @@ code: trust.go limitTrust sha256:eb82c2adc7a4c1a5
 code: agent/server/trust.go trust.extend sha256:c3f4e1b77c578a50
 code: agent/server/trust.go trust.valid sha256:1f1ceac05a7df0be
 code: agent/server/host.go host.heartbeat sha256:21f959cae6975efe
-code: agent/server/client.go client.heartbeat sha256:ab870382210b163a
+code: agent/server/client.go client.heartbeat sha256:47b68284db5b5338
 code: agent/server/client.go client.arrived sha256:2bf804fa9ca8c7fa
 code: agent/server/client.go client.run sha256:e04a4d332e29c929
 code: agent/server/client.go client.writeFirst sha256:891fe3d70c7b0eaf
@@ -30,7 +30,7 @@ code: agent/server/arbiter.go host.release sha256:ade36a730e29cbd1
 code: agent/server/arbiter.go host.decideLocked sha256:5f1d4d803bedaf7d
 code: agent/server/arbiter.go host.applyLocked sha256:43ac3e1f5bb1983b
 code: agent/server/end.go host.fail sha256:e56389e47dd0177d
-code: agent/server/end.go host.windDown sha256:8527741d65f543c5
+code: agent/server/end.go host.windDown sha256:079395ae2041855c
 
 Abstractions. Time passes in ticks; margins are 1. One
 agent lives once; its node sessions do not reconnect. The session of the agent with the

@@ -94,9 +94,21 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: a lost session keeps its locks for nodes that are gone",
-		file: "agent/server/end.go", from: "		case <-h.empty:\n		case <-timer.C:", to: "		case <-chan struct{}(nil):\n		case <-timer.C:",
+		file: "agent/server/end.go", from: "		case <-h.empty:\n		case <-h.closed:", to: "		case <-chan struct{}(nil):\n		case <-h.closed:",
 		promise: "7 Someone leads: the locks of a lost session are freed when the work has returned",
 		tests:   []tests{in("agent", "^TestLostSessionKeepsItsLocksWhileNodesWork$")}, says: "nvariant 7",
+	},
+	{
+		name: "agent: an agent that ends frees the locks of a session lost meanwhile",
+		file: "agent/server/end.go", from: "h.windDown(errors.Is(err, tenure.ErrConnection))", to: "h.windDown(h.leaving || errors.Is(err, tenure.ErrConnection))",
+		promise: "1 One leader: the locks of a lost session last until no node can trust a term",
+		tests:   []tests{in("agent", "^TestEndingAgentKeepsLocksWhileNodesTrust$/^ended,_then_lost$")}, says: "nvariant 1",
+	},
+	{
+		name: "agent: an agent that ends frees the locks of a session lost before",
+		file: "agent/server/server.go", from: "	defer hosts.Wait()\n", to: "	_ = &hosts\n",
+		promise: "1 One leader: the locks of a lost session last until no node can trust a term",
+		tests:   []tests{in("agent", "^TestEndingAgentKeepsLocksWhileNodesTrust$/^lost,_then_ended$")}, says: "nvariant 1",
 	},
 	{
 		name: "agent: nodes do not notice that the agent's session is lost",

@@ -252,7 +252,7 @@ func (c *client) heartbeat(load *tenure.Load) wire.Answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case c.lostBy != nil: // meanwhile
+	case c.lostBy != nil: // since its call arrived
 		return wire.Answer{Err: wire.NewError(fmt.Errorf("%w: %w", tenure.ErrSessionLost, c.lostBy))}
 	case !h.trust.valid():
 		return wire.Answer{Err: wire.NewError(fmt.Errorf("%w: the agent's own trust has ended", tenure.ErrSessionLost))}

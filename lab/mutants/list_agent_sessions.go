@@ -99,7 +99,7 @@ var agentSessionMutants = []mutant{
 		tests:   []tests{in("agent", "^TestLostSessionKeepsItsLocksWhileNodesWork$")}, says: "nvariant 7",
 	},
 	{
-		name: "agent: an agent that ends frees the locks of a session lost meanwhile",
+		name: "agent: an agent that ends frees the locks of a session lost since then",
 		file: "agent/server/end.go", from: "h.windDown(errors.Is(err, tenure.ErrConnection))", to: "h.windDown(h.leaving || errors.Is(err, tenure.ErrConnection))",
 		promise: "1 One leader: the locks of a lost session last until no node can trust a term",
 		tests:   []tests{in("agent", "^TestEndingAgentKeepsLocksWhileNodesTrust$/^ended,_then_lost$")}, says: "nvariant 1",

@@ -69,8 +69,8 @@ func (p *snapshot) putTerm(t history.Term, u *termUpdate) {
 	r.term = t
 }
 
-// correct takes over the reason of the end of a term that is known with another one: a node
-// that returns records that it had been silent. What is derived from the reason follows.
+// correct takes over the reason of the end of a term that is known with another one: a
+// node records after its return that it had been silent. Figures derived from the reason follow.
 func (p *snapshot) correct(r *role, t history.Term) bool {
 	at, known := p.past.termAt[termKey{t.Role, t.Term}]
 	if !known || t.Ended.IsZero() || p.past.terms[at].Reason == t.Reason {

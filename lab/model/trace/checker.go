@@ -7,8 +7,8 @@
 // a heartbeat was sent, the silence of a session from when the last one was performed.
 // Blur widens what clocks of real hosts cannot order.
 //
-// What no model has is left out: a session that an administrator ends, or that is closed
-// by force, is outside from then on. Its steps are counted and allowed.
+// Events outside of all models are left out: a session ended by an administrator or closed by
+// force is outside from then on. Its steps are counted and allowed.
 package trace
 
 import (

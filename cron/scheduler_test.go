@@ -56,7 +56,7 @@ func TestCatchUpDecidesAboutMissedTicks(t *testing.T) {
 			w := newWorld(t)
 			var order []time.Time // by the one run at a time
 			schedule := cron.Schedule{
-				Name: "hourly", Expression: "@hourly", CatchUp: catchUp, CatchUpLimit: 4,
+				Name: "hourly", Expression: hourly(), CatchUp: catchUp, CatchUpLimit: 4,
 				Job: func(_ context.Context, run cron.Run) error {
 					order = append(order, run.ScheduledFor)
 					return nil

@@ -221,8 +221,8 @@ func TestStoppingTermStartsNoJobAfterReading(t *testing.T) {
 func TestChangedExpressionTicksFromNow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	old := cron.Schedule{Name: "changed", Expression: "@hourly", CatchUp: cron.CatchUpAll, Job: nothing}
-	same := cron.Schedule{Name: "same", Expression: "@hourly", CatchUp: cron.CatchUpAll, Job: nothing}
+	old := cron.Schedule{Name: "changed", Expression: hourly(), CatchUp: cron.CatchUpAll, Job: nothing}
+	same := cron.Schedule{Name: "same", Expression: hourly(), CatchUp: cron.CatchUpAll, Job: nothing}
 	w.known(10*time.Hour, old, same)
 	changed := old
 	changed.Zone = "Asia/Kathmandu"

@@ -1,6 +1,7 @@
 package cron_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,6 +63,10 @@ func (w *world) run(node *tenure.Node, config cron.Config, schedules ...cron.Sch
 	}
 	return postgrestest.Run(w, scheduler.Run)
 }
+
+// hourly is an expression that ticks once in each hour, half an hour from now: no tick comes
+// due while a test prepares or checks.
+func hourly() string { return fmt.Sprint(time.Now().UTC().Add(30*time.Minute).Minute(), " * * * *") }
 
 // known makes the rows of schedules whose ticks are settled up to some time ago,
 // as a scheduler would have left them.

@@ -195,8 +195,11 @@ func TestDrainEndsInTheNextSession(t *testing.T) {
 	end := b.works()
 	drained := start(func() error { return b.Drain(within(t)) })
 	a.seesStatus(b.ID(), cluster.Draining)
+	comeBack := b.store.hold() // or a may read of the death and of the next session together
+	defer comeBack()
 	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID())
 	a.seesStatus(b.ID(), cluster.Dead)
+	comeBack()
 	end()
 	if err := result(t, drained); err != nil {
 		t.Errorf("Drain: %v", err)

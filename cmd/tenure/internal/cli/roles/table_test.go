@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -91,20 +92,22 @@ billing-invoices  1795426915927  api-1.example  2026-11-23T11:00:00.000Z  2026-1
 // and nothing is green.
 func TestStaleStatusIsNamedWithItsAge(t *testing.T) {
 	t.Parallel()
-	out := &console.Output{Format: console.FormatText, Color: console.ColorAlways}
-	shown := readingOf(led("a"))
-	shown.Value.rows = [][]string{{"ROLE", "STATE"}, {"a", "leads"}}
-	fresh := out.Render(80, func(page *console.Page) { fillReading(page, shown) })
-	if !strings.HasPrefix(fresh, "The role a is led.\nas of ") || !strings.Contains(fresh, "\x1b[32mleads") {
-		t.Errorf("fresh: %q", fresh)
-	}
-	shown.Err = errDown
-	shown.At = time.Now().Add(-12 * time.Second)
-	stale := out.Render(80, func(page *console.Page) { fillReading(page, shown) })
-	if !strings.HasPrefix(stale, "as of ") || !strings.Contains(stale, "(12s ago): the database does not answer: no route") ||
-		strings.Contains(stale, "is led") || strings.Contains(stale, "\x1b") || !strings.Contains(stale, "leads") {
-		t.Errorf("stale: %q", stale)
-	}
+	synctest.Test(t, func(t *testing.T) { // an age in seconds, in which no time passes
+		out := &console.Output{Format: console.FormatText, Color: console.ColorAlways}
+		shown := readingOf(led("a"))
+		shown.Value.rows = [][]string{{"ROLE", "STATE"}, {"a", "leads"}}
+		fresh := out.Render(80, func(page *console.Page) { fillReading(page, shown) })
+		if !strings.HasPrefix(fresh, "The role a is led.\nas of ") || !strings.Contains(fresh, "\x1b[32mleads") {
+			t.Errorf("fresh: %q", fresh)
+		}
+		shown.Err = errDown
+		shown.At = time.Now().Add(-12 * time.Second)
+		stale := out.Render(80, func(page *console.Page) { fillReading(page, shown) })
+		if !strings.HasPrefix(stale, "as of ") || !strings.Contains(stale, "(12s ago): the database does not answer: no route") ||
+			strings.Contains(stale, "is led") || strings.Contains(stale, "\x1b") || !strings.Contains(stale, "leads") {
+			t.Errorf("stale: %q", stale)
+		}
+	})
 }
 
 var errDown = errors.New("no route")

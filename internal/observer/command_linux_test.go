@@ -70,7 +70,8 @@ func once(s *scene) {
 func crashLoop(s *scene) {
 	s.serve()
 	began := time.Now()
-	node := s.guard("w1", "billing", "exit 3", "--max-restarts", "1")
+	// It campaigns again after a check interval: what is shown until then is read before.
+	node := s.guard("w1", "billing", "exit 3", "--max-restarts", "1", "--check-interval", "30s")
 	node.logs("leaving the role to other candidates")
 	gave := span{began, time.Now()}
 	const cause = "the command ended 2 times in a row, most recently with exit code 3"

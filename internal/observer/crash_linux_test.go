@@ -180,10 +180,13 @@ func freeze(s *scene) {
 	ended := span{from: time.Now()}
 	leader.signal(syscall.SIGSTOP)
 	ended.to = time.Now()
-	s.onPage("billing", func(r roleOnPage) bool { return r.State == "silent" })
-	now := s.now().Now
-	s.equal("page: overview", "silent, vacant, led", []int{now.Silent, now.Vacant, now.Led}, "[1 0 2]")
-	s.says("page: overview", "banner", plain(now.Health.Sentence), `cold is silent: 1 role is still led, until the lease ends\.`)
+	var now nowShown
+	s.eventually("the page shows the silence, which ends with the lease", func() bool {
+		now = s.now()
+		return now.Now.Silent == 1 && s.onPage("billing", func(roleOnPage) bool { return true }).State == "silent"
+	})
+	s.equal("page: overview", "silent, vacant, led", []int{now.Now.Silent, now.Now.Vacant, now.Now.Led}, "[1 0 2]")
+	s.says("page: overview", "banner", plain(now.Now.Health.Sentence), `cold is silent: 1 role is still led, until the lease ends\.`)
 	m := move{role: "billing", from: "cold", to: "warm", ended: ended, reason: "lease_expired", kind: "silence", text: "cold fell silent at " + moment}
 	m.next = next.await("acquired", "billing", ended.from)
 	m.freed = gone()

@@ -99,14 +99,14 @@ func alerts(s *scene) {
 	s.eventually("the page shows the alert", func() bool { now = s.now(); return now.Now.Firing == 1 })
 	s.equal("page: overview", "firing, silenced", []int{now.Now.Firing, now.Now.Silenced}, "[1 0]")
 	s.at("page: alerts", "since", now.Alerts[0].Since, ended)
-	s.says("page: overview", "banner", plain(now.Now.Health.Sentence), `a crashed at `+moment+`\. Its role billing has no leader\. 1 alert fires\.`)
+	s.banner("banner", `a crashed at `+moment+`\. Its role billing has no leader\. 1 alert fires\.`)
 	s.says("status", "verdict", s.status().Summary, `1 of 3 roles has no leader: billing for `+age+`; 1 node is dead: a for `+age+`; 1 node is alive; .*no_leader.*\.`)
 
 	s.tenureServer("alerts", "silence", "no_leader", "--for", "1h", "--comment", "maintenance", "--by", "anna")
 	s.eventually("the page shows the silence", func() bool { now = s.now(); return now.Now.Silenced == 1 })
 	s.equal("page: overview", "firing, silenced", []int{now.Now.Firing, now.Now.Silenced}, "[0 1]")
 	s.equal("page: alerts", "silenced by", now.Alerts[0].SilencedBy, "anna")
-	s.says("page: overview", "banner of a silenced alert", plain(now.Now.Health.Sentence), `a crashed at `+moment+`\. Its role billing has no leader\.`)
+	s.banner("banner of a silenced alert", `a crashed at `+moment+`\. Its role billing has no leader\.`)
 	s.says("status", "verdict of a silenced alert", s.status().Summary, `1 of 3 roles has no leader: billing for `+age+`; 1 node is dead: a for `+age+`; 1 node is alive\.`)
 	s.says("alerts list", "text", s.tenureServer("alerts", "list"), `.*no_leader +firing.*silenced.*anna.*`)
 	var silences struct {

@@ -154,6 +154,19 @@ func (s *scene) sameOnPage(i incidentShown) {
 	s.equal("page: incidents", "sentence", shown, i.Sentence)
 }
 
+// banner compares the banner, in which the page describes an incident when it has grouped the
+// records that it has read, and returns the overview.
+func (s *scene) banner(what, pattern string) (now nowShown) {
+	s.Helper()
+	limit, whole := time.Now().Add(pageLag), regexp.MustCompile("^(?s:"+pattern+")$")
+	s.eventually("the page has followed", func() bool {
+		now = s.now()
+		return whole.MatchString(plain(now.Now.Health.Sentence)) || time.Now().After(limit)
+	})
+	s.says("page: overview", what, plain(now.Now.Health.Sentence), pattern)
+	return now
+}
+
 // onPages compares what the page shows about a move: the role and the change of leader.
 func (s *scene) onPages(m move, kind string) {
 	s.Helper()

@@ -220,9 +220,8 @@ func twoRoles(s *scene) {
 	s.equal("history --incidents", "it lasts", i.Ended == nil, true)
 	r := s.onPage("bills", func(r roleOnPage) bool { return r.State == "vacant" && r.Ended != nil })
 	s.at("page: role", "vacant since", *r.Ended, m.freed)
-	now := s.now()
+	now := s.banner("banner", `a crashed at `+moment+`\. Of its 2 roles, 1 moved to b within `+brief+`, and 1 has no leader\.`)
 	s.equal("page: overview", "led, vacant", []int{now.Now.Led, now.Now.Vacant}, "[3 1]")
-	s.says("page: overview", "banner", plain(now.Now.Health.Sentence), `a crashed at `+moment+`\. Of its 2 roles, 1 moved to b within `+brief+`, and 1 has no leader\.`)
 	if now.Now.Health.Since != nil {
 		s.at("page: overview", "since", *now.Now.Health.Since, m.freed)
 	}
@@ -276,5 +275,5 @@ func longNames(s *scene) {
 	s.onPages(m, "failover")
 	i := s.incidents()[0]
 	s.says("history --incidents", "sentence", i.Sentence, from+` crashed at `+moment+`\. Its role `+role+` moved to `+to+` within `+brief+`\.`)
-	s.says("page: overview", "banner with shortened names", plain(s.now().Now.Health.Sentence), `worker-a[-x]{32}… crashed at `+moment+`\. Its role settlement[-x]{30}… moved to worker-b[-x]{32}… within `+brief+`\.`)
+	s.banner("banner with shortened names", `worker-a[-x]{32}… crashed at `+moment+`\. Its role settlement[-x]{30}… moved to worker-b[-x]{32}… within `+brief+`\.`)
 }

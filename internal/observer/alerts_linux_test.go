@@ -90,7 +90,12 @@ func alerts(s *scene) {
 	m := hook.all()[0]
 	fired := span{ended.from, m.seen}
 	s.equal("message", "alert", fmt.Sprint(m.Alerts[0].Status, " ", m.Alerts[0].Name, " ", m.Alerts[0].Severity), "firing no_leader critical")
-	s.says("message", "title", m.Title, `CRITICAL shop: no leader for billing \(since \d\d:\d\d:\d\d UTC\)`)
+	s.says("message", "title", m.Title, `CRITICAL shop: no leader for billing(?: for \d+ s)? \(since \d\d:\d\d:\d\d UTC\)`)
+	length := time.Second / 2 // a title has no length of less than a second
+	if text := part(m.Title, `for (\d+ s) \(`); text != "" {
+		length = s.duration(text)
+	}
+	s.long("message", "duration in the title", length, between(ended, span{m.Alerts[0].Started, m.seen}).within(time.Second/2), fired)
 	s.at("message", "since", m.Alerts[0].Since, ended)
 	s.at("message", "time in the title", onDay(ended.from, part(m.Title, `since (\S+) UTC`)), span{ended.from.Truncate(time.Second), ended.to})
 	s.at("message", "began to fire", m.Alerts[0].Started, fired)
@@ -134,7 +139,7 @@ func alerts(s *scene) {
 	s.at("message", "ended", *m.Alerts[0].Ended, span{next.Time, next.seen})
 	s.at("message", "the end has the same begin", m.Alerts[0].Since, ended)
 	s.says("message", "title of the end", m.Title, `OVER shop: no leader for billing after \d+ s`)
-	s.long("message", "duration in the title of the end", s.duration(part(m.Title, `after (\d+ s)`))+time.Second/2, between(ended, span{next.Time, next.seen}).within(time.Second/2), span{ended.from, next.seen})
+	s.long("message", "duration in the title of the end", s.duration(part(m.Title, `after (\d+ s)`)), between(ended, span{next.Time, next.seen}).within(time.Second/2), span{ended.from, next.seen})
 	s.says("message", "incident of the end", m.Incident, `a crashed at `+moment+`\. Its role billing moved to b within `+brief+`\.`)
 	var past struct {
 		Alerts []struct {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -51,8 +52,9 @@ type Config struct {
 
 // Publisher sends messages to Kafka. It is safe for concurrent use.
 type Publisher struct {
-	config Config
-	client *kgo.Client
+	config      Config
+	client      *kgo.Client
+	connections *connections
 }
 
 var _ outbox.Publisher = (*Publisher)(nil)
@@ -69,7 +71,8 @@ func New(config Config) (*Publisher, error) {
 	if config.Timeout < 0 || config.MaxRecord < 0 || len(config.Brokers) == 0 {
 		return nil, fmt.Errorf("%w: the publisher %s needs brokers, and positive limits", tenure.ErrInvalidConfig, config.Name)
 	}
-	client, err := kgo.NewClient(slices.Concat(config.Options, []kgo.Opt{
+	seen := new(connections)
+	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{kgo.MetadataMinAge(metadataAge)}, config.Options, []kgo.Opt{
 		kgo.SeedBrokers(config.Brokers...),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchMaxBytes(int32(min(config.MaxRecord+batchOverhead, 1<<30))),
@@ -77,6 +80,10 @@ func New(config Config) (*Publisher, error) {
 		// Cancel requests to a broker without a response. If it has stored a message
 		// nevertheless, the message is sent again, with the same id.
 		kgo.AllowIdempotentProduceCancellation(),
+		// The processor retries, too. More retries would hide the error of the broker behind
+		// the deadline of the batch.
+		kgo.RecordRetries(2),
+		kgo.WithHooks(seen),
 	})...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the publisher %s: %w", tenure.ErrInvalidConfig, config.Name, err)
@@ -86,7 +93,7 @@ func New(config Config) (*Publisher, error) {
 		return nil, fmt.Errorf("%w: the publisher %s cannot keep the order without idempotent writes: remove kgo.DisableIdempotentWrite",
 			tenure.ErrInvalidConfig, config.Name)
 	}
-	return &Publisher{config: config, client: client}, nil
+	return &Publisher{config, client, seen}, nil
 }
 
 // Close closes the client.
@@ -97,6 +104,7 @@ func (p *Publisher) Name() string { return p.config.Name }
 
 // Publish implements [outbox.Publisher].
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int, error) {
+	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
 	records := make([]*kgo.Record, 0, len(messages))
@@ -119,8 +127,13 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	}
 	acknowledging.Wait()
 	for i, err := range failures {
+		if errors.Is(err, kerr.UnknownTopicID) {
+			// The topic was deleted and created again. The client sends to the new topic only
+			// after it has forgotten the old one.
+			p.client.PurgeTopicsFromProducing(records[i].Topic)
+		}
 		if err != nil {
-			return i, p.classify(err)
+			return i, p.classify(err, began)
 		}
 	}
 	return len(records), tooLarge
@@ -161,8 +174,12 @@ func (p *Publisher) checkSize(m outbox.Message, record *kgo.Record) error {
 }
 
 // classify maps an error to poison if the broker rejects the record itself, and otherwise
-// to an outage.
-func (p *Publisher) classify(err error) error {
+// to an outage. If the client has given up, it adds the last error of a connection since
+// the batch began.
+func (p *Publisher) classify(err error, began time.Time) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrRecordRetries) {
+		err = fmt.Errorf("not acknowledged after %v: %w", time.Since(began).Round(time.Millisecond), cmp.Or(p.connections.errorSince(began), err))
+	}
 	reason := processor.ErrUnavailable
 	for _, rejection := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord} {
 		if errors.Is(err, rejection) {
@@ -170,4 +187,45 @@ func (p *Publisher) classify(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: publishing to Kafka: %w", reason, err)
+}
+
+// metadataAge is how long the client waits at least between two reads of the brokers'
+// metadata. It retries a partition, or ends a batch whose time is over, after such a read.
+const metadataAge = time.Second
+
+// connections keeps the last error of a connection to a broker: the client retries it and
+// does not return it.
+type connections struct {
+	mu  sync.Mutex
+	err error
+	at  time.Time
+}
+
+// OnBrokerConnect implements [kgo.HookBrokerConnect].
+func (c *connections) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	c.record(err)
+}
+
+// OnBrokerE2E implements [kgo.HookBrokerE2E].
+func (c *connections) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, exchange kgo.BrokerE2E) {
+	c.record(exchange.Err())
+}
+
+func (c *connections) record(err error) {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err, c.at = err, time.Now()
+}
+
+// errorSince returns the last error since a time, or nil.
+func (c *connections) errorSince(began time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.Before(began) {
+		return nil
+	}
+	return c.err
 }

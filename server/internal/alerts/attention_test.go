@@ -91,6 +91,51 @@ func TestTwoOperatorsEndOneSilence(t *testing.T) {
 	}
 }
 
+// TestTwoOperatorsChangeOneSilence: one operator ends the silences of an alert in the command
+// while another one silences it for longer on the page. What lasts afterwards is what the
+// record of both says.
+func TestTwoOperatorsChangeOneSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	labels := map[string]string{"role": "billing"}
+	command, page := NewAdmin(w.backend, w.pool), NewAdmin(w.backend, w.pool)
+	if _, err := page.Silence(t.Context(), Silence{Matchers: labels, CreatedBy: "page"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		var operators sync.WaitGroup
+		var longer Silence
+		var silenced, unsilenced error
+		operators.Go(func() {
+			longer, silenced = page.Silence(t.Context(), Silence{Matchers: labels, CreatedBy: "page"}, 2*time.Hour)
+		})
+		operators.Go(func() { unsilenced = command.UnsilenceAlert(t.Context(), "down", labels, "command") })
+		operators.Wait()
+		if silenced != nil || unsilenced != nil && !errors.Is(unsilenced, ErrNoSilence) {
+			t.Fatalf("page: %v; command: %v", silenced, unsilenced)
+		}
+		lasting, err := command.Silences(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded := value[[]int64](w, `
+			SELECT coalesce(array_agg(s.id ORDER BY s.id DESC), '{}')
+			FROM {alert_silences} s
+			WHERE EXISTS (SELECT FROM {changes} WHERE action = 'silence' AND changed_by = 'page' AND detail LIKE 'silence ' || s.id || ' until %')
+				AND NOT EXISTS (SELECT FROM {changes} WHERE action = 'unsilence' AND changed_by = 'command' AND detail = 'silence ' || s.id)`)
+		var shown []int64
+		for _, s := range lasting {
+			shown = append(shown, s.ID)
+		}
+		if !slices.Equal(shown, recorded) {
+			t.Fatalf("the silences %v last; by the record of both operators %v", shown, recorded)
+		}
+		if len(shown) > 1 || len(shown) == 1 && shown[0] != longer.ID {
+			t.Fatalf("the silences %v last; the last one is %d", shown, longer.ID)
+		}
+	}
+}
+
 // TestSilencesOfAnAlertEnd: those that an alert matches end, and no others. Without labels, those
 // end that name the rule, and a rule names its silence in the list while it does not fire.
 func TestSilencesOfAnAlertEnd(t *testing.T) {

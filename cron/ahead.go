@@ -65,7 +65,8 @@ FROM {schedules} s
 WHERE s.role = $1 AND s.term = $2 AND r.schedule = s.name AND r.state = 'waiting' AND r.retry_at > clock_timestamp() + r.retry_delay`
 
 	// Runs requested by an operator stay. Ticks of more than a day ago are not decided
-	// again: the rows of runs may have been removed.
+	// again: the rows of runs may have been removed. Runs with a lower id than those before
+	// the gap are of an earlier false time: ticks before them may not be decided.
 	turnBack = `
 WITH ahead AS MATERIALIZED (
     SELECT name, handled_until, before_gap
@@ -86,6 +87,14 @@ WITH ahead AS MATERIALIZED (
                 AND r.requested_by = ''
                 AND r.state <> 'missed'
                 AND (r.state <> 'waiting' OR r.term > 0)
+                AND r.id > coalesce((
+                    SELECT max(b.id)
+                    FROM {runs} b
+                    WHERE b.schedule = a.name
+                        AND b.scheduled_for BETWEEN a.before_gap - interval '1 hour' AND a.before_gap
+                        AND NOT b.manual
+                        AND b.requested_by = ''
+                ), 0)
         )) AS until
     FROM ahead a
 ), removed AS (

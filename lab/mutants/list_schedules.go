@@ -122,4 +122,10 @@ var scheduleMutants = []mutant{
 		promise: "each tick runs or is recorded, also if the schedule is paused while no node leads",
 		tests:   []tests{in("cron", "^TestPauseRecordsTicksThatNoLeaderHandled$")}, says: "ticks are recorded as missed before the pause",
 	},
+	{
+		name: "cron: a run of an earlier false time hides ticks before it",
+		file: "cron/ahead.go", from: "                AND r.id > coalesce((\n", to: "                AND 0 <= coalesce((\n",
+		promise: "each tick is claimed once, or recorded as missed, also if the clock was ahead twice",
+		tests:   []tests{in("cron", "^TestNoTickIsLostIfClockIsAheadTwice$")}, says: "ticks are neither run nor recorded as missed",
+	},
 }

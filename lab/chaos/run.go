@@ -25,8 +25,9 @@ const (
 	// begins and after it has ended. The checker judges vacancies by the documented
 	// bounds.
 	settleLimit = 2 * time.Minute
-	// catchUpLimit bounds how long the view, the outbox and the schedules need to
-	// finish what is there.
+	// catchUpLimit bounds how long nothing of what is left may be finished after the end.
+	// How long all of it takes depends on the machine and on the length of the run: a
+	// rebuild by the last fault applies all events again.
 	catchUpLimit = 3 * time.Minute
 )
 
@@ -116,9 +117,13 @@ func (b *bed) finish(ctx context.Context) error {
 	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&cutoff); err != nil {
 		return err
 	}
-	var last string
-	if !until(ctx, catchUpLimit, func() bool { last, err = b.behind(ctx, conn, cutoff); return err != nil || last == "" }) {
-		b.recordViolation("%v after the end: %s", catchUpLimit, last)
+	last, before := "?", ""
+	for last != before && last != "" && err == nil && ctx.Err() == nil {
+		before = last
+		until(ctx, catchUpLimit, func() bool { last, err = b.behind(ctx, conn, cutoff); return err != nil || last == "" })
+	}
+	if last != "" {
+		b.recordViolation("nothing was finished in the last %v after the end: %s", catchUpLimit, last)
 	}
 	if err != nil {
 		return err
@@ -173,17 +178,19 @@ func (b *bed) collect(ctx context.Context, conn *pgx.Conn, cutoff time.Time) err
 		return err
 	}
 	events, err := query[record.Event](ctx, conn, `
-		SELECT data->>'ID' AS id, (data->'Amount')::bigint AS amount, count(a.id) AS applied,
-			(SELECT count(*) FROM chaos_letters l WHERE l.id = data->>'ID') AS letters
-		FROM tenure_events LEFT JOIN chaos_applied a ON a.id = data->>'ID'
-		GROUP BY transaction_id, position, data ORDER BY transaction_id, position`)
+		SELECT data->>'ID' AS id, (data->'Amount')::bigint AS amount, coalesce(a.count, 0) AS applied, coalesce(l.count, 0) AS letters
+		FROM tenure_events
+		LEFT JOIN (SELECT id, count(*) FROM chaos_applied GROUP BY id) a ON a.id = data->>'ID'
+		LEFT JOIN (SELECT id, count(*) FROM chaos_letters GROUP BY id) l ON l.id = data->>'ID'
+		ORDER BY transaction_id, position`)
 	if err != nil {
 		return err
 	}
 	runs, err := query[record.Run](ctx, conn, `
 		SELECT schedule, id, (extract(epoch FROM scheduled_for) * 1000000000)::bigint AS "ScheduledFor", ticks, state,
-			(SELECT count(*) FROM chaos_ticks WHERE run = id) AS effects, manual
-		FROM tenure_runs WHERE scheduled_for <= $1`, cutoff)
+			coalesce(t.count, 0) AS effects, manual
+		FROM tenure_runs LEFT JOIN (SELECT run, count(*) FROM chaos_ticks GROUP BY run) t ON t.run = id
+		WHERE scheduled_for <= $1`, cutoff)
 	if err != nil {
 		return err
 	}

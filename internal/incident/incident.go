@@ -82,6 +82,20 @@ func (i Incident) ID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// unobserved reports whether the incident is a crash unobserved by any node: the next
+// leaders found the locks free.
+func (i Incident) unobserved() bool {
+	return i.Kind == Crash && slices.ContainsFunc(i.Moves, func(m Move) bool { return m.From.Cause == history.CauseUnobserved })
+}
+
+// Lasted is for how long the incident lasted, 0 while it lasts.
+func (i Incident) Lasted() time.Duration {
+	if i.Ended.IsZero() {
+		return 0
+	}
+	return i.Ended.Sub(i.Began)
+}
+
 // Unplanned reports whether the incident was a fault, and not requested.
 func (i Incident) Unplanned() bool {
 	return i.Kind == Crash || i.Kind == Silence || i.Kind == Outage || i.Kind == Restart
@@ -157,11 +171,12 @@ func movesOf(terms []history.Term) []*Move {
 	return moves
 }
 
-// finish sets when the incident ended, and when it began if nodes had been silent.
+// finish sets when the incident ended, and when it began if nodes had been silent, or if no
+// node observed a crash: at the last heartbeat.
 func (i *Incident) finish() {
 	led := true
 	for _, m := range i.Moves {
-		if i.Kind == Silence && m.To.Term > 0 && m.To.PrecedingSilence >= 0 {
+		if (i.Kind == Silence || i.unobserved()) && m.To.Term > 0 && m.To.PrecedingSilence >= 0 {
 			if seen := m.To.Began.Add(-m.To.PrecedingSilence); seen.Before(i.Began) {
 				i.Began = seen
 			}

@@ -184,6 +184,22 @@ func TestIncidentLastsUntilRolesAreLed(t *testing.T) {
 	}
 }
 
+// If no node observed a crash, the incident lasts from the last heartbeat, as long as the role
+// was without a leader.
+func TestUnobservedCrashLastsFromTheLastHeartbeat(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	s.moves(1, "api-1", time.Hour, time.Hour+77*time.Millisecond, history.EndCrashed, "api-2")
+	s.changes.Terms[0].Cause, s.changes.Terms[1].PrecedingVacancy, s.changes.Terms[1].PrecedingSilence = history.CauseUnobserved, -1, 178*time.Millisecond
+	i := Group(s.changes)[0]
+	if without := i.Moves[0].WithoutLeader(); i.Lasted() != without || without != 178*time.Millisecond {
+		t.Errorf("it lasted %v, and the role was without a leader for %v; want 178ms of both", i.Lasted(), without)
+	}
+	if got := i.Sentence(time.UTC); !strings.Contains(got, "crashed before "+at(time.Hour).Format(time.RFC3339)) {
+		t.Errorf("%q; want the time when the lock was found free", got)
+	}
+}
+
 // The id of an incident stays while more changes become part of it, and differs from
 // those of others.
 func TestIDStaysWhileIncidentGrows(t *testing.T) {

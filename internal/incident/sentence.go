@@ -67,7 +67,7 @@ func (i teller) event() string {
 	switch i.Kind {
 	case Crash:
 		if i.unobserved() {
-			return fmt.Sprintf("%s crashed before %s; no node observed it.%s", i.names(), at(i.Began), i.moved("Its"))
+			return fmt.Sprintf("%s crashed before %s; no node observed it.%s", i.names(), at(i.firstEnd()), i.moved("Its"))
 		}
 		return fmt.Sprintf("%s crashed at %s.%s", i.names(), at(i.Began), i.moved("Its"))
 	case Silence:
@@ -199,12 +199,6 @@ func (i teller) delay() string {
 		text += "; the lock was free for " + Brief(free)
 	}
 	return text
-}
-
-// unobserved reports whether the incident is a crash unobserved by any node: the next
-// leaders found the locks free.
-func (i teller) unobserved() bool {
-	return i.Kind == Crash && slices.ContainsFunc(i.Moves, func(m Move) bool { return m.From.Cause == history.CauseUnobserved })
 }
 
 // free is the longest time without a holder of a role's lock, or negative if unknown.

@@ -24,6 +24,10 @@ func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
 	return max(next.PrecedingVacancy, next.PrecedingSilence)
 }
 
+// WithoutLeader returns for how long the role of a move was without a leader, negative if that
+// is not known.
+func (m Move) WithoutLeader() time.Duration { return WithoutLeader(m.From.Reason, m.To) }
+
 // Planned reports whether a term ended by intention of its node or of an operator. Its
 // next term is a move and no failover.
 func Planned(reason tenure.EndReason) bool { return reason != "" && !unclean(reason) }

@@ -158,4 +158,10 @@ var endMutants = []mutant{
 		promise: "an alert has the same begin on the page and in messages",
 		tests:   []tests{inServer("internal/serve", "^TestShownAlertsSayWhenTheFaultBegan$")}, says: "is shown since",
 	},
+	{
+		name: "incidents: a crash that no node observed begins when the lock was found free",
+		file: "internal/incident/incident.go", from: "(i.Kind == Silence || i.unobserved()) &&", to: "(i.Kind == Silence) &&",
+		promise: "an incident lasts as long as its roles were without a leader",
+		tests:   []tests{in("internal/incident", "^TestUnobservedCrashLastsFromTheLastHeartbeat$")}, says: "it lasted",
+	},
 }

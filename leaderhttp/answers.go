@@ -35,7 +35,7 @@ type leaderRecord struct {
 	Term     int64             `json:"term"`
 	Node     uuid.UUID         `json:"node"`
 	NodeName string            `json:"node_name"`
-	Host     string            `json:"host"`
+	Host     string            `json:"hostname"`
 	Address  string            `json:"address"`
 	HTTPPort int               `json:"http_port"`
 	GRPCPort int               `json:"grpc_port"`

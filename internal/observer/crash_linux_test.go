@@ -257,8 +257,11 @@ func deathUnobserved(s *scene) {
 	i := s.incidents()[0]
 	s.says("history --incidents", "sentence", i.Sentence, `alone crashed before `+moment+`; no node observed it\. Its role billing moved to after after at most `+brief+`\.`)
 	s.long("history --incidents", "at most", s.duration(part(i.Sentence, "at most "+brief)), rounded(m.silent()), m.during())
+	s.seconds("history --incidents", "lasted", &i.Lasted, m.silent(), m.during())
 	s.serve()
-	s.seconds("page: failovers", "longest", withoutOf(s.failovers("billing", 1).Max), m.silent(), m.during())
+	without := withoutOf(s.failovers("billing", 1).Max)
+	s.seconds("page: failovers", "longest", without, m.silent(), m.during())
+	s.equal("page: failovers", "longest and the duration of its incident", *without, i.Lasted)
 }
 
 // settle kills a leader; the next term begins after an extra wait.

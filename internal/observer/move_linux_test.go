@@ -73,10 +73,10 @@ func (s *scene) inStatus(m move) {
 			continue
 		}
 		if r.Leader == nil {
-			s.compare("status", "leader of "+m.role, r.State, "leads: "+m.to, "equal", false)
+			s.compare("status", "leader of "+m.role, r.State, "led: "+m.to, "equal", false)
 			return
 		}
-		s.equal("status", "leader of "+m.role, fmt.Sprint(r.State, " ", r.Leader.NodeName, " ", r.Leader.Term), fmt.Sprint("leads ", m.to, " ", m.next.Term))
+		s.equal("status", "leader of "+m.role, fmt.Sprint(r.State, " ", r.Leader.NodeName, " ", r.Leader.Term), fmt.Sprint("led ", m.to, " ", m.next.Term))
 		s.at("status", "leads since", r.Leader.AcquiredAt, m.began())
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // The scenarios, and how many comparisons all of them make at least.
 const (
-	allScenarios = 20
-	leastCases   = 380
+	allScenarios = 21
+	leastCases   = 900
 )
 
 // Each scenario causes something known in a cluster of real processes. All that is shown
@@ -42,6 +42,7 @@ func TestShownAgreesWithWhatHappened(t *testing.T) {
 			"replay":             replay,
 			"schedules":          schedules,
 			"alerts":             alerts,
+			"one dialect":        oneDialect,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

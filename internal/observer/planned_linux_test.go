@@ -55,7 +55,7 @@ func (s *scene) audited(kind, name, action, by string) {
 	s.Helper()
 	type audit struct {
 		Actions []struct {
-			At                                 time.Time
+			At                                 time.Time `json:"time"`
 			Kind, Name, Action, Result, Detail string
 			By                                 string `json:"requested_by"`
 		}
@@ -106,8 +106,8 @@ func drain(s *scene) {
 	s.says("status", "verdict", s.status().Summary, `All 3 roles are led; 3 nodes are alive, 1 of them joining or draining\.`)
 	var changes struct {
 		Changes []struct {
-			At       time.Time
-			NodeName string `json:"node_name"`
+			At       time.Time `json:"time"`
+			NodeName string    `json:"node_name"`
 			Status   string
 			By       string `json:"requested_by"`
 		}

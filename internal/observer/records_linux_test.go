@@ -12,7 +12,7 @@ type statusShown struct {
 		Leader      *struct {
 			Term       int64
 			NodeName   string    `json:"node_name"`
-			AcquiredAt time.Time `json:"acquired_at"`
+			AcquiredAt time.Time `json:"began_at"`
 		}
 		Sessions []struct{ PID int32 }
 		Last     *struct {
@@ -42,6 +42,7 @@ type incidentShown struct {
 	Kind     string
 	Began    time.Time  `json:"began_at"`
 	Ended    *time.Time `json:"ended_at"`
+	Lasted   float64    `json:"lasted_seconds"`
 	Sentence string
 	By       string `json:"requested_by"`
 	Nodes    []struct{ Name string }
@@ -73,10 +74,11 @@ type failoversShown struct {
 	Rows                                  []struct {
 		gapShown
 
-		Kind, Role, Previous, Reason string
-		At                           time.Time
-		NodeName                     string `json:"node_name"`
-		Roles                        int
+		Kind, Role, Previous string
+		Reason               string    `json:"end_reason"`
+		At                   time.Time `json:"time"`
+		NodeName             string    `json:"node_name"`
+		Roles                int
 	}
 }
 
@@ -94,9 +96,13 @@ type nowShown struct {
 	}
 	Work struct {
 		Processors []struct {
-			Name, Status string
+			Name   string `json:"processor"`
+			Status string
 		}
-		Schedules []struct{ Name string }
+		Schedules []struct {
+			Name string `json:"schedule"`
+			Last struct{ State string }
+		}
 	}
 	Alerts []struct {
 		Name, State string
@@ -108,28 +114,32 @@ type nowShown struct {
 
 type incidentOnPage struct {
 	ID, Kind, Sentence string
-	Began              time.Time
-	Ended              *time.Time
-	Lasted             float64 `json:"lasted_seconds"`
-	By                 string
+	Began              time.Time  `json:"began_at"`
+	Ended              *time.Time `json:"ended_at"`
+	Lasted             float64    `json:"lasted_seconds"`
+	By                 string     `json:"requested_by"`
 	Roles, Vacant      int
 }
 
 type nodeOnPage struct {
-	Name, State string
-	Leads       int
-	Started     time.Time `json:"started_at"`
-	Heard       time.Time `json:"last_heartbeat_at"`
+	Name    string
+	State   string `json:"status"`
+	Leads   int    `json:"led_roles"`
+	Drained bool
+	Started time.Time `json:"started_at"`
+	Heard   time.Time `json:"last_heartbeat"`
 }
 
 type roleOnPage struct {
-	Name, State string
-	NodeName    string `json:"node_name"`
-	Began       time.Time
-	Ended       *time.Time
-	Reason, By  string
-	Without     *float64 `json:"without_leader_seconds"`
-	Previous    string
+	Name     string `json:"role"`
+	State    string
+	NodeName string     `json:"node_name"`
+	Began    time.Time  `json:"began_at"`
+	Ended    *time.Time `json:"ended_at"`
+	Reason   string     `json:"end_reason"`
+	By       string     `json:"requested_by"`
+	Without  *float64   `json:"without_leader_seconds"`
+	Previous string
 }
 
 // history returns the terms of a role, the latest first.

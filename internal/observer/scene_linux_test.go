@@ -125,6 +125,7 @@ func (s *scene) json(into any, args ...string) {
 
 func (s *scene) decode(text []byte, into any) {
 	s.Helper()
+	s.speaks(text)
 	if err := json.Unmarshal(text, into); err != nil {
 		s.Fatalf("%v in %s", err, text)
 	}

@@ -195,7 +195,7 @@ command = "echo ill; exit 7"
 		Now  struct{ Health struct{ Sentence string } }
 		Work struct {
 			Schedules []struct {
-				Name     string
+				Name     string `json:"schedule"`
 				Failures int
 				InRow    int `json:"failed_in_row"`
 			}

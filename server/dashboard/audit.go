@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/audit"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // The bounds on reading the actions of operators.
@@ -57,15 +58,9 @@ func (l *auditLog) latest(ctx context.Context) ([]audit.Entry, error) {
 
 // auditRecord is an action of an operator.
 type auditRecord struct {
-	Number int       `json:"number"`
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	Kind   string    `json:"kind"`
-	Name   string    `json:"name"`
-	Action string    `json:"action"`
-	Detail string    `json:"detail"`
-	Done   bool      `json:"done"`
-	Failed bool      `json:"failed"`
+	record.AuditAction
+
+	Number int `json:"number"`
 }
 
 // getAudit lists the actions with their users, the latest first.
@@ -88,7 +83,7 @@ func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if page.Total++; page.Total > offset && len(page.Rows) < limit {
-			page.Rows = append(page.Rows, auditRecord{len(entries) - i, e.At, e.By, e.Kind, e.Name, e.Action, e.Detail, e.Done, e.Failed})
+			page.Rows = append(page.Rows, auditRecord{record.NewAuditAction(e), len(entries) - i})
 		}
 	}
 	answer(w, http.StatusOK, page)

@@ -28,7 +28,7 @@ func TestAuditListsWhoDidWhat(t *testing.T) {
 	rows := func() (texts []string) {
 		page := get[list[auditRecord]](w, "/api/audit")
 		for _, r := range page.Rows {
-			texts = append(texts, fmt.Sprintf("%s: %s %s %s, done %v", r.By, r.Action, r.Kind, r.Name, r.Done))
+			texts = append(texts, fmt.Sprintf("%s: %s %s %s, %s", r.By, r.Action, r.Kind, r.Name, r.Result))
 		}
 		slices.Sort(texts)
 		return texts
@@ -43,19 +43,19 @@ func TestAuditListsWhoDidWhat(t *testing.T) {
 		t.Fatalf("%s %s", response.Status, text)
 	}
 	w.led("billing", "two")
-	want("the hand-over", "anna: hand_over role billing, done true")
+	want("the hand-over", "anna: hand_over role billing, done")
 	// By another program.
 	if err := w.backend.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: one.ID(), By: "otto"}); err != nil {
 		t.Fatal(err)
 	}
 	w.led("reports", "two")
-	want("the drain without the terms of the node", "anna: hand_over role billing, done true", "otto: drain node one, done true")
+	want("the drain without the terms of the node", "anna: hand_over role billing, done", "otto: drain node one, done")
 	if err := w.backend.Request(t.Context(), tenure.Request{Kind: tenure.RequestUndrain, Node: one.ID(), By: "otto"}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`INSERT INTO {changes} (changed_by, kind, name, action) VALUES ('anna', 'role', 'billing', 'step_down'), ('anna', 'node', $1, 'drain'), ('cleo', 'schedule', 'backup', 'pause')`, two.ID().String())
-	want("requests without effect", "anna: drain node two, done false", "anna: hand_over role billing, done true", "anna: step_down role billing, done false",
-		"cleo: pause schedule backup, done true", "otto: drain node one, done true", "otto: undrain node one, done true")
+	want("requests without effect", "anna: drain node two, requested", "anna: hand_over role billing, done", "anna: step_down role billing, requested",
+		"cleo: pause schedule backup, done", "otto: drain node one, done", "otto: undrain node one, done")
 	if page := get[list[auditRecord]](w, "/api/audit?search=CLEO"); page.Total != 1 || page.Rows[0].By != "cleo" {
 		t.Errorf("a search: %+v", page)
 	}

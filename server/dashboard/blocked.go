@@ -17,9 +17,9 @@ const maxBlockedRead = 20
 // blockedRecord is a transaction that keeps the next term of a role from beginning.
 type blockedRecord struct {
 	Role   string     `json:"role"`
-	By     string     `json:"by"`     // names the transaction
-	Since  *time.Time `json:"since"`  // null if the dashboard's user may not see it
-	Advice string     `json:"advice"` // SQL that ends it, or lets nodes end it; empty if the waiting node ends it
+	By     string     `json:"blocked_by"` // names the transaction
+	Since  *time.Time `json:"since"`      // null if the dashboard's user may not see it
+	Advice string     `json:"advice"`     // SQL that ends it, or lets nodes end it; empty if the waiting node ends it
 }
 
 // readBlocked reads which transactions keep the terms of vacant roles from beginning.

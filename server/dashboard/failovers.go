@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // gap is a time without a leader before a term, in seconds; null if it is not known.
@@ -22,7 +23,7 @@ type gap struct {
 // gapBefore returns the time without a leader before a term. reason is why the previous term
 // ended, if known.
 func gapBefore(reason tenure.EndReason, t history.Term) gap {
-	return gap{known(incident.WithoutLeader(reason, t)), known(t.PrecedingVacancy), known(t.PrecedingSilence)}
+	return gap{record.Known(incident.WithoutLeader(reason, t)), record.Known(t.PrecedingVacancy), record.Known(t.PrecedingSilence)}
 }
 
 // failoverRecord is a change of leader: a time without a leader, and the node at its end.
@@ -30,12 +31,12 @@ type failoverRecord struct {
 	gap
 
 	Kind     string    `json:"kind"` // failover, move or outage
-	At       time.Time `json:"at"`   // when the new term began, or an outage was over
+	At       time.Time `json:"time"` // when the new term began, or an outage was over
 	Role     string    `json:"role"`
 	Term     int64     `json:"term"`
 	NodeName string    `json:"node_name"`
 	Previous string    `json:"previous"`        // the previous leader, if known
-	Reason   string    `json:"reason"`          // why its term ended, if known
+	Reason   string    `json:"end_reason"`      // why its term ended, if known
 	Roles    int       `json:"roles,omitempty"` // that an outage stopped
 	Incident string    `json:"incident,omitempty"`
 }

@@ -13,27 +13,15 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
-
-// moveRecord is the move of a role.
-type moveRecord struct {
-	gap
-
-	Role   string     `json:"role"`
-	From   string     `json:"from"` // the node
-	Ended  time.Time  `json:"ended"`
-	Reason string     `json:"reason"`
-	By     string     `json:"by,omitempty"`
-	To     string     `json:"to"`    // empty while the role has no leader
-	Began  *time.Time `json:"began"` // null while the role has no leader
-}
 
 // incidentDetail is the content of the page of an incident.
 type incidentDetail struct {
 	incidentRecord
 
 	Evidence []string      `json:"evidence"` // sentences
-	Moves    []moveRecord  `json:"moves"`    // at most maxMovesShown, those without a leader first
+	Moves    []record.Move `json:"moves"`    // at most maxMovesShown, those without a leader first
 	Events   []eventRecord `json:"events"`   // changes of its nodes and actions, oldest first
 	From     time.Time     `json:"from"`     // what a timeline of it shows
 	To       time.Time     `json:"to"`
@@ -110,7 +98,7 @@ func (p *snapshot) incident(id string) (incidentDetail, bool) {
 	if now, ok := p.unreadableIncident(); ok && id == unreadableID {
 		return incidentDetail{
 			incidentRecord: now, Evidence: []string{"This dashboard reads the database every few seconds. The last answer is of " + moment(now.Began) + "."},
-			Moves: []moveRecord{}, Events: []eventRecord{}, From: now.Began.Add(-time.Minute), To: p.clock(),
+			Moves: []record.Move{}, Events: []eventRecord{}, From: now.Began.Add(-time.Minute), To: p.clock(),
 		}, true
 	}
 	if id == latestID && len(p.found.records) > 0 {
@@ -150,28 +138,21 @@ func (*snapshot) caused(e eventRecord, i incident.Incident) bool {
 }
 
 // movesOf returns the moves of an incident: waiting ones first, then the longest.
-func movesOf(i incident.Incident) []moveRecord {
-	moves := []moveRecord{}
-	for _, m := range i.Moves {
-		r := moveRecord{Role: m.From.Role, From: m.From.NodeName, Ended: m.From.Ended, Reason: string(m.From.Reason), By: m.From.By}
-		if m.To.Term > 0 {
-			r.To, r.Began, r.gap = m.To.NodeName, &m.To.Began, gapBefore(m.From.Reason, m.To)
-			if r.Without == nil {
-				r.Without = known(m.To.Began.Sub(m.From.Ended))
-			}
-		}
-		moves = append(moves, r)
-	}
-	took := func(r moveRecord) time.Duration {
-		if r.Began == nil {
+func movesOf(i incident.Incident) []record.Move {
+	took := func(m incident.Move) time.Duration {
+		if m.To.Term == 0 {
 			return math.MaxInt64
 		}
-		return r.Began.Sub(r.Ended)
+		return m.To.Began.Sub(m.From.Ended)
 	}
-	slices.SortStableFunc(moves, func(a, b moveRecord) int {
-		return cmp.Or(cmp.Compare(took(b), took(a)), a.Ended.Compare(b.Ended))
+	sorted := slices.SortedStableFunc(slices.Values(i.Moves), func(a, b incident.Move) int {
+		return cmp.Or(cmp.Compare(took(b), took(a)), a.From.Ended.Compare(b.From.Ended))
 	})
-	return moves[:min(len(moves), maxMovesShown)]
+	moves := []record.Move{}
+	for _, m := range cut(sorted, 0, maxMovesShown) {
+		moves = append(moves, record.NewMove(m))
+	}
+	return moves
 }
 
 // lanesRecord is a timeline over several roles.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // incidentRecord is an incident without its single changes.
@@ -16,10 +17,10 @@ type incidentRecord struct {
 	Kind      string     `json:"kind"`
 	Unplanned bool       `json:"unplanned"`
 	Sentence  string     `json:"sentence"` // with times as moment marks them
-	Began     time.Time  `json:"began"`
-	Ended     *time.Time `json:"ended"`          // null while a role has no leader
+	Began     time.Time  `json:"began_at"`
+	Ended     *time.Time `json:"ended_at"`       // null while a role has no leader
 	Lasted    float64    `json:"lasted_seconds"` // 0 while it lasts
-	By        string     `json:"by,omitempty"`
+	By        string     `json:"requested_by"`
 	Nodes     []nodeName `json:"nodes"`
 	Roles     int        `json:"roles"`  // that moved, or stood still
 	Vacant    int        `json:"vacant"` // of them, now
@@ -102,7 +103,7 @@ func newFound(all []incident.Incident) *found {
 	for n, i := range slices.Backward(all) {
 		if i.Kind == incident.Outage {
 			f.outages = append(f.outages, failoverRecord{
-				gap:  gap{Without: known(i.Outage.Ended.Sub(i.Outage.Began))},
+				gap:  gap{Without: record.Known(i.Outage.Ended.Sub(i.Outage.Began))},
 				Kind: kindOutage, At: i.Outage.Ended, Roles: len(i.Outage.Roles), Incident: f.records[n].ID,
 			})
 		}
@@ -116,7 +117,7 @@ func incidentOf(i incident.Incident) incidentRecord {
 		Nodes: []nodeName{}, Roles: len(i.Moves), Vacant: i.Vacant(), Changes: len(i.Moves),
 	}
 	if !i.Ended.IsZero() {
-		r.Ended, r.Lasted = &i.Ended, seconds(i.Ended.Sub(i.Began))
+		r.Ended, r.Lasted = &i.Ended, i.Lasted().Seconds()
 	}
 	if i.Outage != nil {
 		r.Roles = max(r.Roles, len(i.Outage.Roles))

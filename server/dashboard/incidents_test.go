@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // newBoard returns a dashboard whose readings the test makes.
@@ -180,8 +181,8 @@ func TestHealthStatesFailingWork(t *testing.T) {
 		work        workRecord
 		level, want string
 	}{
-		"one failure":       {workRecord{Schedules: []scheduleRecord{{Name: "report", Loaded: true, FailedInRow: 1, Last: &runRecord{Error: "exit 1"}}}}, warning, "failed the last time: " + isolate + "exit 1"},
-		"31 failures":       {workRecord{Schedules: []scheduleRecord{{Name: "report", FailedInRow: 31, Last: &runRecord{Error: "exit 1"}}}}, critical, "failed 31 times in a row: " + isolate + "exit 1"},
+		"one failure":       {workRecord{Schedules: []scheduleRecord{{Name: "report", Loaded: true, FailedInRow: 1, Last: &record.Run{Error: "exit 1"}}}}, warning, "failed the last time: " + isolate + "exit 1"},
+		"31 failures":       {workRecord{Schedules: []scheduleRecord{{Name: "report", FailedInRow: 31, Last: &record.Run{Error: "exit 1"}}}}, critical, "failed 31 times in a row: " + isolate + "exit 1"},
 		"an unknown zone":   {workRecord{Schedules: []scheduleRecord{{Name: "report", Problem: "no zone Mars"}}}, critical, "cannot run: " + isolate + "no zone Mars"},
 		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
 		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},

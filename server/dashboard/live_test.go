@@ -121,8 +121,8 @@ func TestSilentNodeIsShown(t *testing.T) {
 		p.update(reading)
 		now := p.now()
 		role, _ := p.role("scheduler")
-		if now.Nodes[0].ID != node.ID() || now.Nodes[0].State != c.node || role.State != c.role || role.Term != term.Term {
-			t.Errorf("silent for %v: node %s, role %s; want %s, %s", c.quiet, now.Nodes[0].State, role.State, c.node, c.role)
+		if now.Nodes[0].ID != node.ID() || string(now.Nodes[0].Status) != c.node || role.State != c.role || role.Term != term.Term {
+			t.Errorf("silent for %v: node %s, role %s; want %s, %s", c.quiet, now.Nodes[0].Status, role.State, c.node, c.role)
 		}
 	}
 	reading.members[0].SilentFor, reading.members[0].Incarnation = 0, 999

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // stateOf returns whether a term is still valid: its node's lease has not expired, and
@@ -127,9 +128,6 @@ func (p *snapshot) leads() map[uuid.UUID]int {
 }
 
 func (p *snapshot) nodeRecord(m tenure.Member, leads map[uuid.UUID]int) nodeRecord {
-	return nodeRecord{
-		ID: m.ID, Name: m.Name, Host: m.Host, Address: m.Address, Version: m.Version, State: p.nodeState(m), Drained: m.Drained,
-		Leads: leads[m.ID], Load: m.Load.Mean(), CPU: m.CPU, Memory: m.Memory, Clients: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,
-		StartedAt: m.StartedAt, HeardAt: m.LastHeartbeat, Silent: seconds(p.quiet(m)), Lease: seconds(m.Lease), Labels: m.Labels, Roles: m.Roles,
-	}
+	m.Status, m.SilentFor = tenure.NodeStatus(p.nodeState(m)), p.quiet(m)
+	return nodeRecord{record.NewNodeState(m), leads[m.ID]}
 }

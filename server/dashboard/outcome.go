@@ -140,12 +140,12 @@ func (p *snapshot) ran(what pendingAction) (message string, done bool) {
 	}
 	s := p.work.Schedules[i]
 	switch {
-	case s.Last != nil && s.Last.ID == what.run && s.Last.State == string(cron.Running):
+	case s.Last != nil && s.Last.Run == what.run && s.Last.State == cron.Running:
 		return fmt.Sprintf("%s runs on %s.", quoted(s.Name), quoted(s.Last.NodeName)), false
-	case s.Last != nil && s.Last.ID == what.run:
-		result := fmt.Sprintf("%s has run on %s: %s", quoted(s.Name), quoted(s.Last.NodeName), strings.ReplaceAll(s.Last.State, "_", " "))
+	case s.Last != nil && s.Last.Run == what.run:
+		result := fmt.Sprintf("%s has run on %s: %s", quoted(s.Name), quoted(s.Last.NodeName), strings.ReplaceAll(string(s.Last.State), "_", " "))
 		return withError(result, s.Last.Error), true
-	case s.Last != nil && s.Last.ID > what.run:
+	case s.Last != nil && s.Last.Run > what.run:
 		return quoted(s.Name) + " was asked to run, and runs of it have begun since.", true
 	case !s.Loaded:
 		return quoted(s.Name) + " was asked to run. It waits: no leader has it at the moment.", true
@@ -162,7 +162,7 @@ func (p *snapshot) runFailed(what pendingAction) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return slices.ContainsFunc(p.work.Schedules, func(s scheduleRecord) bool {
-		return s.Name == what.Name && s.Last != nil && s.Last.ID == what.run && s.Last.State != string(cron.Succeeded)
+		return s.Name == what.Name && s.Last != nil && s.Last.Run == what.run && s.Last.State != cron.Succeeded
 	})
 }
 

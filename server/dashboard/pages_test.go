@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // TestNodePageHasRolesAndHistory: the page of a node finds the node, its roles and its events, and
@@ -18,7 +21,7 @@ func TestNodePageHasRolesAndHistory(t *testing.T) {
 	node, _ := w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
 	detail := get[nodeDetail](w, "/api/node?id="+node.ID().String())
-	if detail.Node == nil || detail.Name != "api-1" || detail.Node.Leads != 1 {
+	if detail.Node == nil || detail.Name != "api-1" || detail.Node.Led != 1 {
 		t.Errorf("the node is %+v", detail)
 	}
 	events := get[list[eventRecord]](w, "/api/events?node="+node.ID().String())
@@ -52,10 +55,10 @@ func TestSchedulePageHasRunsAndTicks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{}, fillWork)
 	detail := get[scheduleDetail](w, "/api/schedule?name=nightly")
-	if len(detail.Next) != maxTicksShown || len(detail.Runs) != 1 || detail.Runs[0].Error != "exit status 3" || detail.Runs[0].Output != "" {
+	if len(detail.Next) != maxTicksShown || len(detail.Runs) != 1 || detail.Runs[0].Error != "exit status 3" {
 		t.Fatalf("the schedule is %+v", detail)
 	}
-	run := get[runDetail](w, "/api/run?id="+strconv.FormatInt(detail.Runs[0].ID, 10))
+	run := get[record.RunWithOutput](w, "/api/run?id="+strconv.FormatInt(detail.Runs[0].Run, 10))
 	if run.Output != "cannot open the report" || run.OutputBytes != len(run.Output) {
 		t.Errorf("the run is %+v", run)
 	}
@@ -125,7 +128,7 @@ func TestReplayRequestsDeadLetters(t *testing.T) {
 		return w.request(http.MethodPost, "/api/actions", object(map[string]any{"action": replayLetters, "name": "webhooks", "letters": letters}), "Authorization", "Bearer "+annasToken)
 	}
 	first := get[processorDetail](w, "/api/processor?name=webhooks", "Authorization", "Bearer "+annasToken).DeadLetters[0].ID
-	if response, text := act(first); response.StatusCode != http.StatusOK || !strings.Contains(text, "1 dead letter again") {
+	if response, text := act(strconv.FormatInt(first, 10)); response.StatusCode != http.StatusOK || !strings.Contains(text, "1 dead letter again") {
 		t.Errorf("one: %s %s", response.Status, text)
 	}
 	if response, text := act(); response.StatusCode != http.StatusOK || !strings.Contains(text, "3 dead letters again") {
@@ -147,7 +150,7 @@ func TestDismissedDeadLettersAreNoWarning(t *testing.T) {
 	}
 	shown := get[processorDetail](w, "/api/processor?name=webhooks", headers...).DeadLetters
 	for i, letter := range shown {
-		if response, text := act(letter.ID); response.StatusCode != http.StatusOK || !strings.Contains(text, "1 dead letter is dismissed.") {
+		if response, text := act(strconv.FormatInt(letter.ID, 10)); response.StatusCode != http.StatusOK || !strings.Contains(text, "1 dead letter is dismissed.") {
 			t.Errorf("%s %s", response.Status, text)
 		}
 		want := trouble{level: good}
@@ -161,7 +164,7 @@ func TestDismissedDeadLettersAreNoWarning(t *testing.T) {
 	}
 	w.board.shared.results = map[string]*sharedResult{} // nothing else reads
 	for _, letter := range get[processorDetail](w, "/api/processor?name=webhooks", headers...).DeadLetters {
-		if letter.DismissedBy != "anna" || letter.DismissedAt == nil || time.Since(*letter.DismissedAt).Abs() > time.Minute {
+		if letter.DismissedBy != "anna" || time.Since(time.Time(letter.DismissedAt)).Abs() > time.Minute {
 			t.Errorf("the dead letter is %+v", letter)
 		}
 	}
@@ -171,7 +174,7 @@ func TestDismissedDeadLettersAreNoWarning(t *testing.T) {
 		}
 	}
 	audit := get[list[auditRecord]](w, "/api/audit", headers...)
-	if audit.Total != 3 || audit.Rows[0].Action != "dismiss" || audit.Rows[0].By != "anna" || audit.Rows[0].Name != "webhooks" || !audit.Rows[0].Done {
+	if audit.Total != 3 || audit.Rows[0].Action != "dismiss" || audit.Rows[0].By != "anna" || audit.Rows[0].Name != "webhooks" || audit.Rows[0].Result != "done" {
 		t.Errorf("the audit is %+v", audit)
 	}
 }
@@ -180,14 +183,14 @@ func TestDismissedDeadLettersAreNoWarning(t *testing.T) {
 // ended, and states a failure.
 func TestRequestedRunReportsItsResult(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]struct {
+	for state, want := range map[cron.State]struct {
 		text         string
 		done, failed bool
 	}{
 		"running": {"runs on", false, true}, "succeeded": {"succeeded", true, false}, "failed": {"failed: \u2068exit status 3\u2069.", true, true},
 	} {
 		p := newSnapshot()
-		last := &runRecord{ID: 7, State: state, NodeName: "api-1"}
+		last := &record.Run{Run: 7, State: state, NodeName: "api-1"}
 		if state == "failed" {
 			last.Error = "exit status 3"
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // The states of a role and of a node, in addition to the registry's.
@@ -18,47 +20,30 @@ const (
 
 // roleRecord is the current state of a role.
 type roleRecord struct {
-	Name     string     `json:"name"`
+	Name     string     `json:"role"`
 	State    string     `json:"state"` // led, silent, vacant or at rest
 	Term     int64      `json:"term"`  // the last one
 	Node     uuid.UUID  `json:"node"`  // of that term
 	NodeName string     `json:"node_name"`
-	Host     string     `json:"host,omitempty"`
-	Began    time.Time  `json:"began"`
-	Ended    *time.Time `json:"ended"`  // null while it is led
-	Reason   string     `json:"reason"` // of the end, if known
-	By       string     `json:"by,omitempty"`
+	Host     string     `json:"hostname,omitempty"`
+	Began    time.Time  `json:"began_at"`
+	Ended    *time.Time `json:"ended_at"`   // null while it is led
+	Reason   string     `json:"end_reason"` // if known
+	By       string     `json:"requested_by,omitempty"`
 	Without  *float64   `json:"without_leader_seconds"` // before the term began; null if unknown
 
 	// Previous is the node of the previous term, with the reason of its end and the
 	// requester, if known.
 	Previous       string `json:"previous,omitempty"`
-	PreviousReason string `json:"previous_reason,omitempty"`
-	PreviousBy     string `json:"previous_by,omitempty"`
+	PreviousReason string `json:"previous_end_reason,omitempty"`
+	PreviousBy     string `json:"previous_requested_by,omitempty"`
 }
 
-// nodeRecord is the current state of a node.
+// nodeRecord is the current state of a node. Its status is silent, or the registry's.
 type nodeRecord struct {
-	ID        uuid.UUID         `json:"id"`
-	Name      string            `json:"name"`
-	Host      string            `json:"host"`
-	Address   string            `json:"address,omitempty"`
-	Version   string            `json:"version,omitempty"`
-	State     string            `json:"state"` // silent, or the registry's status
-	Drained   bool              `json:"drained,omitempty"`
-	Leads     int               `json:"leads"` // how many roles
-	Load      float64           `json:"load"`  // 0 to 1
-	CPU       float64           `json:"cpu_percent"`
-	Memory    float64           `json:"memory_percent"`
-	Clients   int               `json:"connections"`
-	Jobs      int               `json:"jobs"`
-	InFlight  int               `json:"in_flight"`
-	StartedAt time.Time         `json:"started_at"`
-	HeardAt   time.Time         `json:"last_heartbeat_at"`
-	Silent    float64           `json:"silent_seconds"`
-	Lease     float64           `json:"lease_seconds"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Roles     []string          `json:"roles,omitempty"`
+	record.NodeState
+
+	Led int `json:"led_roles"` // how many roles it leads
 }
 
 // The kinds of events.
@@ -75,14 +60,14 @@ const (
 // the events.
 type eventRecord struct {
 	Number    uint64    `json:"number"`
-	At        time.Time `json:"at"`
+	At        time.Time `json:"time"`
 	Kind      string    `json:"kind"`
 	Role      string    `json:"role,omitempty"`
 	Term      int64     `json:"term,omitempty"`
 	Node      uuid.UUID `json:"node"`
 	NodeName  string    `json:"node_name,omitempty"`
-	Reason    string    `json:"reason,omitempty"`                 // of the end of a term
-	By        string    `json:"by,omitempty"`                     // the requester
+	Reason    string    `json:"end_reason,omitempty"` // of a term
+	By        string    `json:"requested_by,omitempty"`
 	Without   *float64  `json:"without_leader_seconds,omitempty"` // before a term began
 	Status    string    `json:"status,omitempty"`                 // of a node, or the kind of an action
 	Previous  string    `json:"previous,omitempty"`
@@ -135,12 +120,3 @@ const (
 )
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
-
-// known returns a duration in seconds, or nil for a negative one.
-func known(d time.Duration) *float64 {
-	if d < 0 {
-		return nil
-	}
-	s := seconds(d)
-	return &s
-}

@@ -33,11 +33,11 @@ func TestOperatorsRemedyWhatTheBannerShows(t *testing.T) {
 	w.await("the processor has stopped", func() bool {
 		w.board.audience.attend(t.Context()) // as a request does
 		all := w.board.snapshot.workNow().Processors
-		if len(all) != 1 || all[0].Status != "failed" {
+		if len(all) != 1 || all[0].Status != "failed" || all[0].Failing == nil {
 			return false
 		}
-		failing = all[0].Failing
-		return failing != ""
+		failing = *all[0].Failing
+		return true
 	})
 	act := func(token string, pairs map[string]any) (int, string) {
 		t.Helper()
@@ -91,11 +91,11 @@ func TestOperatorsRemedyWhatTheBannerShows(t *testing.T) {
 	w.await("the audit has all of it", func() bool {
 		done = nil
 		for _, e := range get[list[auditRecord]](w, "/api/audit", "Authorization", "Bearer "+annasToken).Rows {
-			done = append(done, fmt.Sprintf("%s: %s %s %s, done %v", e.By, e.Action, e.Kind, e.Name, e.Done))
+			done = append(done, fmt.Sprintf("%s: %s %s %s, %s", e.By, e.Action, e.Kind, e.Name, e.Result))
 		}
 		return len(done) >= 3
 	})
-	for _, want := range []string{"anna: skip processor webhooks, done true", "anna: rewind processor webhooks, done true", "anna: forget node api-2, done true"} {
+	for _, want := range []string{"anna: skip processor webhooks, done", "anna: rewind processor webhooks, done", "anna: forget node api-2, done"} {
 		if !slices.Contains(done, want) {
 			t.Errorf("the audit is %q, want %q in it", done, want)
 		}

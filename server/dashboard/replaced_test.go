@@ -34,7 +34,7 @@ func TestReturnedNodeLeavesNoDeadNodeBehind(t *testing.T) {
 	}
 	states := func() (names []string) {
 		for _, n := range get[list[nodeRecord]](w, "/api/nodes").Rows {
-			names = append(names, n.Name+" "+n.State)
+			names = append(names, n.Name+" "+string(n.Status))
 		}
 		return names
 	}
@@ -51,7 +51,7 @@ func TestReturnedNodeLeavesNoDeadNodeBehind(t *testing.T) {
 	if now.AllNodes != 4 || now.Living != 3 || len(now.Nodes) != 4 || now.Nodes[0].Name != "api-3" {
 		t.Errorf("%d of %d nodes live: %+v; want 3 of 4, the dead api-3 first", now.Living, now.AllNodes, now.Nodes)
 	}
-	if detail := get[nodeDetail](w, "/api/node?id="+died[0].String()); detail.Node == nil || detail.Node.State != dead {
+	if detail := get[nodeDetail](w, "/api/node?id="+died[0].String()); detail.Node == nil || detail.Node.Status != dead {
 		t.Errorf("the page of the dead api-2 beside %s: %+v", other.Name(), detail.Node)
 	}
 }

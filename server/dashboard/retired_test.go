@@ -41,8 +41,8 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		for _, n := range now.Nodes {
-			if n.Name == "api-2" && n.Leads != 0 {
-				t.Errorf("a node that is gone leads %d roles", n.Leads)
+			if n.Name == "api-2" && n.Led != 0 {
+				t.Errorf("a node that is gone leads %d roles", n.Led)
 			}
 		}
 	}

@@ -420,7 +420,7 @@ func TestActionsAreDoneAndRecorded(t *testing.T) {
 		t.Errorf("the outcome of a hand-over: %s", o.Message)
 	}
 	act(map[string]any{"action": drain, "node": second.ID()})
-	w.await("the drain is shown", func() bool { return w.board.snapshot.now().Nodes[0].State == string(tenure.StatusDraining) }) // it comes before the active one
+	w.await("the drain is shown", func() bool { return w.board.snapshot.now().Nodes[0].Status == tenure.StatusDraining }) // it comes before the active one
 	act(map[string]any{"action": undrain, "node": second.ID()})
 	w.await("the changes of the node name who asked", func() bool {
 		asked := slices.DeleteFunc(get[list[eventRecord]](w, "/api/events?kind=node").Rows, func(e eventRecord) bool { return e.By != "anna" })

@@ -179,10 +179,10 @@ type termRecord struct {
 	Term     int64      `json:"term"`
 	Node     uuid.UUID  `json:"node"`
 	NodeName string     `json:"node_name"`
-	Began    time.Time  `json:"began"`
-	Ended    *time.Time `json:"ended"`
-	Reason   string     `json:"reason"`
-	By       string     `json:"by,omitempty"`
+	Began    time.Time  `json:"began_at"`
+	Ended    *time.Time `json:"ended_at"`
+	Reason   string     `json:"end_reason"`
+	By       string     `json:"requested_by"`
 }
 
 // page returns some of the terms that mention a text, the newest first, and how many there

@@ -48,15 +48,15 @@ func (p processorRecord) letters() trouble {
 func (s scheduleRecord) trouble() trouble {
 	level, reason := critical, ""
 	if s.Last != nil {
-		reason = cmp.Or(s.Last.Error, s.LastError)
+		reason = cmp.Or(s.Last.Error, s.RunError)
 	}
 	switch {
 	case s.Paused:
 		return trouble{level: good}
 	case s.Problem != "":
 		return trouble{critical, withError(quoted(s.Name)+" cannot run", s.Problem)}
-	case s.LeaderError != "":
-		return trouble{critical, withError(quoted(s.Name)+" has a leader that cannot work", s.LeaderError)}
+	case s.LastError != "":
+		return trouble{critical, withError(quoted(s.Name)+" has a leader that cannot work", s.LastError)}
 	case s.Ahead > 0:
 		return trouble{warning, quoted(s.Name) + " waits for the clock of the database."}
 	case s.Overdue > 0 && s.FailedInRow < seriousFailures:
@@ -88,16 +88,16 @@ func withError(text, reason string) string {
 func (w *workRecord) keepErrors(before workRecord) {
 	known := map[string]string{}
 	for _, s := range before.Schedules {
-		known[s.Name] = s.LastError
+		known[s.Name] = s.RunError
 	}
 	for i := range w.Schedules {
 		s := &w.Schedules[i]
 		switch {
 		case s.FailedInRow == 0:
 		case s.Last != nil && s.Last.Error != "":
-			s.LastError = s.Last.Error
+			s.RunError = s.Last.Error
 		default:
-			s.LastError = known[s.Name]
+			s.RunError = known[s.Name]
 		}
 	}
 }

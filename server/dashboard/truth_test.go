@@ -152,7 +152,7 @@ func TestResumedProcessReadsBeforeReportingDeaths(t *testing.T) {
 	p := newSnapshot()
 	fillSnapshot(p, reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
 	p.readAt = p.readAt.Add(-time.Minute)
-	if now := p.now(); now.Living != 1 || now.Nodes[0].State != string(tenure.StatusActive) {
+	if now := p.now(); now.Living != 1 || now.Nodes[0].Status != tenure.StatusActive {
 		t.Errorf("%+v", now.Nodes)
 	}
 	for lease, want := range map[time.Duration]time.Duration{

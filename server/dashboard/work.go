@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // workRecord is the processors and the schedules.
@@ -17,7 +17,7 @@ type workRecord struct {
 }
 
 type processorRecord struct {
-	Name        string     `json:"name"`
+	Name        string     `json:"processor"`
 	Kind        string     `json:"kind"`
 	Role        string     `json:"role"`
 	Status      string     `json:"status"` // active, paused or failed
@@ -34,43 +34,31 @@ type processorRecord struct {
 	Stuck       string     `json:"stuck_error"` // why it cannot work
 	StuckSince  *time.Time `json:"stuck_since"`
 	DeadLetters int        `json:"dead_letters"`
-	Failing     string     `json:"failing"` // the event that fails, if known
+	Failing     *string    `json:"failing"` // the event that fails, if known
 	Skipped     int        `json:"skipped"` // of the dead letters, by an operator
 	Level       string     `json:"level"`   // good, warning or critical
 }
 
 type scheduleRecord struct {
-	Name        string     `json:"name"`
-	Expression  string     `json:"expression"`
-	Zone        string     `json:"zone"`
-	Role        string     `json:"role"`
-	Loaded      bool       `json:"loaded"`
-	Paused      bool       `json:"paused"`
-	Next        *time.Time `json:"next"`
-	Waiting     int64      `json:"waiting"`
-	Running     int64      `json:"running"`
-	Failures    int64      `json:"failures"`
-	FailedInRow int64      `json:"failed_in_row"`
-	Problem     string     `json:"problem"`
-	LastError   string     `json:"last_error"` // of the runs that failed in a row, if known
-	Last        *runRecord `json:"last"`
-	LeaderError string     `json:"leader_error"`    // why its leader cannot work
-	Ahead       float64    `json:"ahead_seconds"`   // how long it waits for the clock; 0 if it does not
-	Overdue     float64    `json:"overdue_seconds"` // 0 if no tick waits for too long
-	Level       string     `json:"level"`           // good, warning or critical
-}
-
-// runRecord is the last run of a schedule.
-type runRecord struct {
-	ID          int64      `json:"id"`
-	State       string     `json:"state"`
-	For         time.Time  `json:"scheduled_for"`
-	Started     *time.Time `json:"started_at"`
-	Ended       *time.Time `json:"ended_at"`
-	Manual      bool       `json:"manual"`
-	RequestedBy string     `json:"requested_by"`
-	NodeName    string     `json:"node_name"`
-	Error       string     `json:"error"`
+	Name        string      `json:"schedule"`
+	Status      string      `json:"status"`
+	Expression  string      `json:"expression"`
+	Zone        string      `json:"timezone"`
+	Role        string      `json:"role"`
+	Loaded      bool        `json:"loaded"`
+	Paused      bool        `json:"paused"`
+	Next        *time.Time  `json:"next"`
+	Waiting     int64       `json:"waiting"`
+	Running     int64       `json:"running"`
+	Failures    int64       `json:"failures"`
+	FailedInRow int64       `json:"failed_in_row"`
+	Problem     string      `json:"problem"`
+	RunError    string      `json:"last_run_error"` // of the runs that failed in a row, if known
+	Last        *record.Run `json:"last"`
+	LastError   string      `json:"last_error"`      // why its leader cannot work
+	Ahead       float64     `json:"ahead_seconds"`   // how long it waits for the clock; 0 if it does not
+	Overdue     float64     `json:"overdue_seconds"` // 0 if no tick waits for too long
+	Level       string      `json:"level"`           // good, warning or critical
 }
 
 // The intervals of reads of processors and schedules. Their figures change with every
@@ -175,7 +163,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		work.Processors = append(work.Processors, processorRecord{
 			Name: s.Name, Kind: s.Kind, Role: s.Role, Status: s.Status, Led: s.Led, Busy: s.Busy, NodeName: s.NodeName,
 			Processed: s.Processed, Behind: s.Behind, BehindAsOf: old, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
-			NextAttempt: when(s.NextAttemptAt), Stuck: s.StuckError, StuckSince: when(s.StuckSince), DeadLetters: s.DeadLetters, Skipped: s.Skipped, Failing: failing(s.Failing),
+			NextAttempt: when(s.NextAttemptAt), Stuck: s.StuckError, StuckSince: when(s.StuckSince), DeadLetters: s.DeadLetters, Skipped: s.Skipped, Failing: record.NewProcessor(s).Failing,
 		})
 	}
 	schedules, err := w.schedules.List(ctx)
@@ -184,7 +172,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	}
 	for _, s := range schedules {
 		r := scheduleRecord{
-			Name: s.Name, Expression: s.Expression, Zone: s.Zone, Role: s.Role, Loaded: s.Loaded, Paused: s.Paused, Next: when(s.Next),
+			Name: s.Name, Status: record.ScheduleStatus(s), Expression: s.Expression, Zone: s.Zone, Role: s.Role, Loaded: s.Loaded, Paused: s.Paused, Next: when(s.Next),
 			Waiting: s.Waiting, Running: s.Running, Failures: s.Failures, FailedInRow: s.FailedInRow,
 			Ahead: s.Ahead.Seconds(), Overdue: s.Overdue.Seconds(),
 		}
@@ -192,27 +180,17 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 			r.Problem = s.Problem.Error()
 		}
 		if !s.FailingSince.IsZero() {
-			r.LeaderError = s.LastError
+			r.LastError = s.LastError
 		}
-		if l := s.Last; l != nil {
-			r.Last = &runRecord{
-				ID: l.ID, State: string(l.State), For: l.ScheduledFor, Started: when(l.StartedAt), Ended: when(l.EndedAt), Manual: l.Manual,
-				RequestedBy: l.RequestedBy, NodeName: l.NodeName, Error: l.Error,
-			}
+		if s.Last != nil {
+			last := record.NewRun(*s.Last)
+			r.Last = &last
 		}
 		work.Schedules = append(work.Schedules, r)
 	}
 	work.Retention = w.readRetention(ctx)
 	work.judge()
 	return work, nil
-}
-
-// failing names the failing event, if known.
-func failing(event processor.Cursor) string {
-	if event == (processor.Cursor{}) {
-		return ""
-	}
-	return event.String()
 }
 
 func (p *snapshot) setWork(work workRecord, alerts []Alert) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/program/record"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -19,75 +19,19 @@ const (
 	maxWorkChanges      = 50
 )
 
-// workChange is an operator's change to a processor or a schedule.
-type workChange struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	Action string    `json:"action"`
-	Detail string    `json:"detail"`
-}
-
 // scheduleDetail is what the page of a schedule shows beside its record.
 type scheduleDetail struct {
-	Runs    []runDetail  `json:"runs"` // the latest first
-	Next    []time.Time  `json:"next"` // the next ticks; empty if it is paused
-	Changes []workChange `json:"changes"`
-}
-
-// runDetail is a run of a schedule.
-type runDetail struct {
-	runRecord
-
-	Attempt     int        `json:"attempt"`
-	Ticks       int64      `json:"ticks"`
-	Term        int64      `json:"term"`
-	RetryAt     *time.Time `json:"retry_at"`
-	OutputBytes int        `json:"output_bytes"`
-	Output      string     `json:"output,omitempty"` // only of a single run
+	Runs    []record.Run            `json:"runs"` // the latest first
+	Next    []record.Time           `json:"next"` // the next ticks; empty if it is paused
+	Changes []record.OperatorChange `json:"changes"`
 }
 
 // processorDetail is what the page of a processor shows beside its record.
 type processorDetail struct {
-	DeadLetters []deadLetterRecord `json:"dead_letters"`
-	Changes     []workChange       `json:"changes"`
-	Lag         *lagRecord         `json:"lag"`  // null if no leader has measured it
-	Lags        []lagPoint         `json:"lags"` // over time, oldest first
-}
-
-// deadLetterRecord is an event after it was set aside.
-type deadLetterRecord struct {
-	ID        string    `json:"id"` // a number, as text: it can be too large for a browser
-	Event     string    `json:"event"`
-	Error     string    `json:"error"`
-	Attempts  int       `json:"attempts"`
-	FailedAt  time.Time `json:"failed_at"`
-	SkippedBy string    `json:"skipped_by,omitempty"`
-	Replay    bool      `json:"replay"` // a replay was requested
-
-	ReplayBy       string     `json:"replay_requested_by,omitempty"`
-	ReplayFailedAt *time.Time `json:"replay_failed_at"` // null if the last replay did not fail, or waits
-
-	DismissedBy string     `json:"dismissed_by,omitempty"`
-	DismissedAt *time.Time `json:"dismissed_at"` // null if no operator dismissed it
-}
-
-// lagRecord is a measurement of a processor's lag.
-type lagRecord struct {
-	Behind    int64     `json:"behind"`
-	Truncated bool      `json:"truncated"` // there are more
-	Blocked   int64     `json:"blocked"`   // of them wait for older transactions
-	Oldest    float64   `json:"oldest_wait_seconds"`
-	AsOf      time.Time `json:"as_of"`
-}
-
-func runOf(r cron.Record) runDetail {
-	return runDetail{
-		runRecord: runRecord{
-			ID: r.ID, State: string(r.State), For: r.ScheduledFor, Started: when(r.StartedAt), Ended: when(r.EndedAt), Manual: r.Manual,
-			RequestedBy: r.RequestedBy, NodeName: r.NodeName, Error: r.Error,
-		},
-		Attempt: r.Attempt, Ticks: r.Ticks, Term: r.Term, RetryAt: when(r.RetryAt), OutputBytes: r.OutputBytes, Output: r.Output,
-	}
+	DeadLetters []record.DeadLetter     `json:"dead_letters"`
+	Changes     []record.OperatorChange `json:"changes"`
+	Lag         *record.Lag             `json:"lag"`  // null if no leader has measured it
+	Lags        []lagPoint              `json:"lags"` // over time, oldest first
 }
 
 func (d *Dashboard) getSchedule(w http.ResponseWriter, r *http.Request) {
@@ -96,18 +40,15 @@ func (d *Dashboard) getSchedule(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		detail := scheduleDetail{Runs: []runDetail{}, Next: []time.Time{}, Changes: []workChange{}}
-		for _, run := range runs {
-			detail.Runs = append(detail.Runs, runOf(run))
-		}
+		detail := scheduleDetail{Runs: record.NewRuns(name, runs).Runs, Next: []record.Time{}}
 		// A schedule with an unreadable expression has no ticks; its record says why.
 		if next, err := d.schedules.Next(ctx, name, maxTicksShown); err == nil {
-			detail.Next = append(detail.Next, next...)
+			for _, at := range next {
+				detail.Next = append(detail.Next, record.Time(at))
+			}
 		}
 		changes, err := d.schedules.Changes(ctx, name, maxWorkChanges)
-		for _, c := range changes {
-			detail.Changes = append(detail.Changes, workChange{c.At, c.By, c.Action, c.Detail})
-		}
+		detail.Changes = record.NewScheduleChanges(changes).Changes
 		return detail, err
 	})
 }
@@ -121,7 +62,7 @@ func (d *Dashboard) getRun(w http.ResponseWriter, r *http.Request) {
 	}
 	d.answerShared(w, r, "run", strconv.FormatInt(id, 10), func(ctx context.Context, _ string) (any, error) {
 		run, err := d.schedules.Run(ctx, id)
-		return runOf(run), err
+		return record.RunWithOutput{Run: record.NewRun(run), Output: run.Output}, err
 	})
 }
 
@@ -131,24 +72,17 @@ func (d *Dashboard) getProcessor(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		detail := processorDetail{DeadLetters: []deadLetterRecord{}, Changes: []workChange{}, Lags: d.lags.of(name)}
-		for _, l := range letters {
-			detail.DeadLetters = append(detail.DeadLetters, deadLetterRecord{
-				ID: strconv.FormatInt(l.ID, 10), Event: l.Event.String(), Error: l.Error, Attempts: l.Attempts, FailedAt: l.FailedAt,
-				SkippedBy: l.SkippedBy, Replay: l.Replay, ReplayBy: l.ReplayBy, ReplayFailedAt: when(l.ReplayFailedAt), DismissedBy: l.DismissedBy, DismissedAt: when(l.DismissedAt),
-			})
-		}
 		changes, err := d.processors.Changes(ctx, name, maxWorkChanges)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range changes {
-			detail.Changes = append(detail.Changes, workChange{c.At, c.By, c.Action, c.Detail})
+		detail := processorDetail{
+			DeadLetters: record.NewDeadLetters(name, letters).DeadLetters, Changes: record.NewProcessorChanges(changes).Changes, Lags: d.lags.of(name),
 		}
 		lags, err := d.processors.Lag(ctx, name)
 		if err == nil && len(lags) == 1 && !lags[0].AsOf.IsZero() {
-			l := lags[0]
-			detail.Lag = &lagRecord{l.Behind, l.Truncated, l.BlockedByHorizon, seconds(l.OldestWait), l.AsOf}
+			lag := record.NewLag(lags[0])
+			detail.Lag = &lag
 		}
 		return detail, err
 	})

@@ -9,7 +9,7 @@ type Audit struct {
 
 // AuditAction is one action of an operator as printed.
 type AuditAction struct {
-	At     Time   `json:"at"`
+	At     Time   `json:"time"`
 	By     string `json:"requested_by"`
 	Kind   string `json:"kind"` // role, node, schedule, processor or alert
 	Name   string `json:"name"`
@@ -22,14 +22,19 @@ type AuditAction struct {
 func NewAudit(entries []audit.Entry) Audit {
 	all := Audit{Actions: []AuditAction{}}
 	for _, e := range entries {
-		result := "requested"
-		switch {
-		case e.Failed:
-			result = "failed"
-		case e.Done:
-			result = "done"
-		}
-		all.Actions = append(all.Actions, AuditAction{Time(e.At), e.By, e.Kind, e.Name, e.Action, e.Detail, result})
+		all.Actions = append(all.Actions, NewAuditAction(e))
 	}
 	return all
+}
+
+// NewAuditAction returns an action as printed.
+func NewAuditAction(e audit.Entry) AuditAction {
+	result := "requested"
+	switch {
+	case e.Failed:
+		result = "failed"
+	case e.Done:
+		result = "done"
+	}
+	return AuditAction{Time(e.At), e.By, e.Kind, e.Name, e.Action, e.Detail, result}
 }

@@ -7,7 +7,7 @@ type OperatorChanges struct {
 
 // OperatorChange is one change as printed.
 type OperatorChange struct {
-	At     Time   `json:"at"`
+	At     Time   `json:"time"`
 	By     string `json:"requested_by"`
 	Name   string `json:"name"` // of the changed object
 	Action string `json:"action"`

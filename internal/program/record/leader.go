@@ -13,12 +13,12 @@ type Leader struct {
 	Term         int64             `json:"term"`
 	Node         uuid.UUID         `json:"node"`
 	NodeName     string            `json:"node_name"`
-	Host         string            `json:"host"`
+	Host         string            `json:"hostname"`
 	Address      string            `json:"address"`   // empty if the node publishes none
 	HTTPPort     int               `json:"http_port"` // 0 for none
 	GRPCPort     int               `json:"grpc_port"`
 	Labels       map[string]string `json:"labels"`
-	AcquiredAt   Time              `json:"acquired_at"`
+	AcquiredAt   Time              `json:"began_at"` // of the term
 	LeaseUntil   Time              `json:"lease_until"`
 	ValidSeconds float64           `json:"valid_seconds"` // how long the lease still ran; negative if it had ended
 }

@@ -46,9 +46,14 @@ func NewProfile(info tenure.NodeInfo, d tenure.Description, started time.Time) P
 
 // Node is a node of a cluster.
 type Node struct {
-	Profile
+	NodeState
 	Leads    []string `json:"leads"`    // the roles that it leads
 	Replaced bool     `json:"replaced"` // it is dead, and a node of the same name started later
+}
+
+// NodeState is a node with what its last heartbeat said.
+type NodeState struct {
+	Profile
 
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	LastHeartbeat Time    `json:"last_heartbeat"`
@@ -65,8 +70,13 @@ type Node struct {
 
 // NewNode returns the record of a node and its led roles.
 func NewNode(m tenure.Member, leads []string) Node {
-	return Node{
-		Profile: NewProfile(m.NodeInfo, m.Description, m.StartedAt), Leads: list(leads), UptimeSeconds: Uptime(m).Seconds(),
+	return Node{NodeState: NewNodeState(m), Leads: list(leads)}
+}
+
+// NewNodeState returns the record of a node without its roles.
+func NewNodeState(m tenure.Member) NodeState {
+	return NodeState{
+		Profile: NewProfile(m.NodeInfo, m.Description, m.StartedAt), UptimeSeconds: Uptime(m).Seconds(),
 		LastHeartbeat: Time(m.LastHeartbeat), SilentSeconds: m.SilentFor.Seconds(), LeaseSeconds: m.Lease.Seconds(),
 		Connections: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,
 		CPUUsage: m.CPU, MemoryUsage: m.Memory, Load: m.Mean(),

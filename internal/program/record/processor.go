@@ -65,11 +65,12 @@ func NewProcessor(s processor.Status) Processor {
 
 // Lags is the lag of processors as printed.
 type Lags struct {
-	Processors []processorLag `json:"processors"`
-	Horizon    logHorizon     `json:"horizon"`
+	Processors []Lag      `json:"processors"`
+	Horizon    logHorizon `json:"horizon"`
 }
 
-type processorLag struct {
+// Lag is how far a processor is behind its log, as its leader measured it.
+type Lag struct {
 	Processor      string  `json:"processor"`
 	Led            bool    `json:"led"`
 	Behind         int64   `json:"behind"`
@@ -100,16 +101,19 @@ type horizonHolder struct {
 	Query       string  `json:"query"`
 }
 
+// NewLag returns the lag of a processor.
+func NewLag(l processor.Lag) Lag {
+	return Lag{l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), Time(l.AsOf), l.Age.Seconds()}
+}
+
 // NewLags returns the lag of processors, and the horizon.
 func NewLags(lags []processor.Lag, horizon processor.Horizon) Lags {
 	all := Lags{
-		Processors: []processorLag{},
+		Processors: []Lag{},
 		Horizon:    logHorizon{horizon.Transaction, horizon.Age().Seconds(), []horizonHolder{}},
 	}
 	for _, l := range lags {
-		all.Processors = append(all.Processors, processorLag{
-			l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds(), Time(l.AsOf), l.Age.Seconds(),
-		})
+		all.Processors = append(all.Processors, NewLag(l))
 	}
 	for _, h := range horizon.Holders {
 		all.Horizon.Holders = append(all.Horizon.Holders, horizonHolder{

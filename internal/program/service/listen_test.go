@@ -143,7 +143,7 @@ func TestListenServesHealthBeforeLeading(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("GET", "/readyz", "200 OK")
-	if got := ask("GET", "/leader", "200 OK"); got["role"] != "billing" || got["term"] != float64(term.Number()) || got["since"] == nil {
+	if got := ask("GET", "/leader", "200 OK"); got["role"] != "billing" || got["term"] != float64(term.Number()) || got["began_at"] == nil {
 		t.Errorf("%v", got)
 	}
 	ask("POST", "/v1/elections/billing/step-down", "200 OK")

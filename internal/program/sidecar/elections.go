@@ -17,9 +17,9 @@ import (
 type electionRecord struct {
 	Role             string      `json:"role"`
 	State            string      `json:"state"`
-	Leading          bool        `json:"leading"` // decides, where the state follows a moment later
-	Term             *int64      `json:"term"`    // null if this node does not lead
-	Since            record.Time `json:"since"`   // the term's begin, by the database's clock
+	Leading          bool        `json:"leading"`  // decides, where the state follows a moment later
+	Term             *int64      `json:"term"`     // null if this node does not lead
+	BeganAt          record.Time `json:"began_at"` // the term's begin, by the database's clock
 	RemainingSeconds *float64    `json:"remaining_seconds"`
 	Node             uuid.UUID   `json:"node"`
 	NodeName         string      `json:"node_name"`
@@ -32,7 +32,7 @@ func newElectionRecord(election *tenure.Election) electionRecord {
 	}
 	if term := election.Term(); term != nil {
 		number, remaining := term.Number(), term.Remaining().Seconds()
-		r.Leading, r.Term, r.Since, r.RemainingSeconds = true, &number, record.Time(term.AcquiredAt()), &remaining
+		r.Leading, r.Term, r.BeganAt, r.RemainingSeconds = true, &number, record.Time(term.AcquiredAt()), &remaining
 	}
 	return r
 }

@@ -42,14 +42,14 @@ func TestLeaderStatusFollowsTerm(t *testing.T) {
 		time.Sleep(time.Second) // it may make some attempts in quick succession first
 		synctest.Wait()
 		r := decode[electionRecord](t, call(t, h, "GET", "/leader", "").want(t, 503).body)
-		if r.Leading || r.Term != nil || !time.Time(r.Since).IsZero() || r.Node != node.ID() || r.NodeName != "one" || r.State != "follower" {
+		if r.Leading || r.Term != nil || !time.Time(r.BeganAt).IsZero() || r.Node != node.ID() || r.NodeName != "one" || r.State != "follower" {
 			t.Errorf("standby: %+v", r)
 		}
 		db.Vacate(role)
 		election := elected(t, node, "billing")
 		r = decode[electionRecord](t, call(t, h, "GET", "/leader?role=billing", "").want(t, 200).body)
 		term := election.Term()
-		if !r.Leading || r.Term == nil || *r.Term != term.Number() || !time.Time(r.Since).Equal(term.AcquiredAt()) || *r.RemainingSeconds <= 0 {
+		if !r.Leading || r.Term == nil || *r.Term != term.Number() || !time.Time(r.BeganAt).Equal(term.AcquiredAt()) || *r.RemainingSeconds <= 0 {
 			t.Errorf("leader: %+v", r)
 		}
 		if head := call(t, h, "HEAD", "/leader", "").want(t, 200); head.header.Get("Content-Type") != "application/json" {

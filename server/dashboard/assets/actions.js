@@ -75,7 +75,7 @@ const quoted = (text) => "\u2068" + visibleName([...text].slice(0, 60).join(""))
 
 // successors states who could take over a role. No record lists the candidates of a role.
 function successors(role, { active, led_before: before }) {
-  if (!active) return `No other node is active: ${quoted(role.name)} has no leader until ${quoted(role.node_name)} leads it again.`;
+  if (!active) return `No other node is active: ${quoted(role.role)} has no leader until ${quoted(role.node_name)} leads it again.`;
   const led = before.length ? `${before.length} of them led it before` : `none of them is known to have led it before`;
   return `${count(active, "other node is", "other nodes are")} active, and ${led}. If one campaigns for the role, it takes over. Otherwise ${quoted(role.node_name)} leads it again.`;
 }
@@ -85,58 +85,58 @@ export function stepDown(role) {
     const address = location.hash;
     let who = "";
     try {
-      who = successors(role, (await get("role", { name: role.name })).others);
+      who = successors(role, (await get("role", { name: role.role })).others);
     } catch (error) {
       who = `Who could take over is not known: ${error.message}.`;
     }
     if (press !== presses || address !== location.hash) return;
     confirm({
-      title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.name, term: role.term },
-      text: `${quoted(role.node_name)} steps down from ${quoted(role.name)} when its in-flight work has ended. ${who}`,
+      title: "Step down?", verb: "Step down", action: { action: "step_down", name: role.role, term: role.term },
+      text: `${quoted(role.node_name)} steps down from ${quoted(role.role)} when its in-flight work has ended. ${who}`,
     });
-  }, `step_down ${role.name}`);
+  }, `step_down ${role.role}`);
 }
 
 // eligible nodes are active; nodes that lead few roles and have little load come first.
-const eligible = (node) => node.state === "active";
-const byEligibility = (a, b) => eligible(b) - eligible(a) || a.leads - b.leads || a.load - b.load || a.name.localeCompare(b.name);
+const eligible = (node) => node.status === "active";
+const byEligibility = (a, b) => eligible(b) - eligible(a) || a.led_roles - b.led_roles || a.load - b.load || a.name.localeCompare(b.name);
 
 export function handOver(role) {
   return button("Hand over…", async (press) => {
     const address = location.hash, stillShown = () => press === presses && address === location.hash;
     let nodes = [], before = [];
     try {
-      const [all, detail] = await Promise.all([get("nodes", { limit: 500 }), get("role", { name: role.name })]);
+      const [all, detail] = await Promise.all([get("nodes", { limit: 500 }), get("role", { name: role.role })]);
       before = detail.others.led_before;
       const led = (node) => before.includes(node.id);
-      nodes = all.rows.filter((node) => node.id !== role.node && node.state !== "dead").sort((a, b) => eligible(b) - eligible(a) || led(b) - led(a) || byEligibility(a, b));
+      nodes = all.rows.filter((node) => node.id !== role.node && node.status !== "dead").sort((a, b) => eligible(b) - eligible(a) || led(b) - led(a) || byEligibility(a, b));
     } catch (error) {
       if (!stillShown()) return;
       return confirm({
-        title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name, term: role.term },
+        title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.role, term: role.term },
         text: `The nodes cannot be listed: ${error.message}. ${quoted(role.node_name)} can step down, and any other node takes over.`,
       });
     }
     if (!stillShown()) return;
     const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !eligible(node) },
-      `${quoted(node.name)}: ${node.state}${before.includes(node.id) ? ", led it before" : ""}, leads ${node.leads}, load ${Math.round(100 * node.load)} % (${quoted(node.host)})`)));
+      `${quoted(node.name)}: ${node.status}${before.includes(node.id) ? ", led it before" : ""}, leads ${node.led_roles}, load ${Math.round(100 * node.load)} % (${quoted(node.hostname)})`)));
     if (!nodes.some(eligible)) {
       return confirm({
-        title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name, term: role.term },
+        title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.role, term: role.term },
         text: `No other node is active. ${quoted(role.node_name)} can step down; it will lead again if no other node does.`,
       });
     }
     confirm({
-      title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name, term: role.term }, read: () => ({ node: target.value }),
-      text: `${quoted(role.node_name)} hands ${quoted(role.name)} over to the node that you choose, which must campaign for the role. The list begins with nodes that led it before.`,
+      title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.role, term: role.term }, read: () => ({ node: target.value }),
+      text: `${quoted(role.node_name)} hands ${quoted(role.role)} over to the node that you choose, which must campaign for the role. The list begins with nodes that led it before.`,
       extra: h("label", {}, "To", target),
     });
-  }, `hand_over ${role.name}`);
+  }, `hand_over ${role.role}`);
 }
 
 export function drain(node) {
-  const drained = node.state === "draining";
-  if (!drained && node.state !== "active") return null;
+  const drained = node.status === "draining";
+  if (!drained && node.status !== "active") return null;
   if (drained) {
     return button("End drain", () => confirm({
       title: "End the drain?", verb: "End drain", action: { action: "undrain", node: node.id },
@@ -159,7 +159,7 @@ export function drain(node) {
 
 // forget removes a dead node from the registry.
 export function forget(node) {
-  if (node.state !== "dead") return "";
+  if (node.status !== "dead") return "";
   return button("Forget", () => confirm({
     title: "Forget the node?", verb: "Forget", action: { action: "forget_node", node: node.id },
     text: `This removes the dead node ${quoted(node.name)} from the registry, without waiting for a day. Its terms stay in the history.`,
@@ -170,24 +170,24 @@ export function processorAction(processor) {
   const paused = processor.status === "paused";
   return button(paused ? "Resume" : "Pause", () => confirm({
     title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
-    action: { action: paused ? "resume_processor" : "pause_processor", name: processor.name },
-    text: paused ? `${quoted(processor.name)} continues where it stopped.` : `${quoted(processor.name)} starts no further batch until it is resumed. The batch in flight ends.`,
-  }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.name}` });
+    action: { action: paused ? "resume_processor" : "pause_processor", name: processor.processor },
+    text: paused ? `${quoted(processor.processor)} continues where it stopped.` : `${quoted(processor.processor)} starts no further batch until it is resumed. The batch in flight ends.`,
+  }), `processor ${processor.processor}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.processor}` });
 }
 
 export function retryAction(processor) {
   return button("Retry", () => confirm({
-    title: "Retry now?", verb: "Retry", action: { action: "retry_processor", name: processor.name },
-    text: `${quoted(processor.name)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
-  }), `retry ${processor.name}`);
+    title: "Retry now?", verb: "Retry", action: { action: "retry_processor", name: processor.processor },
+    text: `${quoted(processor.processor)} tries the event that failed again immediately. Its count of failed attempts begins anew.`,
+  }), `retry ${processor.processor}`);
 }
 
 // skipAction skips the event that fails, if it is known.
 export function skipAction(processor) {
   return processor.failing ? button("Skip", () => confirm({
-    title: "Skip the event?", verb: "Skip", action: { action: "skip_event", name: processor.name, event: processor.failing },
-    text: `${quoted(processor.name)} continues after event ${processor.failing}, which becomes a dead letter. You can replay it later.`,
-  }), `skip ${processor.name}`) : "";
+    title: "Skip the event?", verb: "Skip", action: { action: "skip_event", name: processor.processor, event: processor.failing },
+    text: `${quoted(processor.processor)} continues after event ${processor.failing}, which becomes a dead letter. You can replay it later.`,
+  }), `skip ${processor.processor}`) : "";
 }
 
 // rewindAction moves a processor back or forward in its log.
@@ -195,18 +195,18 @@ export function rewindAction(processor) {
   return button("Rewind…", () => {
     const event = h("input", { name: "event", required: true, pattern: "[0-9]+:[0-9]+", placeholder: "1401:121", "aria-describedby": "rewind-hint", autocomplete: "off" });
     confirm({
-      title: "Rewind?", verb: "Rewind", action: { action: "rewind_processor", name: processor.name }, read: () => ({ event: event.value.trim() }),
-      text: `${quoted(processor.name)} handles all events after the named one again, and forgets their dead letters. Events that were handled before are handled twice.`,
+      title: "Rewind?", verb: "Rewind", action: { action: "rewind_processor", name: processor.processor }, read: () => ({ event: event.value.trim() }),
+      text: `${quoted(processor.processor)} handles all events after the named one again, and forgets their dead letters. Events that were handled before are handled twice.`,
       extra: [h("label", {}, "After event", event), h("p", { id: "rewind-hint", class: "small faint" }, "An event is named by its transaction and position, as in the list of dead letters. 0:0 is the start of the log.")],
     });
-  }, `rewind ${processor.name}`);
+  }, `rewind ${processor.processor}`);
 }
 
 // replayAction replays a dead letter, or all of them.
 export function replayAction(processor, letter) {
   const what = letter ? `event ${letter.event}` : "all dead letters";
   return button(letter ? "Replay" : "Replay all", () => confirm({
-    title: "Replay?", verb: "Replay", action: { action: "replay_dead_letters", name: processor, letters: letter ? [letter.id] : [] },
+    title: "Replay?", verb: "Replay", action: { action: "replay_dead_letters", name: processor, letters: letter ? [String(letter.id)] : [] },
     text: `The leader of ${quoted(processor)} handles ${what} again. An event that fails again stays a dead letter.`,
   }), `replay ${letter?.id ?? "all"}`, { class: "compact", "aria-label": `Replay ${what}` });
 }
@@ -215,7 +215,7 @@ export function replayAction(processor, letter) {
 export function dismissAction(processor, letters, one = null) {
   const what = one ? `event ${one.event}` : letters.length === 1 ? "the dead letter" : `the ${letters.length} dead letters that are shown`;
   return button(one ? "Dismiss" : "Dismiss all", () => confirm({
-    title: "Dismiss?", verb: "Dismiss", action: { action: "dismiss_dead_letters", name: processor, letters: letters.map(({ id }) => id) },
+    title: "Dismiss?", verb: "Dismiss", action: { action: "dismiss_dead_letters", name: processor, letters: letters.map(({ id }) => String(id)) },
     text: `This marks ${what} of ${quoted(processor)} as handled by you, outside of the processor. Dismissed dead letters stay listed and cause no warning.`,
   }), `dismiss ${one?.id ?? "all"}`, { class: "compact", "aria-label": `Dismiss ${one ? what : "all"}` });
 }
@@ -224,14 +224,14 @@ export function scheduleActions(schedule) {
   const paused = schedule.paused;
   return [
     button("Run now", () => confirm({
-      title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.name },
-      text: `The leader starts ${quoted(schedule.name)} once, in addition to its schedule.`,
-    }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run now: ${schedule.name}` }), " ",
+      title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.schedule },
+      text: `The leader starts ${quoted(schedule.schedule)} once, in addition to its schedule.`,
+    }), `trigger ${schedule.schedule}`, { class: "compact", "aria-label": `Run now: ${schedule.schedule}` }), " ",
     button(paused ? "Resume" : "Pause", () => confirm({
       title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
-      action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.name },
-      text: paused ? `${quoted(schedule.name)} resumes its schedule.` : `${quoted(schedule.name)} does not run until it is resumed. Running jobs continue.`,
-    }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
+      action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.schedule },
+      text: paused ? `${quoted(schedule.schedule)} resumes its schedule.` : `${quoted(schedule.schedule)} does not run until it is resumed. Running jobs continue.`,
+    }), `schedule ${schedule.schedule}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.schedule}` }),
   ];
 }
 

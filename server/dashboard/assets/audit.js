@@ -6,13 +6,13 @@ import { ago, moment, whole } from "./format.js";
 import { list } from "./table.js";
 import { searchField } from "./search.js";
 
-const result = (e) => (e.failed ? h("span", { class: "is-critical" }, "Failed") : e.done ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Requested; no effect recorded"));
+const result = (e) => (e.result === "failed" ? h("span", { class: "is-critical" }, "Failed") : e.result === "done" ? h("span", { class: "is-good" }, "Done") : h("span", { class: "is-warning" }, "Requested; no effect recorded"));
 
 // what states an action and what it was about; on a phone, all else too.
 function what(e) {
   const detail = e.detail ? h("span", { class: "detail faint small", title: e.detail }, e.detail) : "";
   return h("span", { class: "stack" }, h("span", { class: "subject" }, h("span", {}, h("b", {}, e.action.replaceAll("_", " ")), ` ${e.kind} `), inText(e.name)), detail,
-    h("span", { class: "narrow small" }, "by ", inText(e.by)), h("span", { class: "narrow small" }, result(e)));
+    h("span", { class: "narrow small" }, "by ", inText(e.requested_by)), h("span", { class: "narrow small" }, result(e)));
 }
 
 export default function audit(page) {
@@ -20,11 +20,11 @@ export default function audit(page) {
   const table = list({
     label: "Actions of operators, the latest first", lines: 4, hold: "scrolled", key: (e) => e.number, empty: "No operator has changed anything.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
-      { title: "Who", width: "14rem", wide: true, cell: (e) => name(e.by) },
+      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.time, title: whole(e.time) }, ago(e.time)) },
+      { title: "Who", width: "14rem", wide: true, cell: (e) => name(e.requested_by) },
       { title: "What", width: "minmax(0, 1fr)", cell: what },
       { title: "Result", width: "13rem", wide: true, cell: result },
-      { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
+      { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.time, class: "figure" }, moment(e.time)) },
     ],
     fetch: (offset, limit) => get("audit", { offset, limit, search: find.text() }),
   });

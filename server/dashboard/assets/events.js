@@ -16,15 +16,15 @@ export default function events(page) {
   const table = list({
     label: "Events, the newest first", lines: 5, hold: "scrolled", key: (e) => e.number, empty: "No event matches.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
+      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.time, title: whole(e.time) }, ago(e.time)) },
       { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = appearance(e); return h("span", { class: "linked" }, lines(h("span", { class: color }, sign(shape)), "  ", sentence(e, false)), e.incident ? h("a", { href: incidentLink(e.incident), class: "small" }, e.kind === "incident" ? "Details" : "Incident") : ""); } },
-      { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
+      { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.time, class: "figure" }, moment(e.time)) },
     ],
     fetch: async (offset, limit) => {
       const { kind } = filter, search = find.text();
       if (kind !== "incident") return get("events", { offset, limit, search, ...(kind === "fold" ? { fold: 1 } : { kind }) });
       const { total, rows } = await get("incidents", { offset, limit, search });
-      return { total, rows: rows.map((i) => ({ number: i.id, at: i.began, kind: "incident", status: i.kind, detail: i.sentence, incident: i.id, unplanned: i.unplanned })) };
+      return { total, rows: rows.map((i) => ({ number: i.id, time: i.began_at, kind: "incident", status: i.kind, detail: i.sentence, incident: i.id, unplanned: i.unplanned })) };
     },
   });
   const kinds = h("select", { "aria-label": "Kind" }, [["fold", "Incidents and other events"], ["incident", "Incidents"], ["", "All single events"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));

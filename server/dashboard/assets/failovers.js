@@ -73,7 +73,7 @@ function plot(canvas, data) {
 }
 
 function cause(f) {
-  const why = unclean(f.reason) ? status("critical", reason(f.reason)) : f.reason ? reason(f.reason) : "–";
+  const why = unclean(f.end_reason) ? status("critical", reason(f.end_reason)) : f.end_reason ? reason(f.end_reason) : "–";
   return f.incident ? h("a", { href: incidentLink(f.incident) }, why) : why;
 }
 const outageLink = (f) => h("a", { href: incidentLink(f.incident) }, status("critical", `Outage of the database: ${count(f.roles, "role")} stood still`));
@@ -91,10 +91,10 @@ export default function failovers(page) {
   let data = null;
   const find = searchField("Find a role or node", () => table.refreshSoon());
   const table = list({
-    label: "Changes of leaders, the newest first", lines: 4, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.at}`, empty: "No change of a leader matches.",
+    label: "Changes of leaders, the newest first", lines: 4, hold: "scrolled", key: (f) => `${f.role} ${f.term} ${f.time}`, empty: "No change of a leader matches.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
-      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => (f.kind === "outage" ? h("span", { class: "lines" }, outageLink(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? cause(f) : "")]) },
+      { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.time, title: whole(f.time) }, moment(f.time)) },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => (f.kind === "outage" ? h("span", { class: "lines" }, outageLink(f)) : [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.end_reason ? cause(f) : "")]) },
       { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
       { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.kind === "outage" ? "–" : name(f.node_name)) },
       { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => h("span", { class: "lines" }, f.kind === "outage" ? "no node reached the database" : cause(f)) },

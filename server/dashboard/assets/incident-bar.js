@@ -12,8 +12,8 @@ const recent = 600; // seconds for which an incident that is over is shown
 
 // shownIncident returns the incident to show: open ones first, then faults, then the latest.
 function shownIncident() {
-  const rank = (i) => (i.ended ? 0 : 4) + (i.unplanned ? 2 : 0);
-  return (state.incidents ?? []).filter((i) => !i.ended || since(i.ended) < recent).reduce((best, i) => (!best || rank(i) > rank(best) ? i : best), null);
+  const rank = (i) => (i.ended_at ? 0 : 4) + (i.unplanned ? 2 : 0);
+  return (state.incidents ?? []).filter((i) => !i.ended_at || since(i.ended_at) < recent).reduce((best, i) => (!best || rank(i) > rank(best) ? i : best), null);
 }
 
 // extent states what an incident is about.
@@ -21,8 +21,8 @@ export const extent = (i) => [i.roles ? count(i.roles, "role") : "no role", i.no
 
 // outcome states whether an incident is over.
 export function outcome(i) {
-  const lasted = i.ended ? i.lasted_seconds : since(i.began);
-  if (!i.ended) return i.vacant ? `${i.vacant} of ${count(i.roles, "role")} without a leader, for ${long(lasted)}` : `continues, for ${long(lasted)}`;
+  const lasted = i.ended_at ? i.lasted_seconds : since(i.began_at);
+  if (!i.ended_at) return i.vacant ? `${i.vacant} of ${count(i.roles, "role")} without a leader, for ${long(lasted)}` : `continues, for ${long(lasted)}`;
   if (!i.roles && i.kind !== "outage") return "no role has moved";
   const over = i.kind === "outage" ? "over" : "all roles have a leader again";
   return `${over}${lasted > 0 ? `, after ${duration(lasted)}` : ""}`;
@@ -37,10 +37,10 @@ const line = (level, shape, kind, text, facts, href, link) => h("div", { class: 
 function incidentLine() {
   const i = shownIncident();
   if (!i) return null;
-  const level = i.ended ? (i.unplanned ? "warning" : "faint") : i.unplanned || i.vacant ? "critical" : "warning";
+  const level = i.ended_at ? (i.unplanned ? "warning" : "faint") : i.unplanned || i.vacant ? "critical" : "warning";
   const inBanner = state.now?.health.incident === i.id; // by the banner
   return line(level, level === "faint" ? "ended" : level, kindOf(i.kind), inBanner ? "" : timed(i.sentence),
-    [extent(i), outcome(i), i.ended ? `${short(since(i.ended))} ago` : ""], incidentLink(i.id), "What happened");
+    [extent(i), outcome(i), i.ended_at ? `${short(since(i.ended_at))} ago` : ""], incidentLink(i.id), "What happened");
 }
 
 // waiting states what waits for a processor, and whether one that fails tries again.
@@ -56,7 +56,7 @@ function jobLine() {
   if (!job || !state.work) return null;
   if (job.kind === "retention") return null; // the banner says all that is known
   const processor = job.kind === "processor";
-  const about = (processor ? state.work.processors : state.work.schedules).find((one) => one.name === job.name);
+  const about = (processor ? state.work.processors : state.work.schedules).find((one) => (one.processor ?? one.schedule) === job.name);
   if (!about) return null;
   return line(about.level, about.level, processor ? "Processor" : "Schedule", "", [...(processor ? waiting(about) : runs(about)), ["role ", h("bdi", {}, visibleName(about.role))]], pageLink(job.kind, job.name), "Details");
 }

@@ -9,11 +9,11 @@ import { extent, outcome } from "./incident-bar.js";
 import { kindOf, roleLink, showEntries, timed } from "./sentences.js";
 
 function moveRow(m) {
-  const why = unclean(m.reason) ? status("critical", reason(m.reason)) : reason(m.reason);
+  const why = unclean(m.end_reason) ? status("critical", reason(m.end_reason)) : reason(m.end_reason);
   return h("tr", {},
     h("td", {}, name(m.role, roleLink(m.role)), h("div", { class: "narrow small" }, h("bdi", {}, visibleName(m.from)), " → ", m.to ? h("bdi", {}, visibleName(m.to)) : "no leader")),
-    h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.by ? [" by ", h("bdi", {}, visibleName(m.by))] : ""),
-    h("td", { class: "wide" }, h("time", { datetime: m.ended, title: whole(m.ended), class: "figure" }, exact(m.ended))),
+    h("td", { class: "wide" }, name(m.from)), h("td", { class: "wide" }, why, m.requested_by ? [" by ", h("bdi", {}, visibleName(m.requested_by))] : ""),
+    h("td", { class: "wide" }, h("time", { datetime: m.ended_at, title: whole(m.ended_at), class: "figure" }, exact(m.ended_at))),
     h("td", { class: "wide" }, m.to ? name(m.to) : status("critical", "no leader")),
     h("td", { class: "number figure" }, m.to ? duration(m.without_leader_seconds) : "–", h("div", { class: "small faint" }, m.to ? parts(m) : "")));
 }
@@ -34,11 +34,11 @@ export default function incident(page, id) {
 
   function draw() {
     const i = current;
-    const level = i.ended ? "faint" : "critical";
-    updateElement(story.firstChild, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, kindOf(i.kind)), status(level, i.ended ? "over" : "continues", i.ended ? "good" : "critical"),
+    const level = i.ended_at ? "faint" : "critical";
+    updateElement(story.firstChild, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, kindOf(i.kind)), status(level, i.ended_at ? "over" : "continues", i.ended_at ? "good" : "critical"),
       h("p", { class: "story" }, timed(i.sentence))));
     updateElement(facts.firstChild, figures([
-      ["Began", h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.by ? h("bdi", {}, visibleName(i.by)) : "–"],
+      ["Began", h("time", { datetime: i.began_at, title: whole(i.began_at) }, moment(i.began_at))], ["Extent", extent(i)], ["State", outcome(i)], ["Requested by", i.requested_by ? h("bdi", {}, visibleName(i.requested_by)) : "–"],
     ]));
     updateElement(evidence.firstChild, h("ul", { class: "sentences" }, i.evidence.map((text) => h("li", {}, timed(text, exact)))));
     changes.textContent = i.moves.length < i.changes ? `${count(i.moves.length, "change")} of ${i.changes}` : count(i.moves.length, "change");
@@ -65,11 +65,11 @@ export default function incident(page, id) {
 
   page.replaceChildren(h("p", { class: "loading" }, "Loading…"));
   read();
-  const tick = setInterval(() => { if (current && !current.ended) draw(); }, 1000);
+  const tick = setInterval(() => { if (current && !current.ended_at) draw(); }, 1000);
   const readSoon = () => { clearTimeout(timer); timer = setTimeout(() => { read(); line?.reload(); }, 300); };
   return {
     title: "Incident",
-    on: { incidents: readSoon, refresh: readSoon, theme: () => line?.redraw(), change: (change) => { if (current && !current.ended && change.events.length) readSoon(); } },
+    on: { incidents: readSoon, refresh: readSoon, theme: () => line?.redraw(), change: (change) => { if (current && !current.ended_at && change.events.length) readSoon(); } },
     close: () => { clearInterval(tick); clearTimeout(timer); line?.close(); },
   };
 }

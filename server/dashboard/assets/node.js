@@ -41,10 +41,10 @@ export default function node(page, id) {
   const incidents = h("div", {}, h("div")), events = h("ul", { class: "entries", tabindex: "0", "aria-label": "History of the node" });
   let current = null, arrived = performance.now(), buttonsFor = "", timer;
   const roles = list({
-    label: "Roles that it leads", hold: "used", key: (r) => r.name, empty: "It leads no role.", order: { sort: parameter("sort", "name", ["name", "term", "began"]), down: parameter("down") === "1" },
+    label: "Roles that it leads", hold: "used", key: (r) => r.role, empty: "It leads no role.", order: { sort: parameter("sort", "name", ["name", "term", "began"]), down: parameter("down") === "1" },
     ordered: (order) => setParameters({ sort: order.sort === "name" ? "" : order.sort, down: order.down ? "1" : "" }),
     columns: [
-      { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
+      { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.role, roleLink(r.role)) },
       { title: "State", width: "7rem", narrow: "6.4rem", cell: roleStatus },
       { title: "Term", sort: "term", width: "10rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, String(r.term)) },
       { title: "For", sort: "began", width: "7rem", narrow: "6rem", cell: (r) => timeInState(r) },
@@ -58,32 +58,32 @@ export default function node(page, id) {
     if (!current) return;
     const n = current.node;
     title.replaceChildren(h("bdi", {}, visibleName(current.name)));
-    const [level, text, shape] = statusOf(n ? (n.drained && n.state === "draining" ? "drained" : n.state) : "left");
+    const [level, text, shape] = statusOf(n ? (n.drained && n.status === "draining" ? "drained" : n.status) : "left");
     updateElement(status.firstChild, statusWithAge(level, text, shape));
-    const silent = n && n.silent_seconds + (n.state === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
+    const silent = n && n.silent_seconds + (n.status === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
     updateElement(facts.firstChild, figures(n ? [
-      ["Leads", grouped(n.leads), n.leads === 1 ? "role" : "roles"],
-      [n.state === "dead" ? "Started" : "Up for", n.state === "dead" ? ago(n.started_at) : long(since(n.started_at))],
-      ["Last heartbeat", `${n.state === "dead" ? long(silent) : `${Math.max(0, silent).toFixed(0)} s`} ago`, `lease ${long(n.lease_seconds)}`],
-      ["Load", n.state === "dead" ? "–" : `${Math.round(100 * n.load)} %`],
-      ["In flight", grouped(n.in_flight)], ["Connections", grouped(n.connections)], ["Jobs", grouped(n.jobs)],
+      ["Leads", grouped(n.led_roles), n.led_roles === 1 ? "role" : "roles"],
+      [n.status === "dead" ? "Started" : "Up for", n.status === "dead" ? ago(n.started_at) : long(since(n.started_at))],
+      ["Last heartbeat", `${n.status === "dead" ? long(silent) : `${Math.max(0, silent).toFixed(0)} s`} ago`, `lease ${long(n.lease_seconds)}`],
+      ["Load", n.status === "dead" ? "–" : `${Math.round(100 * n.load)} %`],
+      ["In flight", grouped(n.in_flight)], ["Connections", grouped(n.current_connections)], ["Jobs", grouped(n.current_jobs)],
     ] : [["Leads", "0", "roles"]], ageText()));
     const pairs = [
       ["Id", h("span", {}, h("code", { class: "figure" }, id), " ", copyButton(id, "id"))],
       ...nonEmpty(n ? [
-        ["Address", n.address && h("span", {}, h("code", { class: "figure" }, visibleName(n.address)), " ", copyButton(n.address, "address"))], ["Host", n.host && h("bdi", {}, visibleName(n.host))],
+        ["Address", n.address && h("span", {}, h("code", { class: "figure" }, visibleName(n.address)), " ", copyButton(n.address, "address"))], ["Host", n.hostname && h("bdi", {}, visibleName(n.hostname))],
         ["Version", n.version && h("bdi", {}, visibleName(n.version))], ["Started", h("time", { datetime: n.started_at }, whole(n.started_at))],
-        ["Node roles", (n.roles ?? []).map(visibleName).join(", ")], ["Labels", Object.entries(n.labels ?? {}).map(([key, value]) => `${visibleName(key)}=${visibleName(value)}`).join(", ")],
+        ["Node roles", (n.node_roles ?? []).map(visibleName).join(", ")], ["Labels", Object.entries(n.labels ?? {}).map(([key, value]) => `${visibleName(key)}=${visibleName(value)}`).join(", ")],
       ] : [["Registry", "The node is no longer in the registry: it left, or its row was removed."]]),
     ];
-    if (!details.firstChild.children.length || details.dataset.of !== JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels])) {
-      details.dataset.of = JSON.stringify(n && [n.address, n.host, n.version, n.started_at, n.roles, n.labels]);
+    if (!details.firstChild.children.length || details.dataset.of !== JSON.stringify(n && [n.address, n.hostname, n.version, n.started_at, n.node_roles, n.labels])) {
+      details.dataset.of = JSON.stringify(n && [n.address, n.hostname, n.version, n.started_at, n.node_roles, n.labels]);
       details.replaceChildren(h("dl", { class: "details" }, pairs.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)])));
     }
     updateElement(incidents.firstChild, h("div", {}, current.incidents.length ? h("ul", { class: "entries", tabindex: "0", "aria-label": "Incidents of the node" }, current.incidents.map((i) => h("li", {},
-      h("span"), h("span", { class: "what" }, h("b", {}, kindOf(i.kind)), ": ", timed(i.sentence), " ", h("a", { href: incidentLink(i.id) }, "Details")), h("time", { datetime: i.began, title: whole(i.began) }, moment(i.began)))))
+      h("span"), h("span", { class: "what" }, h("b", {}, kindOf(i.kind)), ": ", timed(i.sentence), " ", h("a", { href: incidentLink(i.id) }, "Details")), h("time", { datetime: i.began_at, title: whole(i.began_at) }, moment(i.began_at)))))
       : h("p", { class: "empty" }, "No incident of this node is known.")));
-    const key = n ? `${n.state} ${n.drained}` : "";
+    const key = n ? `${n.status} ${n.drained}` : "";
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
       buttons.replaceChildren(n ? drain(n) ?? forget(n) : "");

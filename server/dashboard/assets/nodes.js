@@ -11,28 +11,28 @@ import { drain, forget, mayAct } from "./actions.js";
 import { showEntries } from "./sentences.js";
 
 // upFor returns for how long a node has been up, or was until its last heartbeat if it is dead.
-const upFor = (node) => long(node.state === "dead" ? Math.max(0, (Date.parse(node.last_heartbeat_at) - Date.parse(node.started_at)) / 1000) : since(node.started_at));
+const upFor = (node) => long(node.status === "dead" ? Math.max(0, (Date.parse(node.last_heartbeat) - Date.parse(node.started_at)) / 1000) : since(node.started_at));
 
 const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
 
 export default function nodes(page) {
   let knownIds = new Set(), arrived = performance.now();
   const heartbeatAge = (node) => {
-    const silent = node.silent_seconds + (node.state === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
-    return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
+    const silent = node.silent_seconds + (node.status === "dead" ? 0 : staleSeconds() || (performance.now() - arrived) / 1000);
+    return node.status === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
   };
   const find = searchField("Find a node or host", () => table.refreshSoon());
   const table = list({
-    label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
+    label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.status} ${n.led_roles} ${n.drained}`,
     columns: [
       { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name, pageLink("node", n.id)) },
-      { title: "State", width: "7.2rem", narrow: "6.8rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return statusWithAge(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
-      { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
-      { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
+      { title: "State", width: "7.2rem", narrow: "6.8rem", cell: (n) => { const [level, text, shape] = statusOf(n.status); return statusWithAge(level, n.drained && n.status === "draining" ? "drained" : text, shape); } },
+      { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.led_roles)) },
+      { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.status === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
       { title: "In flight", width: "5rem", number: true, wider: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },
       { title: "Last heartbeat", width: "9.5rem", wide: true, cell: (n) => heartbeatAge(n) },
       { title: "Up for", width: "7rem", wide: true, cell: (n) => upFor(n) },
-      { title: "Host", width: "minmax(6rem, 1fr)", wide: true, pale: true, cell: (n) => name(n.address ? `${n.host} (${n.address})` : n.host) },
+      { title: "Host", width: "minmax(6rem, 1fr)", wide: true, pale: true, cell: (n) => name(n.address ? `${n.hostname} (${n.address})` : n.hostname) },
       { title: "Version", width: "minmax(4rem, 0.6fr)", wider: true, pale: true, cell: (n) => name(n.version || "–") },
       { title: "Labels", width: "minmax(5rem, 1fr)", wider: true, pale: true, cell: (n) => name(labels(n) || "–") },
       ...(mayAct() ? [{ title: "", width: "6.5rem", narrow: "5.6rem", number: true, cell: (n) => drain(n) ?? forget(n) }] : []),

@@ -12,7 +12,7 @@ import { roleLink, showEntries, lastChange } from "./sentences.js";
 
 const mostNodes = 12; // in the panel
 // urgency orders nodes by what an operator looks at first.
-const urgency = (node) => ["dead", "silent", "draining", "joining", "active"].indexOf(node.state);
+const urgency = (node) => ["dead", "silent", "draining", "joining", "active"].indexOf(node.status);
 
 // leaseLeft returns for how long a role stays reserved if its leader becomes silent now.
 function leaseLeft(role) {
@@ -30,7 +30,7 @@ export function leaseCell(role) {
 }
 
 // inStateSince returns the time since which a role has been in its state.
-const inStateSince = (role) => role.ended ?? (isLed(role) ? role.began : null);
+const inStateSince = (role) => role.ended_at ?? (isLed(role) ? role.began_at : null);
 
 // timeInState returns for how long a role has been in its state, as far as that is known.
 export const timeInState = (role) => (inStateSince(role) ? long(since(inStateSince(role)) - staleSeconds()) : "–");
@@ -43,7 +43,7 @@ export function roleStatus(role) {
 export default function overview(page) {
   const filter = { state: parameter("state", "", ["led", "silent", "vacant", "at rest"]) };
   const columns = [
-    { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
+    { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.role, roleLink(r.role)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
     { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [!isLed(r) ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => lines(lastChange(r)) },
@@ -53,7 +53,7 @@ export default function overview(page) {
   ];
   const find = searchField("Find a role or leader", () => roles.refreshSoon());
   const roles = list({
-    label: "Roles", hold: "used", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: parameter("sort", "state", ["name", "state", "leader", "term", "began"]), down: parameter("down") === "1" },
+    label: "Roles", hold: "used", columns, key: (r) => r.role, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: parameter("sort", "state", ["name", "state", "leader", "term", "began"]), down: parameter("down") === "1" },
     ordered: (order) => setParameters({ sort: order.sort === "state" ? "" : order.sort, down: order.down ? "1" : "" }),
     fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, search: find.text(), sort: order.sort, down: order.down ? "1" : "" }),
   });
@@ -77,14 +77,14 @@ export default function overview(page) {
       ["Median failover", failovers?.median ? duration(failovers.median.without_leader_seconds) : "–"],
       ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–", [n.silenced ? `${grouped(n.silenced)} silenced` : "", n.alerts_unread_since ? ageText("alerts") : ""].filter(Boolean).join(", ")],
     ], ageText()));
-    const shown = [...n.nodes].sort((a, b) => urgency(a) - urgency(b) || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, mostNodes);
+    const shown = [...n.nodes].sort((a, b) => urgency(a) - urgency(b) || b.led_roles - a.led_roles || a.name.localeCompare(b.name)).slice(0, mostNodes);
     const more = n.all_nodes - shown.length;
     updateElement(nodes.firstChild, n.nodes.length ? h("div", {}, h("table", { class: "table nodes" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col", class: "number" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
-        const [level, text, shape] = statusOf(node.state);
-        return h("tr", {}, h("td", {}, name(node.name, pageLink("node", node.id))), h("td", {}, statusWithAge(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
-          h("td", { class: "number figure" }, node.state === "dead" ? "–" : `${Math.round(100 * node.load)} %`));
+        const [level, text, shape] = statusOf(node.status);
+        return h("tr", {}, h("td", {}, name(node.name, pageLink("node", node.id))), h("td", {}, statusWithAge(level, text, shape)), h("td", { class: "number figure" }, grouped(node.led_roles)),
+          h("td", { class: "number figure" }, node.status === "dead" ? "–" : `${Math.round(100 * node.load)} %`));
       }))), more > 0 ? h("p", { class: "more" }, h("a", { href: "#/nodes" }, `${count(more, "more node")}`)) : "") : h("p", { class: "empty" }, "No node has joined yet."));
   }
 

@@ -25,7 +25,7 @@ export default function processor(page, processorName) {
   const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const letters = h("div", {}), all = h("span"), changes = h("div", {}), chart = lagChart(), lagText = h("p", { class: "small faint" });
   let detail = null, drawn = "", buttonsFor = "";
-  const current = () => state.work?.processors.find((p) => p.name === processorName);
+  const current = () => state.work?.processors.find((p) => p.processor === processorName);
 
   function draw() {
     const p = current();
@@ -47,7 +47,7 @@ export default function processor(page, processorName) {
   function drawDetail() {
     chart.set(detail.lags);
     const lag = detail.lag;
-    lagText.replaceChildren(lag ? `Measured ${ago(lag.as_of)}: ${grouped(lag.behind)}${lag.truncated ? " or more" : ""} events wait${lag.oldest_wait_seconds ? `, the oldest for ${duration(lag.oldest_wait_seconds)}` : ""}${lag.blocked ? `; ${grouped(lag.blocked)} of them wait for older transactions` : ""}.`
+    lagText.replaceChildren(lag ? `Measured ${ago(lag.as_of)}: ${grouped(lag.behind)}${lag.more ? " or more" : ""} events wait${lag.waiting_seconds ? `, the oldest for ${duration(lag.waiting_seconds)}` : ""}${lag.held ? `; ${grouped(lag.held)} of them wait for older transactions` : ""}.`
       : "No leader has measured the lag yet.");
     const text = JSON.stringify([detail.dead_letters, detail.changes]);
     if (text === drawn) return;

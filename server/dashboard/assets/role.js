@@ -26,8 +26,8 @@ export default function role(page, roleName) {
     columns: [
       { title: "Term", width: "minmax(8rem, 0.6fr)", narrow: "3.8rem", cell: (t) => h("span", { class: "figure", title: String(t.term) }, h("span", { class: "wide" }, String(t.term)), h("span", { class: "narrow" }, shortTerm(t.term))) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
-      { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
-      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : long(since(t.began))) },
+      { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began_at, title: whole(t.began_at) }, moment(t.began_at)) },
+      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended_at ? duration((Date.parse(t.ended_at) - Date.parse(t.began_at)) / 1000) : long(since(t.began_at))) },
       { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
       { title: "No leader before", width: "8rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.without_leader_seconds)) },
       { title: "Parts", width: "minmax(8rem, 1fr)", wider: true, pale: true, cell: (t) => lines(parts(t) || "–") },
@@ -37,7 +37,7 @@ export default function role(page, roleName) {
 
   // summary returns a sentence that states since when the role is in its state, and why.
   function summary(now) {
-    const began = now.ended ?? (isLed(now) ? now.began : null);
+    const began = now.ended_at ?? (isLed(now) ? now.began_at : null);
     const known = !isLed(now) || now.previous;
     return [ageText() ? `As of ${short(staleSeconds())} ago: ` : "", !isLed(now) ? "No node leads" : [inText(now.node_name), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
       known ? [": ", lastChange(now)] : "", isLed(now) && now.without_leader_seconds ? `; before, no node led for ${duration(now.without_leader_seconds)}` : "", "."];
@@ -46,22 +46,22 @@ export default function role(page, roleName) {
   // blockers states which transactions keep the next term from beginning, and what ends them.
   function blockers() {
     const all = isLed(current) ? [] : (live.now?.blocked ?? []).filter((b) => b.role === roleName);
-    return h("div", {}, all.map((b) => h("p", { class: "panel body is-critical" }, "The next term waits for ", h("bdi", {}, visibleName(b.by)), b.since ? `, open for ${long(since(b.since))}. ` : ". ",
+    return h("div", {}, all.map((b) => h("p", { class: "panel body is-critical" }, "The next term waits for ", h("bdi", {}, visibleName(b.blocked_by)), b.since ? `, open for ${long(since(b.since))}. ` : ". ",
       b.advice ? ["A database user with the privilege can end it: ", h("code", {}, visibleName(b.advice))] : "The waiting node ends it after its fence timeout.")));
   }
 
   function ending(term) {
-    if (!term.ended && !current) return "…"; // its state arrives with the role
-    if (!term.ended && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node died or left") : statusWithAge("good", "continues");
-    const text = reason(term.reason);
-    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", { title: visibleName(term.by) }, visibleName(term.by))) : ""];
+    if (!term.ended_at && !current) return "…"; // its state arrives with the role
+    if (!term.ended_at && current.term === term.term) return current.state === "vacant" ? statusWithAge("critical", "its node died or left") : statusWithAge("good", "continues");
+    const text = reason(term.end_reason);
+    return [unclean(term.end_reason) ? status("critical", text) : h("span", {}, text), term.requested_by ? h("span", { class: "faint" }, " by ", h("bdi", { title: visibleName(term.requested_by) }, visibleName(term.requested_by))) : ""];
   }
 
   function draw() {
     if (!current) return;
     const [level, text, shape] = statusOf(current.state);
     updateElement(state.firstChild, statusWithAge(level, text, shape));
-    line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
+    line.setVacant(current.state === "vacant" && current.ended_at ? Date.parse(current.ended_at) : null);
     updateElement(story.firstChild, h("span", {}, summary(current)));
     updateElement(waits.firstChild, blockers());
     waits.hidden = !waits.firstChild.childElementCount;
@@ -109,7 +109,7 @@ export default function role(page, roleName) {
       theme: () => line.redraw(),
       refresh: () => { read(); line.reload(); terms.refreshSoon(); },
       change: (change) => {
-        const changed = change.roles.find((r) => r.name === roleName);
+        const changed = change.roles.find((r) => r.role === roleName);
         if (!changed && !change.events.some((e) => e.role === roleName)) return;
         if (unknown) return dispatchEvent(new HashChangeEvent("hashchange")); // it is led for the first time
         if (changed) current = changed;

@@ -16,12 +16,12 @@ const lasted = (run) => (run.started_at && run.ended_at ? duration((Date.parse(r
 // output is a button that reads and shows what a run wrote.
 function output(run) {
   if (!run.output_bytes) return null;
-  const text = h("pre", { class: "output", tabindex: "0", "aria-label": `Output of run ${run.id}` });
+  const text = h("pre", { class: "output", tabindex: "0", "aria-label": `Output of run ${run.run}` });
   text.hidden = true;
-  const button = h("button", { type: "button", class: "compact", "data-action": `output ${run.id}`, "aria-expanded": "false", "aria-label": `Output of run ${run.id}, ${count(run.output_bytes, "byte")}`, onclick: async () => {
+  const button = h("button", { type: "button", class: "compact", "data-action": `output ${run.run}`, "aria-expanded": "false", "aria-label": `Output of run ${run.run}, ${count(run.output_bytes, "byte")}`, onclick: async () => {
     if (text.hidden && !text.textContent) {
       try {
-        text.textContent = (await get("run", { id: run.id })).output;
+        text.textContent = (await get("run", { id: run.run })).output;
       } catch (error) {
         text.textContent = `It cannot be read: ${error.message}.`;
       }
@@ -35,7 +35,7 @@ function output(run) {
 function runRow(run) {
   const [level, text, shape] = statusOf(run.state);
   const why = run.manual ? ["requested by ", run.requested_by ? inText(run.requested_by) : "an operator"] : run.ticks > 1 ? `${grouped(run.ticks)} ticks` : "";
-  return h("tr", { "data-run": run.id, "data-of": JSON.stringify(run) },
+  return h("tr", { "data-run": run.run, "data-of": JSON.stringify(run) },
     h("td", {}, time(run.scheduled_for), why ? h("div", { class: "small faint" }, why) : null),
     h("td", {}, status(level, text, shape), run.attempt > 1 ? h("div", { class: "small faint" }, `attempt ${run.attempt}`) : null, run.retry_at ? h("div", { class: "small faint" }, "retry ", time(run.retry_at)) : null),
     h("td", { class: "wide" }, run.node_name ? name(run.node_name) : "–"), h("td", { class: "wide number figure" }, lasted(run)),
@@ -46,17 +46,17 @@ export default function schedule(page, scheduleName) {
   const facts = h("div", {}, h("div")), sign = h("span", {}, h("span")), buttons = h("div", {}), errorPanel = h("div", {}, h("div"));
   const next = h("div", { class: "body" }), runs = h("div", {}), changes = h("div", {});
   let detail = null, drawn = "", buttonsFor = "";
-  const current = () => state.work?.schedules.find((s) => s.name === scheduleName);
+  const current = () => state.work?.schedules.find((s) => s.schedule === scheduleName);
 
   function draw() {
     const s = current();
     if (!s) return;
     updateElement(sign.firstChild, scheduleState(s));
     updateElement(facts.firstChild, figures([
-      ["When", h("code", { class: "figure" }, visibleName(s.expression)), visibleName(s.zone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
+      ["When", h("code", { class: "figure" }, visibleName(s.expression)), visibleName(s.timezone)], ["Next", s.next ? until(s.next) : "–"], ["Last run", s.last ? ago(s.last.scheduled_for) : "never"],
       ["Running", grouped(s.running)], ["Waiting", grouped(s.waiting)], ["Failures", grouped(s.failures)], ["Role", name(s.role, roleLink(s.role))],
     ], ageText("work")));
-    const text = s.problem || s.leader_error || (s.failed_in_row ? s.last_error : "");
+    const text = s.problem || s.last_error || (s.failed_in_row ? s.last_run_error : "");
     updateElement(errorPanel.firstChild, h("div", {}, text ? h("p", { class: "panel body is-critical" }, prose(text)) : null));
     if (mayAct() && buttonsFor !== String(s.paused)) {
       buttonsFor = String(s.paused);
@@ -73,7 +73,7 @@ export default function schedule(page, scheduleName) {
     const focused = document.activeElement?.getAttribute?.("data-action"), rows = [...runs.querySelectorAll("tr[data-run]")];
     const opened = new Map(rows.filter((row) => row.querySelector("pre:not([hidden])")).map((row) => [row.dataset.run, row])), same = new Map(rows.map((row) => [row.dataset.of, row]));
     runs.replaceChildren(detail.runs.length ? table("Runs, the latest first", [["For"], ["State"], ["Node", "wide"], ["Took", "wide number"], ["Error and output"]],
-      detail.runs.map((run) => opened.get(String(run.id)) ?? same.get(JSON.stringify(run)) ?? runRow(run))) : h("p", { class: "empty" }, "It has not run yet."));
+      detail.runs.map((run) => opened.get(String(run.run)) ?? same.get(JSON.stringify(run)) ?? runRow(run))) : h("p", { class: "empty" }, "It has not run yet."));
     if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
     changes.replaceChildren(changesTable(detail.changes));
   }

@@ -20,12 +20,12 @@ const term = (number) => h("span", { class: "whole" }, shortTerm(number));
 export function sentence(event, linked = true) {
   const who = h("b", {}, inText(event.node_name));
   const role = event.role && inText(event.role, roleLink(event.role));
-  const requested = event.by ? [", requested by ", inText(event.by)] : [];
+  const requested = event.requested_by ? [", requested by ", inText(event.requested_by)] : [];
   switch (event.kind) {
     case "began":
       return [who, " leads ", role, " in term ", term(event.term), event.without_leader_seconds !== undefined ? `, after ${duration(event.without_leader_seconds)} without a leader` : ""];
     case "ended":
-      return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...requested].flat();
+      return ["Term ", term(event.term), " of ", role, " ended: ", who, " ", reason(event.end_reason), ...requested].flat();
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];
@@ -35,7 +35,7 @@ export function sentence(event, linked = true) {
       return [h("b", {}, kindOf(event.status)), ": ", timed(event.detail), linked ? [" ", h("a", { href: incidentLink(event.incident) }, "Details")] : ""].flat();
     default: {
       const about = role ?? (event.node_name ? inText(event.node_name) : event.detail ? inText(event.detail) : "");
-      return [h("b", {}, inText(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
+      return [h("b", {}, inText(event.requested_by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();
     }
   }
 }
@@ -51,18 +51,18 @@ export function appearance(event) {
   if (event.kind === "incident") return event.unplanned ? ["critical", "is-critical"] : ["ended", "is-faint"];
   if (event.kind === "began") return ["began", "is-good"];
   if (event.kind === "action") return ["action", "is-faint"];
-  if (event.kind === "ended") return unclean(event.reason) ? ["critical", "is-critical"] : ["ended", "is-faint"];
+  if (event.kind === "ended") return unclean(event.end_reason) ? ["critical", "is-critical"] : ["ended", "is-faint"];
   return event.status === "dead" ? ["critical", "is-critical"] : event.status === "draining" ? ["paused", "is-warning"] : ["faint", "is-faint"];
 }
 
 // keyOf identifies an event. Numbers begin again with the process, and an incident has
 // the number of its last event.
-const keyOf = (event) => [event.number, event.at, ...(event.kind === "incident" ? [event.incident, event.detail] : [])].join(" ");
+const keyOf = (event) => [event.number, event.time, ...(event.kind === "incident" ? [event.incident, event.detail] : [])].join(" ");
 
 function entry(event) {
   const [shape, color] = appearance(event);
   return h("li", { "data-key": keyOf(event) }, h("span", { class: color }, sign(shape)), h("span", { class: "what" }, sentence(event)),
-    h("time", { datetime: event.at, title: whole(event.at) }, ago(event.at)));
+    h("time", { datetime: event.time, title: whole(event.time) }, ago(event.time)));
 }
 
 // showEntries shows events in a list. It does not touch entries that the list already has,
@@ -75,8 +75,8 @@ export function showEntries(list, events) {
 // lastChange states the reason for the last change of a role's leader.
 export function lastChange(role) {
   const vacant = !isLed(role);
-  if (vacant && !role.ended) return h("span", {}, "its node died or left");
-  const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
+  if (vacant && !role.ended_at) return h("span", {}, "its node died or left");
+  const [who, what, by] = vacant ? [role.node_name, role.end_reason, role.requested_by] : [role.previous, role.previous_end_reason, role.previous_requested_by];
   if (!who) return h("span", { class: "faint" }, "–");
   const text = reason(what), requested = by ? [", requested by ", inText(by)] : "";
   return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, requested by ${visibleName(by)}` : ""}` },

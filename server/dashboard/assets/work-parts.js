@@ -14,7 +14,7 @@ export const time = (at) => (at ? h("time", { datetime: at, title: whole(at) }, 
 
 // changesTable returns a table of who changed what.
 export const changesTable = (changes) => (changes.length ? table("Changes by operators", [["When"], ["Who"], ["What"], ["Detail", "wide"]], changes.map((c) => h("tr", {},
-  h("td", {}, time(c.at)), h("td", {}, name(c.by)), h("td", {}, action(c.action)), h("td", { class: "wide" }, c.detail || "–"))))
+  h("td", {}, time(c.time)), h("td", {}, name(c.requested_by)), h("td", {}, action(c.action)), h("td", { class: "wide" }, c.detail || "–"))))
   : h("p", { class: "empty" }, "No operator has changed it."));
 
 // keepCurrent draws and reads a page, draws it every second, and reads it again when the

@@ -30,7 +30,7 @@ export function processorState(p) {
 export function scheduleState(s) {
   if (s.paused) return workStatus("warning", "paused", "paused");
   if (s.problem) return workStatus("critical", "cannot run");
-  if (s.leader_error) return workStatus("critical", "its leader cannot work");
+  if (s.last_error) return workStatus("critical", "its leader cannot work");
   if (s.ahead_seconds) return workStatus("warning", `waits ${long(s.ahead_seconds)} for the clock`);
   if (s.overdue_seconds) return workStatus(s.level === "critical" ? "critical" : "warning", `overdue for ${long(s.overdue_seconds)}`);
   if (s.failed_in_row) return workStatus(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
@@ -42,7 +42,7 @@ function processorRow(p) {
   const errorText = error ? h("div", { class: "small is-critical" }, prose(error)) : null;
   const state = () => processorState(p);
   return h("tr", {},
-    cell("", name(p.name, pageLink("processor", p.name)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
+    cell("", name(p.processor, pageLink("processor", p.processor)), h("div", { class: "narrow" }, state()), errorText), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind), p.behind_as_of ? h("div", { class: "small is-warning" }, `as of ${ago(p.behind_as_of)}`) : null), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", h("span", p.dead_letters > p.skipped ? { class: "is-warning" } : {}, grouped(p.dead_letters))),
@@ -52,11 +52,11 @@ function processorRow(p) {
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
   const state = () => scheduleState(s);
-  const errorText = s.problem || s.leader_error || (s.failed_in_row ? s.last_error : "");
+  const errorText = s.problem || s.last_error || (s.failed_in_row ? s.last_run_error : "");
   return h("tr", {},
-    cell("", name(s.name, pageLink("schedule", s.name)), h("div", { class: "narrow" }, state()), errorText ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(errorText)) : null),
+    cell("", name(s.schedule, pageLink("schedule", s.schedule)), h("div", { class: "narrow" }, state()), errorText ? h("div", { class: `small is-${s.level === "warning" ? "warning" : "critical"}` }, prose(errorText)) : null),
     cell("wide", state()),
-    cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
+    cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.timezone)),
     cell("whole", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
     cell("wide", last ? [status(last[0], last[1], last[2]), " ", h("time", { class: "faint small", datetime: s.last.scheduled_for, title: whole(s.last.scheduled_for) }, ago(s.last.scheduled_for))] : h("span", { class: "faint" }, "never ran")),
     cell("wide", s.last?.node_name ? name(s.last.node_name) : "–"), cell("wide number figure", s.failures ? h("span", { class: "is-critical" }, grouped(s.failures)) : "0"),
@@ -87,7 +87,7 @@ export default function work(page) {
     if (!w || text === drawn) return;
     drawn = text;
     const has = mentions(find.text()), none = h("p", { class: "empty" }, "None matches.");
-    const someProcessors = w.processors.filter((p) => has(p.name, p.role, p.node_name, p.status, p.last_error)), someSchedules = w.schedules.filter((s) => has(s.name, s.role, s.expression, s.last_error, s.problem));
+    const someProcessors = w.processors.filter((p) => has(p.processor, p.role, p.node_name, p.status, p.last_error)), someSchedules = w.schedules.filter((s) => has(s.schedule, s.role, s.expression, s.last_run_error, s.problem));
     const notAvailable = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
     updateElement(processors.firstChild, h("div", {}, !w.shown ? notAvailable : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : !someProcessors.length ? none : region("Processors", h("table", { class: "table work" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest wait", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),

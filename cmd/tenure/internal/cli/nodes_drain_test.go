@@ -46,7 +46,7 @@ func TestDrainCommandsReachNodeOfAnotherProcess(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, drain.log())
 	}
 	last := steps[len(steps)-1]
-	if last["event"] != cluster.DrainDone || last["node_name"] != "one" || last["status"] != "draining" || last["leads"] != 0.0 {
+	if last["event"] != cluster.DrainDone || last["node_name"] != "one" || last["status"] != "draining" || last["led_roles"] != 0.0 {
 		t.Errorf("the last step is %v", last)
 	}
 	for _, step := range steps[:len(steps)-1] {

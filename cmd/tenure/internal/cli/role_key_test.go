@@ -24,7 +24,7 @@ func TestBuiltInRoleHasItsName(t *testing.T) {
 	scheduler := launch(t, "cron", "run", "--config", path, "--name", "one")
 	eventually(t, "the session that leads", func() bool {
 		role := place.status(t, "--role", "scheduler").Roles[0]
-		return len(role.Sessions) == 1 && role.Sessions[0].State == roles.StateLeads && role.Sessions[0].PID > 0
+		return len(role.Sessions) == 1 && role.Sessions[0].State == roles.StateLed && role.Sessions[0].PID > 0
 	})
 	scheduler.signal(syscall.SIGTERM)
 	scheduler.exit()
@@ -54,7 +54,7 @@ func TestRoleKeepsStoredKey(t *testing.T) {
 				if keyed := strings.Contains(c.first, "="); role.Key == nil || (*role.Key == "77306496745477") != keyed {
 					t.Errorf("status of %s: key %v", way, role.Key)
 				}
-				if len(role.Sessions) != 1 || role.Sessions[0].State != roles.StateLeads {
+				if len(role.Sessions) != 1 || role.Sessions[0].State != roles.StateLed {
 					t.Errorf("status of %s: %+v", way, role)
 				}
 			}

@@ -48,7 +48,7 @@ func TestStatusShowsLeadersAndSessions(t *testing.T) {
 		t.Fatalf("sessions %+v", billing.Sessions)
 	}
 	session := billing.Sessions[0]
-	if session.State != roles.StateLeads || session.Node == nil || session.Node.String() != acquired["node"] ||
+	if session.State != roles.StateLed || session.Node == nil || session.Node.String() != acquired["node"] ||
 		session.PID == 0 || session.User != "postgres" || session.Client != "127.0.0.1" || !strings.HasPrefix(session.Application, "tenure") {
 		t.Errorf("session %+v", session)
 	}
@@ -56,7 +56,7 @@ func TestStatusShowsLeadersAndSessions(t *testing.T) {
 	text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout
 	rows := strings.Split(text, "\n")
 	if len(rows) != 6 || !strings.HasPrefix(rows[0], "1 of 2 roles has no leader: ancient for ") || !strings.HasSuffix(rows[0], "; 1 node is alive.") ||
-		!strings.HasPrefix(rows[2], "ROLE") || !strings.HasPrefix(rows[3], "ancient  vacant") || !strings.HasPrefix(rows[4], "billing  leads   one   1") {
+		!strings.HasPrefix(rows[2], "ROLE") || !strings.HasPrefix(rows[3], "ancient  vacant") || !strings.HasPrefix(rows[4], "billing  led     one   1") {
 		t.Errorf("table:\n%s", text)
 	}
 }
@@ -207,7 +207,7 @@ func TestReadOnlyUserCanUseStatusAndObserve(t *testing.T) {
 		return append(args, "--dsn", server.DSNFor(user, "postgres"), "--schema", place.schema)
 	}
 
-	if text := invoke(t, as("status")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "billing  leads  one") {
+	if text := invoke(t, as("status")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "billing  led    one") {
 		t.Errorf("status: %s", text)
 	}
 	if line, _ := launch(t, as("observe")...).line(); !strings.HasSuffix(line, fmt.Sprintf("one leads billing, term %d", place.status(t).Roles[0].Leader.Term)) {

@@ -57,7 +57,7 @@ func TestStatusWatchTextHasTheTime(t *testing.T) {
 	watch.line()
 	header, _ := watch.line()
 	row, ok := watch.line()
-	if !ok || summary != "The role billing is led; 1 node is alive." || !strings.HasPrefix(asOf, "as of ") || !strings.HasPrefix(header, "ROLE ") || !strings.HasPrefix(row, "billing  leads ") {
+	if !ok || summary != "The role billing is led; 1 node is alive." || !strings.HasPrefix(asOf, "as of ") || !strings.HasPrefix(header, "ROLE ") || !strings.HasPrefix(row, "billing  led   ") {
 		t.Errorf("%q, %q, %q, %q", summary, asOf, header, row)
 	}
 	watch.signal(syscall.SIGINT)

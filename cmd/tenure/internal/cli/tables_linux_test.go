@@ -41,7 +41,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		"-o json --color always": onScreen(t, colors, append(status, "-o", "json", "--color", "always")...),
 		"a pipe":                 invoke(t, status...).want(t, console.ExitDone).stdout,
 	} {
-		if strings.Contains(text, "\x1b") || !strings.Contains(text, "leads") {
+		if strings.Contains(text, "\x1b") || !strings.Contains(text, "  led  ") {
 			t.Errorf("%s: %q", name, text)
 		}
 	}

@@ -105,7 +105,7 @@ func TestStatusWatchRedrawsOnTerminal(t *testing.T) {
 	one.await("acquired")
 	watch := launchOnTerminal(t, []string{"TERM=xterm", "NO_COLOR=1"}, place.with("status", "--watch")...)
 	watch.shows("as of ")
-	watch.shows("billing  leads  one")
+	watch.shows("billing  led    one")
 	one.signal(syscall.SIGTERM)
 	watch.shows("billing  vacant")
 	if err := watch.command.Process.Signal(syscall.SIGINT); err != nil {

@@ -74,7 +74,7 @@ type drainRecord struct {
 	Node     uuid.UUID         `json:"node"`
 	NodeName string            `json:"node_name"`
 	Status   tenure.NodeStatus `json:"status"`
-	Leads    int               `json:"leads"`     // number of roles
+	Leads    int               `json:"led_roles"` // number of roles
 	InFlight int               `json:"in_flight"` // units of work, as of the latest heartbeat
 }
 

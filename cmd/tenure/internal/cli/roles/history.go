@@ -114,7 +114,7 @@ type NodeHistoryRecord struct {
 }
 
 type nodeChangeRecord struct {
-	At       console.Timestamp `json:"at"`
+	At       console.Timestamp `json:"time"`
 	Node     uuid.UUID         `json:"node"`
 	NodeName string            `json:"node_name"`
 	Status   string            `json:"status"`

@@ -33,7 +33,7 @@ see tenure history --outages. What cannot be read is named with the cause.
 
 Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 A role given by key is shown even if Tenure does not know it, with every program that
-holds the lock. STATE is "leads"; "waits" for a node that has the lock but whose term
+holds the lock. STATE is "led"; "waits" for a node that has the lock but whose term
 has not begun; "foreign" for a program other than Tenure; "vacant"; or "at rest", if
 the last command with --once ended with exit code 0 and the next one is not overdue by
 its --next-within. SINCE is then when the last term ended. If the last leader recorded
@@ -83,7 +83,7 @@ type StatusRecord struct {
 
 type roleRecord struct {
 	Role     string          `json:"role"`
-	State    string          `json:"state"`  // leads, waits, foreign, vacant, or at rest
+	State    string          `json:"state"`  // led, waits, foreign, vacant, or at rest
 	Key      *string         `json:"key"`    // advisory lock key: N or A:B; null for leases
 	Leader   *leaderRecord   `json:"leader"` // null if there is no leader
 	Sessions []sessionRecord `json:"sessions"`
@@ -127,7 +127,7 @@ type sessionRecord struct {
 
 // The states of a server session with a lock, and of a role without one.
 const (
-	StateLeads   = "leads"
+	StateLed     = "led"
 	stateWaits   = "waits" // the term has not begun
 	StateForeign = "foreign"
 	stateVacant  = "vacant"
@@ -247,14 +247,14 @@ func newRoleRecord(holder history.RoleStatus) roleRecord {
 		if !s.Foreign() {
 			record.Node, record.State = &s.NodeID, stateWaits
 			if holder.Leader != nil && holder.Leader.NodeID == s.NodeID {
-				record.State = StateLeads
+				record.State = StateLed
 			}
 		}
 		role.Sessions = append(role.Sessions, record)
 	}
 	switch {
 	case holder.Leader != nil:
-		role.State = StateLeads
+		role.State = StateLed
 	case len(role.Sessions) > 0:
 		role.State = role.Sessions[0].State
 	default:
@@ -282,7 +282,7 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 	led := false
 	for _, s := range r.Sessions {
 		row := []string{r.Role, s.State, console.OrDash(s.NodeName), "-", "-", "-", strconv.Itoa(int(s.PID)), console.OrDash(s.Client), console.OrDash(s.Application)}
-		if s.State == StateLeads {
+		if s.State == StateLed {
 			led = true
 			copy(row[3:], termColumns(leader))
 		}
@@ -290,7 +290,7 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 	}
 	switch {
 	case leader != nil && !led:
-		row := append([]string{r.Role, StateLeads, leader.NodeName}, termColumns(leader)...)
+		row := append([]string{r.Role, StateLed, leader.NodeName}, termColumns(leader)...)
 		rows = append([][]string{append(row, "-", "-", "-")}, rows...)
 	case len(rows) == 0:
 		since := "-"

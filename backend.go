@@ -171,6 +171,9 @@ type AcquireRequest struct {
 	// reserved for this node. The result is then OutcomeHeld with RetryIn.
 	YieldFor  time.Duration
 	YieldTerm int64
+	// NodeName is the name of the leader for the records, if an agent asks for one of its
+	// nodes. The session's node keeps the role. It is empty for the session's node itself.
+	NodeName string
 }
 
 // Outcome is the outcome of one attempt to acquire a role.

@@ -14,6 +14,7 @@ type Leader struct {
 	NodeID     uuid.UUID
 	NodeName   string
 	Host       string
+	Agent      string    // the name of the agent that the node is behind; empty for most nodes
 	AcquiredAt time.Time // by the database's clock
 	LeaseUntil time.Time // by the database's clock
 
@@ -32,7 +33,7 @@ type Leader struct {
 
 // sameAs reports whether the leader, its term and its published data are the same.
 func (l Leader) sameAs(other Leader) bool {
-	return l.Term == other.Term && l.NodeID == other.NodeID && l.NodeName == other.NodeName && l.Host == other.Host &&
+	return l.Term == other.Term && l.NodeID == other.NodeID && l.NodeName == other.NodeName && l.Agent == other.Agent && l.Host == other.Host &&
 		l.Address == other.Address && l.HTTPPort == other.HTTPPort && l.GRPCPort == other.GRPCPort && maps.Equal(l.Labels, other.Labels)
 }
 

@@ -58,8 +58,8 @@
 // Nodes of an agent are not in the registry, since each row there needs a heartbeat
 // to the database. So clusters, drains, spreads and unique names need a direct
 // connection; sessions of this package do not implement [tenure.RegistrySession].
-// On other hosts, leaders, history and requests show the agent in the place of its
-// nodes, and a role can be handed over to an agent but not to a chosen node of it.
+// On other hosts, leaders and the history show the name of the node with the id of its
+// agent, and a role can be handed over to an agent but not to a chosen node of it.
 // Terms of this package cannot fence transactions with package postgres, which
 // rejects them. TENURE_TERM and [tenure.Term.Number] are valid fencing tokens.
 package agent

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -243,8 +244,15 @@ func (s *session) begin(
 	if err := s.inLists(ctx, on, b.sql(archiveTermsQuery), roles); err != nil {
 		return err
 	}
-	if err := s.inLists(ctx, on, b.sql(beginQuery), roles, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
-		return err
+	led := map[string][]string{} // roles by the names of their leaders
+	for _, role := range roles {
+		name := cmp.Or(s.leaderNames[role], node.Name)
+		led[name] = append(led[name], role)
+	}
+	for name, some := range led {
+		if err := s.inLists(ctx, on, b.sql(beginQuery), some, s.incarnation, node.ID.String(), name, node.Host, at.name); err != nil {
+			return err
+		}
 	}
 	begun := 0
 	err := sqldb.InLists(b.db.Dialect, b.sql(readBegunQuery), roles, []any{s.incarnation}, func(statement string, args []any) error {

@@ -27,11 +27,14 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 				node, labels          string
 			)
 			if err := rows.Scan(&l.Role, &l.Term, &node, &l.NodeName, &l.Host, &began, &expires, &valid,
-				&l.Address, &l.HTTPPort, &l.GRPCPort, &labels); err != nil {
+				&l.Address, &l.HTTPPort, &l.GRPCPort, &labels, &l.Agent); err != nil {
 				return err
 			}
 			if err := json.Unmarshal([]byte(labels), &l.Labels); err != nil {
 				return fmt.Errorf("read the labels of node %s: %w", node, err)
+			}
+			if l.Agent == l.NodeName {
+				l.Agent = ""
 			}
 			l.NodeID, _ = uuid.Parse(node) // the zero value if another program wrote it
 			l.AcquiredAt, l.LeaseUntil = time.UnixMicro(began), time.UnixMicro(expires)

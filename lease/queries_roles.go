@@ -172,7 +172,8 @@ SELECT
     s.address,
     s.http_port,
     s.grpc_port,
-    s.labels
+    s.labels,
+    s.node_name
 FROM {seats} t
 JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`

@@ -114,7 +114,9 @@ func (s *session) tryAcquire(ctx context.Context, requests []tenure.AcquireReque
 
 	results := make([]tenure.AcquireResult, len(requests))
 	var available []*roleRow
+	s.leaderNames = map[string]string{}
 	for i, request := range requests {
+		s.leaderNames[request.Role.Name()] = request.NodeName
 		found := byRole[request.Role.Name()]
 		if found == nil {
 			delete(s.knownRoles, request.Role.Name()) // the next call tries again to add it

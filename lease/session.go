@@ -28,6 +28,7 @@ type session struct {
 
 	knownRoles  map[string]struct{} // roles that have a row
 	unconfirmed map[string]struct{} // roles that may have been acquired: the commit was not acknowledged
+	leaderNames map[string]string   // of the roles of the present attempt, see tenure.AcquireRequest.NodeName
 	lastTerms   map[string]int64    // the last term of each role before this session tried to acquire it
 
 	mu sync.Mutex

@@ -46,7 +46,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		asked[key] = c.Role.Name()
-		locking = append(locking, lockRequest{i, c.Role, key, c.YieldTerm, c.YieldFor})
+		locking = append(locking, lockRequest{i, c.Role, key, c.YieldTerm, c.YieldFor, c.NodeName})
 	}
 	if err := s.lockAll(locking, attempts); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 type heldRole struct {
 	role     tenure.Role
 	key      tenure.LockKey
+	leader   string        // see tenure.AcquireRequest.NodeName
 	lockedAt time.Duration // on the node's monotonic clock
 	wait     termWait
 	examined bool  // the row was read: wait and previous are known
@@ -47,6 +48,7 @@ type lockRequest struct {
 
 	yieldTerm int64
 	yieldFor  time.Duration
+	leader    string // see tenure.AcquireRequest.NodeName
 }
 
 // failAll sets the attempts of candidates to one error.

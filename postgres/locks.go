@@ -34,7 +34,7 @@ func (s *session) take(all []lockRequest, attempts []tenure.AcquireResult) error
 			s.elsewhere.found(w, ledBy)
 			return
 		}
-		h := &heldRole{role: w.role, key: w.key}
+		h := &heldRole{role: w.role, key: w.key, leader: w.leader}
 		h.begin(attempt)
 		held = append(held, h)
 	})

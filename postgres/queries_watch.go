@@ -89,8 +89,8 @@ var nothing = uuid.Nil.String()
 // later one, because it plans, and reads the catalogs.
 var (
 	sessionWarmUp = []link.Call{
-		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", no, no, no, none, none, nil}},
-		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, "", zero, zero, "", "", yes, no, no, none, none, nil}},
+		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, none, zero, zero, "", "", no, no, no, none, none, nil}},
+		{SQL: string(stmtTake), Args: []any{none, none, none, none, none, none, nothing, none, zero, zero, "", "", yes, no, no, none, none, nil}},
 		{SQL: string(stmtEnd), Args: []any{none, none, none, none, none, nothing, none, none, none}},
 		{SQL: string(stmtResign), Args: []any{none, none, none, none, none, nothing, none, none, none, "", none, none, none}},
 	}

@@ -28,7 +28,7 @@ func TestTakeReadsRowsByKeyAfterTheTableHasGrown(t *testing.T) {
 	take := func(roles []string, keys []int64, examined bool) {
 		t.Helper()
 		_, err := conn.Exec(ctx, b.names.SQL(sessionStatements[stmtTake]), roles, keys, noPairs, noPairs, noNumbers, noPairs,
-			uuid.New(), "other", 1, 1000, "lineage", "epoch", examined, true, false, noPairs, noTimes, nil)
+			uuid.New(), []string{"other"}, 1, 1000, "lineage", "epoch", examined, true, false, noPairs, noTimes, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,7 +47,7 @@ func (s *session) begin(ready []*heldRole) error {
 	}
 	all := make([]lockRequest, len(ready))
 	for i, h := range ready {
-		all[i] = lockRequest{role: h.role, key: h.key}
+		all[i] = lockRequest{role: h.role, key: h.key, leader: h.leader}
 	}
 	begun := make(map[string]tenure.AcquireResult, len(ready))
 	err := s.callTake(all, true, func(role string, attempt tenure.AcquireResult, _ int32) { begun[role] = attempt })
@@ -110,7 +112,7 @@ func (s *session) callTake(all []lockRequest, examined bool, each func(role stri
 		}
 		each(role, attempt, ledBy)
 		return nil
-	}, append(wanted, node.ID, node.Name, s.incarnation, timing.Lease.Milliseconds(),
+	}, append(wanted, node.ID, leaderNames(all, node.Name), s.incarnation, timing.Lease.Milliseconds(),
 		s.server.Lineage(), s.server.Epoch(), examined, s.server.ByMigration, timing.Settle > 0, dead, deadSince, space)...)
 }
 
@@ -144,6 +146,19 @@ func takeArguments(all []lockRequest) []any {
 		}
 	}
 	return []any{roles, singles, firsts, seconds, yieldTerms, yieldFor}
+}
+
+// leaderNames returns the names of the leaders for the records: own alone, unless an agent
+// takes roles for its nodes.
+func leaderNames(all []lockRequest, own string) []string {
+	if !slices.ContainsFunc(all, func(w lockRequest) bool { return w.leader != "" }) {
+		return []string{own}
+	}
+	names := make([]string, len(all))
+	for i, w := range all {
+		names[i] = cmp.Or(w.leader, own)
+	}
+	return names
 }
 
 func errRowMissing(role tenure.Role) error {

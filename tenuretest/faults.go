@@ -21,7 +21,7 @@ func (d *Database) Occupy(role tenure.Role) {
 	}
 	now := d.clock.Now()
 	d.assignLocked(d.stranger, role.Name(), r, now)
-	d.beginTermLocked(d.stranger, role.Name(), r, now)
+	d.beginTermLocked(d.stranger, role.Name(), "", r, now)
 }
 
 // Vacate makes a stranger resign from a role. It does nothing if no stranger leads the

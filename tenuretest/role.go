@@ -1,6 +1,7 @@
 package tenuretest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -76,7 +77,7 @@ func (d *Database) tryLocked(s *session, c tenure.AcquireRequest) tenure.Acquire
 			return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: wait}
 		}
 	}
-	return d.beginTermLocked(s, c.Role.Name(), r, instant)
+	return d.beginTermLocked(s, c.Role.Name(), c.NodeName, r, instant)
 }
 
 // assignLocked gives a free role to a session.
@@ -84,8 +85,9 @@ func (d *Database) assignLocked(s *session, name string, r *role, now clocks.Ins
 	d.locks[r.key], s.held[name], r.locked = s, r, now.Mono
 }
 
-// beginTermLocked begins a term of a role held by s.
-func (d *Database) beginTermLocked(s *session, name string, r *role, now clocks.Instant) tenure.AcquireResult {
+// beginTermLocked begins a term of a role held by s. leader is the name of its node, if s is
+// of an agent.
+func (d *Database) beginTermLocked(s *session, name, leader string, r *role, now clocks.Instant) tenure.AcquireResult {
 	vacant := time.Duration(-1)
 	if r.last.Term > 0 {
 		vacant = now.Mono - r.ended
@@ -94,7 +96,10 @@ func (d *Database) beginTermLocked(s *session, name string, r *role, now clocks.
 	r.leader = s
 	previous := r.last.Term
 	r.last = tenure.Leader{
-		Role: name, Term: max(previous+1, now.Wall.UnixMilli()), NodeID: node.ID, NodeName: node.Name, Host: node.Host, AcquiredAt: now.Wall,
+		Role: name, Term: max(previous+1, now.Wall.UnixMilli()), NodeID: node.ID, NodeName: cmp.Or(leader, node.Name), Host: node.Host, AcquiredAt: now.Wall,
+	}
+	if leader != "" && leader != node.Name {
+		r.last.Agent = node.Name
 	}
 	r.reservedUntil = 0
 	d.notifyListenersLocked()

@@ -188,7 +188,7 @@ func (h *host) acquire(jobs []*job) error {
 			if h.decideLocked(j.client, role, a.Recovering, now, place) {
 				continue
 			}
-			next := attempt{tenure.AcquireRequest{Role: role, Recovering: a.Recovering, YieldFor: a.YieldFor, YieldTerm: a.YieldTerm}, j.client, place}
+			next := attempt{tenure.AcquireRequest{Role: role, Recovering: a.Recovering, YieldFor: a.YieldFor, YieldTerm: a.YieldTerm, NodeName: j.client.node.Name}, j.client, place}
 			at, taken := first[role.Name()]
 			switch {
 			case !taken:

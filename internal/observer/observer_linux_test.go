@@ -9,7 +9,7 @@ import (
 
 // The scenarios, and how many comparisons all of them make at least.
 const (
-	allScenarios = 21
+	allScenarios = 22
 	leastCases   = 900
 )
 
@@ -42,6 +42,7 @@ func TestShownAgreesWithWhatHappened(t *testing.T) {
 			"replay":             replay,
 			"schedules":          schedules,
 			"alerts":             alerts,
+			"behind an agent":    behindAgent,
 			"one dialect":        oneDialect,
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -202,4 +202,16 @@ var agentPromiseMutants = []mutant{
 		promise: "a node of an agent is the target of a hand-over from another host",
 		tests:   []tests{in("agent", "^TestRoleOfAnotherHostIsHandedOverToTheAgent$")}, says: "a hand-over from another host",
 	},
+	{
+		name: "agent: the records have the agent in the place of its node",
+		file: "agent/server/arbiter.go", from: "YieldTerm: a.YieldTerm, NodeName: j.client.node.Name}", to: "YieldTerm: a.YieldTerm}",
+		promise: "a leader behind an agent is shown by its own name",
+		tests:   []tests{in("agent", "^TestLeaderBehindAnAgentHasItsName$")}, says: "billing is led by",
+	},
+	{
+		name: "take: all leaders have the name of the first one",
+		file: "postgres/migrations/0001_functions.up.sql", from: "            coalesce(h.name, names[1]) AS name,\n", to: "            names[1] AS name,\n",
+		promise: "a leader behind an agent is shown by its own name",
+		tests:   []tests{in("postgres", "^TestTermHasTheNameOfTheNodeBehindAnAgent$")}, says: "b is led by",
+	},
 }

@@ -1,4 +1,4 @@
-DROP FUNCTION {take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[], integer);
+DROP FUNCTION {take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text[], integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[], integer);
 DROP FUNCTION {watch}(integer, integer, integer, bigint, integer, integer);
 DROP VIEW {autoscaling};
 DROP VIEW {leaders};

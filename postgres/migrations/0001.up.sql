@@ -392,12 +392,13 @@ SELECT
     t.acquired_at,
     n.last_heartbeat + n.lease_ms * interval '1 millisecond' AS lease_until,
     t.term,
-    n.name AS node_name,
+    coalesce(t.node_name, n.name) AS node_name,
     n.hostname,
     n.ip_address,
     n.http_port,
     n.grpc_port,
-    n.labels
+    n.labels,
+    CASE WHEN n.name <> t.node_name THEN n.name ELSE '' END AS agent
 FROM {terms} t
 JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
 WHERE t.ended_at IS NULL AND n.status <> 'dead';

@@ -39,7 +39,7 @@ CREATE FUNCTION {take}(
     yield_terms bigint[],
     yield_ms integer[], -- 0 for no time
     own uuid,
-    own_name text,
+    names text[], -- of the leaders for the records: one for all roles, or one for each
     own_incarnation integer,
     own_lease_ms integer,
     lineage text,
@@ -68,6 +68,7 @@ DECLARE
     wanted record;
     held text[] := '{}';
     held_keys text[] := '{}';
+    held_names text[] := '{}'; -- empty if all roles have one name
     missed text[] := '{}';
     moment timestamptz;
     moment_ms bigint;
@@ -75,6 +76,9 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF examined THEN
         held := roles;
+        IF cardinality(names) > 1 THEN
+            held_names := names;
+        END IF;
         SELECT array_agg(coalesce(k.key::text, k.first || ':' || k.second) ORDER BY k.place)
         INTO held_keys
         FROM unnest(keys, firsts, seconds) WITH ORDINALITY AS k(key, first, second, place);
@@ -90,7 +94,7 @@ BEGIN
                 FROM {terms} t
                 WHERE t.role = w.role
             ) AS left_ms
-            FROM unnest(roles, keys, firsts, seconds, yield_terms, yield_ms) AS w(role, key, first, second, yield_term, yield_ms)
+            FROM unnest(roles, keys, firsts, seconds, yield_terms, yield_ms, names) AS w(role, key, first, second, yield_term, yield_ms, name)
         LOOP
             IF wanted.left_ms > 0 THEN
                 taken := wanted.role;
@@ -102,6 +106,9 @@ BEGIN
             END) THEN
                 held := held || wanted.role;
                 held_keys := held_keys || coalesce(wanted.key::text, wanted.first || ':' || wanted.second);
+                IF cardinality(names) > 1 THEN
+                    held_names := held_names || wanted.name;
+                END IF;
             ELSE
                 missed := missed || wanted.role;
             END IF;
@@ -143,6 +150,7 @@ BEGIN
     WITH previous AS MATERIALIZED (
         SELECT
             t.*,
+            coalesce(h.name, names[1]) AS name,
             coalesce(t.ended_at, {term_end}(
                 n.last_heartbeat, n.lease_ms, coalesce(CASE WHEN n.death_seen THEN n.died_at END, d.since), moment)) AS over_at,
             -- The next one found the lock free, and no node saw when it became so.
@@ -161,7 +169,7 @@ BEGIN
                 WHEN t.end_reason IN ('crashed', 'lease_expired', 'server_changed') THEN t.last_seen
                 ELSE t.ended_at
             END AS seen_at
-        FROM (SELECT * FROM unnest(held, held_keys) AS w(role, lock_key) ORDER BY w.role) h
+        FROM (SELECT * FROM unnest(held, held_keys, held_names) AS w(role, lock_key, name) ORDER BY w.role) h
         CROSS JOIN LATERAL (
             SELECT
                 t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at, t.ended_at, t.end_reason, t.ended_by,
@@ -196,7 +204,7 @@ BEGIN
         UPDATE {terms} t
         SET term = greatest(p.term + 1, moment_ms),
             node_id = own,
-            node_name = own_name,
+            node_name = p.name,
             incarnation = own_incarnation,
             lease_ms = own_lease_ms,
             acquired_at = greatest(moment, p.over_at),

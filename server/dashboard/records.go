@@ -25,6 +25,7 @@ type roleRecord struct {
 	Term     int64      `json:"term"`  // the last one
 	Node     uuid.UUID  `json:"node"`  // of that term
 	NodeName string     `json:"node_name"`
+	Agent    string     `json:"agent,omitempty"` // that the node is behind
 	Host     string     `json:"hostname,omitempty"`
 	Began    time.Time  `json:"began_at"`
 	Ended    *time.Time `json:"ended_at"`   // null while it is led

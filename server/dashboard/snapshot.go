@@ -211,6 +211,9 @@ func (p *snapshot) roleRecord(name string) roleRecord {
 	}
 	if m, ok := p.member(t.Node); ok {
 		record.Host = m.Host
+		if m.Name != t.NodeName {
+			record.Agent = m.Name
+		}
 	}
 	return record
 }

@@ -13,6 +13,7 @@ type Leader struct {
 	Term         int64             `json:"term"`
 	Node         uuid.UUID         `json:"node"`
 	NodeName     string            `json:"node_name"`
+	Agent        string            `json:"agent"` // that the node is behind, if any; the id is of the agent
 	Host         string            `json:"hostname"`
 	Address      string            `json:"address"`   // empty if the node publishes none
 	HTTPPort     int               `json:"http_port"` // 0 for none
@@ -33,7 +34,7 @@ func NewLeader(leader *tenure.Leader) *Leader {
 		labels = map[string]string{}
 	}
 	return &Leader{
-		Term: leader.Term, Node: leader.NodeID, NodeName: leader.NodeName, Host: leader.Host,
+		Term: leader.Term, Node: leader.NodeID, NodeName: leader.NodeName, Agent: leader.Agent, Host: leader.Host,
 		AcquiredAt: Time(leader.AcquiredAt), LeaseUntil: Time(leader.LeaseUntil),
 		ValidSeconds: leader.ValidFor.Seconds(),
 		Address:      leader.Address, HTTPPort: leader.HTTPPort, GRPCPort: leader.GRPCPort, Labels: labels,

@@ -34,7 +34,7 @@ var nodePrivileges = []privilege{
 	{Allowed: "SELECT, USAGE", Kind: "SEQUENCE", Object: "{releases}"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{term_end}(timestamptz, integer, timestamptz, timestamptz)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{last_sign}(timestamptz, timestamptz)"},
-	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text, integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[], integer)"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{take}(text[], bigint[], integer[], integer[], bigint[], integer[], uuid, text[], integer, integer, text, text, boolean, boolean, boolean, integer[], timestamptz[], integer)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{ended}(integer, integer[])"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{watch}(integer, integer, integer, bigint, integer, integer)"},
 	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "pg_catalog.pg_terminate_backend(integer, bigint)"},

@@ -26,7 +26,8 @@ SELECT
     ip_address,
     http_port,
     grpc_port,
-    labels
+    labels,
+    agent
 FROM {leaders}
 WHERE (cardinality($1::text[]) = 0 OR role = ANY ($1)) AND lease_until > clock_timestamp()
 ORDER BY role COLLATE "C"`
@@ -48,7 +49,7 @@ func (rs *Records) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 				encoded []byte
 			)
 			err := row.Scan(&l.Role, &l.Term, &l.NodeID, &l.NodeName, &l.Host, &l.AcquiredAt, &l.LeaseUntil, &valid,
-				&l.Address, &l.HTTPPort, &l.GRPCPort, &encoded)
+				&l.Address, &l.HTTPPort, &l.GRPCPort, &encoded, &l.Agent)
 			l.ValidFor = link.FromMilliseconds(valid)
 			known, ok := labels[l.NodeID]
 			if !ok && err == nil {

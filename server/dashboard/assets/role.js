@@ -66,7 +66,7 @@ export default function role(page, roleName) {
     updateElement(waits.firstChild, blockers());
     waits.hidden = !waits.firstChild.childElementCount;
     updateElement(facts.firstChild, figures([
-      ["Leader", isLed(current) ? name(current.node_name, pageLink("node", current.node)) : "none", isLed(current) ? undefined : ""],
+      ["Leader", isLed(current) ? name(current.node_name, pageLink("node", current.node)) : "none", isLed(current) ? current.agent && `behind ${visibleName(current.agent)}` : ""],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
       [isLed(current) ? "Leading for" : current.state === "vacant" ? "Vacant for" : "At rest for", timeInState(current)],
       ["Lease left", leaseCell(current)],

@@ -284,13 +284,13 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 		row := []string{r.Role, s.State, console.OrDash(s.NodeName), "-", "-", "-", strconv.Itoa(int(s.PID)), console.OrDash(s.Client), console.OrDash(s.Application)}
 		if s.State == StateLed {
 			led = true
-			copy(row[3:], termColumns(leader))
+			copy(row[2:], leaderColumns(leader))
 		}
 		rows = append(rows, row)
 	}
 	switch {
 	case leader != nil && !led:
-		row := append([]string{r.Role, StateLed, leader.NodeName}, termColumns(leader)...)
+		row := append([]string{r.Role, StateLed}, leaderColumns(leader)...)
 		rows = append([][]string{append(row, "-", "-", "-")}, rows...)
 	case len(rows) == 0:
 		since := "-"
@@ -302,10 +302,14 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 	return rows
 }
 
-// termColumns returns the table's columns for a term: its number, its age, and
-// the remaining time of its lease.
-func termColumns(leader *tenure.Leader) []string {
+// leaderColumns returns the table's columns for a leader: its name, with that of its agent
+// if it has one, the number of its term, its begin, and the remaining time of its lease.
+func leaderColumns(leader *tenure.Leader) []string {
+	name := leader.NodeName
+	if leader.Agent != "" {
+		name += " (" + leader.Agent + ")"
+	}
 	return []string{
-		strconv.FormatInt(leader.Term, 10), console.ShortTime(leader.AcquiredAt), leader.ValidFor.Round(100 * time.Millisecond).String(),
+		name, strconv.FormatInt(leader.Term, 10), console.ShortTime(leader.AcquiredAt), leader.ValidFor.Round(100 * time.Millisecond).String(),
 	}
 }

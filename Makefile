@@ -95,9 +95,10 @@ bench-failover: prerequisites ## time from a fault to the next leader, beside a 
 	@$(GO) build -o $(BIN)/bench-failover ./lab/failover
 	$(tied) $(BIN)/bench-failover $(if $(PAGE),-summary=$(PAGE)) $(ARGS)
 
-bench-scale: prerequisites ## commits that wake processors and assigners, and their delays, beside commits and readers without Tenure; what crowds of nodes cost the server (ARGS='-rounds=9 -json=FILE', ARGS=-h)
+bench-scale: prerequisites ## what limits a growing user, each figure beside its limit: openings, crowds of nodes, commits that wake readers, failovers, many processors and roles (ARGS='-short -json=FILE -check=lab/scale/ratios.json', ARGS=-h)
+	@$(GO) build -o $(BIN)/bench-failover ./lab/failover
 	@$(GO) build -o $(BIN)/bench-scale ./lab/scale
-	$(tied) $(BIN)/bench-scale $(ARGS)
+	$(tied) $(BIN)/bench-scale -failover=$(BIN)/bench-failover $(ARGS)
 
 chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
 	@.ci/prerequisites $(CHAOS)

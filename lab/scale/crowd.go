@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type crowd struct {
 	Session float64 `json:"session_ms_per_second"`
 	Watch   float64 `json:"watch_ms_per_second"`
 	Rest    rest    `json:"rest"`
+	Bare    *crowd  `json:"bare,omitempty"` // as many pairs of connections without Tenure
 }
 
 // rest is what a node at rest writes and occupies.
@@ -45,11 +47,28 @@ type rest struct {
 	Table    float64 `json:"table_kb"`         // the table of nodes with its indexes, of all nodes
 	Memory   float64 `json:"server_memory_mb"` // private to the processes of its connections
 	Commands float64 `json:"transactions_per_second"`
+	Tables   []table `json:"tables"`
+}
+
+// table is what became of a table at rest.
+type table struct {
+	Name    string  `json:"table"`
+	Before  float64 `json:"before_kb"` // with its indexes
+	After   float64 `json:"after_kb"`
+	Rows    int     `json:"rows"`
+	Dead    int     `json:"dead_rows"`
+	Updates int     `json:"updates"`
+	HOT     int     `json:"hot_updates"`
+	Vacuums int     `json:"autovacuums"`
 }
 
 func (r rest) String() string {
-	return fmt.Sprintf("       at rest, a node: %.2f MB of WAL an hour, %.2f transactions a second, %.1f MB of memory on the server; %.0f %% of the updates are HOT; the table of nodes has %.0f kB",
+	text := fmt.Sprintf("       at rest, a node: %.2f MB of WAL an hour, %.2f transactions a second, %.1f MB of memory on the server; %.0f %% of the updates are HOT; the table of nodes has %.0f kB",
 		r.WAL, r.Commands, r.Memory, 100*r.HOT, r.Table)
+	for _, t := range r.Tables {
+		text += fmt.Sprintf("\n       %-24s %6.0f kB, then %6.0f kB; %5d rows, %5d dead; %7d updates, %7d HOT; %3d autovacuums", t.Name, t.Before, t.After, t.Rows, t.Dead, t.Updates, t.HOT, t.Vacuums)
+	}
+	return text
 }
 
 func (c crowd) String() string {
@@ -63,14 +82,15 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 	fmt.Fprintln(w, crowdHeader)
 	for _, nodes := range o.nodes {
 		settings := map[string]string{"max_connections": fmt.Sprint(2*nodes + 50), "log_lock_waits": o.lockWaits}
-		server, err := box.Start(ctx, pgserver.Options{Version: o.version, Durable: true, Settings: settings})
+		c, err := o.onServer(ctx, box, settings, nodes, o.nodesOf)
 		if err != nil {
 			return found, err
 		}
-		c, err := o.crowd(ctx, server, nodes)
-		if err := errors.Join(err, server.Stop(ctx, pgserver.Fast)); err != nil {
+		bare, err := o.onServer(ctx, box, settings, nodes, pairsOf)
+		if err != nil {
 			return found, err
 		}
+		c.Bare = &bare
 		fmt.Fprintln(w, c)
 		fmt.Fprintln(w, c.Rest)
 		found = append(found, c)
@@ -78,24 +98,70 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 	return found, nil
 }
 
-func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) (c crowd, err error) {
-	c.Nodes = nodes
-	backend, err := postgres.New(server.DSN(), postgres.Config{})
+// onServer measures a crowd on a server that is started for it.
+func (o options) onServer(ctx context.Context, box *pgserver.Sandbox, settings map[string]string, nodes int, of kindOfCrowd) (c crowd, err error) {
+	server, err := box.Start(ctx, pgserver.Options{Version: o.version, Durable: true, Settings: settings})
 	if err != nil {
 		return c, err
 	}
-	defer backend.Close()
+	c, err = o.crowd(ctx, server, nodes, of)
+	return c, errors.Join(err, server.Stop(ctx, pgserver.Fast))
+}
+
+// kindOfCrowd prepares an installation. join opens one of the crowd and returns what closes
+// it; returned waits until all are open again after a restart, nil if they do not return.
+type kindOfCrowd func(ctx context.Context, dsn string) (join func(ctx context.Context, number int) (leave func(context.Context) error, err error), returned func(ctx context.Context, nodes int) error, end func(), err error)
+
+// nodesOf is a crowd of nodes.
+func (o options) nodesOf(ctx context.Context, dsn string) (join func(context.Context, int) (func(context.Context) error, error), back func(context.Context, int) error, end func(), err error) {
+	backend, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if err := backend.Migrate(ctx); err != nil {
+		backend.Close()
+		return nil, nil, nil, err
+	}
+	join = func(ctx context.Context, number int) (func(context.Context) error, error) {
+		return o.join(ctx, backend, tenure.Config{Name: fmt.Sprintf("crowd-%d", number), Logger: slog.New(slog.DiscardHandler)})
+	}
+	if !o.noRestart {
+		back = func(ctx context.Context, nodes int) error { return returned(ctx, dsn, nodes) }
+	}
+	return join, back, backend.Close, nil
+}
+
+// pairsOf is a crowd of bare pairs of connections.
+func pairsOf(ctx context.Context, dsn string) (join func(context.Context, int) (func(context.Context) error, error), back func(context.Context, int) error, end func(), err error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, bareTable)
+	join = func(ctx context.Context, number int) (func(context.Context) error, error) {
+		return barePair(ctx, dsn, number)
+	}
+	return join, nil, func() {}, err
+}
+
+func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int, of kindOfCrowd) (c crowd, err error) {
+	c.Nodes = nodes
+	join, back, end, err := of(ctx, server.DSN())
+	if err != nil {
 		return c, err
 	}
+	defer end()
 	open, began := make([]func(context.Context) error, nodes), time.Now() // what closes each node
 	before := serverTime(server.PID())
 	var group sync.WaitGroup
 	failures := make([]error, nodes)
+	turns := make(chan struct{}, cmp.Or(o.together, nodes))
 	for i := range nodes {
 		group.Go(func() {
-			config := tenure.Config{Name: fmt.Sprintf("crowd-%d", i), Logger: slog.New(slog.DiscardHandler)}
-			open[i], failures[i] = o.join(ctx, backend, config)
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			open[i], failures[i] = join(ctx, i)
 		})
 	}
 	group.Wait()
@@ -121,6 +187,10 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) 
 	if err != nil {
 		return c, err
 	}
+	tables, err := readTables(ctx, server.DSN())
+	if err != nil {
+		return c, err
+	}
 	session, watch, began := timeOf(kinds["session"]), timeOf(kinds["watch"]), time.Now()
 	pause(ctx, o.rest)
 	each := float64(nodes) * time.Since(began).Seconds()
@@ -130,8 +200,11 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) 
 		return c, err
 	}
 	c.Rest = after.since(written, each)
+	if c.Rest.Tables, err = changed(ctx, server.DSN(), tables); err != nil {
+		return c, err
+	}
 	c.Rest.Memory = float64(privateMemory(slices.Concat(kinds["session"], kinds["watch"]))) / 1024 / float64(nodes)
-	if o.noRestart {
+	if back == nil {
 		return c, ctx.Err()
 	}
 
@@ -139,7 +212,7 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int) 
 	if err := server.Restart(ctx, pgserver.Immediate); err != nil {
 		return c, err
 	}
-	if err := returned(ctx, server.DSN(), nodes); err != nil {
+	if err := back(ctx, nodes); err != nil {
 		return c, err
 	}
 	c.Returned, c.ReturnCPU = time.Since(began).Seconds(), milliseconds(serverTime(server.PID()))/float64(nodes)
@@ -219,9 +292,38 @@ SELECT
     pg_total_relation_size(t.relid)::float8,
     d.xact_commit::float8
 FROM pg_stat_user_tables t, pg_stat_database d
-WHERE t.relname = 'tenure_nodes' AND d.datname = current_database()`
+WHERE t.relname IN ('tenure_nodes', 'pairs') AND d.datname = current_database()`
 	err = conn.QueryRow(ctx, query).Scan(&u.wal, &u.updates, &u.hot, &u.table, &u.transactions)
 	return u, err
+}
+
+// readTables reads the tables of an installation.
+func readTables(ctx context.Context, dsn string) ([]table, error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, _ := conn.Query(ctx, `
+SELECT relname, 0::float8, pg_total_relation_size(relid) / 1024::float8, n_live_tup, n_dead_tup, n_tup_upd, n_tup_hot_upd, autovacuum_count
+FROM pg_stat_user_tables WHERE relname LIKE 'tenure\_%' ORDER BY relname`) // the error is that of CollectRows
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+}
+
+// changed returns the tables that were written to or vacuumed since an earlier reading.
+func changed(ctx context.Context, dsn string, before []table) (all []table, err error) {
+	now, err := readTables(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range now {
+		b := before[i]
+		t.Before, t.Updates, t.HOT, t.Vacuums = b.After, t.Updates-b.Updates, t.HOT-b.HOT, t.Vacuums-b.Vacuums
+		if t.Updates > 0 || t.Vacuums > 0 || t.After != t.Before {
+			all = append(all, t)
+		}
+	}
+	return all, nil
 }
 
 // since returns what was written after an earlier reading, for each node; each is the

@@ -5,6 +5,7 @@
 //   - many nodes that open together, rest, and return after a restart of the server
 //   - commits that wake a reader, and how long after a commit its event is handled
 //   - the end of a leader until the next one begins, beside a bare waiter
+//   - what a term, a run of a schedule and an event write
 //   - a death among many members, 50 processors on one log, 10,000 roles of a Spread
 //
 // Some figures are those of make bench-failover and of benchmarks of go test, which it runs.
@@ -62,6 +63,7 @@ type record struct {
 	Doorbell []rate    `json:"doorbell"`
 	Latency  []latency `json:"latency"`
 	Crowds   []crowd   `json:"crowds"`
+	Writes   []written `json:"writes"`
 	Rows     []row     `json:"-"` // all others of the table
 	Table    []row     `json:"table"`
 }
@@ -131,7 +133,7 @@ func numbers(name, list string) (all []int, err error) {
 }
 
 // parts are what -only selects.
-var parts = []string{"opening", "commits", "latency", "processors", "failover", "benchmarks", "crowds"}
+var parts = []string{"opening", "commits", "latency", "processors", "writes", "failover", "benchmarks", "crowds"}
 
 func (o options) wants(part string) bool {
 	if o.only == "" {
@@ -151,7 +153,7 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 		names   []string
 		measure func() error
 	}{
-		{[]string{"opening", "commits", "latency", "processors"}, func() error { return o.onOneServer(ctx, w, box, &r) }},
+		{[]string{"opening", "commits", "latency", "processors", "writes"}, func() error { return o.onOneServer(ctx, w, box, &r) }},
 		{[]string{"failover"}, func() error { return r.add(o.failovers(ctx)) }},
 		{[]string{"benchmarks"}, func() error { return r.add(o.measured(ctx)) }},
 		{[]string{"crowds"}, func() (err error) { r.Crowds, err = o.crowds(ctx, w, box); return err }},
@@ -164,7 +166,9 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 		}
 	}
 	r.Table = r.table()
-	printTable(w, r.Table)
+	if len(r.Table) > 0 {
+		printTable(w, r.Table)
+	}
 	err = o.write(r)
 	if err == nil && o.keep != "" {
 		err = keep(r.Table, o.keep)
@@ -209,6 +213,9 @@ func (o options) onOneServer(ctx context.Context, w io.Writer, box *pgserver.San
 	}
 	if o.wants("processors") && err == nil {
 		err = r.add(b.processors(ctx))
+	}
+	if o.wants("writes") && err == nil {
+		r.Writes, err = b.writes(ctx, w)
 	}
 	return err
 }

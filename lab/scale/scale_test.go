@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -76,6 +77,25 @@ func TestParseRejectsNoWriters(t *testing.T) {
 	for _, args := range [][]string{{"-writers=0"}, {"-writers=many"}, {"-writers="}, {"-nodes=0"}, {"-only=commits,naps"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v is accepted", args)
+		}
+	}
+}
+
+func TestRunMeasuresWrites(t *testing.T) {
+	t.Parallel()
+	var printed bytes.Buffer
+	if err := (options{only: "writes"}).run(t.Context(), &printed); err != nil {
+		t.Fatalf("%v\n%s", err, printed.String())
+	}
+	for _, what := range []string{"term", "run of a schedule", "event, appended and handled"} {
+		var wal, table float64
+		for line := range strings.Lines(printed.String()) {
+			if rest, found := strings.CutPrefix(line, what+" "); found {
+				_, _ = fmt.Sscan(rest, &wal, &table) // zeros fail the test
+			}
+		}
+		if wal < 100 || wal > 5000 || table < 50 || table > 1000 {
+			t.Errorf("a %s writes %.0f bytes of WAL and %.0f of a table; want about 1 kB and some hundred", what, wal, table)
 		}
 	}
 }

@@ -169,6 +169,10 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "50 rounds of each kind", command: []string{"make", "bench-failover", "ARGS=-check -rounds=50 -only=sigkill,step-down,hand-over,shutdown"}}},
 	},
 	{
+		name: "scale", proves: "no cost has become worse by a third, beside its limit in the same run",
+		steps: []step{{title: "the short table", command: []string{"make", "bench-scale", "ARGS=-short -only=opening,commits,processors,benchmarks,crowds -rounds=3 -length=1s -writers=1,8,32 -nodes=3,20 -settle=10s -rest=15s -check=lab/scale/ratios.json"}}},
+	},
+	{
 		name: "chaos", proves: "no invariant is violated under faults of every layer, from a new seed",
 		steps: []step{{title: "five minutes", command: []string{"make", "chaos", "DURATION=5m"}}},
 	},

@@ -71,7 +71,7 @@ const worse = 4.0 / 3
 var errWorse = errors.New("ratios got worse by more than a third")
 
 // judge compares the ratios of a run with those that a file keeps. Each of these must have
-// been measured.
+// been measured. ratios.json keeps those that other load on the machine hardly changes.
 func judge(w io.Writer, all []row, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

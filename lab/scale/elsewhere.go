@@ -21,7 +21,7 @@ func (o options) failovers(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }() // a temporary directory
 	file := filepath.Join(directory, "failover.json")
 	args := []string{"-only=sigkill,step-down,shutdown", fmt.Sprint("-rounds=", o.failoverRounds), "-json=" + file}
 	if o.version != "" {

@@ -30,7 +30,7 @@ func opening(ctx context.Context, server *pgserver.Server) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer proxy.Close()
+	defer func() { _ = proxy.Close() }() // the program ends soon
 	proxy.Far(150 * time.Millisecond)
 	dsn, err := proxy.DSN(server.DSN())
 	if err != nil {

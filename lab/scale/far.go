@@ -16,7 +16,7 @@ import (
 )
 
 // opening counts the round trips in sequence of an opening, beside those of a connection
-// with one statement. Both have TCP's handshake besides.
+// with one statement. Both include TCP's handshake.
 func opening(ctx context.Context, server *pgserver.Server) ([]row, error) {
 	local, err := postgres.New(server.DSN(), postgres.Config{})
 	if err != nil {

@@ -161,4 +161,16 @@ var limitMutants = []mutant{
 		promise: "7 Someone leads: no cancellation reaches the statement that records a death",
 		tests:   []tests{in("postgres", "^TestWatchWaitsForItsCancellation$")}, says: "the call ended before its cancellation was answered",
 	},
+	{
+		name: "lab: a ratio may become twice as bad",
+		file: "lab/scale/table.go", from: "const worse = 4.0 / 3\n", to: "const worse = 8.0 / 3\n",
+		promise: "the table of growth notices a cost that became worse by more than a third",
+		tests:   []tests{inLaboratory("scale", "^TestRatiosAreJudged$")}, says: "a cost by more",
+	},
+	{
+		name: "schedules: no index of ended runs",
+		file: "internal/features/schedules/0001.up.sql", from: `"{prefix}runs_ended" ON {runs} (ended_at)`, to: `"{prefix}runs_ended" ON {runs} (id)`,
+		promise: "no statement at rest reads more rows when a table grows",
+		tests:   []tests{inCommand("internal/cli", "^TestPlansAtRestDoNotGrow$")}, says: "rows if the table has",
+	},
 }

@@ -10,6 +10,8 @@ variant: no-duplicate -DBUG_NO_DUPLICATE agent-one one_leader : the server frees
 variant: expires-early -DBUG_EXPIRES_EARLY agent-one one_leader : the agent releases the roles of a silent node before its trust has ended
 variant: two-holders -DBUG_TWO_HOLDERS agent-two one_leader : the agent gives a role that it holds to a second node
 variant: winds-down-early -DBUG_WINDS_DOWN agent-one one_leader : an agent that gives up its session closes its connection immediately
+variant: agent-leaves-lost -DBUG_LEAVES_LOST agent-one one_leader : an agent that ends closes the connection of a lost session immediately
+variant: agent-leaving-answers -DBUG_LEAVING_ANSWERS agent-one one_leader : an agent that ends answers the heartbeats of its nodes
 variant: agent-releases-working -DBUG_RELEASES_LOST agent-one one_leader : the agent releases the roles of a node that it cannot talk to
 
 code: agent/session.go session.Heartbeat sha256:09fcd234434bc4fe
@@ -29,6 +31,9 @@ code: agent/server/arbiter.go host.endClient sha256:cee16c81e60cc5ec
 code: agent/server/arbiter.go host.release sha256:ade36a730e29cbd1
 code: agent/server/arbiter.go host.decideLocked sha256:5f1d4d803bedaf7d
 code: agent/server/arbiter.go host.applyLocked sha256:43ac3e1f5bb1983b
+code: agent/server/server.go server.finish sha256:e5c4a7c8bc59f4ac
+code: agent/server/end.go host.beginLeave sha256:c93bc37b7fcfe22e
+code: agent/server/end.go host.close sha256:2e14c4b91a71fa29
 code: agent/server/end.go host.fail sha256:e56389e47dd0177d
 code: agent/server/end.go host.windDown sha256:079395ae2041855c
 
@@ -59,6 +64,8 @@ bool alive = true;      /* its process */
 bool lost;              /* it has given up its session */
 byte trust = LEASE - 1;
 byte limitOver;         /* since it gave up: until its connection is closed at the latest */
+bool leaving;           /* it was asked to end, and its nodes were told */
+byte leaveOver;         /* since then: until it closes its connection at the latest */
 byte beat;              /* a heartbeat is under way: 1 + its age */
 bool written;
 byte held;              /* the node for which it holds the role, plus 1 */
@@ -110,7 +117,11 @@ proctype node(byte i) {
 	:: atomic { connected[i] && call[i] == 0 && !granted[i] && alive ->
 		printf("node %d sends a heartbeat to the agent\n", i);
 		call[i] = 1 }
-	:: atomic { call[i] > 0 && !answered[i] && alive && !lost && trust > 0 && lease[i] > 0 ->
+	:: atomic { (call[i] > 0 && !answered[i] && alive && !lost && trust > 0 && lease[i] > 0 && (!leaving
+#ifdef BUG_LEAVING_ANSWERS
+		|| true
+#endif
+		)) ->
 		printf("the agent answers node %d\n", i);
 		lease[i] = NODELEASE; limit[i] = trust; answered[i] = true }
 	:: atomic { answered[i] ->
@@ -145,8 +156,8 @@ proctype node(byte i) {
 	:: atomic { connected[i] && nodeTrust[i] > 0 && !work[i] && !granted[i] && held == i + 1 && alive && !lost && open ->
 		printf("node %d releases the role\n", i);
 		freeLock() }
-	/* The node sees that the agent is gone, or has given up its session: trust ends. */
-	:: atomic { connected[i] && (!alive || lost || lease[i] == 0) && !granted[i] ->
+	/* The node sees that the agent is gone, leaves, or has given up its session: trust ends. */
+	:: atomic { connected[i] && (!alive || lost || leaving || lease[i] == 0) && !granted[i] ->
 		printf("node %d gives up its session with the agent\n", i);
 		nodeGivesUp(i) }
 	/* It closes its connections when the work has returned. */
@@ -195,10 +206,21 @@ proctype agent() {
 #endif
 		)) ->
 		printf("the agent closes its connection\n");
-		endSession() }
+		leaveOver = 0; endSession() }
+	:: atomic { alive && !leaving && open ->
+		printf("the agent is asked to end\n");
+		leaving = true; leaveOver = LEASE }
+	/* finish: when all nodes have closed theirs, or after one lease. */
+	:: atomic { (alive && leaving && open && ((!lost && ALONE) || leaveOver == 0
+#ifdef BUG_LEAVES_LOST
+		|| lost
+#endif
+		)) ->
+		printf("the agent that ends closes its connection\n");
+		lost = true; trust = 0; leaveOver = 0; limitOver = 0; endSession() }
 	:: atomic { alive ->
 		printf("the agent is killed\n");
-		alive = false; trust = 0; lost = true; limitOver = 0; if :: !written -> beat = 0 :: else written = false; beat = 0 fi
+		alive = false; trust = 0; lost = true; limitOver = 0; leaveOver = 0; if :: !written -> beat = 0 :: else written = false; beat = 0 fi
 #ifdef BUG_NO_DUPLICATE
 		;
 		if :: open -> endSession() :: else fi
@@ -232,6 +254,7 @@ proctype server() {
 		if :: beat > 0 && beat < LEASE + 1 -> beat++ :: else fi;
 		if :: idle < LEASE -> idle++ :: else fi;
 		if :: limitOver > 0 -> limitOver-- :: else fi;
+		if :: leaveOver > 0 -> leaveOver-- :: else fi;
 		if
 		:: trust > 1 -> trust--
 		:: trust == 1 ->

@@ -45,7 +45,7 @@ var deep = slices.Concat([]part{
 		name: "hostile-server", proves: "no answer of a server harms a node, its watch, an agent or a reader", needs: servers,
 		steps: []step{
 			{title: "all tests", packages: []string{"./internal/hostile"}},
-			{title: "20,000 nodes, from a new seed", command: []string{"go", "test", "./internal/hostile", "-run=^TestHostileServerHarmsNoClient$", "-count=1", "-v", "-timeout=20m", "-cases=20000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
+			{title: "1,000,000 damaged answers, from a new seed", command: []string{"go", "test", "./internal/hostile", "-run=^TestHostileServerHarmsNoClient$", "-count=1", "-v", "-timeout=60m", "-damages=1000000", fmt.Sprintf("-seed=%d", time.Now().Unix())}},
 		},
 	},
 	{

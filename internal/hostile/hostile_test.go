@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +29,9 @@ import (
 )
 
 var (
-	cases = flag.Uint64("cases", 0, "cases of a hostile server; 0: 1,000, and 200 in a short run")
-	first = flag.Uint64("seed", 1, "the seed of the first case")
+	cases   = flag.Int64("cases", 0, "cases of a hostile server; 0: 1,000, and 200 in a short run")
+	answers = flag.Int64("damages", 0, "damaged answers of a hostile server, instead of cases")
+	first   = flag.Uint64("seed", 1, "the seed of the first case")
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -34,6 +41,10 @@ const (
 	margin = lease / 10
 	beats  = 12 // more than eight: then the node counts its locks
 	bound  = time.Minute
+
+	// patience is how long a case may take, of real time: in a bubble, time can stand still or
+	// pass without end.
+	patience = 2 * time.Minute
 
 	// driverLinger is how long a goroutine of the driver tries to cancel a statement.
 	driverLinger = 20 * time.Second
@@ -123,7 +134,8 @@ func (c *client) lead(node *tenure.Node) {
 		if election.IsLeader() {
 			c.led = true
 			if c.server != nil && !c.server.MayLead(at, lease-margin) {
-				c.t.Fatalf("the node leads without an acknowledgment: %v", c.server)
+				c.t.Errorf("the node leads without an acknowledgment: %v", c.server)
+				break // the bubble ends when the node has closed
 			}
 		}
 		time.Sleep(lease / 40)
@@ -178,6 +190,10 @@ func dial(t *testing.T, server *hostile.Server, connect pgconn.DialFunc) *client
 
 // play runs one case.
 func play(t *testing.T, server *hostile.Server) (c *client) {
+	late := time.AfterFunc(patience, func() {
+		panic(fmt.Sprintf("a case has not ended after %v: %v", patience, server))
+	})
+	defer late.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		c = dial(t, server, server.Dial)
 		c.run()
@@ -249,44 +265,88 @@ func TestReaderKeepsNoNotifications(t *testing.T) { // not parallel: it measures
 // neither panic nor need more memory than the bound, every call returns, and no node leads
 // without an acknowledgment.
 func TestHostileServerHarmsNoClient(t *testing.T) { // not parallel: it measures the heap
-	recording := record(t)
-	n := *cases
-	if n == 0 {
-		n = 1000
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the live heap is measured after a collection
+	f := &fuzz{recording: record(t), limit: *cases, damages: map[string]int{}, began: time.Now()}
+	if f.limit == 0 {
+		f.limit = 1000
 		if testing.Short() {
-			n = 200
+			f.limit = 200
 		}
 	}
-	began, led, damages := time.Now(), 0, map[string]int{}
-	var highest uint64
-	for seed := *first; seed < *first+n; seed++ {
-		server := hostile.NewServer(recording, seed)
-		c := play(t, server)
+	if *answers > 0 {
+		f.limit = math.MaxInt64
+	}
+	t.Run("cases", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(i), f.work)
+		}
+	})
+	t.Logf("%d damaged answers in %d cases in %v, %d with a leader; largest live heap %d MB",
+		f.total, f.done, time.Since(f.began).Round(time.Second), f.led, f.peak>>20)
+	for _, name := range slices.Sorted(maps.Keys(f.damages)) {
+		t.Logf("%7d %s", f.damages[name], name)
+	}
+}
+
+// fuzz runs cases on all processors.
+type fuzz struct {
+	recording *hostile.Recording
+	limit     int64
+	began     time.Time
+	next      atomic.Int64
+	alone     sync.RWMutex // held for writing by a case that is measured alone
+
+	mu          sync.Mutex // guards the rest
+	damages     map[string]int
+	total, done int64
+	led         int
+	peak        uint64
+}
+
+func (f *fuzz) work(t *testing.T) {
+	t.Parallel()
+	for i := f.next.Add(1) - 1; i < f.limit && !t.Failed(); i = f.next.Add(1) - 1 {
+		seed := *first + uint64(i)
+		f.alone.RLock()
+		server := hostile.NewServer(f.recording, seed)
+		led := play(t, server).led
+		f.alone.RUnlock()
 		faults, peak := server.Faults()
+		if peak > hostile.MaxHeap { // of all cases that ran together
+			faults, peak = f.measure(t, seed)
+		}
 		for _, fault := range faults {
 			t.Errorf("%s: %v", fault, server)
 		}
 		if peak > hostile.MaxHeap {
 			t.Errorf("the live heap had %d MB, want at most %d MB: %v", peak>>20, hostile.MaxHeap>>20, server)
 		}
-		if t.Failed() {
-			t.FailNow()
-		}
-		highest = max(highest, peak)
-		for name, count := range server.Damages() {
-			damages[name] += count
-		}
-		if c.led {
-			led++
+		if f.add(server, led, peak) {
+			return
 		}
 	}
-	total := 0
-	for _, count := range damages {
-		total += count
+}
+
+// measure runs a case alone.
+func (f *fuzz) measure(t *testing.T, seed uint64) (faults []string, peak uint64) {
+	f.alone.Lock()
+	defer f.alone.Unlock()
+	server := hostile.NewServer(f.recording, seed)
+	play(t, server)
+	return server.Faults()
+}
+
+// add counts a case, and reports whether there are enough damaged answers.
+func (f *fuzz) add(server *hostile.Server, led bool, peak uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done++
+	for name, count := range server.Damages() {
+		f.damages[name] += count
+		f.total += int64(count)
 	}
-	t.Logf("%d damaged answers in %d cases in %v, %d with a leader; largest live heap %d MB",
-		total, n, time.Since(began).Round(time.Second), led, highest>>20)
-	for _, name := range slices.Sorted(maps.Keys(damages)) {
-		t.Logf("%7d %s", damages[name], name)
+	if f.peak = max(f.peak, peak); led {
+		f.led++
 	}
+	return *answers > 0 && f.total >= *answers
 }

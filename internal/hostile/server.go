@@ -19,6 +19,9 @@ const (
 	MaxHeap = 64 << 20
 	// endless is how much of a flood the server sends before it gives up.
 	endless = 256 << 20
+	// A flood comes without pauses up to unhurried. Then a chunk comes in each interval: after
+	// the driver has refused an answer, it reads for up to 15 s what still arrives.
+	unhurried, interval = 32 << 20, 40 * time.Millisecond
 	// patience is how long the server answers one question drop by drop.
 	patience = 2 * time.Minute
 	// quick answers are played back without their delay.
@@ -49,7 +52,7 @@ type Server struct {
 func NewServer(recording *Recording, seed uint64) *Server {
 	s := &Server{recording: recording, seed: seed, opened: map[string]int{}, damages: map[string]int{}}
 	if seed != 0 {
-		s.chance = []uint64{6, 20, 60, 150}[seed%4]
+		s.chance = []uint64{4, 10, 30, 100}[seed%4]
 	}
 	return s
 }
@@ -104,7 +107,7 @@ type conn struct {
 func (s *Server) serve(network net.Conn) {
 	c := &conn{Conn: network, server: s, asked: map[string]int{}, closed: make(chan struct{})}
 	var reading asks
-	questions := make(chan question, 1<<12)
+	questions := make(chan question, 1<<8)
 	go c.answer(questions) // exits when questions is closed or the connection
 	defer close(questions)
 	defer close(c.closed)
@@ -287,7 +290,11 @@ func (c *conn) flood(p part) bool {
 			c.server.fault("the client took " + strconv.Itoa(sent>>20) + " MB of one answer on its " + c.purpose + " connection: " + p.name)
 			return false
 		}
-		if p.every > 0 && !c.wait(p.every) {
+		every := p.every
+		if sent > unhurried {
+			every = max(every, interval)
+		}
+		if every > 0 && !c.wait(every) {
 			return false
 		}
 		if time.Since(began) > patience {

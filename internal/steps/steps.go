@@ -52,6 +52,7 @@ const (
 	Fences     Kind = "fences its transaction"
 	Commits    Kind = "commits"
 	RollsBack  Kind = "rolls back"
+	Sees       Kind = "an observer sees the locks"
 )
 
 // Step is one step. Fields that say nothing about its kind are empty.
@@ -73,8 +74,9 @@ type Step struct {
 
 	Rows   []Row            `json:"rows,omitempty"`   // of nodes, after Promotes
 	Terms  map[string]int64 `json:"terms,omitempty"`  // by role, after Promotes and Loses: the last one that is left
+	Locks  map[string]int64 `json:"locks,omitempty"`  // by role, of Sees: the session that has the lock
 	Ended  map[string]bool  `json:"ended,omitempty"`  // by role: its leader has recorded its end
-	By     time.Duration    `json:"by,omitempty"`     // of ClockSteps
+	By     time.Duration    `json:"by,omitempty"`     // of ClockSteps; of Sees: how long the look took
 	Excuse time.Duration    `json:"excuse,omitempty"` // after ClockSteps: how long the server's times are false
 
 	// Forced is set if the step ignores work that runs.

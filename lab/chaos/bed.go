@@ -56,6 +56,8 @@ type bed struct {
 	history record.History
 	lines   *os.File // the reports of the nodes, as they come
 	steps   *stepFile
+	looks   []look
+	begins  []begin
 	logs    *os.File // of the nodes
 	stopped []int    // the processes of the server that are stopped at the moment
 	turn    chan struct{}
@@ -182,7 +184,7 @@ func (b *bed) startServer(ctx context.Context) (err error) {
 	if err := os.Unsetenv("TMPDIR"); err != nil {
 		return err
 	}
-	o := pgserver.Options{Settings: map[string]string{"max_wal_size": "64MB", "min_wal_size": "32MB"}}
+	o := pgserver.Options{Settings: map[string]string{"max_wal_size": "64MB", "min_wal_size": "32MB", "log_disconnections": "on", "log_timezone": "GMT"}}
 	if b.network != nil {
 		o.Settings["listen_addresses"] = sandbox.Host + "," + b.network.Host(0)
 		o.HBA = []string{"host all all " + b.network.CIDR() + " trust"}

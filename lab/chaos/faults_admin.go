@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/lab/chaos/script"
 )
 
@@ -167,6 +168,7 @@ func deleteNode(ctx context.Context, b *bed, m *member, _ script.Step) (func(con
 	id := m.id
 	b.mu.Unlock()
 	return nil, "", b.asAdmin(ctx, func(conn *pgx.Conn) error {
+		b.steps.Record(steps.Step{Kind: steps.Forgets, Node: id.String()})
 		_, err := conn.Exec(ctx, "DELETE FROM tenure_nodes WHERE id = $1", id)
 		return err
 	})

@@ -43,6 +43,10 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 	for name, policy := range policies {
 		h.Schedules[name] = string(policy)
 	}
+	balancing, stop := context.WithCancel(ctx)
+	defer stop()
+	var background sync.WaitGroup
+	background.Go(func() { b.observe(balancing) })
 	for _, m := range b.members {
 		if err := m.start(); err != nil {
 			return nil, err
@@ -52,8 +56,6 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("the nodes do not lead all roles within %v: %s", settleLimit, b.describeMissing()))
 	}
 	b.mark(&h.Start)
-	balancing, stop := context.WithCancel(ctx)
-	var background sync.WaitGroup
 	background.Go(func() { b.balance(balancing) })
 	background.Go(func() { b.probe(balancing) })
 	background.Go(func() { b.compareFigures(balancing) })
@@ -195,6 +197,9 @@ func (b *bed) collect(ctx context.Context, conn *pgx.Conn, cutoff time.Time) err
 		return err
 	}
 	h.Ledger, h.Events, h.Runs = ledger, events, runs
+	if b.begins, err = query[begin](ctx, conn, allBegins); err != nil {
+		return err
+	}
 	return conn.QueryRow(ctx, "SELECT amount FROM chaos_total").Scan(&h.ViewSum)
 }
 

@@ -34,8 +34,9 @@ type Checker struct {
 	// not judged: they stand still at times. Blur is how far times may be wrong.
 	Header
 
-	Steps   int // that were replayed
-	Outside int // sessions that left the models
+	Steps   int                // that were replayed
+	Outside int                // sessions that left the models
+	Seen    map[steps.Kind]int // moments of a real server that were judged
 
 	nodes    map[string]*node
 	sessions map[int64]*session
@@ -78,6 +79,8 @@ type session struct {
 	open     bool
 	closed   bool // by the node
 	outside  bool
+	gone     bool          // its node was forgotten by force
+	life     int           // of the server
 	silent   time.Duration // since when
 	sent     time.Duration // the last heartbeat
 	done     bool          // the server has performed it
@@ -88,6 +91,8 @@ type session struct {
 	releases map[string]bool
 	got      map[string]int64 // terms that the server began
 	leads    map[string]int64
+	led      map[string]time.Duration // since when
+	free     map[string]bool          // the last look saw no lock of a role that it leads
 }
 
 // role is a role on the server.
@@ -95,6 +100,7 @@ type role struct {
 	locker *session
 	row    *term // the last term; nil if there is none
 	used   int64 // the highest number
+	begun  int   // the life of the server in which a term has begun, if lives are seen
 	terms  map[int64]*term
 }
 
@@ -122,7 +128,7 @@ type server struct {
 func New() *Checker {
 	return &Checker{
 		nodes: map[string]*node{}, sessions: map[int64]*session{}, roles: map[string]*role{}, fenced: map[int64]steps.Step{},
-		server: server{lifeRow: true, first: true},
+		server: server{lifeRow: true, first: true}, Seen: map[steps.Kind]int{},
 	}
 }
 
@@ -139,6 +145,9 @@ func (c *Checker) Record(s steps.Step) {
 		c.imply(s)
 	}
 	rule, known := rules[s.Kind]
+	if seen := observed[s.Kind]; seen != nil && c.Server {
+		rule = seen
+	}
 	if !known {
 		c.failure = fmt.Errorf("no rule is for the step %q", s.Kind)
 		return
@@ -216,7 +225,7 @@ func Models(kind steps.Kind) (names []string) {
 
 // Beyond are the steps that no model has: they are several of its steps together, or make a
 // session leave the models.
-var Beyond = []steps.Kind{steps.Dies, steps.Kills, steps.ClockSteps, steps.Recreates, steps.RollsBack, steps.Leaves}
+var Beyond = []steps.Kind{steps.Dies, steps.Kills, steps.ClockSteps, steps.Recreates, steps.RollsBack, steps.Leaves, steps.Sees}
 
 // Kinds returns the kinds that have a rule.
 func Kinds() (kinds []steps.Kind) {

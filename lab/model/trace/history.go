@@ -21,6 +21,9 @@ type Header struct {
 	Nodes  bool          `json:"nodes,omitempty"`
 	Lease  time.Duration `json:"lease,omitempty"`
 	Margin time.Duration `json:"margin,omitempty"`
+
+	// Server says that a history of nodes also has what was seen of a real server.
+	Server bool `json:"server,omitempty"`
 }
 
 // Write stores a history: a header, then one step on a line.
@@ -62,7 +65,7 @@ func Replay(from io.Reader) (*Checker, error) {
 // it opened a session, performed a heartbeat, and began a term. Its own guards, such as
 // those of a reunion, are not judged then.
 func (c *Checker) imply(s steps.Step) {
-	if s.Session == 0 || s.Kind == steps.Opens {
+	if s.Session == 0 || s.Kind == steps.Opens || s.Node == "" { // without a node, the server's
 		return
 	}
 	x := c.sessions[s.Session]
@@ -73,9 +76,10 @@ func (c *Checker) imply(s steps.Step) {
 	switch s.Kind {
 	case steps.GetsAnswer:
 		x.done = true
+		x.silent = max(x.silent, x.sent) // or later
 	case steps.Leads:
 		if r := c.role(s.Role); s.Term > r.used {
-			r.used, x.got[s.Role] = s.Term, s.Term
+			r.used, x.got[s.Role], r.begun = s.Term, s.Term, x.life
 		}
 	case steps.Closes:
 		x.open = false // the node may have seen it end

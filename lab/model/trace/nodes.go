@@ -23,6 +23,7 @@ func init() {
 		steps.Crashes: (*Checker).crashes, steps.Stops: (*Checker).stops, steps.Starts: (*Checker).starts,
 		steps.Loses: (*Checker).loses, steps.Promotes: (*Checker).promotes, steps.Recreates: (*Checker).recreates,
 		steps.ClockSteps: (*Checker).clockSteps,
+		steps.Sees:       (*Checker).sees,
 		steps.Fences:     (*Checker).fences, steps.Commits: (*Checker).commits, steps.RollsBack: (*Checker).rollsBack,
 	}
 }
@@ -106,6 +107,8 @@ func (c *Checker) leads(s steps.Step) string {
 		c.leave(other)
 	}
 	x.leads[s.Role], x.node.work[s.Role] = s.Term, s.Term
+	x.led[s.Role] = s.At
+	delete(x.free, s.Role)
 	return ""
 }
 

@@ -26,6 +26,7 @@ func (c *Checker) joins(s steps.Step) string {
 		number: s.Session, node: n, lease: s.Lease, margin: s.Margin, failoverWait: s.FailoverWait, synchronous: s.Synchronous,
 		conn: 1, open: true, silent: s.At, started: min(s.At, c.server.started-c.server.ahead), born: min(s.At, c.server.born-c.server.ahead),
 		tried: map[string]bool{}, releases: map[string]bool{}, got: map[string]int64{}, leads: map[string]int64{},
+		life: c.server.life, led: map[string]time.Duration{}, free: map[string]bool{},
 	}
 	c.sessions[s.Session] = x
 	n.sessions = append(n.sessions, x)

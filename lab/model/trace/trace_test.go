@@ -20,7 +20,7 @@ const (
 type history []steps.Step
 
 func (h history) with(at time.Duration, kind steps.Kind, session int64, change ...func(*steps.Step)) history {
-	s := steps.Step{Kind: kind, At: at, Session: session, Node: map[int64]string{1: "a", 2: "b"}[session], Lease: lease, Margin: margin}
+	s := steps.Step{Kind: kind, At: at, Session: session, Node: map[int64]string{1: "a", 2: "b", 3: "b"}[session], Lease: lease, Margin: margin}
 	for _, f := range change {
 		f(&s)
 	}

@@ -44,4 +44,10 @@ var hostileMutants = []mutant{
 		promise: "sessions that are lost early do not load the server",
 		tests:   []tests{in(".", "^TestSessionsLostAtTheirFirstStatementAreOpenedLessOften$")}, says: "sessions were opened within a minute",
 	},
+	{
+		name: "hostile: a heartbeat that failed extends trust",
+		file: "session.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
+		promise: "no trust without an acknowledgment, whatever a server answers",
+		tests:   []tests{in("internal/hostile", "^TestHostileServerHarmsNoClient$")}, says: "the node leads without an acknowledgment",
+	},
 }

@@ -338,7 +338,7 @@ func (c *conn) note(q question, recorded, sent []message) {
 }
 
 // completes reports whether an answer has a row, and ends as a statement does that was
-// carried out.
+// carried out. What follows its end is no part of it.
 func completes(answer []message) bool {
 	rows, done := false, false
 	for _, m := range answer {
@@ -349,14 +349,15 @@ func completes(answer []message) bool {
 			done = true
 		case 'E':
 			return false
+		case 'Z':
+			return rows && done && bytes.Equal(m.body, []byte("I"))
 		}
 	}
-	last := len(answer) - 1
-	return rows && done && last >= 0 && answer[last].kind == 'Z' && bytes.Equal(answer[last].body, []byte("I"))
+	return false
 }
 
 // sameStart reports whether the last rows of both answers begin with the same two values:
-// the incarnation, and whether the installation is the same.
+// the incarnation, and whether the installation is the same, as text or in binary.
 func sameStart(recorded, sent []message) bool {
 	first := func(answer []message) (values [][]byte) {
 		for _, m := range answer {
@@ -366,8 +367,9 @@ func sameStart(recorded, sent []message) bool {
 		}
 		return values
 	}
+	yes := func(value []byte) bool { return string(value) == "t" || string(value) == "\x01" }
 	a, b := first(recorded), first(sent)
-	return len(a) > 1 && len(b) > 1 && bytes.Equal(a[0], b[0]) && bytes.Equal(a[1], b[1])
+	return len(a) > 1 && len(b) > 1 && bytes.Equal(a[0], b[0]) && yes(a[1]) == yes(b[1])
 }
 
 // MayLead reports whether a client might lead at a moment, if trust lasts this long.

@@ -294,6 +294,11 @@ func withoutDead(history []steps.Step) []steps.Step {
 			lastStep[s.Node] = max(lastStep[s.Node], s.At)
 		}
 	}
+	for i, s := range history { // the run waits for the end of a process that it kills
+		if s.Kind == steps.Dies {
+			history[i].At = min(s.At, lastStep[s.Node]+1)
+		}
+	}
 	return slices.DeleteFunc(history, func(s steps.Step) bool {
 		node := owner[s.Session]
 		return s.Kind == steps.Ends && died[node] && lastStep[node] < s.At

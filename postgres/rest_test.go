@@ -128,6 +128,34 @@ func TestOldestNodeWatchesNodeThatJoins(t *testing.T) {
 	}
 }
 
+// A cancellation can reach the watch function between the blocks that catch it. Then the call
+// fails, and the connection stays.
+func TestCanceledCallKeepsTheWatch(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 2)
+	waking := &r.nodes[0].watch.waking
+	conn := pgtest.Conn(t, r.backend.connect.Config.ConnString())
+	before := r.backend.Stats().WatchCalls
+	for end := time.Now().Add(patience); time.Now().Before(end) && r.backend.Stats().WatchCalls < before+5; {
+		err := waking.wake(func(pid uint32) error {
+			_, err := conn.Exec(t.Context(), "SELECT pg_cancel_backend($1)", int32(pid))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waking.mu.Lock()
+		if !waking.last.IsZero() {
+			waking.last = time.Unix(1, 0) // Set by hand: most cancellations are caught, so there must be many.
+		}
+		waking.mu.Unlock()
+	}
+	r.settled()
+	if failures := r.backend.Stats().WatchFailures; failures != 0 {
+		t.Errorf("%d watch connections failed, want none", failures)
+	}
+}
+
 // A cancellation that is answered late must not reach the next statement of the watch, which
 // may record a death. A session that hangs does not delay that.
 func TestWatchWaitsForItsCancellation(t *testing.T) {

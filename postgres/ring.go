@@ -192,7 +192,9 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	err := w.bounded(conn, period+link.CloseTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
-	w.waking.end()
+	if w.waking.end() && sqlstate.Has(err, sqlstate.QueryCanceled) { // outside of the blocks that catch it
+		return finding{event: "canceled"}, nil
+	}
 	if err == nil {
 		w.reportMissedMove(membership)
 		w.seen = membership

@@ -67,13 +67,14 @@ func (w *watchWaking) begin(pid uint32) {
 }
 
 // end is called after it, and waits for a cancellation, but not for a session that hangs.
-func (w *watchWaking) end() {
+// It reports whether the call was canceled.
+func (w *watchWaking) end() (canceled bool) {
 	w.mu.Lock()
-	w.pid = 0
+	w.pid, canceled = 0, !w.last.IsZero()
 	pending := w.pending
 	w.mu.Unlock()
 	if pending == nil {
-		return
+		return canceled
 	}
 	limit := time.NewTimer(time.Second)
 	defer limit.Stop()
@@ -81,6 +82,7 @@ func (w *watchWaking) end() {
 	case <-pending:
 	case <-limit.C:
 	}
+	return canceled
 }
 
 // wake calls cancel with the process of the call in progress. It does nothing without a

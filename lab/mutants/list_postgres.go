@@ -46,6 +46,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestWatchReturnsOnceForManyMoves$")}, says: "want moved and",
 	},
 	{
+		name: "postgres: a cancellation between the blocks of the watch function ends its connection",
+		file: "postgres/ring.go", from: "if w.waking.end() && sqlstate.Has(err, sqlstate.QueryCanceled) {", to: "if w.waking.end() && false {",
+		promise: "7 Someone leads: the oldest node watches while nodes join",
+		tests:   []tests{in("postgres", "^TestCanceledCallKeepsTheWatch$")}, says: "watch connections failed, want none",
+	},
+	{
 		name: "postgres: a term begins although its row is fenced",
 		file: "postgres/fence.go", from: "FOR KEY SHARE OF t`), args", to: "`), args",
 		promise: "3 Fenced writes are ordered",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres/internal/install"
@@ -99,7 +100,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 // ones together, and uses both connections at the same time.
 func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) error {
 	b := s.backend
-	a := &link.Ahead{Conn: s.conn}
+	a := &link.Ahead{Conn: s.conn, Answered: s.answered}
 	key := server.NewProbeKey()
 	a.Send(ctx, server.ProbeCall(key), b.installation.EnterCall())
 	own, err := server.ProbeConnection(ctx, a, key)
@@ -155,6 +156,15 @@ func (s *session) open(ctx context.Context, watch func() (*pgx.Conn, error)) err
 		return err
 	}
 	return pgdial.Idle(s.conn.PgConn())
+}
+
+// answered gives the opening the usual time from now: a server that answers does not hang.
+// If many nodes open together, attempts that ran out of time would begin again and slow
+// all others down.
+func (s *session) answered() {
+	if extend := s.opening.Extend; extend != nil && s.opening.Clock.Now().Mono-s.openedAt < openlimit.Session.Most {
+		extend(0)
+	}
 }
 
 // checks are the statements between the two probes of locks and the lock of the node.

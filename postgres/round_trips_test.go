@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -58,6 +60,25 @@ func TestOpeningTakesTenRoundTrips(t *testing.T) {
 		p.take("held")
 		id, previous = p.id, p.Incarnation()
 		p.Abort()
+	}
+}
+
+// Each answer of a slow server gives an opening the usual time again. Otherwise an opening
+// over a link this slow would fail once and begin again with more time.
+func TestAnswersGiveAnOpeningMoreTime(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	b, _ := farBackend(t, pgtest.Shared(t), 1300*time.Millisecond, Config{})
+	b.connect.Config.ConnectTimeout = time.Minute // Set by hand: the limit of a connection is not the subject.
+	node, err := tenure.Open(t.Context(), b, tenure.Config{Name: "far"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := node.Stats().SessionFailures; got != 0 {
+		t.Errorf("%d attempts to open the session failed, want none", got)
+	}
+	if err := node.Close(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 

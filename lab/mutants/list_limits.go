@@ -132,6 +132,12 @@ var limitMutants = []mutant{
 		tests:   []tests{in(".", "^TestRequestBeforeOnDrainIsRepeated$")}, says: "want the one to drain",
 	},
 	{
+		name: "postgres: an opening has no more time although the server answers",
+		file: "postgres/open.go", from: "		extend(0)\n", to: "		_ = extend\n",
+		promise: "9 A node gets in: openings of many nodes do not time out and begin again while the server answers",
+		tests:   []tests{in("postgres", "^TestAnswersGiveAnOpeningMoreTime$")}, says: "attempts to open the session failed, want none",
+	},
+	{
 		name: "postgres: the watch at rest makes short attempts",
 		file: "postgres/migrations/0001_functions.up.sql", from: "ring_ms constant integer := 2000;", to: "ring_ms constant integer := 400;",
 		promise: "8 Idle is cheap: attempts of a watch at rest are few",

@@ -40,7 +40,8 @@ type Connection interface {
 // the same errors.
 type Ahead struct {
 	*pgx.Conn
-	answers []answer
+	Answered func() // called after each answer to a statement sent ahead; may be nil
+	answers  []answer
 }
 
 // Call is a statement to send ahead.
@@ -68,6 +69,9 @@ func (a *Ahead) Send(ctx context.Context, calls ...Call) {
 	for i := range answers {
 		if answers[i].err == nil {
 			answers[i].result, answers[i].err = receive(pipeline, a.Conn, answers[i].Call)
+			if a.Answered != nil && answers[i].err == nil {
+				a.Answered()
+			}
 		}
 	}
 	_ = pipeline.Close() // as above

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -248,6 +249,7 @@ func (b *backend) freeAll() {
 func (b *backend) leave() {
 	if row := b.server.nodes[b.node.ID]; row != nil && row.incarnation == b.incarnation {
 		delete(b.server.nodes, b.node.ID)
+		b.server.called(simcalls.Call{Kind: simcalls.Leaves, Session: b.incarnation})
 		b.server.emit(steps.Step{Kind: steps.Leaves, Session: b.incarnation, Node: b.node.ID.String()})
 	}
 	b.freeAll()

@@ -25,6 +25,7 @@ const (
 
 // drop removes the schema with its contents, once no transaction holds a row.
 func (s *server) drop() {
+	s.stopCalls()
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, dropped: true})
 	s.world.log("server", "the schema is removed")
 }

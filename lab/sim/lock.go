@@ -52,6 +52,7 @@ func (s *server) unlock(b *backend, id lockID) bool {
 	}
 	if l.depth--; l.depth == 0 {
 		delete(s.locks, id)
+		s.freed(b, id)
 		b.held = slices.DeleteFunc(b.held, func(other lockID) bool { return other == id })
 	}
 	return true
@@ -67,6 +68,7 @@ func (s *server) holds(b *backend, id lockID) bool {
 func (s *server) free(b *backend, id lockID) {
 	if s.holds(b, id) {
 		delete(s.locks, id)
+		s.freed(b, id)
 		s.ring()
 	}
 }

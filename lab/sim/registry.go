@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -63,18 +64,20 @@ func (b *backend) describe(description tenure.Description) error {
 }
 
 // recordDeath marks a node dead, unless it has opened another session.
-func (s *server) recordDeath(incarnation int64) {
+func (s *server) recordDeath(incarnation int64, noticed time.Duration) {
 	for _, row := range s.nodes {
 		if row.incarnation == incarnation && !row.dead {
-			s.declareDead(row)
+			s.declareDead(row, noticed)
 			s.notify()
 		}
 	}
 	s.ring()
 }
 
-func (s *server) declareDead(row *nodeRow) {
-	row.dead = true
+// declareDead marks a node dead, whose death was noticed at a time of the server's clock.
+func (s *server) declareDead(row *nodeRow, noticed time.Duration) {
+	row.dead, row.diedAt = true, noticed
+	s.called(simcalls.Call{Kind: simcalls.Deaths, Session: row.incarnation, Nodes: []simcalls.Node{s.rowOf(row)}})
 	s.dropOffersTo(row.info.ID)
 }
 
@@ -86,7 +89,7 @@ func (s *server) markDead(threshold time.Duration) []uuid.UUID {
 		if row.dead || row.silentFor(s) <= max(threshold, row.lease) {
 			return false
 		}
-		s.declareDead(row)
+		s.declareDead(row, s.clock())
 		return true
 	})
 }
@@ -99,6 +102,7 @@ func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
 			return false
 		}
 		delete(s.nodes, row.info.ID)
+		s.called(simcalls.Call{Kind: simcalls.Leaves, Session: row.incarnation})
 		s.emit(steps.Step{Kind: steps.Forgets, Node: row.info.ID.String()})
 		return true
 	})

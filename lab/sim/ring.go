@@ -40,6 +40,7 @@ func (b *backend) watch() {
 		}
 	}
 	if stale := b.stale; stale != nil && !s.holds(stale, nodeLock(stale.incarnation)) {
+		b.looked("died", stale.incarnation)
 		b.stale = nil
 		b.endStaleSession(stale)
 		return
@@ -57,6 +58,7 @@ func (b *backend) watch() {
 	for _, row := range s.predecessors(b) {
 		lock := s.locks[nodeLock(row.incarnation)]
 		if lock == nil {
+			b.looked("died", row.incarnation)
 			if !s.defects.UnnoticedDeaths {
 				b.recordDeath(row.incarnation)
 			}
@@ -64,6 +66,7 @@ func (b *backend) watch() {
 		}
 		left := row.lease + b.timing.Margin - row.silentFor(s)
 		if left < 0 && !s.defects.NoReaper {
+			b.looked("silent", row.incarnation)
 			b.reap(lock.holder)
 			return
 		}
@@ -73,6 +76,7 @@ func (b *backend) watch() {
 		}
 		sooner(blindPause)
 	}
+	b.looked("", 0)
 	if next >= 0 && (next > 1 || !s.defects.NoReaper) {
 		b.again = s.world.after(next, b.watch)
 	}
@@ -100,9 +104,10 @@ func (s *server) predecessors(b *backend) []*nodeRow {
 // that is left to the nodes that look for silent nodes.
 func (b *backend) recordDeath(dead int64) {
 	s := b.server
+	noticed := s.clock()
 	b.report(func() {
 		s.world.log("server", "%s saw session %d end", b.client.process, dead)
-		s.recordDeath(dead)
+		s.recordDeath(dead, noticed)
 		b.wakeOwn()
 	})
 }

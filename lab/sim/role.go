@@ -9,21 +9,23 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // roleRow is the record of a role: its last term.
 type roleRow struct {
-	key      tenure.LockKey
-	term     int64 // 0 before the first
-	node     uuid.UUID
-	holder   *backend
-	acquired time.Duration
-	ended    bool
-	endedAt  time.Duration
-	reason   tenure.EndReason
-	server   identity
-	lease    time.Duration // of the holder
+	key        tenure.LockKey
+	term       int64 // 0 before the first
+	node       uuid.UUID
+	holder     *backend
+	acquired   time.Duration
+	ended      bool
+	endedAt    time.Duration
+	reason     tenure.EndReason
+	unobserved bool // the end: no node saw it
+	server     identity
+	lease      time.Duration // of the holder
 
 	reservedFor   uuid.UUID
 	reservedUntil time.Duration
@@ -51,6 +53,7 @@ func (b *backend) tryRoles(candidates []tenure.AcquireRequest) []tenure.AcquireR
 	for i, c := range candidates {
 		attempts[i] = b.tryRole(c)
 	}
+	b.tried(candidates, attempts)
 	return attempts
 }
 
@@ -154,13 +157,15 @@ func (s *server) reap(holder *backend, margin time.Duration) {
 // closeTerms ends the terms that the previous holders of roles left open. From
 // then on no transaction of theirs passes the fence.
 func (b *backend) closeTerms(roles []tenure.Role) {
+	defer b.recordRows(simcalls.Closes, roles)
 	for _, role := range roles {
 		row := b.server.roles[role.Name()]
 		if row.ended {
 			continue
 		}
 		b.server.changing(role.Name())
-		row.ended, row.endedAt = true, b.server.clock()
+		row.ended = true
+		row.endedAt, row.unobserved = b.server.termEnd(row)
 		switch {
 		case row.server != b.server.started:
 			row.reason = history.EndServerChanged
@@ -172,18 +177,52 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 	}
 }
 
-// silent reports whether the holder of a role has sent no heartbeat for a lease.
+// silent reports whether the session of a role's leader had sent no heartbeat for a lease
+// when its death was noticed, or until now.
 func (s *server) silent(row *roleRow) bool {
-	node := s.nodes[row.node]
-	return node == nil || node.silentFor(s) >= row.lease
+	node := s.leaderOf(row)
+	if node == nil {
+		return false
+	}
+	until := s.clock()
+	if node.dead {
+		until = node.diedAt
+	}
+	return until-node.lastHeartbeat >= node.lease
+}
+
+// termEnd is when a term ended that its leader left open: when a watch noticed the death
+// of its session, or else now, but at most two leases after the last heartbeat. The end
+// is unobserved if only now bounds it.
+func (s *server) termEnd(row *roleRow) (at time.Duration, unobserved bool) {
+	node, now := s.leaderOf(row), s.clock()
+	if node == nil {
+		return now, false
+	}
+	latest := node.lastHeartbeat + 2*node.lease
+	if node.dead {
+		return min(node.diedAt, latest), false
+	}
+	return min(now, latest), latest > now
+}
+
+// leaderOf is the row of the node that led a role in its last term, or nil if the node
+// has left or has another session.
+func (s *server) leaderOf(row *roleRow) *nodeRow {
+	if node := s.nodes[row.node]; node != nil && row.holder != nil && node.incarnation == row.holder.incarnation {
+		return node
+	}
+	return nil
 }
 
 // beginTerms begins terms of roles that b has locked since the given times.
 func (b *backend) beginTerms(roles []tenure.Role, since []time.Duration) []tenure.AcquireResult {
 	attempts := make([]tenure.AcquireResult, len(roles))
+	recorded := b.beginning()
 	for i, role := range roles {
 		attempts[i] = b.beginTerm(role, since[i])
 	}
+	recorded(b.server.about(roles, attempts))
 	return attempts
 }
 
@@ -198,8 +237,10 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 	}
 
 	clock := s.clock()
-	previous, term, vacant := row.term, row.term+1, max(0, clock-row.endedAt)
-	if row.term == 0 {
+	previous, term := row.term, row.term+1
+	begun := max(clock, row.endedAt)
+	vacant := begun - row.endedAt
+	if row.term == 0 || row.reason == history.EndServerChanged || row.unobserved {
 		vacant = -1
 	}
 	if !s.defects.CountTerms {
@@ -210,7 +251,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 	}
 	s.changing(name)
 	*row = roleRow{
-		key: row.key, term: term, node: b.node.ID, holder: b, acquired: clock,
+		key: row.key, term: term, node: b.node.ID, holder: b, acquired: begun,
 		server: s.started, lease: b.timing.Lease,
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
@@ -220,7 +261,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		s.crashAtBegin = nil
 		crash(b.client.process.machine)
 	}
-	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true, Term: term, Previous: previous, AcquiredAt: s.wall(clock), PrecedingVacancy: vacant}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, NotDurable: true, Term: term, Previous: previous, AcquiredAt: s.wall(begun), PrecedingVacancy: vacant}
 }
 
 // isFenced reports whether fenced transactions hold off a new term, and ends
@@ -248,6 +289,7 @@ func (b *backend) isFenced(role string) bool {
 // endTerms records the end of terms: the first statement of a release.
 func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 	now := b.server.clock()
+	b.ending(releases)
 	for _, r := range releases {
 		row := b.server.roles[r.Role.Name()]
 		if row == nil || r.Term == 0 || row.term != r.Term || row.holder != b || row.ended {
@@ -264,6 +306,7 @@ func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 // heartbeat proves that the session is still the node's session.
 func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	row := b.row()
+	b.server.called(simcalls.Call{Kind: simcalls.Beats, Session: b.incarnation, Rowless: row == nil})
 	if row == nil {
 		return false, tenure.ErrSuperseded
 	}

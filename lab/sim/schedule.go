@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -29,6 +30,8 @@ type Schedule struct {
 	Oracles Oracles
 	// Steps keeps all steps.
 	Steps bool
+	// Calls keeps the calls that the database receives.
+	Calls bool
 }
 
 // Oracles are what judges a run.
@@ -45,11 +48,12 @@ const (
 type Result struct {
 	Violation  *Violation // nil if every check passed
 	Transcript *Transcript
-	Terms      int           // that began
-	Lasted     time.Duration // of fake time
-	Replayed   int           // steps
-	Steps      []steps.Step  // if they are kept
-	Frozen     bool          // clocks of nodes stand still
+	Terms      int             // that began
+	Lasted     time.Duration   // of fake time
+	Replayed   int             // steps
+	Steps      []steps.Step    // if they are kept
+	Frozen     bool            // clocks of nodes stand still
+	Calls      []simcalls.Call // if they are kept
 }
 
 // bound is how long a candidate may leave a role vacant after all faults have ended
@@ -204,6 +208,10 @@ func (s Schedule) Run(result *Result) {
 		w.Transcript.keep = 1 << 30
 	}
 	w.server.defects = s.Defects
+	if s.Calls {
+		w.server.calls = &callLog{calls: []simcalls.Call{{Kind: simcalls.Schedules, Seed: s.Seed}}}
+		defer func() { result.Calls = w.server.calls.calls }()
+	}
 	if p.member.Config.SynchronousFailover {
 		w.server.clocksDiffer = p.member.Config.Margin
 		w.server.setClock()

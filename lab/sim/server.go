@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -46,6 +47,8 @@ type server struct {
 	clocks       *stream
 	clocksDiffer time.Duration
 	ahead        time.Duration // of the slowest
+
+	calls *callLog // nil records nothing
 
 	crashAtBegin func(leader *Machine) // called when the next term has begun; nil for nothing
 }
@@ -103,6 +106,7 @@ type nodeRow struct {
 	load          tenure.Load
 	leaving       bool // it received a request to drain, and has not updated its description since
 	dead          bool
+	diedAt        time.Duration // when the death was noticed
 }
 
 func newServer(w *World) *server {
@@ -140,6 +144,7 @@ func (s *server) connect(c *session) *backend {
 	s.tryLock(b, nodeLock(b.incarnation))
 	s.register(b)
 	b.joins()
+	b.opened()
 	b.restartIdleTimer()
 	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
 	s.moved(b)
@@ -180,6 +185,7 @@ func (s *server) crash(silent bool) {
 		b.end("the server went down", !silent)
 	}
 	clear(s.locks)
+	s.called(simcalls.Call{Kind: simcalls.Crashes})
 	for _, t := range slices.Clone(s.open) {
 		t.end("the server went down")
 	}
@@ -242,6 +248,7 @@ func (s *server) restore(tables snapshot) {
 	s.requests, s.offers = nil, nil
 	s.flush()
 	s.world.checker.promoted(tables)
+	s.recordTables()
 }
 
 // promote makes a replica the server, with what it had received.
@@ -272,6 +279,7 @@ type primary struct {
 // restart makes the last primary, which never restarted, the server again.
 func (s *server) restart() {
 	s.world.replay.stop()
+	s.stopCalls()
 	s.restore(s.former.tables)
 	s.up, s.started, s.life = true, s.former.identity, s.former.life
 	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
@@ -279,6 +287,7 @@ func (s *server) restart() {
 
 // recreate replaces the tables by empty ones.
 func (s *server) recreate() {
+	s.stopCalls()
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, installed: s.installed})
 	s.life.born, s.life.byMigration = s.clock(), true
 	s.emit(steps.Step{Kind: steps.Recreates})

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/exactly-one/tenure/internal/simcalls"
+)
 
 // The server has a wall clock, which an operator or a time service may set. Whatever the
 // tables have is a time of that clock; what happens in the server takes the time that it
@@ -52,9 +56,10 @@ func (s *server) correctTimes() {
 		return
 	}
 	now, longest := s.clock(), s.longestLease()
+	s.called(simcalls.Call{Kind: simcalls.Corrects})
 	for _, row := range s.nodes {
 		if row.lastHeartbeat > now+row.lease {
-			row.lastHeartbeat = now
+			row.lastHeartbeat, row.diedAt = now, min(row.diedAt, now)
 		}
 		if row.trustUntil > now+2*longest {
 			row.trustUntil = now + longest

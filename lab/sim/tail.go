@@ -42,6 +42,7 @@ func (s *server) loseTail() {
 	if len(lost) > 0 {
 		s.world.log("server", "forgets the last %d changes of roles", len(lost))
 		s.world.checker.forgotten(s.roles)
+		s.recordTables()
 	}
 	s.flush()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/simcalls"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -51,7 +52,9 @@ func (s *server) fencing(role string) []*transaction {
 // held.
 func (t *transaction) fence() error {
 	row := t.server.roles[t.role]
-	if row == nil || row.term != t.term || row.node != t.node || row.ended {
+	passes := row != nil && row.term == t.term && row.node == t.node && !row.ended
+	t.server.called(simcalls.Call{Kind: simcalls.Fences, Tx: t.id, Passes: passes, Roles: []simcalls.Role{{Name: t.role, Term: t.term, Node: t.node}}})
+	if !passes {
 		return tenure.ErrFenced
 	}
 	t.fencing = true
@@ -84,6 +87,9 @@ func (t *transaction) end(why string) {
 }
 
 func (t *transaction) remove() {
+	if t.fencing {
+		t.server.called(simcalls.Call{Kind: simcalls.Unfences, Tx: t.id})
+	}
 	t.step(steps.RollsBack)
 	t.ended = true
 	t.server.open = slices.DeleteFunc(t.server.open, func(other *transaction) bool { return other == t })

@@ -24,7 +24,7 @@ tied = exec $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --
 gates = @$(GO) build -o $(BIN)/gates ./internal/gates && $(tied) $(BIN)/gates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover bench-scale chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer far-table sim model mutants release-check release deb-check clean prerequisites
+.PHONY: help demo recording test check deep deep-table lint vet fmt tidy build manual docs docs-check docs-reference pictures bench-failover bench-scale chaos storm chaos-patroni test-matrix test-proxies test-managed test-damages test-observer far-table sim sim-calls model mutants release-check release deb-check clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -144,6 +144,11 @@ sim: ## simulated schedules with random faults, N=2000 of nodes on a server and 
 	@$(GO) build -o $(BIN)/sim-parts ./lab/sim/parts
 	$(tied) $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
 	$(tied) $(GO) test ./agent/server -run '^TestSimulatedHosts$$' -count=1 -timeout=0 -v -schedules=$(or $(N),2000) -seed=$(or $(SEED),1)
+
+sim-calls: ## repeat the calls of N=300 simulated schedules, from seed SEED=1, on a real server, and compare the answers
+	@mkdir -p $(BIN)
+	$(GO) test ./lab/sim -run '^TestCallsAreRecorded$$' -count=1 -v -calls=$(BIN)/sim-calls.gz -schedules=$(or $(N),300) -first-seed=$(or $(SEED),1)
+	$(GO) test ./postgres -run '^TestServerAnswersAsTheSimulatedOne$$' -count=1 -v -timeout=20m -calls=$(BIN)/sim-calls.gz
 
 model: ## check the models of the protocol with Spin: every state of each part, and each rule that is broken on purpose (ARGS='-only=reunion -steps')
 	@$(GO) build -o $(BIN)/model ./lab/model

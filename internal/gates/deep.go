@@ -161,6 +161,10 @@ var deep = slices.Concat([]part{
 		},
 	},
 	{
+		name: "simulated-calls", proves: "a real server answers the calls of 300 simulated schedules, from a new seed, as the simulated one does", needs: servers,
+		steps: []step{{title: "record and repeat", command: []string{"make", "--no-print-directory", "sim-calls", "N=300", fmt.Sprintf("SEED=%d", time.Now().Unix())}}},
+	},
+	{
 		name: "model", proves: "no state of the protocol's models violates an invariant, and each rule that is broken on purpose is refuted", needs: compiler,
 		steps: []step{{title: "all parts and variants", command: []string{"make", "--no-print-directory", "model"}}},
 	},

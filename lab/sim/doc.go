@@ -18,6 +18,10 @@
 //   - [Schedule] draws a configuration and faults from a seed, and [Script] reads
 //     them from a text.
 //
+// A schedule can record what the server receives and answers. A test of package postgres
+// repeats that on a real one and compares the answers: see make sim-calls. So the server,
+// which is written by hand, cannot drift from the SQL.
+//
 // How long a role may stay vacant is checked state by state, against what the page on
 // guarantees promises: see vacancies. User code (log handlers, callbacks, retry
 // strategies, functions for load and description) blocks and panics, leases differ

@@ -31,6 +31,13 @@
 -- are no joins that the planner may turn round, and no join method but a lookup applies to
 -- ANY. Speculative insertion into the history takes as long as a third of the insertion,
 -- and no other session inserts the term of a role whose row is locked.
+--
+-- Parameters that belong together stay single: six arrays for the roles, four values for
+-- the node, three for the life of the server, two arrays for deaths. With composite types
+-- there would be 7 parameters instead of 18. They would not save time. On the server, a
+-- call for no role takes 67 us of the processor now, and 66 us with composite types; a
+-- call that begins a term takes 1.1 ms, and 1.4 ms. The statement would still have 18
+-- parameters, or each session would have to read the numbers of four types when it opens.
 CREATE FUNCTION {take}(
     roles text[],
     keys bigint[], -- null where the key is a pair

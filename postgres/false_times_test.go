@@ -69,6 +69,24 @@ func TestHungSessionOfFalseClockIsTerminated(t *testing.T) {
 	}
 }
 
+// A heartbeat that is corrected is no death: the node's next term would end at that time.
+func TestCorrectedHeartbeatIsNoDeath(t *testing.T) {
+	t.Parallel()
+	b, clock := clocked(t)
+	_, other := open(t, b, lasting), open(t, b, lasting)
+	clock.Set(t, 0)
+	other.beat()
+	if err := other.session.reapIfSilent(); err != nil {
+		t.Fatal(err)
+	}
+	if !row[bool](t, b, "SELECT max(last_heartbeat) < clock_timestamp() + interval '1 day' FROM {nodes}") {
+		t.Fatal("the heartbeats of a clock that was ahead are not corrected")
+	}
+	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {nodes} WHERE died_at IS NOT NULL)") {
+		t.Error("a living node has a time of death after its heartbeat was corrected")
+	}
+}
+
 // A node that died under a clock that was ahead can be forgotten a lease after the clock is
 // right.
 func TestNodeOfFalseClockIsForgotten(t *testing.T) {

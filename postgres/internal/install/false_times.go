@@ -19,7 +19,7 @@ import (
 const CorrectTimes = `
 UPDATE {nodes} n
 SET last_heartbeat = least(n.last_heartbeat, clock_timestamp()),
-    died_at = least(n.died_at, clock_timestamp()),
+    died_at = CASE WHEN n.died_at IS NOT NULL THEN least(n.died_at, clock_timestamp()) END, -- least ignores nulls
     trust_until = least(n.trust_until, clock_timestamp() + longest.lease)
 FROM (SELECT max(lease_ms) * interval '1 millisecond' AS lease FROM {nodes}) longest
 WHERE n.id IN (

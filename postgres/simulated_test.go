@@ -24,6 +24,8 @@ var simulatedCalls = flag.String("calls", "testdata/simulated_calls.gz", "the fi
 //
 //	go test ./lab/sim -run '^TestCallsAreRecorded$' -calls=$PWD/postgres/testdata/simulated_calls.gz -schedules=3 -first-seed=21
 //
+// That of the seed 1795981240, in which the clock is set back, is appended to it.
+//
 // Not compared:
 //
 //   - how long a session waits on another server, or to settle: package postgres decides

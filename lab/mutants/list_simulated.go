@@ -21,6 +21,12 @@ var simulatedMutants = []mutant{
 		tests:   []tests{in("postgres", repeatsCalls)}, says: "without a look at its row",
 	},
 	{
+		name: "registry: a heartbeat that is corrected is a death",
+		file: "postgres/internal/install/false_times.go", from: "CASE WHEN n.died_at IS NOT NULL THEN least(n.died_at, clock_timestamp()) END,", to: "least(n.died_at, clock_timestamp()),",
+		promise: "a living node has no time of death",
+		tests:   []tests{in("postgres", "^TestCorrectedHeartbeatIsNoDeath$")}, says: "has a time of death after",
+	},
+	{
 		name: "ended: a session that lives has ended",
 		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE pg_try_advisory_xact_lock_shared(space, s.incarnation));", to: "WHERE NOT pg_try_advisory_xact_lock_shared(space, s.incarnation));",
 		promise: "a session has ended when its node lock is free",

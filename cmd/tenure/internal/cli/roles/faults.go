@@ -46,30 +46,30 @@ func (w *Work) Close() {
 	}
 }
 
-// Faults reads all faults: alerts first, then schedules and processors. A feature that
-// cannot be read is a fault too.
+// Faults reads all faults, in the order of tenure status: work, then alerts, then old rows.
+// A feature that cannot be read is a fault too.
 func (w *Work) Faults(ctx context.Context) []Fault {
 	if w == nil {
 		return nil
 	}
 	var s summary
 	w.reader.read(ctx, &s)
-	var alerts, others []Fault
+	return s.all()
+}
+
+// all lists each fault.
+func (s *summary) all() (all []Fault) {
 	for _, f := range s.faults {
 		for _, l := range f.of {
 			one := Fault{console.Flatten(l.name), f.one}
 			if l.lasted >= 0 {
 				one.Name = fmt.Sprintf("%s (%s)", one.Name, console.SpellDuration(l.lasted))
 			}
-			if f.kind == firingAlert {
-				alerts = append(alerts, one)
-			} else {
-				others = append(others, one)
-			}
+			all = append(all, one)
 		}
 	}
 	for _, u := range s.unread {
-		others = append(others, Fault{u.what, "cannot be read: " + console.Flatten(u.cause.Error())})
+		all = append(all, Fault{u.what, "cannot be read: " + console.Flatten(u.cause.Error())})
 	}
-	return append(alerts, others...)
+	return all
 }

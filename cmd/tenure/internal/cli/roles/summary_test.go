@@ -3,6 +3,7 @@ package roles
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,13 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	if got, want := strings.Join(kinds, ", "), "failing_schedule 1, overdue_schedule 1, stuck_schedule 1, ahead_schedule 1, invalid_schedule 1, failed_processor 1, failing_processor 1, "+
 		"stuck_processor 1, waiting_processor 1, dead_letters 1, firing_alert 2, failing_retention 1, late_retention 2, unreadable 1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	var what []string
+	for _, f := range s.all() {
+		what = append(what, f.What)
+	}
+	if alert, work := slices.Index(what, "alert fires"), slices.Index(what, "processor has dead letters"); work < 0 || alert < work {
+		t.Errorf("top lists alerts before work: %q", what)
 	}
 	many := summary{}
 	for range maxProblemNames + 1 {

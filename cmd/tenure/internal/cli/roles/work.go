@@ -129,9 +129,6 @@ func (s *summary) takeProcessors(all []processor.Status) {
 	s.add("dead_letters", "processor has dead letters", "processors have dead letters", letters)
 }
 
-// firingAlert is the kind of the fault of alerts that fire.
-const firingAlert = "firing_alert"
-
 // takeAlerts takes the alerts that fire and are not silenced, the worst first.
 func (s *summary) takeAlerts(all []alerting.Status) {
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b alerting.Status) int {
@@ -144,7 +141,7 @@ func (s *summary) takeAlerts(all []alerting.Status) {
 			firing = append(firing, lack{fmt.Sprintf("%s (%s)", rule.Name, rule.Severity), -1})
 		}
 	}
-	s.add(firingAlert, "alert fires", "alerts fire", firing)
+	s.add("firing_alert", "alert fires", "alerts fire", firing)
 }
 
 // takeRetention takes the kinds of rows impossible to remove, or kept for too long.

@@ -144,7 +144,7 @@ func (w *workRecord) worst(level string) (text string, about job) {
 	}
 	switch {
 	case len(failing) > 0:
-		return first(failing, "other job fails too.", "other jobs fail too.")
+		return first(failing, "more problem in Work.", "more problems in Work.")
 	case len(letters) > 0:
 		return first(letters, "other processor has dead letters too.", "other processors have dead letters too.")
 	}

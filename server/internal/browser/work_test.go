@@ -44,7 +44,7 @@ func TestFailingWorkIsRedOnAPhone(t *testing.T) {
 			SELECT 'nightly', now() - n * interval '1 day', 'failed', now(), now(), 'exit status 3' FROM generate_series(1, 31) n`)
 	})
 	p := w.open("")
-	p.await("the banner has the error", `document.getElementById("health").matches(".critical") && document.getElementById("health").innerText.match(/webhooks\S* failed 4 times in a row: \S*the receiver answered 500\S*\. 1 other job fails too\./)`)
+	p.await("the banner has the error", `document.getElementById("health").matches(".critical") && document.getElementById("health").innerText.match(/webhooks\S* failed 4 times in a row: \S*the receiver answered 500\S*\. 1 more problem in Work\./)`)
 	p.onPhone()
 	p.visit("#/work")
 	for name, texts := range map[string][]string{"webhooks": {"failing", "the receiver answered 500"}, "nightly": {"failed 31 times in a row", "exit status 3"}} {

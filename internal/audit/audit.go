@@ -17,8 +17,8 @@ import (
 type Entry struct {
 	At     time.Time
 	By     string // the requester
-	Kind   string // role, node, schedule, processor or alert
-	Name   string // of the role, node, schedule, processor or alert
+	Kind   string // role, node, schedule, processor, alert or cluster
+	Name   string // of the role, node, schedule, processor, alert or cluster
 	Action string
 	Detail string
 	Done   bool // false: it was requested, and no effect is on record

@@ -74,4 +74,22 @@ var pageMutants = []mutant{
 		promise: "the page shows what old rows cannot be removed",
 		tests:   []tests{inServer("internal/browser", "^TestStatesOfWorkAreDrawn$")}, says: "the state of ",
 	},
+	{
+		name: "dashboard: moves that have not ended count as done",
+		file: "server/dashboard/rebalance.go", from: "result.late, err = true, nil", to: "err = nil",
+		promise: "the answer to an action states what has happened",
+		tests:   []tests{inServer("dashboard", "^TestOperatorRebalancesSharedRoles$")}, says: "while work continues, the result is",
+	},
+	{
+		name: "dashboard: a rebalance has no requester",
+		file: "server/dashboard/rebalance.go", from: "d.config.Backend, by, nil)", to: "d.config.Backend, \"\", nil)",
+		promise: "each action of an operator is on record",
+		tests:   []tests{inServer("dashboard", "^TestOperatorRebalancesSharedRoles$")}, says: "the moves were requested by",
+	},
+	{
+		name: "top: alerts hide failing work",
+		file: "cmd/tenure/internal/cli/roles/faults.go", from: "			all = append(all, one)", to: "			all = append([]Fault{one}, all...)",
+		promise: "cli: top shows stopped work before alerts",
+		tests:   []tests{inCommand("internal/cli/roles", "^TestSummaryNamesWorkThatIsNotWell$")}, says: "top lists alerts before work",
+	},
 }

@@ -50,7 +50,7 @@ func TestViewersSeeAllAndChangeNothing(t *testing.T) {
 			}
 		}
 		for _, action := range []string{
-			stepDown, handOver, drain, undrain, pauseProcessor, resumeProcessor, triggerSchedule, pauseSchedule, resumeSchedule, silenceAlert, acknowledgeAlert, "unknown",
+			stepDown, handOver, drain, undrain, rebalanceRoles, pauseProcessor, resumeProcessor, triggerSchedule, pauseSchedule, resumeSchedule, silenceAlert, acknowledgeAlert, "unknown",
 		} {
 			response, text := w.request(http.MethodPost, "/api/actions", object(map[string]any{"action": action, "name": "x"}), headers...)
 			refused := response.StatusCode == http.StatusForbidden && strings.Contains(text, `"you are a viewer and may not act: log in as an operator"`)

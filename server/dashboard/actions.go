@@ -25,6 +25,7 @@ const (
 	drain           = "drain"
 	undrain         = "undrain"
 	forgetNode      = "forget_node"
+	rebalanceRoles  = "rebalance"
 	pauseProcessor  = "pause_processor"
 	resumeProcessor = "resume_processor"
 	retryProcessor  = "retry_processor"
@@ -102,7 +103,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.notify()
-	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run, about.letters}))
+	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, asked, about.run, about.letters, about.rebalanced}))
 }
 
 // refusal is why an action was not done.
@@ -117,6 +118,7 @@ type subject struct {
 	node                   uuid.UUID
 	run                    int64 // the requested run of a schedule
 	letters                int   // how many dead letters are replayed or dismissed
+	rebalanced             rebalanced
 }
 
 // perform performs the requested action.
@@ -137,8 +139,13 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 		}
 		return about, d.request(ctx, tenure.Request{Kind: kind, Node: body.Node, Force: body.Force, By: by}, "node", body.Node.String())
 	}
-	if body.Action == forgetNode {
+	switch body.Action {
+	case forgetNode:
 		return about, d.forget(ctx, body.Node, about.nodeName, by)
+	case rebalanceRoles:
+		var err error
+		about.rebalanced, err = d.rebalance(ctx, by)
+		return about, err
 	}
 	about.detail = body.Name
 	if body.Action == silenceAlert || body.Action == unsilenceAlert || body.Action == acknowledgeAlert {

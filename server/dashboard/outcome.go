@@ -23,6 +23,8 @@ type pendingAction struct {
 	asked   time.Time // when it was requested, by the database's clock
 	run     int64     // the requested run of a schedule
 	letters int       // how many dead letters are replayed or dismissed
+
+	rebalanced rebalanced
 }
 
 // await waits until the snapshot shows the outcome of an action. It does not use the
@@ -60,6 +62,8 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 		message, done = fmt.Sprintf("Event %s is skipped. It is a dead letter now.", what.Event), true
 	case rewindProcessor:
 		message, done = fmt.Sprintf("%s continues after %s.", quoted(what.Name), position(what.Event)), true
+	case rebalanceRoles:
+		message, done = what.rebalanced.String(), true
 	case forgetNode:
 		message, done = "The node is forgotten.", true
 	case unsilenceAlert:

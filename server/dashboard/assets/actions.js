@@ -157,6 +157,14 @@ export function drain(node) {
   }, `drain ${node.id}`, { class: "compact", "aria-label": `Drain: ${node.name}` });
 }
 
+// rebalance moves shared roles, so that each node leads its share.
+export function rebalance() {
+  return button("Rebalance", () => confirm({
+    title: "Rebalance?", verb: "Rebalance", action: { action: "rebalance" },
+    text: "Roles that nodes share move until every node leads its fair share. Each leader finishes its in-flight work first. Other roles stay where they are.",
+  }), "rebalance", { class: "compact" });
+}
+
 // forget removes a dead node from the registry.
 export function forget(node) {
   if (node.status !== "dead") return "";

@@ -124,7 +124,7 @@ export const statusOf = (text) => statuses[text] ?? ["faint", text];
 const actions = {
   step_down: "step down", hand_over: "hand over", drain: "drain", undrain: "end the drain", pause_processor: "pause the processor",
   resume_processor: "resume the processor", retry_processor: "retry the processor", replay_dead_letters: "replay dead letters of", dismiss_dead_letters: "dismiss dead letters of", trigger_schedule: "trigger the schedule", pause_schedule: "pause the schedule", resume_schedule: "resume the schedule",
-  skip_event: "skip the failing event of", rewind_processor: "rewind the processor", forget_node: "forget", unsilence_alert: "end the silence of the alert",
+  skip_event: "skip the failing event of", rewind_processor: "rewind the processor", forget_node: "forget", rebalance: "rebalance", unsilence_alert: "end the silence of the alert",
   silence_alert: "silence the alert", acknowledge_alert: "acknowledge the alert",
 };
 export const action = (text) => actions[text] ?? text;

@@ -7,7 +7,7 @@ import { searchField } from "./search.js";
 import { ago, grouped, long, since, statusOf } from "./format.js";
 import { statusWithAge, staleSeconds } from "./staleness.js";
 import { list } from "./table.js";
-import { drain, forget, mayAct } from "./actions.js";
+import { drain, forget, mayAct, rebalance } from "./actions.js";
 import { showEntries } from "./sentences.js";
 
 // upFor returns for how long a node has been up, or was until its last heartbeat if it is dead.
@@ -48,7 +48,7 @@ export default function nodes(page) {
     const { rows } = await get("events", { kind: "node", limit: 60 });
     showEntries(changes, rows);
   }
-  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Nodes"), panel("Nodes", [find.field], table.element), panel("Changes of nodes", null, changes));
+  page.replaceChildren(h("h1", { class: "visually-hidden" }, "Nodes"), panel("Nodes", [find.field, mayAct() ? rebalance() : ""], table.element), panel("Changes of nodes", null, changes));
   readChanges().catch(() => {});
   const tick = setInterval(() => {
     table.redraw();

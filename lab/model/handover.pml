@@ -17,7 +17,7 @@ code: postgres/release.go session.resignation sha256:5227ea1b3d7dc687
 code: postgres/queries.go stmtResign sha256:7857010db89bdeb2
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/examine.go session.examine sha256:8019a933f0c94bcd
-code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
+code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 code: release.go session.release sha256:b8799d239a860d84
 code: acquire.go session.applyHeldLocked sha256:fdcf295a10e33c01
 

@@ -34,7 +34,7 @@ code: postgres/join.go joinNodes sha256:812263df9d8a28a6
 code: postgres/heartbeat.go session.Heartbeat sha256:8c0c5c19d47f8295
 code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
 code: postgres/internal/diagnosis/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
-code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
+code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: session.go session.heartbeat sha256:18ce48fba66d492f
 

@@ -35,7 +35,7 @@ code: postgres/join.go joining.before sha256:a987a685a8f1e923
 code: postgres/join.go joining.prepare sha256:39fef619686d0591
 code: postgres/join.go joining.finish sha256:dd71375c2508acdb
 code: postgres/members.go trustOver sha256:472c48d5cd74bb28
-code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
+code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 code: trust.go trust.begin sha256:fd9e8db6807eaaf8
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: trust.go trust.valid sha256:78e38a65d7ecfa35

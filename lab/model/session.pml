@@ -48,12 +48,12 @@ code: postgres/queries.go stmtReap sha256:6c3793d51b427cae
 code: postgres/queries.go stmtResign sha256:7857010db89bdeb2
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/release.go session.Release sha256:dc1240b1ff2450c1
-code: postgres/locks.go session.take sha256:e8b27c8c732e0128
-code: postgres/acquire.go session.TryAcquire sha256:8184c881356dc4ff
+code: postgres/locks.go session.take sha256:7b45812cc0740aea
+code: postgres/acquire.go session.TryAcquire sha256:e48f5f6960757851
 code: postgres/fence.go Backend.fenceQuery sha256:c36d28b7b3ae4499
 code: postgres/fence.go verdict sha256:d30ab14656f312ce
 code: postgres/intx.go InTx sha256:137058f16d377f31
-code: postgres/migrations/0001_functions.up.sql {take} sha256:da1f59ed0e4dfdde
+code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 
 Abstractions. Time passes in ticks; the trust window is one tick shorter than the lease. A
 node that makes no step while ticks pass is frozen. A session has one statement under way,

@@ -212,6 +212,6 @@ var agentPromiseMutants = []mutant{
 		name: "take: all leaders have the name of the first one",
 		file: "postgres/migrations/0001_functions.up.sql", from: "            coalesce(h.name, names[1]) AS name,\n", to: "            names[1] AS name,\n",
 		promise: "a leader behind an agent is shown by its own name",
-		tests:   []tests{in("postgres", "^TestTermHasTheNameOfTheNodeBehindAnAgent$")}, says: "b is led by",
+		tests:   []tests{in("postgres", "^TestTermHasTheNameOfTheNodeBehindAnAgent$")}, says: "is led by",
 	},
 }

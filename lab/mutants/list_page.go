@@ -72,7 +72,7 @@ var pageMutants = []mutant{
 		name: "dashboard: the state of retention is not read",
 		file: "server/dashboard/work.go", from: "	work.Retention = w.readRetention(ctx)\n", to: "	_ = w.readRetention\n",
 		promise: "the page shows what old rows cannot be removed",
-		tests:   []tests{inServer("internal/browser", "^TestStatesOfWorkAreDrawn$")}, says: "the state of ",
+		tests:   []tests{inServer("internal/browser", "^TestStatesOfRetentionAreDrawn$")}, says: "the state of ",
 	},
 	{
 		name: "dashboard: moves that have not ended count as done",
@@ -85,6 +85,12 @@ var pageMutants = []mutant{
 		file: "server/dashboard/rebalance.go", from: "d.config.Backend, by, nil)", to: "d.config.Backend, \"\", nil)",
 		promise: "each action of an operator is on record",
 		tests:   []tests{inServer("dashboard", "^TestOperatorRebalancesSharedRoles$")}, says: "the moves were requested by",
+	},
+	{
+		name: "dashboard: an overdue schedule is on time",
+		file: "server/dashboard/work.go", from: "Overdue: s.Overdue.Seconds()", to: "Overdue: 0",
+		promise: "the page shows the states of schedules",
+		tests:   []tests{inServer("internal/browser", "^TestStatesOfSchedulesAreDrawn$")}, says: "the state of ",
 	},
 	{
 		name: "top: alerts hide failing work",

@@ -76,18 +76,30 @@ function retentionRow(r) {
     cell("wide", r.swept_at ? h("time", { datetime: r.swept_at, title: whole(r.swept_at) }, ago(r.swept_at)) : h("span", { class: "faint" }, "never")));
 }
 
+const levels = ["critical", "warning", "good"];
+
 export default function work(page) {
   const retention = h("div", {}, h("div"));
   const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // their content is replaced
   const find = searchField("Find a job or its role", () => draw());
+  const places = new Map();
   let drawn = "";
+
+  // worstFirst orders jobs. Those that the user points at keep their places.
+  function worstFirst(jobs, part) {
+    const sorted = [...jobs].sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+    if (!part.matches(":hover, :focus-within")) places.set(part, sorted.map((job) => job.name));
+    const before = places.get(part) ?? [], place = (job) => before.indexOf(job.name) >>> 0; // new ones are last
+    return sorted.sort((a, b) => place(a) - place(b));
+  }
+
   function draw() {
     const w = state.work;
     const text = ageText("work") + find.text() + JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
     const has = mentions(find.text()), none = h("p", { class: "empty" }, "None matches.");
-    const someProcessors = w.processors.filter((p) => has(p.processor, p.role, p.node_name, p.status, p.last_error)), someSchedules = w.schedules.filter((s) => has(s.schedule, s.role, s.expression, s.last_run_error, s.problem));
+    const someProcessors = worstFirst(w.processors, processors).filter((p) => has(p.processor, p.role, p.node_name, p.status, p.last_error)), someSchedules = worstFirst(w.schedules, schedules).filter((s) => has(s.schedule, s.role, s.expression, s.last_run_error, s.problem));
     const notAvailable = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
     updateElement(processors.firstChild, h("div", {}, !w.shown ? notAvailable : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : !someProcessors.length ? none : region("Processors", h("table", { class: "table work" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest wait", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/server/dashboard"
 )
 
-// TestStatesOfWorkAreDrawn: the page of work has a row for each kind of old rows with what is wrong, and
-// the states of schedules that fail, are overdue or have a leader that cannot work. The banner names the worst.
-func TestStatesOfWorkAreDrawn(t *testing.T) {
+// TestStatesOfRetentionAreDrawn: the page of work has a row for each kind of old rows with what is wrong.
+// The banner names the worst.
+func TestStatesOfRetentionAreDrawn(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) {
 		// Set by hand: packages retention and cron test that leaders write these columns.
 		w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, swept_at) VALUES ('terms', 86400000, 60000, now())`)
@@ -32,6 +32,42 @@ func TestStatesOfWorkAreDrawn(t *testing.T) {
 	if *images != "" {
 		p.settle()
 		p.writeScreenshot("retention")
+	}
+}
+
+// TestStatesOfSchedulesAreDrawn: a schedule that cannot run, is ahead of the clock, is overdue or has a
+// leader that cannot work has its state and its error on the page of work. The banner names a critical one
+// first, and counts the others without a claim that they are jobs or have failed.
+func TestStatesOfSchedulesAreDrawn(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, func(w *world) {
+		// Set by hand: package cron tests that leaders write these columns.
+		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, handled_until, errors, failing_since, last_error) VALUES
+			('ahead', 'cron', '* * * * *', 'UTC', now() + interval '3 hours', 0, NULL, ''),
+			('overdue', 'cron', '* * * * *', 'UTC', now() - interval '10 minutes', 0, NULL, ''),
+			('misled', 'cron', '30 2 1 1 *', 'UTC', now(), 4, now() - interval '1 hour', 'permission denied for table runs')`)
+		w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors, failing_since, last_error)
+			VALUES ('dead letters', 86400000, 60000, 4, now() - interval '1 hour', 'permission denied for table')`)
+	})
+	p := w.open("#/work")
+	row := func(name string) string {
+		return `[...document.querySelectorAll("tr")].find((row) => row.innerText.includes(` + quote(name) + `))`
+	}
+	for name, text := range map[string]string{"ahead": "waits 2 h 5", "overdue": "overdue for", "misled": "its leader cannot work"} {
+		p.await("the state of "+name, row(name)+`?.innerText.includes(`+quote(text)+`)`)
+	}
+	first := func(name string) string {
+		return `[...document.querySelectorAll(".panel")][1].querySelector("tbody tr").innerText.includes(` + quote(name) + `)`
+	}
+	p.await("the worst is first", first("misled"))
+	p.await("the error is shown", row("misled")+`.innerText.includes("permission denied for table runs")`)
+	p.await("the banner names the critical one", `document.getElementById("health").matches(".critical") && document.getElementById("health").innerText.match(/misled\S* has a leader that cannot work: \S*permission denied for table runs/)`)
+	p.focus(`document.querySelector('a[href="#/schedule/misled"]')`)
+	w.exec(`UPDATE {schedules} SET errors = 0, failing_since = NULL, last_error = ''`)
+	p.await("the banner counts the others", `document.getElementById("health").matches(".warning") && document.getElementById("health").innerText.match(/ahead\S* waits for the clock of the database\. 2 more problems in Work\./)`)
+	p.await("a row that the user points at keeps its place", first("misled")+` && `+row("misled")+`.innerText.includes("not loaded")`)
+	if *images != "" {
+		p.settle()
+		p.writeScreenshot("schedules")
 	}
 }
 

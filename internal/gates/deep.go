@@ -73,8 +73,11 @@ var deep = slices.Concat([]part{
 		steps: []step{{title: "all tests", packages: []string{"./internal/program/dialects"}, flags: parallel, skip: damagesOfLeases}},
 	},
 	{
-		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents", needs: browser,
-		steps: []step{{title: "all tests", packages: []string{"./server/internal/browser"}, flags: parallel, skip: geometry}},
+		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents, ten tasks of an operator", needs: browser,
+		steps: []step{
+			{title: "all tests", packages: []string{"./server/internal/browser"}, flags: parallel, skip: geometry + "|" + operatorTasks},
+			{title: "ten tasks of an operator, with pictures in bin/operator", packages: []string{"./server/internal/browser"}, run: operatorTasks, flags: []string{"-images=" + filepath.Join(here(), "bin", "operator")}},
+		},
 	},
 	{
 		name: "geometry", proves: "no page hides, cuts or overlaps anything, on a broken cluster, at five widths", needs: browser,
@@ -228,6 +231,9 @@ const besideSidecar = "^TestSidecarExampleNeverOverlaps$"
 
 // geometry is a test that opens each page at each width.
 const geometry = "^TestPagesKeepTheirGeometry$"
+
+// operatorTasks is a test that does what operators do, on the page and in the terminal.
+const operatorTasks = "^TestOperatorDoesTenTasks$"
 
 // besideConsul are the tests that start Consul.
 const besideConsul = "Consul"

@@ -61,7 +61,7 @@ func TestStatesOfSchedulesAreDrawn(t *testing.T) {
 	p.await("the worst is first", first("misled"))
 	p.await("the error is shown", row("misled")+`.innerText.includes("permission denied for table runs")`)
 	p.await("the banner names the critical one", `document.getElementById("health").matches(".critical") && document.getElementById("health").innerText.match(/misled\S* has a leader that cannot work: \S*permission denied for table runs/)`)
-	p.focus(`document.querySelector('a[href="#/schedule/misled"]')`)
+	p.focus(`document.querySelector('table a[href="#/schedule/misled"]')`)
 	w.exec(`UPDATE {schedules} SET errors = 0, failing_since = NULL, last_error = ''`)
 	p.await("the banner counts the others", `document.getElementById("health").matches(".warning") && document.getElementById("health").innerText.match(/ahead\S* waits for the clock of the database\. 2 more problems in Work\./)`)
 	p.await("a row that the user points at keeps its place", first("misled")+` && `+row("misled")+`.innerText.includes("not loaded")`)

@@ -217,13 +217,11 @@ func (d *desk) ask(hash, action string) {
 // choose selects the option of the dialog that has a text.
 func (d *desk) choose(text string) {
 	d.page.Helper()
-	for range 12 {
-		if value[bool](d.page, `document.activeElement.selectedOptions[0].innerText.includes(`+quote(text)+`)`) {
-			return
-		}
-		d.do("choose the next", chromedp.KeyEvent(kb.ArrowDown))
-	}
-	d.page.Fatalf("no option has %s", text)
+	d.await("an option has "+text, `(() => {
+		const select = document.querySelector("dialog select"), option = [...select.options].find((one) => one.innerText.includes(`+quote(text)+`));
+		if (option) select.value = option.value;
+		return option !== undefined;
+	})()`)
 }
 
 // confirm presses the button of the dialog that acts, and closes the dialog.

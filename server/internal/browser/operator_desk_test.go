@@ -112,9 +112,10 @@ func newDesk(t *testing.T) *desk {
 	d.Await("another node leads", func() bool {
 		return strings.HasPrefix(d.leader("billing").NodeName, "api-") && d.leader("billing").NodeName != "api-1"
 	})
+	d.Await("the page is served", func() bool { return d.access("anna", token) == "operator" })
 	d.url = d.address
 	d.page = d.open(emptyPage)
-	d.forgive("404")
+	d.forgive("/"+emptyPage)
 	d.do("log in", command(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": basic("anna", token)}}), chromedp.Navigate(d.url))
 	d.shows("billing")
 	return d

@@ -77,6 +77,7 @@ function retentionRow(r) {
 }
 
 const levels = ["critical", "warning", "good"];
+const jobName = (job) => job.processor ?? job.schedule;
 
 export default function work(page) {
   const retention = h("div", {}, h("div"));
@@ -88,8 +89,8 @@ export default function work(page) {
   // worstFirst orders jobs. Those that the user points at keep their places.
   function worstFirst(jobs, part) {
     const sorted = [...jobs].sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
-    if (!part.matches(":hover, :focus-within")) places.set(part, sorted.map((job) => job.name));
-    const before = places.get(part) ?? [], place = (job) => before.indexOf(job.name) >>> 0; // new ones are last
+    if (!part.matches(":hover, :focus-within")) places.set(part, sorted.map(jobName));
+    const before = places.get(part) ?? [], place = (job) => before.indexOf(jobName(job)) >>> 0; // new ones are last
     return sorted.sort((a, b) => place(a) - place(b));
   }
 

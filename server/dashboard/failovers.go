@@ -123,9 +123,9 @@ func (p *snapshot) allFailovers() failoversRecord {
 		p.overall.number, p.overall.at, p.overall.record = number, time.Now(), summary(all, now)
 		p.overall.record.Points = points(all)
 	}
-	record := p.overall.record
-	record.Outages = p.outages()
-	return record
+	summed := p.overall.record
+	summed.Outages = p.outages()
+	return summed
 }
 
 // outages is how many outages are known.

@@ -67,8 +67,8 @@ type incidentFilter struct {
 }
 
 // matches reports whether an incident is of the kind and within the times.
-func (f incidentFilter) matches(record incidentRecord) bool {
-	return (f.kind == "" || record.Kind == f.kind) && !record.Began.After(f.to) && (record.Ended == nil || !record.Ended.Before(f.from))
+func (f incidentFilter) matches(i incidentRecord) bool {
+	return (f.kind == "" || i.Kind == f.kind) && !i.Began.After(f.to) && (i.Ended == nil || !i.Ended.Before(f.from))
 }
 
 // mentions reports whether an incident is about a node, a role or a requester.
@@ -203,7 +203,7 @@ func (p *snapshot) rolesOfIncident(id string) map[string]bool {
 }
 
 func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) lanesRecord {
-	record := lanesRecord{Nodes: []nodeName{}, Lanes: []lane{}}
+	drawn := lanesRecord{Nodes: []nodeName{}, Lanes: []lane{}}
 	nodes := map[uuid.UUID]int{}
 	var names []string
 	for role, terms := range roles {
@@ -212,7 +212,7 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 		}
 	}
 	slices.SortFunc(names, strings.Compare)
-	record.Total = len(names)
+	drawn.Total = len(names)
 	terms := 0
 	for _, role := range cut(names, offset, maxLanes) {
 		l := lane{Role: role, Spans: [][5]any{}}
@@ -223,9 +223,9 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 			terms++
 			at, ok := nodes[t.Node]
 			if !ok {
-				at = len(record.Nodes)
+				at = len(drawn.Nodes)
 				nodes[t.Node] = at
-				record.Nodes = append(record.Nodes, nodeName{t.Node, t.NodeName})
+				drawn.Nodes = append(drawn.Nodes, nodeName{t.Node, t.NodeName})
 			}
 			var ended any
 			if !t.Ended.IsZero() {
@@ -237,9 +237,9 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 			}
 			l.Spans = append(l.Spans, [5]any{t.Began.UnixMicro() / 1000, ended, at, string(t.Reason), gapBefore(reason, t).Without})
 		}
-		record.Lanes = append(record.Lanes, l)
+		drawn.Lanes = append(drawn.Lanes, l)
 	}
-	return record
+	return drawn
 }
 
 func overlaps(t history.Term, from, to time.Time) bool {

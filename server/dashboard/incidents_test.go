@@ -108,11 +108,11 @@ func answerOf[R any](t *testing.T, handler http.HandlerFunc, path string) R {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	handler(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
-	var record R
-	if err := json.Unmarshal(recorder.Body.Bytes(), &record); err != nil || recorder.Code != http.StatusOK {
+	var read R
+	if err := json.Unmarshal(recorder.Body.Bytes(), &read); err != nil || recorder.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s (%v)", path, recorder.Code, recorder.Body, err)
 	}
-	return record
+	return read
 }
 
 // While the database cannot be read, an open outage says so. The recorded outage

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -119,5 +118,3 @@ const (
 	maxRolesPublished  = 100
 	maxEventsPublished = 200
 )
-
-func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }

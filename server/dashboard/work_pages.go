@@ -94,13 +94,13 @@ func (d *Dashboard) answerShared(w http.ResponseWriter, r *http.Request, kind, n
 		refuse(w, http.StatusNotFound, "this dashboard has no database connection for processors and schedules")
 		return
 	}
-	record, err := d.shared.get(r.Context(), kind+" "+name, func(ctx context.Context) (any, error) { return read(ctx, name) })
+	found, err := d.shared.get(r.Context(), kind+" "+name, func(ctx context.Context) (any, error) { return read(ctx, name) })
 	var noProcessor *processor.UnknownError
 	var noSchedule *cron.UnknownError
 	var noRun *cron.UnknownRunError
 	switch {
 	case err == nil:
-		answer(w, http.StatusOK, record)
+		answer(w, http.StatusOK, found)
 	case errors.As(err, &noProcessor), errors.As(err, &noSchedule), errors.As(err, &noRun):
 		refuse(w, http.StatusNotFound, "there is no "+kind+" of this name")
 	default:

@@ -121,8 +121,8 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func basic(user, password string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+func basic(name, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
 // arguments are those of a command, with the database.

@@ -194,7 +194,9 @@ func readEndings(log io.Reader) (all []ending) {
 			kind, failed[pid] = steps.IdleEnds, true
 		case says("FATAL:  terminating connection due to administrator command"):
 			kind, failed[pid] = steps.Reaps, true
-		case says("unexpected postmaster exit"), says("because of crash of another server process"):
+		case says("unexpected postmaster exit"):
+			kind, failed[pid] = steps.Kills, true // the processes that are left may get its locks
+		case says("because of crash of another server process"):
 			failed[pid] = true
 		case says("LOG:  disconnection: session time") && !failed[pid]:
 			kind = steps.Ends
@@ -267,7 +269,7 @@ func (b *bed) moment(e ending, at time.Duration) (steps.Step, bool) {
 	if s.Session == 0 {
 		return s, false
 	}
-	if b.during(at, "terminate-sessions", "reset") {
+	if s.Kind == steps.Kills || b.during(at, "terminate-sessions", "reset") {
 		s.Kind = steps.Kills
 		s.At -= time.Millisecond + closeEnough // what follows is excused
 	}

@@ -220,21 +220,22 @@ WITH dropped AS (
 DELETE FROM {alert_notifications}
 WHERE id IN (SELECT began FROM dropped UNION ALL SELECT ended FROM dropped)`
 
+	// An index serves a comparison only if the time is read once, in a query below.
 	pruneNotifications = `
 DELETE FROM {alert_notifications}
 WHERE id IN (
     SELECT id
     FROM {alert_notifications}
-    WHERE settled_at < clock_timestamp() - $1::bigint * interval '1 millisecond'
+    WHERE settled_at < (SELECT clock_timestamp() - $1::bigint * interval '1 millisecond')
     ORDER BY settled_at
     LIMIT $2
 )`
 
 	pruneHistory = `
 DELETE FROM {alert_history}
-WHERE id IN (SELECT id FROM {alert_history} WHERE ended_at < clock_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY ended_at LIMIT $2)`
+WHERE id IN (SELECT id FROM {alert_history} WHERE ended_at < (SELECT clock_timestamp() - $1::bigint * interval '1 millisecond') ORDER BY ended_at LIMIT $2)`
 
 	pruneSilences = `
 DELETE FROM {alert_silences}
-WHERE id IN (SELECT id FROM {alert_silences} WHERE until < clock_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY until LIMIT $2)`
+WHERE id IN (SELECT id FROM {alert_silences} WHERE until < (SELECT clock_timestamp() - $1::bigint * interval '1 millisecond') ORDER BY until LIMIT $2)`
 )

@@ -84,9 +84,6 @@ var growing = []struct{ table, sql, why string }{
 	{"tenure_history", "SELECT * FROM ( SELECT role, term, node_id, node_name,", "the page reads the terms of its time span, of which it shows 20,000"},
 	{"tenure_nodes", "UPDATE \"public\".\"tenure_nodes\" n SET last_heartbeat = least(", "times in the future are looked for in all rows of a day, thrice"},
 	{"tenure_alert_silences", "SELECT id, rule, matchers,", "clock_timestamp() is volatile, so no index serves the comparison"},
-	{"tenure_alert_silences", "DELETE FROM", "the same"},
-	{"tenure_alert_history", "DELETE FROM", "the same"},
-	{"tenure_alert_notifications", "DELETE FROM", "the same"},
 }
 
 // plannedRows are the numbers of rows with which each statement is planned.

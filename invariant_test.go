@@ -148,8 +148,18 @@ func TestContextsEndWithSessionWithoutMutex(t *testing.T) {
 	e, _ := elect(t, node, tenure.ElectionConfig{})
 	term := lead(t, e)
 	waiting := make(chan struct{})
-	db.last().set(func(c *conn) { c.onWait = func() { close(waiting) } })
-	db.last().notified <- struct{}{} // one more round
+	var arrived func()
+	arrived = func() {
+		if len(db.last().notified) > 0 { // it is not waiting yet: one more round
+			db.last().set(func(c *conn) { c.onWait = arrived })
+			return
+		}
+		close(waiting)
+	}
+	db.last().set(func(c *conn) {
+		c.onWait = arrived
+		c.notified <- struct{}{}
+	})
 	<-waiting
 	release := tenure.HoldMutex(node)
 	defer release()

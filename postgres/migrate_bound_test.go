@@ -40,10 +40,10 @@ func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 		t.Errorf("a migration extended its time by %v, want at most %v, and none at the end", extended, install.MigrationTimeout)
 	}
 	b.installation.Core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
-	if extended := open(); !slices.Equal(extended, []time.Duration{install.MigrationTimeout, 0}) {
+	if extended := slices.Compact(open()); !slices.Equal(extended, []time.Duration{0, install.MigrationTimeout, 0}) {
 		t.Errorf("the next migration extended its time by %v", extended)
 	}
-	if extended := open(); len(extended) > 0 {
+	if extended := slices.Compact(open()); !slices.Equal(extended, []time.Duration{0}) { // with each answer
 		t.Errorf("without a migration the time was extended by %v", extended)
 	}
 }

@@ -235,7 +235,7 @@ func (r *repeater) take(c simcalls.Call, roles []simcalls.Role, how taking) map[
 	}
 	r.setClock(s.conn, c)
 	rows, err := s.conn.Query(r.ctx, r.b.names.SQL(sessionStatements[stmtTake]), slices.Concat(
-		[]any{names, keys, noPairs, noPairs, yieldTerms, yieldFor, s.node.ID, "node", c.Session, int64(milliseconds(s.node.Lease))},
+		[]any{names, keys, noPairs, noPairs, yieldTerms, yieldFor, s.node.ID, []string{"node"}, c.Session, int64(milliseconds(s.node.Lease))},
 		lives, []any{s.settling, noPairs, noTimes, r.space})...)
 	got := map[string]taken{}
 	if err == nil {

@@ -76,7 +76,7 @@ var deep = slices.Concat([]part{
 		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents, ten tasks of an operator", needs: browser,
 		steps: []step{
 			{title: "all tests", packages: []string{"./server/internal/browser"}, flags: parallel, skip: geometry + "|" + operatorTasks},
-			{title: "ten tasks of an operator, with pictures in bin/operator", packages: []string{"./server/internal/browser"}, run: operatorTasks, flags: []string{"-images=" + filepath.Join(here(), "bin", "operator")}},
+			{title: "ten tasks of an operator", packages: []string{"./server/internal/browser"}, run: operatorTasks},
 		},
 	},
 	{

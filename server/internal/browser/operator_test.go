@@ -61,6 +61,7 @@ var tasks = []task{
 			d.target = map[bool]string{true: "api-3", false: "api-2"}[d.before.NodeName == "api-2"]
 		},
 		page: func(d *desk) {
+			d.see("#/role/billing", fmt.Sprintf("…%06d", d.before.Term%1e6)) // the page knows of the last move
 			d.ask("#/role/billing", "hand_over billing")
 			d.choose(d.target)
 			d.confirm("leads now")

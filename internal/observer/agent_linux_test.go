@@ -2,6 +2,7 @@ package observer
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,8 +89,12 @@ func (s *scene) ledBehind(role, node string, began span) {
 	s.says("status", "row of "+role, s.tenure("status", "--role", role), `.*\n`+role+` +led +`+node+` \(host-1\) .*`)
 	var served struct{ Leader leaderShown }
 	s.eventually("the API shows the term", func() bool {
+		status, body := s.get(s.server + "/v1/leaders/" + role)
+		if status == http.StatusNotFound { // the server has not heard of the term yet
+			return false
+		}
 		served.Leader = leaderShown{}
-		s.page(&served, "/v1/leaders/"+role)
+		s.decode(body, &served)
 		return served.Leader.Term == leader.Term
 	})
 	s.equal("/v1/leaders", "leader of "+role, served.Leader.NodeName+" behind "+served.Leader.Agent, node+" behind host-1")

@@ -12,7 +12,7 @@ import (
 // watchStatements are the statements of the watch connection.
 var watchStatements = map[link.Statement]string{
 	stmtWatch: `
-SELECT event, coalesce(died, 0), membership, clock_timestamp() FROM {watch}($1, $2, $3, $4, $5, $6)`,
+SELECT event, coalesce(died, 0), membership, waited, clock_timestamp() FROM {watch}($1, $2, $3, $4, $5, $6)`,
 	stmtDead: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)

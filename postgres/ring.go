@@ -28,7 +28,8 @@ type watch struct {
 	staleSession staleSession
 	outside      outside
 	reportedAt   time.Time // when reportNodesAgain last reported
-	waited       bool      // a call has waited for the end of a session
+	waited       bool      // this connection has waited for the end of a session
+	silent       int32     // the incarnation whose session this node ended most recently
 	waking       watchWaking
 	down         atomic.Bool
 
@@ -122,6 +123,7 @@ func (w *watch) serve(conn *pgx.Conn) error {
 	if !w.adopt(conn) {
 		return net.ErrClosed
 	}
+	w.waited = false // what happened without a connection was not seen
 	if err := w.recordEarlierDeaths(conn); err != nil {
 		return err
 	}
@@ -172,9 +174,6 @@ func (f finding) seenAt() *time.Time {
 	return &f.at
 }
 
-// immediate is the longest duration of a call if the session has ended before it begins.
-const immediate = 20 * time.Millisecond
-
 // call waits in the database for something to happen to the predecessor.
 func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	s := w.session
@@ -183,14 +182,14 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	var (
 		found      finding
 		membership int64
+		waited     bool
 	)
 	network := link.Raw(conn)
 	stop := s.silence.Expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
-	began := time.Now()
 	w.waking.begin(conn.PgConn().PID())
 	err := w.bounded(conn, period+link.CloseTimeout, stmtWatch, func(rows pgx.Rows) error {
-		return rows.Scan(&found.event, &found.incarnation, &membership, &found.at)
+		return rows.Scan(&found.event, &found.incarnation, &membership, &waited, &found.at)
 	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if w.waking.end() && sqlstate.Has(err, sqlstate.QueryCanceled) { // outside of the blocks that catch it
 		return finding{event: "canceled"}, nil
@@ -198,10 +197,11 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	if err == nil {
 		w.reportMissedMove(membership)
 		w.seen = membership
-		if event := found.event; time.Since(began) > immediate || event != "moved" && event != "died" {
-			w.waited = true
+		w.waited = w.waited || waited
+		found.seen = w.waited || found.incarnation == w.silent
+		if found.event == "silent" {
+			w.silent = found.incarnation
 		}
-		found.seen = w.waited
 	}
 	return found, err
 }

@@ -371,10 +371,11 @@ func (r *repeater) watch(c simcalls.Call) {
 	r.setClock(r.other, c)
 	var event string
 	var died, seen int64
+	var waited bool
 	var at time.Time
 	const noWait, current = 0, 1
 	err := r.other.QueryRow(r.ctx, r.b.names.SQL(watchStatements[stmtWatch]), c.Session, c.Stale, r.space, current, noWait, int64(milliseconds(c.Margin))).
-		Scan(&event, &died, &seen, &at)
+		Scan(&event, &died, &seen, &waited, &at)
 	if err != nil {
 		r.t.Fatalf("{watch}: %v", err)
 	}

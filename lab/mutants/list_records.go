@@ -150,6 +150,24 @@ var recordMutants = []mutant{
 		tests:   []tests{in("cluster", "^TestViewReadsNewRowsFirstAfterRead$")}, says: "reads of all rows and",
 	},
 	{
+		name: "postgres: a call of the watch always counts as one that waited",
+		file: "postgres/migrations/0001_functions.up.sql", from: "    waited := false;\n", to: "    waited := true;\n",
+		promise: "a death that no node observed has no time",
+		tests:   []tests{in("postgres", "^TestFarNodeHasNotSeenAnEarlierDeath$")}, says: "the death counts as seen",
+	},
+	{
+		name: "postgres: a watch that lost its connection waited all the time",
+		file: "postgres/ring.go", from: "w.waited = false // what", to: "_ = 0 // what",
+		promise: "a death that no node observed has no time",
+		tests:   []tests{in("postgres", "^TestWatchHasNotSeenADeathWhileItWasDown$")}, says: "the death counts as seen",
+	},
+	{
+		name: "postgres: the end of a silent session was not seen by the watch that ended it",
+		file: "postgres/ring.go", from: "w.waited || found.incarnation == w.silent", to: "w.waited",
+		promise: "a death that a node observed has a time",
+		tests:   []tests{in("postgres", "^TestWatchSeesTheEndOfASilentNode$")}, says: "the death does not count as seen",
+	},
+	{
 		name: "cluster: a planned move that crosses another one stays as long as an operator's",
 		file: "cluster/spread_offer.go", from: "now+shortAdoption*interval", to: "now+longAdoption*interval",
 		promise: "the shares of a spread are equal again soon",

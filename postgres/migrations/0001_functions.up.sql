@@ -289,7 +289,8 @@ CREATE FUNCTION {watch}(
     margin_ms integer,
     OUT event text,
     OUT died integer,
-    OUT membership bigint
+    OUT membership bigint,
+    OUT waited boolean -- for the end of a session that was alive, or no other node is alive
 )
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -336,6 +337,7 @@ DECLARE
     pulsed timestamptz := clock_timestamp();
     moved_at timestamptz;
 BEGIN
+    waited := false;
     LOOP
         event := NULL;
         BEGIN
@@ -416,6 +418,7 @@ BEGIN
                 END LOOP;
                 IF event IS NULL AND nearest = 0 THEN
                     event := 'alone';
+                    waited := true;
                 END IF;
             END IF;
             RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the locks of the tables';
@@ -435,6 +438,7 @@ BEGIN
 
         IF nearest <> 0 THEN
             died := nearest;
+            waited := true;
             wait_ms := least(pause_ms, coalesce(pulse_ms, pause_ms));
             IF oldest THEN
                 IF NOT reported THEN

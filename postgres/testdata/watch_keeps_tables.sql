@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION {watch}(
     margin_ms integer,
     OUT event text,
     OUT died integer,
-    OUT membership bigint
+    OUT membership bigint,
+    OUT waited boolean
 )
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -77,7 +77,7 @@ var clockMutants = []mutant{
 	},
 	{
 		name: "clock: a silence lasts until the false time",
-		file: "internal/program/alerting/queries.go", from: "WHERE ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until", to: "WHERE ended_at IS NULL AND until > clock_timestamp()",
+		file: "internal/program/alerting/queries.go", from: "WHERE ended_at IS NULL AND statement_timestamp() BETWEEN created_at - (until - created_at) AND until", to: "WHERE ended_at IS NULL AND until > clock_timestamp()",
 		promise: "a silence of a clock that was ahead is over",
 		tests:   []tests{inServer("internal/alerts", "^TestAttentionOfFalseClockEnds$")}, says: "the silenced alert",
 	},

@@ -120,6 +120,9 @@ CREATE TABLE {terms} (
     CONSTRAINT "{prefix}terms_lock_key_key" UNIQUE (lock_key)
 ) WITH (fillfactor = 50);
 
+-- The roles of a session are found without a look at all roles.
+CREATE INDEX "{prefix}terms_incarnation" ON {terms} (incarnation);
+
 COMMENT ON TABLE {terms} IS 'The last term of each role. Rows must not be deleted: terms must only grow.';
 COMMENT ON INDEX {schema}."{prefix}terms_role_term_key" IS 'Do not drop: it makes term a key column, so that a transaction that holds FOR KEY SHARE on the row keeps the next term from beginning. Without it fencing protects nothing.';
 COMMENT ON COLUMN {terms}.ended_by IS 'Who asked for the end of the term; empty if no one did.';

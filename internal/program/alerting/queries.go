@@ -20,10 +20,11 @@ GROUP BY rule`
 SELECT rule, state, labels, annotations, value, active_at, fired_at, vacant_since, incident, acked_by, acked_until
 FROM {alert_states}`
 
-	// A silence with more than twice its time left was made while the clock was ahead.
+	// A silence with more than twice its time left was made while the clock was ahead. An
+	// index on until serves statement_timestamp(), which is not volatile.
 	readActiveSilences = `
 SELECT id, rule, matchers, created_by, until
 FROM {alert_silences}
-WHERE ended_at IS NULL AND clock_timestamp() BETWEEN created_at - (until - created_at) AND until
+WHERE ended_at IS NULL AND statement_timestamp() BETWEEN created_at - (until - created_at) AND until
 ORDER BY id`
 )

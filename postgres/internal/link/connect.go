@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -118,13 +119,17 @@ func prepareConnection(config *pgx.ConnConfig, listener Listener) (won func()) {
 const maxApplicationName = 63 // bytes, a limit of PostgreSQL
 
 // ApplicationName is shown to database administrators. The server cuts it at 63 bytes, so
-// the purpose is kept and the rest shortened.
+// a long name is shortened in the middle: its end and the last word of the purpose are kept.
 func ApplicationName(program, purpose string) string {
+	const end = 24 // bytes of the end of a name
 	name := program + " " + purpose
-	if excess := len(name) - maxApplicationName; excess > 0 {
-		name = program[:max(0, len(program)-excess)] + " " + purpose
+	if len(name) <= maxApplicationName {
+		return name
 	}
-	return name
+	last := name[strings.LastIndexByte(name, ' '):]
+	name = name[:len(name)-len(last)]
+	begin := max(0, maxApplicationName-len("..")-end-len(last))
+	return strings.ToValidUTF8(name[:begin], "") + ".." + strings.ToValidUTF8(name[len(name)-end:], "") + last
 }
 
 // Raw is the network connection below TLS. The closing notice of TLS could block.

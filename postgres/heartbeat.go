@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,6 +20,7 @@ type heartbeatAnswer struct {
 	locks        []int // if they were counted: of this session, of the sessions of all nodes
 	leadersEnded bool
 	releases     int64
+	membership   int64
 	silence      bool    // of a node before this one in the ring
 	ended        *string // a role whose term another program has ended
 }
@@ -52,9 +54,10 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	counting := s.beats%auditBeats == 0 && len(s.heldRoles) > 0
 
 	var a heartbeatAnswer
+	sent := time.Now()
 	err = s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		a.found = true
-		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.silence, &a.ended)
+		return rows.Scan(&a.incarnation, &a.same, &a.pending, &a.locks, &a.leadersEnded, &a.releases, &a.membership, &a.silence, &a.ended)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation,
 		s.space, s.elsewhere.sessions, s.opening.Timing.Margin.Milliseconds(), s.someLedRoles())
 	if sqlstate.Has(err, sqlstate.UndefinedTable) || sqlstate.Has(err, sqlstate.InvalidSchema) {
@@ -71,6 +74,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	}
 	s.backend.recent.Flushed(s.opening.Node.ID)
 	s.silenceSeen = a.silence
+	s.reportMissedMove(a.membership, sent)
 	if a.pending {
 		s.listener.requests.Store(true)
 	}

@@ -263,6 +263,10 @@ SELECT id FROM dead ORDER BY id`
 	// server may have to wait for it, so its row stays until then.
 	trustOver = `greatest(last_heartbeat + lease_ms * interval '1 millisecond', trust_until) < clock_timestamp()`
 
+	// All watches must look for the sessions of dead nodes, as after stmtNext.
+	announceDead = `
+SELECT nextval({releases:regclass}), nextval({membership:regclass}), pg_notify($1, '` + link.AnyNode + `')`
+
 	// For how long the row of a dead node must stay, in milliseconds.
 	readTrust = `
 SELECT (1000 * extract(epoch FROM
@@ -428,7 +432,7 @@ func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...an
 			changed, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		}
 		if err == nil && len(changed) > 0 {
-			_, err = conn.Exec(ctx, b.names.SQL(sessionStatements[stmtMoved]), b.names.ElectionsChannel(), link.AnyNode)
+			_, err = conn.Exec(ctx, b.names.SQL(announceDead), b.names.ElectionsChannel())
 		}
 		return err
 	})

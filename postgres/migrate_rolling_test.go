@@ -53,7 +53,7 @@ func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 			eventually(t, b, watched, 3)
 			// No node opens a session with a changed function, so the nodes meet it while they watch.
 			exec(t, b, script)
-			exec(t, b, "SELECT nextval({membership:regclass})") // each watch begins a new call
+			exec(t, b, watchStatements[stmtNext]) // each watch begins a new call
 			if name == "present" {
 				eventually(t, b, waitWithoutTables, 3)
 			} else {

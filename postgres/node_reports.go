@@ -16,20 +16,23 @@ import (
 // apart from loads and heartbeats. See cluster.Store.
 func (*Backend) ReportsNodeChanges() bool { return true }
 
-// notificationDelay is how long after its notification a watch may report a move of the
-// membership: it checks between attempts of at most 2 s, and reports half a second later.
-const notificationDelay = 3500 * time.Millisecond
-
-// reportMissedMove reports a change if the membership has moved and no notification
-// has arrived: it may have been lost.
-func (w *watch) reportMissedMove(membership int64) {
-	if w.seen < 0 || membership == w.seen {
+// reportMissedMove reports a change if the membership has moved since an earlier heartbeat,
+// and no notification has arrived since that was sent: it may have been lost.
+func (s *session) reportMissedMove(membership int64, sent time.Time) {
+	earlier := s.earlier
+	s.earlier = membershipRead{membership, sent}
+	if earlier.at.IsZero() || membership == earlier.membership {
 		return
 	}
-	listener := w.session.listener
-	if last := listener.received.Load(); last == nil || time.Since(*last) > notificationDelay {
-		listener.announceAnyNode()
+	if last := s.listener.received.Load(); last == nil || last.Before(earlier.at) {
+		s.listener.announceAnyNode()
 	}
+}
+
+// membershipRead is the membership as of a heartbeat.
+type membershipRead struct {
+	membership int64
+	at         time.Time // when the heartbeat was sent
 }
 
 // reportNodesAgain reports a change, at most once per check interval, and returns whether

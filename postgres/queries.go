@@ -263,6 +263,7 @@ RETURNING
     ) END,
     CASE WHEN cardinality($11::int[]) > 0 THEN {ended}($10::int, $11::int[]) ELSE false END,
     (SELECT last_value FROM {releases}),
+    (SELECT last_value FROM {membership}),
     EXISTS (
         SELECT
         FROM (

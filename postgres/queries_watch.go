@@ -24,9 +24,10 @@ WITH durability AS MATERIALIZED (
 )
 SELECT name, pg_notify($2, id::text) FROM dead`,
 	// Roles of the dead node may be vacant. If the notification is lost, other nodes
-	// notice at their next heartbeat.
+	// notice at their next heartbeat. Every watch that reads a moved membership must see
+	// that it was a death, so that sequence moves last.
 	stmtNext: `
-SELECT nextval({membership:regclass}), nextval({releases:regclass})`,
+SELECT nextval({releases:regclass}), nextval({membership:regclass})`,
 	// The session with the node lock of this incarnation is the node's session: no other
 	// session acquires the lock exclusively.
 	stmtStaleSession: `

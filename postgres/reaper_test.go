@@ -133,11 +133,16 @@ func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 			}
 			t.Parallel()
 			server := pgtest.Shared(t)
-			b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), WatchPeriod: watchPeriodOfTest})
+			config := Config{Schema: server.Schema(t)}
+			if c.gone { // otherwise no watch waits for the end of a call
+				config.WatchPeriod = watchPeriodOfTest
+			}
+			b := backendOn(t, server.DSN(), config)
 			stuck := open(t, b, brief)
 			stuck.take("scheduler")
 			rival := open(t, b, func(o *peerOptions) { o.timing.Margin = stuckLease / 10 })
 			rival.refused("scheduler")
+			open(t, b, lasting) // so that the rival is not alone
 			last := stuck.stick()
 			c.leave(t, stuck)
 			if c.gone {

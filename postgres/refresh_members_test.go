@@ -137,10 +137,10 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 	b := newBackend(t)
 	p := open(t, b)
 	missed := func(payload string) bool {
-		p.listener.received.Store(nil)
+		p.reportMissedMove(1, time.Now())
 		p.listener.Notification(&pgconn.Notification{PID: p.listener.pid + 1, Channel: b.names.ElectionsChannel(), Payload: payload})
 		p.listener.changedNodes.Take()
-		(&watch{session: p.session, seen: 1}).reportMissedMove(2)
+		p.reportMissedMove(2, time.Now())
 		_, anyNode := p.listener.changedNodes.Take()
 		return anyNode
 	}
@@ -149,6 +149,35 @@ func TestMissedMoveIsReportedBesideChangesOfRoles(t *testing.T) {
 	}
 	if missed(uuid.NewString()) {
 		t.Error("after the notification of a node, a missed move is reported")
+	}
+}
+
+// A node joined, and its notification was lost: the next heartbeat reports that any node
+// may have changed. It reports nothing after a notification.
+func TestHeartbeatNoticesLostNotificationOfNode(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p, other := open(t, b), open(t, b)
+	moves := func(zone string, notified bool) map[uuid.UUID]string {
+		t.Helper()
+		p.drain()
+		p.beat()
+		p.zones()
+		relabel(t, b, other.id, zone)
+		if notified {
+			exec(t, b, sessionStatements[stmtMoved], b.names.NodesChannel(), uuid.NewString())
+			p.drain()
+		} else {
+			exec(t, b, "SELECT nextval({membership:regclass})") // Set by hand: no server loses a notification on demand.
+		}
+		p.beat()
+		return p.zones()
+	}
+	if zone := moves("lost", false)[other.id]; zone != "lost" {
+		t.Errorf("after a lost notification the next heartbeat leaves a node as it was: its zone is %q, want lost", zone)
+	}
+	if zone := moves("of another node", true)[other.id]; zone != "lost" {
+		t.Errorf("the registry was read although the notification arrived: the zone is %q", zone)
 	}
 }
 

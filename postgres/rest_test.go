@@ -53,7 +53,7 @@ func aged(t *testing.T, peers ...*peer) {
 		// Set by hand: a node is young for 10 s.
 		exec(t, p.backend, "UPDATE {nodes} SET backend_start = backend_start - interval '1 minute' WHERE id = $1", p.id)
 	}
-	exec(t, peers[0].backend, "SELECT nextval({membership:regclass})") // each watch begins a new call
+	exec(t, peers[0].backend, watchStatements[stmtNext]) // each watch begins a new call
 }
 
 // At rest an attempt of a watch costs the server more than anything else that a node does,

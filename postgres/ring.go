@@ -195,7 +195,6 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		return finding{event: "canceled"}, nil
 	}
 	if err == nil {
-		w.reportMissedMove(membership)
 		w.seen = membership
 		w.waited = w.waited || waited
 		found.seen = w.waited || found.incarnation == w.silent

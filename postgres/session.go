@@ -53,6 +53,7 @@ type session struct {
 	known     map[string]tenure.LockKey   // by role: keys found in the rows of roles
 	blocked   memory.BlockedRows          // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
+	earlier   membershipRead              // of the last heartbeat
 	elsewhere ledElsewhere
 	reunion   reunion
 	reapedAt  time.Duration // when reapIfWatchDown last checked

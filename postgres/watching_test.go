@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func (r *ring) cut(nodes ...int) {
 func (r *ring) settled() {
 	r.t.Helper()
 	now := row[time.Time](r.t, r.backend, "SELECT clock_timestamp() FROM {installation}")
-	exec(r.t, r.backend, "SELECT nextval({membership:regclass})")
+	exec(r.t, r.backend, watchStatements[stmtNext])
 	var watches []string
 	for _, p := range r.nodes {
 		if !p.watch.down.Load() && !p.watch.stopped() {
@@ -209,15 +210,15 @@ func TestWatchConnectionRecovers(t *testing.T) {
 	}
 }
 
-// Many nodes that join or end at the same time cost every watch one call, not one each:
-// it reads the ring again at each attempt and reports later.
+// Many nodes that end at the same time cost every watch one call, not one each: it reads
+// the ring again at each attempt and reports later.
 func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	r := newRing(t, 2)
 	conn := pgtest.Conn(t, r.backend.connect.Config.ConnString())
 	seen := row[int64](t, r.backend, "SELECT last_value FROM {membership}")
-	exec(t, r.backend, "SELECT nextval({membership:regclass})")
+	exec(t, r.backend, watchStatements[stmtNext])
 	var (
 		event      string
 		membership int64
@@ -227,7 +228,7 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 	moving := pgtest.Conn(t, r.backend.connect.Config.ConnString())
 	moved := make(chan error, 1)
 	time.AfterFunc(100*time.Millisecond, func() {
-		_, err := moving.Exec(context.Background(), r.backend.names.SQL("SELECT nextval({membership:regclass})"))
+		_, err := moving.Exec(context.Background(), r.backend.names.SQL(watchStatements[stmtNext]))
 		moved <- err
 	})
 	err := conn.QueryRow(t.Context(), r.backend.names.SQL("SELECT event, membership, clock_timestamp() FROM {watch}($1, 0, $2, $3, 20000, 1000)"),
@@ -240,6 +241,36 @@ func TestWatchReturnsOnceForManyMoves(t *testing.T) {
 	}
 	if took := ended.Sub(began); took < 500*time.Millisecond {
 		t.Errorf("returned %v after the first move, want at least 500ms later", took)
+	}
+}
+
+// A node that joins costs the watches of the others no call, however many they are: if each
+// of n watches returned for each of n nodes that join together, the work of all would grow
+// with the square. A death costs each one call.
+func TestJoinCostsOtherWatchesNoCall(t *testing.T) {
+	t.Parallel()
+	const own, canceled = 2, 1 // of the node that joins; of the oldest node, between two blocks of the function
+	for _, size := range []int{3, 10} {
+		r := newRing(t, size)
+		others := slices.Clone(r.nodes)
+		before := r.backend.Stats().WatchCalls
+		r.nodes = append(r.nodes, open(t, r.backend, lasting))
+		joined := row[time.Time](t, r.backend, "SELECT clock_timestamp() FROM {installation}")
+		later := func(_ int32, began time.Time, _ time.Duration) bool { return began.After(joined.Add(time.Second)) }
+		for _, p := range others { // each has read that the membership moved
+			awaitAttempt(t, p, "a second after the join", later)
+		}
+		if calls := r.backend.Stats().WatchCalls - before; calls > own+canceled {
+			t.Errorf("%d nodes: a join cost %d calls of watches, want %d", size, calls, own)
+		}
+		before = r.backend.Stats().WatchCalls
+		r.kill(size)
+		for end := time.Now().Add(patience); r.backend.Stats().WatchCalls < before+uint64(size); {
+			if time.Now().After(end) {
+				t.Fatalf("%d nodes: a death cost %d calls of watches, want one of each", size, r.backend.Stats().WatchCalls-before)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 	}
 }
 

@@ -28,10 +28,10 @@ code: postgres/internal/server/server.go Server.Lineage sha256:b23201004d951cec
 code: postgres/internal/server/server.go Server.Epoch sha256:f4f6e6d981e80fe1
 code: postgres/internal/server/server.go IdentifyServer sha256:6583d0a7be9e954e
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
-code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
+code: postgres/queries.go stmtHeartbeat sha256:d4547ecc5c4cb922
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/join.go joinNodes sha256:812263df9d8a28a6
-code: postgres/heartbeat.go session.Heartbeat sha256:8c0c5c19d47f8295
+code: postgres/heartbeat.go session.Heartbeat sha256:45ae0b5467abea12
 code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
 code: postgres/internal/diagnosis/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
 code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918

@@ -26,7 +26,7 @@ code: postgres/reunion.go session.waitsSince sha256:036c38de518ffd49
 code: postgres/reunion.go session.isRegistryComplete sha256:5025fe7568bdd83b
 code: postgres/reunion.go session.endWaits sha256:8492e9f2d6919b0a
 code: postgres/queries.go stmtReunion sha256:c53c2210ad5cbde3
-code: postgres/queries.go stmtHeartbeat sha256:4a9f01f702ff5464
+code: postgres/queries.go stmtHeartbeat sha256:d4547ecc5c4cb922
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a
 code: postgres/queries.go renewServer sha256:c92ca787455cd9b4
 code: postgres/queries.go readServer sha256:8aea1c3926018bf8

@@ -40,10 +40,28 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestRoleOfTerminatedSessionIsTriedAgainSoon$")}, says: "want only Held",
 	},
 	{
-		name: "postgres: the watch returns for each node that joins or ends",
+		name: "postgres: the watch returns for each node that ends",
 		file: "postgres/migrations/0001_functions.up.sql", from: "clock_timestamp() >= moved_at + report_ms * interval '1 millisecond' THEN", to: "clock_timestamp() >= moved_at THEN",
-		promise: "the work of a watch does not grow with the number of nodes that join or end at the same time",
+		promise: "the work of a watch does not grow with the number of nodes that end at the same time",
 		tests:   []tests{in("postgres", "^TestWatchReturnsOnceForManyMoves$")}, says: "want moved and",
+	},
+	{
+		name: "postgres: the watches of all nodes return for a node that joins",
+		file: "postgres/migrations/0001_functions.up.sql", from: "membership <> seen AND released IS DISTINCT FROM released_before THEN", to: "membership <> seen THEN",
+		promise: "8 Idle is cheap: the work of all watches does not grow with the square of the nodes that join",
+		tests:   []tests{in("postgres", "^TestJoinCostsOtherWatchesNoCall$")}, says: "nodes: a join cost",
+	},
+	{
+		name: "postgres: a node marked dead by another program is a join for the watches",
+		file: "postgres/members.go", from: "SELECT nextval({releases:regclass}), nextval({membership:regclass}), pg_notify", to: "SELECT nextval({membership:regclass}), pg_notify",
+		promise: "7 Someone leads: a stuck session is ended also if its node was marked as dead",
+		tests:   []tests{in("postgres", "^TestStuckSessionOutsideTheRingIsTerminated$/marked_as_dead")}, says: "the session was never ended",
+	},
+	{
+		name: "postgres: no heartbeat notices a lost notification of a node",
+		file: "postgres/heartbeat.go", from: "	s.reportMissedMove(a.membership, sent)\n", to: "	_ = sent\n",
+		promise: "10 What is shown is true: a node that joined is known after a heartbeat if its notification was lost",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesLostNotificationOfNode$")}, says: "after a lost notification the next heartbeat",
 	},
 	{
 		name: "postgres: a cancellation between the blocks of the watch function ends its connection",
@@ -315,7 +333,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a death is seen only by its notification",
-		file: "postgres/queries_watch.go", from: "SELECT nextval({membership:regclass}), nextval({releases:regclass})`,", to: "SELECT nextval({membership:regclass})`,",
+		file: "postgres/queries_watch.go", from: "SELECT nextval({releases:regclass}), nextval({membership:regclass})`,", to: "SELECT nextval({membership:regclass})`,",
 		promise: "a lost notification costs at most a check interval",
 		tests:   []tests{in("postgres", "^TestHeartbeatNoticesDeathBeforeTheTerm$")}, says: "no heartbeat reported a change after the death",
 	},

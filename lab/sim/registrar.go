@@ -22,7 +22,7 @@ func (s *session) WriteDescription(description tenure.Description) error {
 	}
 	return s.call("notify", func(b *backend) error {
 		if !b.server.defects.SilentChanges {
-			b.server.moved(b)
+			b.server.described(b)
 		}
 		return nil
 	})

@@ -36,10 +36,41 @@ func (s *server) register(b *backend) {
 	}
 }
 
-// moved notifies all other nodes that a node has joined or changed its description.
-func (s *server) moved(by *backend) {
-	s.notifyAllBut(by, (*session).noticedNodes)
-	s.ring()
+// described notifies all other nodes that a node has changed its description.
+func (s *server) described(by *backend) { s.notifyAllBut(by, (*session).noticedNodes) }
+
+// ringInterval is how long a watch may take to read the ring if no notification wakes it.
+const ringInterval = 2 * time.Second
+
+// joined notifies all other nodes that a node has joined. The new node begins to watch. Of
+// the others only the oldest node has another predecessor: its session wakes its watch. If
+// the node returns, an earlier session may have lost its row. The time until the others
+// look for such sessions is part of watchPeriod.
+func (s *server) joined(by *backend, returns bool) {
+	s.notifyAllBut(by, func(c *session) {
+		c.noticedNodes()
+		if b := c.backend; b != nil && b.isOldest() {
+			c.process.gate.pass(b.watch)
+		}
+	})
+	if by.watch(); returns {
+		s.ring()
+	}
+	for _, b := range s.backends {
+		if b.isOldest() {
+			s.world.after(ringInterval, b.watch)
+		}
+	}
+}
+
+// isOldest reports whether b is the oldest session of the ring.
+func (b *backend) isOldest() bool {
+	for _, row := range b.server.nodes {
+		if !row.dead && row.incarnation < b.incarnation {
+			return false
+		}
+	}
+	return true
 }
 
 // row returns the row of the node, or nil if b is no longer its session or was marked

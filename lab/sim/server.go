@@ -137,7 +137,8 @@ func (s *server) connect(c *session) *backend {
 	b.longest = s.longestLease()
 	s.life.meet(s.clock())
 	b.bornAt, b.upAt = s.since(s.life.born), s.since(s.life.up())
-	if row := s.nodes[b.node.ID]; row != nil && !row.dead {
+	row, returns := s.nodes[b.node.ID]
+	if returns && !row.dead {
 		b.stale = row.session
 	}
 	s.backends = append(s.backends, b)
@@ -147,7 +148,7 @@ func (s *server) connect(c *session) *backend {
 	b.opened()
 	b.restartIdleTimer()
 	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
-	s.moved(b)
+	s.joined(b, returns)
 	return b
 }
 

@@ -262,8 +262,8 @@ EXCEPTION
 END
 $tenure_function$;
 
--- Waits until a node that this one watches has ended, the membership has moved,
--- or the time is over; see the manual page on failover for the reasons behind
+-- Waits until a node that this one watches has ended, another may have died, or the
+-- time is over; see the manual page on failover for the reasons behind
 -- its form. The server logs each wait that lasts for deadlock_timeout if log_lock_waits is
 -- on, so attempts are shorter then. They are at transaction level, since a session-level
 -- lock can be granted at the moment of the timeout and stay. stale_session is an earlier
@@ -318,9 +318,12 @@ DECLARE
     oldest_ms constant integer := least(50, silent_ms);
     restless_ms constant integer := 500;
     -- Each attempt reads the ring again if it has moved, so that the watch need not return
-    -- for each of many nodes that join or end at the same time.
+    -- for each of many nodes that join or end at the same time. A death moves {releases},
+    -- too. Without that, only nodes have joined or left, and the watch need not return.
     report_ms constant integer := 500;
     latest bigint;
+    released bigint;
+    released_before bigint; -- null if the membership had moved when the call began
     watched record;
     place bigint; -- in the ring
     passed_oldest boolean;
@@ -342,7 +345,10 @@ BEGIN
         event := NULL;
         BEGIN
             PERFORM set_config('lock_timeout', young_ms || 'ms', true);
-            SELECT last_value INTO latest FROM {membership};
+            SELECT last_value, (SELECT last_value FROM {releases}) INTO latest, released FROM {membership};
+            IF membership IS NULL AND latest = seen THEN
+                released_before := released;
+            END IF;
             IF latest = membership AND clock_timestamp() < read_at THEN
                 RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the lock of the sequence';
             END IF;
@@ -366,7 +372,7 @@ BEGIN
             IF age_ms >= 0 THEN -- the clock was not ahead
                 pause_ms := least(pause_ms, greatest(young_ms, age_ms / young_part));
             END IF;
-            IF membership <> seen THEN
+            IF membership <> seen AND released IS DISTINCT FROM released_before THEN
                 moved_at := coalesce(moved_at, clock_timestamp());
                 pause_ms := least(pause_ms, report_ms);
                 read_at := '-infinity';

@@ -73,12 +73,12 @@ func (i *Installation) tryMigration(ctx context.Context, conn *pgx.Conn, tableWa
 }
 
 // A call of the watch function locks the table of nodes. It can last for 30 s, and the
-// next one follows immediately. When the membership changes, a call returns within its
-// next attempt, 400 ms, and the next call queues behind an already waiting migration. So
-// as soon as the migration waits for the table, the sequence is advanced, on another
-// connection since the watches must see it.
+// next one follows immediately. When a node may have died, a call returns soon, and the
+// next call queues behind an already waiting migration. So as soon as the migration waits
+// for the table, the sequences are advanced as after a death, on another connection since
+// the watches must see it.
 const stepAside = `
-SELECT nextval({membership:regclass})
+SELECT nextval({releases:regclass}), nextval({membership:regclass})
 FROM pg_catalog.pg_locks
 WHERE pid = $1 AND NOT granted AND locktype = 'relation' AND relation = {nodes:regclass}`
 

@@ -67,7 +67,7 @@ func (s *session) endLocked(err error) {
 	}
 	s.endTermsLocked(cause)
 	s.endAttemptsLocked(cause)
-	s.failCallsLocked(cause)
+	s.failCallsLocked(withDetail(ErrSessionLost, cause))
 	s.checkIdleLocked()
 	n.fellSilent = errors.Is(cause, ErrTrustExpired)
 	n.lastSessionEnd = clocks.Instant{}

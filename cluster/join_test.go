@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +57,59 @@ func TestJoinSurvivesLostSessions(t *testing.T) {
 	}
 	if n := len(m.Nodes()); n != 1 {
 		t.Errorf("the member sees %d nodes, want 1", n)
+	}
+	if err := m.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// slow is a store whose first session does not answer the first reading of the registry
+// until the node gives the session up, as an overloaded server.
+type slow struct {
+	*postgres.Backend
+	reads atomic.Int32
+}
+
+func (l *slow) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+	session, err := l.Backend.Open(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	return &slowSession{registrySession: session.(registrySession), store: l, givenUp: make(chan struct{})}, nil
+}
+
+type slowSession struct {
+	registrySession
+	store   *slow
+	givenUp chan struct{}
+	once    sync.Once
+}
+
+func (s *slowSession) Abort() {
+	s.once.Do(func() { close(s.givenUp) })
+	s.registrySession.Abort()
+}
+
+func (s *slowSession) Members() ([]tenure.Member, error) {
+	if s.store.reads.Add(1) == 1 {
+		<-s.givenUp
+	}
+	return s.registrySession.Members()
+}
+
+func TestJoinSurvivesTheEndOfTrust(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	store := &slow{Backend: newSite(t).store()}
+	config := quiet("a")
+	config.Lease = 2 * time.Second
+	m, err := cluster.Join(ctx, store, config, cluster.Config{Address: "127.0.0.1"})
+	if err != nil {
+		t.Fatalf("the registry was read %d times: Join: %v", store.reads.Load(), err)
+	}
+	if n := store.reads.Load(); n < 2 {
+		t.Errorf("the registry was read %d times, want 2 or more", n)
 	}
 	if err := m.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)

@@ -41,7 +41,7 @@ code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: trust.go trust.valid sha256:78e38a65d7ecfa35
 code: session.go session.heartbeat sha256:18ce48fba66d492f
 code: opening.go Node.open sha256:1cf89f56a2c07757
-code: session_end.go session.endLocked sha256:d9c92839944879fa
+code: session_end.go session.endLocked sha256:b8b2752eb85ca811
 code: acquire.go session.beginTermLocked sha256:36ea90786e4486ce
 
 Abstractions. Time passes in ticks; the trust window is one tick shorter than the lease,

@@ -32,7 +32,7 @@ code: trust.go trust.add sha256:897b77563846fa9a
 code: trust.go trust.end sha256:972eaffb864e5c6d
 code: session.go session.heartbeat sha256:18ce48fba66d492f
 code: session.go session.nextJob sha256:00ebfaadf3a9daf3
-code: session_end.go session.endLocked sha256:d9c92839944879fa
+code: session_end.go session.endLocked sha256:b8b2752eb85ca811
 code: session_end.go session.closeWhenIdle sha256:9e2105e9400c4e62
 code: acquire.go session.dueLocked sha256:e9b4b39825362cb9
 code: acquire.go session.beginTermLocked sha256:36ea90786e4486ce

@@ -345,9 +345,14 @@ BEGIN
         event := NULL;
         BEGIN
             PERFORM set_config('lock_timeout', young_ms || 'ms', true);
+            -- A death moves {releases} before {membership}. So the first of them is read last,
+            -- except for the value to compare with, which must be older than the death.
+            IF membership IS NULL THEN
+                SELECT last_value INTO released_before FROM {releases};
+            END IF;
             SELECT last_value, (SELECT last_value FROM {releases}) INTO latest, released FROM {membership};
-            IF membership IS NULL AND latest = seen THEN
-                released_before := released;
+            IF membership IS NULL AND latest <> seen THEN
+                released_before := NULL;
             END IF;
             IF latest = membership AND clock_timestamp() < read_at THEN
                 RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the lock of the sequence';

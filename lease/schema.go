@@ -34,17 +34,16 @@ func (b *Backend) Migrate(ctx context.Context) error {
 		return newerSchema(version)
 	case version == schemaVersion:
 		return b.damage(ctx, true)
-	case version == 0:
-		if err := b.damage(ctx, false); err != nil {
-			return err
-		}
 	}
-	err = b.db.InTx(ctx, "create the tables", func(ctx context.Context, on sqldb.Querier) error { return b.createTables(ctx, on, version) })
+	if err := b.damage(ctx, false); err != nil {
+		return err
+	}
+	err = b.db.InTx(ctx, "create the tables", b.createTables)
 	return cmp.Or(err, b.damage(ctx, true))
 }
 
-// createTables creates the missing tables, and changes tables of an older version.
-func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version int) error {
+// createTables creates the missing tables.
+func (b *Backend) createTables(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect == sqldb.PostgreSQL {
 		if _, err := on.ExecContext(ctx, b.sql(versionLockQuery)); err != nil {
 			return err
@@ -55,9 +54,6 @@ func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version in
 			return err
 		}
 	}
-	if err := b.addColumns(ctx, on, version); err != nil {
-		return err
-	}
 	for _, columns := range columnsOfTables {
 		err := sqldb.ForEach(ctx, on, b.sql(columns), func(*sql.Rows) error { return nil })
 		if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
@@ -67,49 +63,7 @@ func (b *Backend) createTables(ctx context.Context, on sqldb.Querier, version in
 			return err
 		}
 	}
-	if err := sqldb.Exec(ctx, on, b.sql(initializeQuery), schemaVersion); err != nil {
-		return err
-	}
-	return sqldb.Exec(ctx, on, b.sql(setVersionQuery), schemaVersion, schemaVersion)
-}
-
-// addedColumn is a column of a later version. The query present returns no rows and fails
-// if the column is missing; the statement change adds it.
-type addedColumn struct{ present, change string }
-
-// addedColumns returns the columns missing in version 1 of the tables. render completes a
-// statement.
-func addedColumns(render func(string) string) (added []addedColumn) {
-	for _, table := range []string{"{seats}", "{history}"} {
-		added = append(added, addedColumn{
-			present: render("SELECT ended_by FROM " + table + " WHERE 1 = 0"),
-			change:  render("ALTER TABLE " + table + " ADD COLUMN {unless present} ended_by {text}"),
-		})
-	}
-	return added
-}
-
-// addColumns adds the columns missing in tables of an older version; new tables, of
-// version 0, have them. Another process can add them at the same time. On MySQL a crash
-// can also have interrupted it in the middle.
-func (b *Backend) addColumns(ctx context.Context, on sqldb.Querier, version int) error {
-	if version == 0 {
-		return nil
-	}
-	for _, column := range addedColumns(b.sql) {
-		present := func() bool {
-			return sqldb.ForEach(ctx, on, column.present, func(*sql.Rows) error { return nil }) == nil
-		}
-		// On PostgreSQL an error would end the transaction, and the statement itself checks.
-		if b.db.Dialect != sqldb.PostgreSQL && present() {
-			continue
-		}
-		err := sqldb.Exec(ctx, on, column.change)
-		if err != nil && (b.db.Dialect == sqldb.PostgreSQL || !present()) {
-			return err
-		}
-	}
-	return nil
+	return sqldb.Exec(ctx, on, b.sql(initializeQuery), schemaVersion)
 }
 
 // SchemaVersion returns the version of the tables in the database, or 0 if there are

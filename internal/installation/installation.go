@@ -44,7 +44,7 @@ const (
 )
 
 // LeasesVersion is this program's version of the tables of leases.
-const LeasesVersion = 2
+const LeasesVersion = 1
 
 // Statements on the record of the mode, a table with at most one row.
 const (

@@ -256,12 +256,6 @@ var leaseMutants = []mutant{
 		tests:   []tests{inShared("dialects", "^TestBackendHistoryContainsEachTermOnce$/^SQLite$")}, says: "the requester of the hand-over is",
 	},
 	{
-		name: "lease: upgraded tables keep their version",
-		file: "lease/schema.go", from: "	return sqldb.Exec(ctx, on, b.sql(setVersionQuery), schemaVersion, schemaVersion)\n", to: "	return nil\n",
-		promise: "tables of an older version are upgraded",
-		tests:   []tests{inShared("dialects", "^TestBackendUpgradesTablesOfVersion1$/^SQLite$")}, says: "the tables have version",
-	},
-	{
 		name: "lease: a wrong password is a missing privilege",
 		file: "lease/internal/sqldb/failure.go", from: "	1045: FailureConnection,", to: "	1045: FailurePrivilege,",
 		promise: "an error names its cause",

@@ -54,7 +54,6 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "FOR KEY SHARE",
 		"{insert new}", "INSERT INTO",
 		"{unless there}", "ON CONFLICT DO NOTHING",
-		"{unless present}", "IF NOT EXISTS",
 		"{name}", "text", // compared byte by byte, as {name} of MySQL
 		"{text}", "text",
 		"{long text}", "text",
@@ -71,7 +70,6 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "",
 		"{insert new}", "INSERT INTO",
 		"{unless there}", "ON CONFLICT DO NOTHING",
-		"{unless present}", "",
 		"{name}", "text",
 		"{text}", "text",
 		"{long text}", "text",
@@ -87,7 +85,6 @@ var placeholders = map[Dialect]*strings.Replacer{
 		"{share}", "LOCK IN SHARE MODE",
 		"{insert new}", "INSERT IGNORE INTO",
 		"{unless there}", "",
-		"{unless present}", "",
 		// Bytes: every collation common to all versions treats some different names as
 		// equal, for example if only trailing spaces differ.
 		"{name}", "varbinary(255)",

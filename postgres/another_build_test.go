@@ -50,27 +50,6 @@ func TestTablesOfAnotherBuildAreRefused(t *testing.T) {
 	}
 }
 
-// Tables that were made before digests were recorded stay usable while they look as they
-// must, and otherwise the error says that no digest was recorded.
-func TestTablesWithoutDigestsStayUsable(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t)
-	if err := b.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	// Set by hand: builds before digests created the table without the column.
-	exec(t, b, "ALTER TABLE {migrations} DROP COLUMN digest")
-	p, err := tryOpen(t, b)
-	if err != nil {
-		t.Fatalf("opening tables without digests: %v", err)
-	}
-	p.Close()
-	exec(t, b, "ALTER TABLE {nodes} DROP COLUMN hostname CASCADE")
-	if _, err := tryOpen(t, newBackendLike(t, b)); !errors.Is(err, dberr.ErrSchema) || !strings.Contains(fmt.Sprint(err), "recorded no digest") {
-		t.Errorf("damaged tables without digests: %v; want that no digest was recorded", err)
-	}
-}
-
 // A table, column or function that is missing while a session opens is no fault of the
 // connection.
 func TestMissingObjectsAreNoConnectionFault(t *testing.T) {

@@ -36,7 +36,7 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 	}
 	for _, p := range wanted {
 		known[[2]string{p.Kind, p.Object}] = true
-		if !exists[p] && p.Object != digestColumn {
+		if !exists[p] {
 			all = append(all, Damage{Feature: f, Part: p, Found: looks[[2]string{p.Kind, p.Object}]})
 		}
 	}
@@ -49,9 +49,6 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 	slices.SortStableFunc(all, func(a, b Damage) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	return withoutConsequences(all)
 }
-
-// digestColumn is missing where builds before digests created the table.
-const digestColumn = "migrations.digest"
 
 // isRequired reports whether a statement without the column cannot insert a row.
 func isRequired(shape string) bool {

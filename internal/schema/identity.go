@@ -27,23 +27,6 @@ FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::
 WHERE m.most > coalesce(pg_sequence_last_value(s.sequence), 0);`
 }
 
-// Behind is a template to read whether a sequence is behind the values of its table; false
-// if the user may not know.
-func (c Identity) Behind() string {
-	return `
-SELECT coalesce(m.most > coalesce(pg_sequence_last_value(s.sequence), 0), false)
-FROM (SELECT pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `')::regclass AS sequence FROM pg_class c WHERE c.oid = {` + c.Table + `:regclass}) s,
-    (SELECT max(` + c.Column + `) AS most FROM {` + c.Table + `}) m`
-}
-
-// Readable is a template to read whether the user may run [Identity.Behind].
-func (c Identity) Readable() string {
-	return `
-SELECT has_table_privilege(c.oid, 'SELECT') AND has_sequence_privilege(pg_get_serial_sequence(c.oid::regclass::text, '` + c.Column + `'), 'SELECT, USAGE')
-FROM pg_class c
-WHERE c.oid = {` + c.Table + `:regclass}`
-}
-
 // Finishing returns the statements of a feature's migrations for a repair to repeat at its
 // end: comments, and how columns are stored.
 func (n Names) Finishing(f *Feature) []string {

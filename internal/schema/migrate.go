@@ -22,11 +22,6 @@ func (n Names) Up(ctx context.Context, tx pgx.Tx, features ...*Feature) error {
 			return err
 		}
 	}
-	if versions != nil && versions.lackDigests() {
-		if _, err := tx.Exec(ctx, n.SQL(AddDigest)); err != nil {
-			return err
-		}
-	}
 	for _, f := range features {
 		present := versions[f.Name].Present
 		if present < f.Newest() {
@@ -112,6 +107,6 @@ func (f *Feature) Script(onlyIfMissing bool) string {
 	if !onlyIfMissing {
 		return script.String()
 	}
-	return fmt.Sprintf(AddDigest+";\n\nDO %[1]s\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%[2]s') THEN\n\n%[3]s\nEND IF;\nEND\n%[1]s;\n",
+	return fmt.Sprintf("DO %[1]s\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%[2]s') THEN\n\n%[3]s\nEND IF;\nEND\n%[1]s;\n",
 		FeatureQuote, f.Name, script.String())
 }

@@ -63,7 +63,7 @@ func Parts(files embed.FS, folder string) []Part {
 	return parts
 }
 
-// ParseParts reads the form of [FormatParts].
+// ParseParts reads a line for each part.
 func ParseParts(text string) ([]Part, error) {
 	var parts []Part
 	for line := range strings.Lines(text) {
@@ -76,36 +76,14 @@ func ParseParts(text string) ([]Part, error) {
 	return parts, nil
 }
 
-// FormatParts writes a line for each part.
-func FormatParts(parts []Part) string {
-	var text strings.Builder
-	for _, p := range parts {
-		text.WriteString(p.line() + "\n")
-	}
-	return text.String()
-}
-
-// templateBody replaces the body of a function of the migrations.
-const templateBody = " body of the migration"
-
-// Template returns parts in the form of a feature's file: with the bodies of its
-// migrations, in order.
-func Template(parts []Part) []Part {
-	all := slices.Clone(parts)
-	for i, p := range all {
-		if before, code, found := strings.Cut(p.Shape, " body "); p.Kind == KindFunction && found && len(code) == 2*sha256.Size {
-			all[i].Shape = before + templateBody
-		}
-	}
-	slices.SortFunc(all, func(a, b Part) int { return strings.Compare(a.line(), b.line()) })
-	return all
-}
+// TemplateBody replaces the body of a function of the migrations.
+const TemplateBody = " body of the migration"
 
 // shapedFor returns the parts of a feature for names: functions have digests of their bodies.
 func (n Names) shapedFor(f *Feature) []Part {
 	parts := slices.Clone(f.Parts)
 	for i, p := range parts {
-		if shape, found := strings.CutSuffix(p.Shape, templateBody); found {
+		if shape, found := strings.CutSuffix(p.Shape, TemplateBody); found {
 			name, _, _ := strings.Cut(p.Object, "(")
 			sum := sha256.Sum256([]byte(n.SQL(f.body(name))))
 			parts[i].Shape = shape + " body " + hex.EncodeToString(sum[:])

@@ -22,8 +22,6 @@ CREATE TABLE IF NOT EXISTS {migrations} (
     digest text,
     PRIMARY KEY (feature, version)
 )`
-	// Builds before digests created the table without the column.
-	AddDigest     = `ALTER TABLE {migrations} ADD COLUMN IF NOT EXISTS digest text`
 	RecordVersion = `INSERT INTO {migrations} (feature, version, usable_from, digest) VALUES ($1, $2, nullif($3, 0), $4)`
 	ForgetVersion = `DELETE FROM {migrations} WHERE feature = $1 AND version = $2`
 	DropVersions  = `DROP TABLE {migrations}`
@@ -59,25 +57,12 @@ func (v Version) Another(f *Feature) bool {
 	return false
 }
 
-// lackDigests reports whether the table of versions may have no column for digests.
-func (v Versions) lackDigests() bool {
-	for _, version := range v {
-		if version.digests[version.Present] == "" {
-			return true
-		}
-	}
-	return len(v) == 0
-}
-
 // origin says who took the steps of a feature, if it was not this build.
 func (v Version) origin(f *Feature) string {
-	switch {
-	case v.Another(f):
-		return fmt.Sprintf("another build of Tenure made its version %d of %s", v.Present, f.Name)
-	case v.digests[v.Present] == "":
-		return fmt.Sprintf("a build of Tenure that recorded no digest made its version %d of %s", v.Present, f.Name)
+	if !v.Another(f) {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("another build of Tenure made its version %d of %s", v.Present, f.Name)
 }
 
 // refuseAnother returns an error matching dberr.ErrSchema if another build took a step and

@@ -11,12 +11,6 @@ var schemaMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestTablesOfAnotherBuildAreRefused$")}, says: "want that another build made",
 	},
 	{
-		name: "schema: tables without digests are those of another build",
-		file: "internal/schema/damage.go", from: "if !exists[p] && p.Object != digestColumn {", to: "if !exists[p] {",
-		promise: "tables that were made before digests stay usable",
-		tests:   []tests{in("postgres", "^TestTablesWithoutDigestsStayUsable$")}, says: "tables without digests",
-	},
-	{
 		name: "postgres: a missing function is a lost connection",
 		file: "postgres/open.go", from: "case lacksObject(err):", to: "case lacksObject(err) && false:",
 		promise: "no node retries what no retry can mend",

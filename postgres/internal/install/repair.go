@@ -245,9 +245,6 @@ func (r *repair) recordVersion(ctx context.Context, versions schema.Versions, f 
 	if present > f.Newest() {
 		return nil
 	}
-	if err := r.exec(ctx, false, r.on.Names.SQL(schema.AddDigest)); err != nil {
-		return err
-	}
 	for i, step := range f.Steps {
 		table, feature, digest := r.on.Names.SQL("{migrations}"), schema.Literal(f.Name), schema.Literal(step.Digest())
 		sql := fmt.Sprintf("INSERT INTO %s (feature, version, usable_from, digest) VALUES (%s, %d, nullif(%d, 0), %s);", table, feature, i+1, step.UsableFrom, digest)

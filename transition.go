@@ -155,7 +155,7 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 		e.postLocked(Event{Kind: EventError, Term: term, Err: err})
 	case fsm.EmitStopped:
 		e.postLocked(Event{Kind: EventStopped})
-	default: // fsm.Shared says who performs it
+	default: // the session and the node perform it for all elections
 	}
 }
 

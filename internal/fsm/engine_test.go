@@ -10,6 +10,29 @@ import (
 	"testing"
 )
 
+// notFed lists the inputs of the source's table that the engine never feeds, with the
+// reason why they cannot occur in it. Every other input is fed somewhere.
+//
+// Of the others, DbError does not occur in Leader: a lost session is HealthFailed there,
+// with the same rows in the table.
+var notFed = map[Input]string{
+	HealthOk: "One heartbeat proves the session of a node for all its elections. " +
+		"The table has neither a transition nor an action for it, so an input for each election would be work without an effect.",
+	ReleaseFailed: "After a release that fails, the session may still hold the lock, so the engine gives the session up. " +
+		"The election gets DbError, for which the table has the same rows.",
+}
+
+// shared lists the actions not performed for one election: the node and its session
+// perform them for all elections together. Each entry says where.
+var shared = map[Action]string{
+	CloseConnection: "Election.cleanUpLocked takes a stopped election out of the session, which other elections still use. A broken session is closed by session.endLocked.",
+	Reconnect:       "Node.run opens the next session when one is lost.",
+	ComputeBackoff:  "session.backOffLocked asks the retry strategies of all elections whose attempts failed together.",
+	TryLock:         "session.acquire tries all roles that are due in one call.",
+	Unlock:          "session.release frees roles in one call, each when the work under its term has returned.",
+	BeginHealth:     "session.heartbeat vouches for every term of the session.",
+}
+
 // engineUses returns the names that the engine's source takes from this package: as
 // arguments of calls, which feed inputs, and in the cases of a switch that do
 // something, which perform actions.
@@ -58,8 +81,8 @@ func note(names map[string]bool, expressions []ast.Expr) {
 
 func TestEveryInputIsFedOrCannotOccur(t *testing.T) {
 	fed, _ := engineUses(t)
-	for _, input := range Inputs() {
-		reason, excluded := NotFed[input]
+	for _, input := range inputs() {
+		reason, excluded := notFed[input]
 		switch {
 		case excluded && reason == "":
 			t.Errorf("%s cannot occur, but the list gives no reason", input)
@@ -93,13 +116,13 @@ func TestEveryActionIsPerformedOrShared(t *testing.T) {
 	_, performed := engineUses(t)
 	for action := range actionNames {
 		name := actionNames[action]
-		reason, shared := Shared[Action(action)]
+		reason, isShared := shared[Action(action)]
 		switch {
-		case shared && reason == "":
+		case isShared && reason == "":
 			t.Errorf("%s is shared, but the list does not say who performs it", name)
-		case shared && performed[name]:
+		case isShared && performed[name]:
 			t.Errorf("%s is performed for each election, but the list says that it is shared", name)
-		case !shared && !performed[name]:
+		case !isShared && !performed[name]:
 			t.Errorf("%s is neither performed by the engine nor listed as shared", name)
 		}
 	}

@@ -21,11 +21,6 @@ const (
 
 var stateNames = [...]string{"stopped", "follower", "acquiring", "leader", "reconnecting", "releasing"}
 
-// States lists every state.
-func States() []State {
-	return []State{Stopped, Follower, Acquiring, Leader, Reconnecting, Releasing}
-}
-
 // String returns the state's lower-case name.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
@@ -62,15 +57,6 @@ var inputNames = [...]string{
 	"Start", "StopRequested", "AcquireAttempt", "AcquireSucceeded", "AcquireFailed", "DbError",
 	"HealthOk", "HealthFailed", "ReacquireSucceeded", "ReacquireFailed", "GraceExpired",
 	"ReleaseRequested", "ReleaseSucceeded", "ReleaseFailed",
-}
-
-// Inputs lists every input.
-func Inputs() []Input {
-	all := make([]Input, len(inputNames))
-	for i := range all {
-		all[i] = Input(i)
-	}
-	return all
 }
 
 // String returns the input's name as the source document spells it.

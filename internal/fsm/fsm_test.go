@@ -135,8 +135,8 @@ func policies() []Policy {
 }
 
 func TestEveryStateAndInputFollowsTheDocument(t *testing.T) {
-	for _, from := range States() {
-		for _, input := range Inputs() {
+	for _, from := range states() {
+		for _, input := range inputs() {
 			for _, policy := range policies() {
 				to, actions, ok := Step(from, input, policy)
 				wantTo, wantActions, wantOK := expected(t, from, input, policy)
@@ -162,8 +162,8 @@ func events(actions []Action) []Action {
 
 func TestRowsExcludeEachOther(t *testing.T) {
 	used := make([]bool, len(Table))
-	for _, from := range States() {
-		for _, input := range Inputs() {
+	for _, from := range states() {
+		for _, input := range inputs() {
 			for _, policy := range policies() {
 				var matching []int
 				for i, row := range Table {
@@ -193,7 +193,7 @@ func TestHoldingElectionNeverAcquires(t *testing.T) {
 		policy := Policy{AutoReacquire: rapid.Bool().Draw(t, "reacquire"), Grace: rapid.Bool().Draw(t, "grace")}
 		state, holding := Stopped, false
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			input := rapid.SampledFrom(Inputs()).Draw(t, "input")
+			input := rapid.SampledFrom(inputs()).Draw(t, "input")
 			if input == ReleaseRequested || input == StopRequested {
 				policy.SteppingDown = input == ReleaseRequested
 			}
@@ -234,7 +234,7 @@ func TestHoldingElectionNeverAcquires(t *testing.T) {
 
 func TestStatesHaveNames(t *testing.T) {
 	want := []string{"stopped", "follower", "acquiring", "leader", "reconnecting", "releasing"}
-	for i, state := range States() {
+	for i, state := range states() {
 		text, err := state.MarshalText()
 		if state.String() != want[i] || string(text) != want[i] || err != nil {
 			t.Errorf("state %d: %s, %q, %v", i, state, text, err)
@@ -250,7 +250,7 @@ func TestStatesHaveNames(t *testing.T) {
 		t.Error(got)
 	}
 	names := map[string]bool{}
-	for _, input := range Inputs() {
+	for _, input := range inputs() {
 		names[input.String()] = true
 	}
 	for _, l := range document {
@@ -263,4 +263,18 @@ func TestStatesHaveNames(t *testing.T) {
 	if len(names) != 14 {
 		t.Errorf("%d inputs, the document has 14", len(names))
 	}
+}
+
+// states lists every state.
+func states() []State {
+	return []State{Stopped, Follower, Acquiring, Leader, Reconnecting, Releasing}
+}
+
+// inputs lists every input.
+func inputs() []Input {
+	all := make([]Input, len(inputNames))
+	for i := range all {
+		all[i] = Input(i)
+	}
+	return all
 }

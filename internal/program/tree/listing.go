@@ -55,28 +55,3 @@ func list(cmd *cobra.Command) Listing {
 	}
 	return l
 }
-
-// Graft makes commands of listings. They can be read and parsed but not run.
-func (l Listing) Graft() *cobra.Command {
-	cmd := &cobra.Command{Use: l.Use, Short: l.Short, Long: l.Long, Example: l.Example, Run: func(*cobra.Command, []string) {}}
-	for _, f := range l.Flags {
-		flags := cmd.Flags()
-		if f.Inherited {
-			flags = cmd.PersistentFlags()
-		}
-		flags.AddFlag(&pflag.Flag{
-			Name: f.Name, Shorthand: f.Shorthand, Usage: f.Usage, DefValue: f.Default, Hidden: f.Hidden, NoOptDefVal: f.NoValue, Value: &listedValue{f.Default, f.Type},
-		})
-	}
-	for _, below := range l.Commands {
-		cmd.AddCommand(below.Graft())
-	}
-	return cmd
-}
-
-// listedValue is the value of a listed flag.
-type listedValue struct{ text, kind string }
-
-func (v *listedValue) String() string        { return v.text }
-func (v *listedValue) Set(text string) error { v.text = text; return nil }
-func (v *listedValue) Type() string          { return v.kind }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/tree"
@@ -51,11 +52,36 @@ func wholeTree() *cobra.Command {
 		name, _, _ := strings.Cut(command.Use, " ")
 		if here, _, err := root.Find([]string{name}); err == nil && here.DisableFlagParsing {
 			root.RemoveCommand(here)
-			root.AddCommand(command.Graft())
+			root.AddCommand(graft(command))
 		}
 	}
 	return root
 }
+
+// graft makes commands of listings. They can be read and parsed but not run.
+func graft(l tree.Listing) *cobra.Command {
+	cmd := &cobra.Command{Use: l.Use, Short: l.Short, Long: l.Long, Example: l.Example, Run: func(*cobra.Command, []string) {}}
+	for _, f := range l.Flags {
+		flags := cmd.Flags()
+		if f.Inherited {
+			flags = cmd.PersistentFlags()
+		}
+		flags.AddFlag(&pflag.Flag{
+			Name: f.Name, Shorthand: f.Shorthand, Usage: f.Usage, DefValue: f.Default, Hidden: f.Hidden, NoOptDefVal: f.NoValue, Value: &listedValue{f.Default, f.Type},
+		})
+	}
+	for _, below := range l.Commands {
+		cmd.AddCommand(graft(below))
+	}
+	return cmd
+}
+
+// listedValue is the value of a listed flag.
+type listedValue struct{ text, kind string }
+
+func (v *listedValue) String() string        { return v.text }
+func (v *listedValue) Set(text string) error { v.text = text; return nil }
+func (v *listedValue) Type() string          { return v.kind }
 
 // A command of the server says how to install the server where it is missing, and hands over
 // its arguments, its exit code and its output where it is there.

@@ -266,8 +266,8 @@ func oneDialect(s *scene) {
 	at := fmt.Sprint("dead_letters id=", letter.ID)
 	s.agree("dead letter", "id event error attempts term failed_at replay", "", s.printed(at, "processor", "dead-letters", "mails"),
 		s.served(at, "/v1/processors/mails/dead-letters"), s.served(at, "/api/processor?name=mails"))
-	s.agree("change", "time requested_by name action", "", s.printed("changes action=pause", "processor", "changes"),
-		s.served("changes action=pause", "/v1/processor-changes"), s.served("changes action=pause", "/api/processor?name=mails"))
+	s.agree("change", "time requested_by name action", "", s.printed("actions action=pause", "audit"),
+		s.served("actions action=pause", "/v1/audit"), s.served("changes action=pause", "/api/processor?name=mails"))
 	s.agree("action", "time requested_by kind name action result", "", s.printed("actions action=drain", "audit"),
 		s.served("actions action=drain", "/v1/audit"), s.served("rows action=drain", "/api/audit"))
 	var rules object

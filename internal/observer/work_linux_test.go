@@ -89,21 +89,23 @@ func replay(s *scene) {
 	s.says("status", "verdict after all", s.status().Summary, `All 3 roles are led; 2 nodes are alive\.`)
 	s.eventually("the page shows no dead letters", func() bool { return s.lettersOnPage() == 0 })
 	s.says("page: overview", "banner after all", plain(s.now().Now.Health.Sentence), `All roles have a leader: 3 roles, 2 nodes\.`)
-	var changes struct {
-		Changes []struct {
-			By     string `json:"requested_by"`
-			Action string
+	var audit struct {
+		Actions []struct {
+			By           string `json:"requested_by"`
+			Name, Action string
 		}
 	}
-	s.json(&changes, "processor", "changes", "mails")
+	s.json(&audit, "audit", "--count", "1000")
 	actions := map[string]int{}
-	for _, c := range changes.Changes {
-		actions[c.Action]++
-		s.equal("processor changes", "requester", c.By, requester())
+	for _, a := range audit.Actions {
+		if a.Name == "mails" {
+			actions[a.Action]++
+			s.equal("audit", "requester", a.By, requester())
+		}
 	}
-	s.equal("processor changes", "replays", actions["replay"], 3)
-	s.equal("processor changes", "replays that failed", actions["replay_failed"], 1)
-	s.equal("processor changes", "other actions", len(actions), 2)
+	s.equal("audit", "replays", actions["replay"], 3)
+	s.equal("audit", "replays that failed", actions["replay_failed"], 1)
+	s.equal("audit", "other actions", len(actions), 2)
 }
 
 func (s *scene) lettersOnPage() int {

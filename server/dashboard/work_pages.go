@@ -48,7 +48,7 @@ func (d *Dashboard) getSchedule(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		changes, err := d.schedules.Changes(ctx, name, maxWorkChanges)
-		detail.Changes = record.NewScheduleChanges(changes).Changes
+		detail.Changes = record.NewScheduleChanges(changes)
 		return detail, err
 	})
 }
@@ -77,7 +77,7 @@ func (d *Dashboard) getProcessor(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		detail := processorDetail{
-			DeadLetters: record.NewDeadLetters(name, letters).DeadLetters, Changes: record.NewProcessorChanges(changes).Changes, Lags: d.lags.of(name),
+			DeadLetters: record.NewDeadLetters(name, letters).DeadLetters, Changes: record.NewProcessorChanges(changes), Lags: d.lags.of(name),
 		}
 		lags, err := d.processors.Lag(ctx, name)
 		if err == nil && len(lags) == 1 && !lags[0].AsOf.IsZero() {

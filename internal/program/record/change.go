@@ -1,11 +1,6 @@
 package record
 
-// OperatorChanges is a list of changes as printed.
-type OperatorChanges struct {
-	Changes []OperatorChange `json:"changes"`
-}
-
-// OperatorChange is one change as printed.
+// OperatorChange is a change of a schedule or a processor as printed.
 type OperatorChange struct {
 	At     Time   `json:"time"`
 	By     string `json:"requested_by"`

@@ -193,10 +193,10 @@ func NewProcessors(statuses []processor.Status) Processors {
 }
 
 // NewProcessorChanges returns the changes by operators to processors.
-func NewProcessorChanges(changes []processor.Change) OperatorChanges {
-	all := OperatorChanges{[]OperatorChange{}}
+func NewProcessorChanges(changes []processor.Change) []OperatorChange {
+	all := []OperatorChange{}
 	for _, c := range changes {
-		all.Changes = append(all.Changes, OperatorChange{At: Time(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
+		all = append(all, OperatorChange{At: Time(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
 	}
 	return all
 }

@@ -190,10 +190,10 @@ func NewScheduleTicks(schedule string, ticks []time.Time) ScheduleTicks {
 }
 
 // NewScheduleChanges returns the changes by operators to schedules.
-func NewScheduleChanges(changes []cron.Change) OperatorChanges {
-	all := OperatorChanges{[]OperatorChange{}}
+func NewScheduleChanges(changes []cron.Change) []OperatorChange {
+	all := []OperatorChange{}
 	for _, c := range changes {
-		all.Changes = append(all.Changes, OperatorChange{At: Time(c.At), By: c.By, Name: c.Schedule, Action: c.Action, Detail: c.Detail})
+		all = append(all, OperatorChange{At: Time(c.At), By: c.By, Name: c.Schedule, Action: c.Action, Detail: c.Detail})
 	}
 	return all
 }

@@ -29,8 +29,8 @@ func init() {
 	gate("nothing", "GET /healthz", "GET /readyz", "GET /leader")
 	gate("view", "GET /metrics", "GET /v1/openapi.json", "GET /v1/elections", "GET /v1/leaders", "GET /v1/leaders/{role}", "GET /v1/cluster",
 		"GET /v1/nodes", "GET /v1/nodes/watch", "GET /v1/nodes/{node}", "GET /v1/events", "GET /v1/audit")
-	gate("view", "GET /v1/schedules", "GET /v1/schedules/{name}", "GET /v1/schedules/{name}/runs", "GET /v1/schedules/{name}/next", "GET /v1/schedule-changes")
-	gate("view", "GET /v1/processors", "GET /v1/processors/{name}", "GET /v1/processors/{name}/dead-letters", "GET /v1/processor-lag", "GET /v1/processor-changes")
+	gate("view", "GET /v1/schedules", "GET /v1/schedules/{name}", "GET /v1/schedules/{name}/runs", "GET /v1/schedules/{name}/next")
+	gate("view", "GET /v1/processors", "GET /v1/processors/{name}", "GET /v1/processors/{name}/dead-letters", "GET /v1/processor-lag")
 	gate("token", "GET /v1/schedule-runs/{name}") // the output of a job may be secret
 	gate("act", "POST /v1/roles/{role}/guards", "POST /v1/elections/{role}/step-down", "POST /v1/nodes/{node}/drain", "POST /v1/nodes/{node}/undrain")
 	gate("act", "POST /v1/schedules", "PATCH /v1/schedules/{name}", "DELETE /v1/schedules/{name}")

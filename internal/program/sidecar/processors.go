@@ -57,9 +57,8 @@ func (h *Handler) processorRoutes() (map[string]methods, []namedPath) {
 	}
 	const prefix = "/v1/processors/"
 	return map[string]methods{
-			"/v1/processors":        get(listProcessors),
-			"/v1/processor-lag":     get(readLag),
-			"/v1/processor-changes": get(listProcessorChanges),
+			"/v1/processors":    get(listProcessors),
+			"/v1/processor-lag": get(readLag),
 		}, []namedPath{
 			{prefix, "name", "/dead-letters", get(listDeadLetters)},
 			{prefix, "name", "/pause", simple(pauseTimeout+workTimeout, h.pauseProcessor)},
@@ -97,15 +96,6 @@ func readLag(ctx context.Context, q *workRequest) (int, any, error) {
 	}
 	horizon, err := q.processors.Horizon(ctx)
 	return http.StatusOK, record.NewLags(lags, horizon), err
-}
-
-func listProcessorChanges(ctx context.Context, q *workRequest) (int, any, error) {
-	most, err := q.count()
-	if err != nil {
-		return 0, nil, err
-	}
-	changes, err := q.processors.Changes(ctx, q.http.URL.Query().Get("processor"), most)
-	return http.StatusOK, record.NewProcessorChanges(changes), err
 }
 
 func listDeadLetters(ctx context.Context, q *workRequest) (int, any, error) {

@@ -127,7 +127,7 @@ func TestProcessorsAreRepairedOverHTTP(t *testing.T) {
 	}
 
 	var actions []string
-	for _, c := range decode[record.OperatorChanges](t, call(t, h, http.MethodGet, "/v1/processor-changes?processor=counts", "").want(t, 200).body).Changes {
+	for _, c := range decode[record.Audit](t, call(t, h, http.MethodGet, "/v1/audit?count=100", "").want(t, 200).body).Actions {
 		actions = append(actions, c.Action)
 		if c.By != askedOverHTTP {
 			t.Errorf("%+v was not asked over HTTP", c)
@@ -186,7 +186,7 @@ func coverProcessors(t *testing.T, answered coverage) {
 	broken.Store(true)
 	runProcessor(t, i, "counts", failsWhile(&broken))
 	const one = "/v1/processors/counts"
-	coverReads(t, i, answered, "/v1/processors", "/v1/processor-lag", "/v1/processor-changes?count=5", one, one+"/dead-letters?count=5")
+	coverReads(t, i, answered, "/v1/processors", "/v1/processor-lag", one, one+"/dead-letters?count=5")
 	const ahead = `{"to":"99999999999:1"}`
 	bodies := map[string]string{"/skip": "", "/replay": `{"ids":[7]}`, "/dismiss": `{"ids":[7]}`, "/rewind": ahead}
 	actions := []string{"/skip", "/pause", "/resume", "/retry", "/replay", "/dismiss", "/rewind", "/rebuild", "/repair"}
@@ -221,7 +221,6 @@ func coverProcessors(t *testing.T, answered coverage) {
 		seen("GET", "/v1/processors/none"+target, "")
 	}
 	seen("GET", "/v1/processor-lag?processor=none", "")
-	seen("GET", "/v1/processor-changes?processor=none", "")
 	coverSlowPause(t, answered)
 }
 

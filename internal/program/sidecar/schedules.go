@@ -45,7 +45,7 @@ func (h *Handler) scheduleRoutes() (map[string]methods, []namedPath) {
 	one[http.MethodPatch] = h.protected(changed(h, schedules, workTimeout, changeShape, changeSchedule))
 	one[http.MethodDelete] = h.protected(changed(h, schedules, workTimeout, nothingShape, removeSchedule))
 	const prefix = "/v1/schedules/"
-	return map[string]methods{"/v1/schedules": all, "/v1/schedule-changes": get(listScheduleChanges)}, []namedPath{
+	return map[string]methods{"/v1/schedules": all}, []namedPath{
 		{prefix, "name", "/runs", get(listRuns)},
 		{prefix, "name", "/next", get(listTicks)},
 		{prefix, "name", "/trigger", post(triggerSchedule)},
@@ -102,15 +102,6 @@ func listTicks(ctx context.Context, q *workRequest) (int, any, error) {
 	}
 	ticks, err := q.schedules.Next(ctx, q.name(), most)
 	return http.StatusOK, record.NewScheduleTicks(q.name(), ticks), err
-}
-
-func listScheduleChanges(ctx context.Context, q *workRequest) (int, any, error) {
-	most, err := q.count()
-	if err != nil {
-		return 0, nil, err
-	}
-	changes, err := q.schedules.Changes(ctx, q.http.URL.Query().Get("schedule"), most)
-	return http.StatusOK, record.NewScheduleChanges(changes), err
 }
 
 func triggerSchedule(ctx context.Context, q *workRequest, _ nothingBody) (int, any, error) {

@@ -133,7 +133,7 @@ func TestSchedulesAreChangedOverHTTP(t *testing.T) {
 	}
 
 	var actions []string
-	for _, c := range decode[record.OperatorChanges](t, call(t, h, http.MethodGet, "/v1/schedule-changes?count=100", "").want(t, 200).body).Changes {
+	for _, c := range decode[record.Audit](t, call(t, h, http.MethodGet, "/v1/audit?count=100", "").want(t, 200).body).Actions {
 		actions = append(actions, c.Name+" "+c.Action)
 		if c.By != askedOverHTTP {
 			t.Errorf("%+v was not asked over HTTP", c)
@@ -165,7 +165,6 @@ func TestSchedulesRefuseBadRequests(t *testing.T) {
 		{"GET", "/v1/schedule-runs/1000000", "", 404, codeUnknownRun, "there is no run 1000000"},
 		{"GET", "/v1/schedules/backpu", "", 404, codeUnknownSchedule, `there is no schedule \"backpu\"; known schedules: backup`},
 		{"GET", "/v1/schedules/backup/runs?count=0", "", 400, codeInvalidQuery, "between 1 and 1000"},
-		{"GET", "/v1/schedule-changes?schedule=none", "", 404, codeUnknownSchedule, "none"},
 		{"PATCH", "/v1/schedules/backup", `{"expression": "often"}`, 400, codeInvalidSettings, `"the schedule backup: the schedule \"often\": the number of fields`},
 		{"PATCH", "/v1/schedules/backup", `{"timezone": "Mars/Olympus"}`, 400, codeInvalidSettings, "Mars/Olympus"},
 		{"PATCH", "/v1/schedules/backup", `{}`, 400, codeInvalidSettings, "no change was given for the schedule"},
@@ -200,7 +199,7 @@ func coverSchedules(t *testing.T, answered coverage) {
 	t.Helper()
 	i := postgrestest.Unmigrated(t)
 	runSchedules(t, i, "backup")
-	coverReads(t, i, answered, "/v1/schedules", "/v1/schedule-changes?count=5", "/v1/audit?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
+	coverReads(t, i, answered, "/v1/schedules", "/v1/audit?count=5", "/v1/schedules/backup", "/v1/schedules/backup/runs?count=5", "/v1/schedules/backup/next?count=5")
 	const past = `{"from":"2025-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z"}`
 	const one, settings, added = "/v1/schedules/backup", `{"timezone":"UTC"}`, `{"schedule":"extra","job":"backup","expression":"` + never + `"}`
 	coverWrites(t, i, answered, write{"POST", "/v1/schedules", added}, write{"PATCH", one, settings}, write{"DELETE", one, ""},
@@ -224,7 +223,7 @@ func coverSchedules(t *testing.T, answered coverage) {
 		seen("POST", one+"/backfill", past)
 		seen("PATCH", one, settings)
 		seen("DELETE", one, "")
-		for _, target := range []string{one, one + "/runs", one + "/next", "/v1/schedule-changes?schedule=none"} {
+		for _, target := range []string{one, one + "/runs", one + "/next"} {
 			seen("GET", target, "")
 		}
 	}

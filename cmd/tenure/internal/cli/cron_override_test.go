@@ -48,7 +48,7 @@ func TestCronChangesSchedulesOfRunningNode(t *testing.T) {
 	if text := on("remove", "often", "--yes").stdout; text != "often is removed\n" {
 		t.Errorf("%q", text)
 	}
-	if text := on("changes", "often").stdout; !strings.Contains(text, "ann") || !strings.Contains(text, `{"job":"rare","expression":"* * * * * *"}`) {
+	if text := invoke(t, place.with("audit")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "ann") || !strings.Contains(text, `{"job":"rare","expression":"* * * * * *"}`) {
 		t.Errorf("%s", text)
 	}
 	for want, args := range map[string][]string{

@@ -146,9 +146,9 @@ func printingRuns(p place) []printingRun {
 	return []printingRun{
 		show("status"), show("cluster", "status"), show("node", "list"), show("node", "show", id),
 		show("history"), show("history", "--nodes"), show("history", "--days", "roles"), show("history", "--days", "schedules"), show("audit"),
-		show("cron", "list"), show("cron", "history", evil), {args: p.with("cron", "history", "--run", "1000"), shows: true, lines: true}, show("cron", "changes"), try("cron", "next", evil),
+		show("cron", "list"), show("cron", "history", evil), {args: p.with("cron", "history", "--run", "1000"), shows: true, lines: true}, try("cron", "next", evil),
 		show("processor", "list"), show("processor", "show", evil), try("processor", "lag"),
-		show("processor", "dead-letters", evil), show("processor", "changes"),
+		show("processor", "dead-letters", evil),
 		show("alerts", "list"), show("alerts", "silences", "--all"), show("alerts", "history"), try("alerts", "export"),
 		try("alerts", "silence", evil, "--for", "1h", "--comment", evil), try("alerts", "silence", "--match", "role="+evil, "--for", "1h"),
 		try("alerts", "unsilence", evil), try("alerts", "unsilence", "1000"), try("alerts", "acknowledge", evil, "--for", "1h"),

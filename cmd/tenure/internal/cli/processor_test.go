@@ -183,10 +183,8 @@ func TestProcessorCommandsRecordRequester(t *testing.T) {
 		t.Errorf("%+v", repaired)
 	}
 
-	var changes record.OperatorChanges
-	on("changes", "counts", "-o", "json").decode(t, &changes)
 	var actions []string
-	for _, c := range slices.Backward(changes.Changes) {
+	for _, c := range slices.Backward(place.actions(t, "counts")) {
 		actions = append(actions, c.Action)
 		if c.By != "ann" {
 			t.Errorf("%+v", c)

@@ -58,7 +58,7 @@ func TestRunCreatesCoreTablesOnly(t *testing.T) {
 
 	// Commands that read the tables of a feature find nothing, and create nothing.
 	for _, args := range [][]string{
-		{"cron", "list"}, {"cron", "changes"}, {"processor", "list"}, {"processor", "lag"}, {"processor", "changes"}, {"alerts", "list"},
+		{"cron", "list"}, {"processor", "list"}, {"processor", "lag"}, {"alerts", "list"}, {"audit"},
 		{"history"}, {"history", "--days", "roles"}, {"history", "--days", "schedules"}, {"history", "--days", "metrics"}, {"migrate", "status"},
 	} {
 		invoke(t, place.with(args...)...).want(t, console.ExitDone)

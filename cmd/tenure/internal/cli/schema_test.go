@@ -164,8 +164,8 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0", "--yes"},
 		{"status"}, {"step-down", "--role", "billing"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"serve", "--listen", ":0"},
-		{"cron", "list"}, {"cron", "history", "nightly"}, {"cron", "trigger", "nightly"}, {"cron", "pause", "nightly"}, {"cron", "changes"},
-		{"processor", "list"}, {"processor", "lag"}, {"processor", "pause", "orders"}, {"processor", "rewind", "orders", "--to", "start", "--yes"}, {"processor", "changes"},
+		{"cron", "list"}, {"cron", "history", "nightly"}, {"cron", "trigger", "nightly"}, {"cron", "pause", "nightly"},
+		{"processor", "list"}, {"processor", "lag"}, {"processor", "pause", "orders"}, {"processor", "rewind", "orders", "--to", "start", "--yes"},
 		{"alerts", "list"}, {"alerts", "export"}, {"status", "--watch"}, {"role", "rekey", "billing=7", "--yes"}, {"retire", "--match", "*", "--yes"},
 	} {
 		got := invoke(t, place.with(args...)...).want(t, console.ExitUsage)

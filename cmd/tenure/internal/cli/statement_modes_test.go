@@ -10,7 +10,7 @@ import (
 // reading are the commands that read.
 var reading = [][]string{
 	{"cron", "list"}, {"status"}, {"status", "-o", "json"}, {"cluster", "status"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"node", "show", "one"},
-	{"cron", "changes"}, {"processor", "list"}, {"processor", "lag"}, {"processor", "changes"},
+	{"processor", "list"}, {"processor", "lag"},
 	{"alerts", "list"}, {"alerts", "history"}, {"alerts", "silences"}, {"audit"}, {"doctor"}, {"migrate", "status"},
 }
 

@@ -22,7 +22,7 @@ and add schedules that run the same job at other times.`
 // New returns the command "tenure cron".
 func New(out *console.Output) *cobra.Command {
 	return console.Group("cron", "Show, change and run schedules", cronLong,
-		newCronRun(out), newCronList(out), newCronNext(out), newCronHistory(out), newCronChanges(out),
+		newCronRun(out), newCronList(out), newCronNext(out), newCronHistory(out),
 		newCronTrigger(out), newCronBackfill(out), newCronAdd(out), newCronChange(out), newCronReset(out), newCronPause(out), newCronResume(out), newCronRemove(out))
 }
 

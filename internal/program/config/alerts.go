@@ -228,9 +228,9 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// DoubtfulAlerts warns of unknown metrics, of alerts with unread conditions, and of
+// doubtfulAlerts warns of unknown metrics, of alerts with unread conditions, and of
 // secrets visible to every reader of the file.
-func (f *File) DoubtfulAlerts() []string {
+func (f *File) doubtfulAlerts() []string {
 	notices := f.UnknownMetrics()
 	if language == nil && len(f.Alerts()) > 0 {
 		at := f.lookup(alertList + "[0].condition").at

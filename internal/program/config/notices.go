@@ -10,7 +10,7 @@ func (f *File) Notices() []string {
 	if f == nil {
 		return nil
 	}
-	notices := f.DoubtfulAlerts()
+	notices := f.doubtfulAlerts()
 	if contradiction := f.leaseTooShort(); contradiction != "" {
 		notices = append(notices, fmt.Sprintf("%s: %s; the lease is the default, unless a flag or a variable sets it", f.name, contradiction))
 	}

@@ -76,6 +76,20 @@ func (c *Configuration) Load(ctx context.Context) error {
 	return nil
 }
 
+// LoadNamed is Load for a command that needs a file: that of its arguments, if there is one.
+func (c *Configuration) LoadNamed(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		c.Path = args[0]
+	}
+	if err := c.Load(ctx); err != nil {
+		return err
+	}
+	if c.Path == "" {
+		return console.Usage("no file is named: use an argument, --%s or %s", ConfigFlag, ConfigVariable)
+	}
+	return nil
+}
+
 // load reads a file until ctx ends. A pipe without a writer, or a silent file server, can
 // block a read forever, and nothing interrupts it.
 func load(ctx context.Context, path string) (*config.File, error) {

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/internal/program/console"
@@ -27,7 +29,7 @@ func NewConfig(out *console.Output) *cobra.Command {
 		Use: "config", Short: "Check and show the configuration", Long: configLong, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var unknown settings.UnknownMetrics
+	var allowUnknown bool
 	check := &cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file", Long: configCheckLong,
 		Example: "  tenure config check tenure.toml",
@@ -37,26 +39,20 @@ func NewConfig(out *console.Output) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, args, unknown) },
+		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, args, allowUnknown) },
 	}
-	unknown.Register(check.Flags())
+	check.Flags().BoolVar(&allowUnknown, "allow-unknown-metrics", false, "only warn of alerts on metrics with a prefix of this program that no node has")
 	cmd.AddCommand(check)
 	return cmd
 }
 
-func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string, unknown settings.UnknownMetrics) error {
+func checkConfiguration(cmd *cobra.Command, out *console.Output, args []string, allowUnknown bool) error {
 	c := settings.Of(cmd.Flags())
-	if len(args) > 0 {
-		c.Path = args[0]
-	}
-	if err := c.Load(cmd.Context()); err != nil {
+	if err := c.LoadNamed(cmd.Context(), args); err != nil {
 		return err
 	}
-	if c.Path == "" {
-		return console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
-	}
-	if err := unknown.Refuse(c.File); err != nil {
-		return err
+	if unknown := c.File.UnknownMetrics(); len(unknown) > 0 && !allowUnknown {
+		return console.Usage("%s; such an alert never fires: with --allow-unknown-metrics that is only a warning", strings.Join(unknown, "; "))
 	}
 	notices := c.File.Notices()
 	checked := record.Checked{File: c.Path, Notices: append([]string{}, notices...)}

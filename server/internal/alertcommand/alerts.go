@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/server/internal/alerts"
 )
 
-const alertsLong = `Show, silence, acknowledge, check, try out and export alerts.
+const alertsLong = `Show, silence, acknowledge, try out and export alerts.
 
 An alert is an [[alerts]] table of the configuration file: a condition, in PromQL
 over the metrics of all nodes, and the notifiers to use. tenure serve writes the
@@ -25,8 +25,8 @@ alerts to the database, and the leader of metrics-aggregator evaluates them.`
 
 // New returns the command "tenure alerts".
 func New(out *console.Output) *cobra.Command {
-	return console.Group("alerts", "Show and check alerts", alertsLong,
-		newAlertsList(out), newAlertsCheck(out), newAlertsTest(out), newAlertsExport(out),
+	return console.Group("alerts", "Show, silence and try out alerts", alertsLong,
+		newAlertsList(out), newAlertsTest(out), newAlertsExport(out),
 		newAlertsSilence(out), newAlertsUnsilence(out), newAlertsSilences(out), newAlertsAcknowledge(out), newAlertsHistory(out))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/nearest"
 	"github.com/exactly-one/tenure/internal/program/service"
+	"github.com/exactly-one/tenure/internal/program/settings"
 	"github.com/exactly-one/tenure/server/internal/alertlinks"
 	"github.com/exactly-one/tenure/server/internal/alerts"
 	"github.com/exactly-one/tenure/server/internal/notifiers"
@@ -81,10 +82,11 @@ func (c *alertsTestCommand) run(cmd *cobra.Command, name string) error {
 	if c.incident != sampleIncident && c.incident != currentIncident {
 		return console.Usage("--incident is %q; it must be sample or current", c.incident)
 	}
-	file, path, err := namedFile(cmd, nil)
-	if err != nil {
+	configuration := settings.Of(cmd.Flags())
+	if err := configuration.LoadNamed(cmd.Context(), nil); err != nil {
 		return err
 	}
+	file, path := configuration.File, configuration.Path
 	set, err := notifiers.Open(file.Notifiers())
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func nested(times int, begin, inner, end string) string {
 const metric = "tenure_leader_failovers_total"
 
 // TestOversizedRulesAreRejected: what would take too much is refused where rules are
-// read, so that tenure alerts check says it.
+// read, so that tenure config check says it.
 func TestOversizedRulesAreRejected(t *testing.T) {
 	t.Parallel()
 	for condition, want := range map[string]string{

@@ -43,26 +43,18 @@ func writeAlerts(t *testing.T, text, url string) string {
 	return path
 }
 
-// Errors are listed with their positions, and warnings about common mistakes.
-func TestAlertsCheckListsErrorsAndWarnings(t *testing.T) {
+// Errors are listed with their positions.
+func TestConfigCheckListsErrorsOfAlerts(t *testing.T) {
 	t.Parallel()
 	path := writeAlerts(t, alertsFile, "https://hooks.example/x")
-	want := path + ": no errors; alerts: 2\n"
-	if got := invoke(t, "alerts", "check", path).want(t, console.ExitDone).stdout; got != want {
-		t.Errorf("%s", got)
-	}
 	if got := invoke(t, "config", "check", path).want(t, console.ExitDone).stdout; got != path+": no errors\n" {
 		t.Errorf("%s", got)
 	}
 	broken := writeAlerts(t, strings.ReplaceAll(alertsFile, "== 0", "== "), "https://hooks.example/x")
-	for _, command := range []string{"alerts", "config"} {
-		got := invoke(t, command, "check", broken).want(t, console.ExitUsage).stderr
-		if !strings.Contains(got, broken+":4:63: alerts[0].condition: unexpected end of input") {
-			t.Errorf("%s", got)
-		}
+	got := invoke(t, "config", "check", broken).want(t, console.ExitUsage).stderr
+	if !strings.Contains(got, broken+":4:63: alerts[0].condition: unexpected end of input") {
+		t.Errorf("%s", got)
 	}
-	invoke(t, "alerts", "check").want(t, console.ExitUsage)
-	invoke(t, "alerts", "check", "a", "b").want(t, console.ExitUsage)
 }
 
 // A notifier, and an alert's notifiers, receive a beginning and an end. A

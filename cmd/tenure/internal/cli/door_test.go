@@ -95,11 +95,11 @@ func TestDoorLeadsToServer(t *testing.T) {
 		t.Errorf("a wrong command: %q", got.stderr)
 	}
 	file := writeFile(t, "[[alerts]]", "name = 'a'", "condition = 'up == 0'")
-	var checked struct {
-		Alerts int `json:"alerts"`
+	var exported struct {
+		YAML string `json:"yaml"`
 	}
-	got := invoke(t, "-o", "json", "alerts", "check", file).want(t, console.ExitDone)
-	if err := json.Unmarshal([]byte(got.stdout), &checked); err != nil || checked.Alerts != 1 {
+	got := invoke(t, "-o", "json", "alerts", "export", "--config", file).want(t, console.ExitDone)
+	if err := json.Unmarshal([]byte(got.stdout), &exported); err != nil || !strings.Contains(exported.YAML, "up == 0") {
 		t.Errorf("flags before the command: %v, %s", err, got.stdout)
 	}
 	if got := completed(t, "alerts", "li"); len(got) != 1 || !strings.HasPrefix(got[0], "list") {

@@ -165,7 +165,7 @@ func printingRuns(p place) []printingRun {
 		try("processor", "pause", evil), try("processor", "resume", evil), try("processor", "skip", evil, "--at", "3:1"),
 		try("processor", "replay", evil), try("processor", "dismiss", evil, "--all"), try("processor", "rewind", evil, "--to", "0:0", "--yes"), try("processor", "rebuild", evil, "--yes"),
 		try("processor", "repair", evil, "--yes"), try("processor", "retry", evil),
-		try("cron", "remove", evil, "--yes"), try("alerts", "check", evil), try("alerts", "test", evil), try("config", "check", evil),
+		try("cron", "remove", evil, "--yes"), try("alerts", "test", evil), try("config", "check", evil),
 		try("health", "--url", evil), try("version", evil), try("config", "show", "--name", evil),
 		try("__complete", "status", "--role", ""), try("__complete", "node", "show", ""), try("__complete", "cron", "pause", ""),
 		try("__complete", "processor", "pause", ""), try("__complete", "step-down", "--to", ""),

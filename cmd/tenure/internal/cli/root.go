@@ -44,7 +44,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		run.New(out), run.NewAcquire(out), run.NewAgent(), roles.NewStatus(out), top.New(out), roles.NewObserve(out), roles.NewStepDown(out), roles.NewRetire(out), roles.NewRole(out, tree.CompleteRoles),
 		proxy.New(out), cluster.New(out), cluster.NewNodes(out), cluster.NewRebalance(out), cron.New(out), work.New(out),
-		door("serve", "Serve the dashboard, evaluate alerts, and roll up the history"), roles.NewHistory(out), door("alerts", "Show and check alerts"),
+		door("serve", "Serve the dashboard, evaluate alerts, and roll up the history"), roles.NewHistory(out), door("alerts", "Show, silence and try out alerts"),
 		work.NewAudit(out), database.NewDoctor(out), database.NewMigrate(out), demo.New(out), run.NewDemoNode(out), tree.NewVersion(out),
 		newConfig(out), run.NewHealth(out), tree.NewManual(root),
 	)

@@ -3,56 +3,15 @@ package alertcommand
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/internal/program/config"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/settings"
 	"github.com/exactly-one/tenure/server/internal/alerts"
 )
-
-const alertsCheckLong = `Check the alerts of a configuration file. Errors are reported with line and column:
-invalid PromQL, templates and labels, notifiers that are not configured, and metrics
-that do not exist.
-
-Exits 0 if there is no error and 2 if there is one. Without FILE, the command checks
-the file that --config or TENURE_CONFIG names.`
-
-func newAlertsCheck(out *console.Output) *cobra.Command {
-	var unknown settings.UnknownMetrics
-	cmd := &cobra.Command{
-		Use: "check [FILE]", Short: "Check the alerts in a configuration file", Long: alertsCheckLong,
-		Example: "  tenure alerts check tenure.toml",
-		Args:    atMostOne("file"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			file, path, err := namedFile(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := unknown.Refuse(file); err != nil {
-				return err
-			}
-			rules := file.Alerts()
-			warnings := append([]string{}, file.DoubtfulAlerts()...)
-			record := alertsCheckRecord{path, len(rules), warnings}
-			summary := fmt.Sprintf("%s: no errors; alerts: %d", path, len(rules))
-			return out.Print(record, append(warnings, summary)...)
-		},
-	}
-	unknown.Register(cmd.Flags())
-	return cmd
-}
-
-// alertsCheckRecord is the printed result of a check.
-type alertsCheckRecord struct {
-	File     string   `json:"file"`
-	Alerts   int      `json:"alerts"`
-	Warnings []string `json:"warnings"`
-}
 
 // atMostOne rejects more than one argument.
 func atMostOne(what string) cobra.PositionalArgs {
@@ -62,22 +21,6 @@ func atMostOne(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// namedFile reads the configuration file of the command's argument, or of the flag or
-// variable.
-func namedFile(cmd *cobra.Command, args []string) (file *config.File, path string, err error) {
-	c := settings.Of(cmd.Flags())
-	if len(args) > 0 {
-		c.Path = args[0]
-	}
-	if err := c.Load(cmd.Context()); err != nil {
-		return nil, "", err
-	}
-	if c.Path == "" {
-		return nil, "", console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
-	}
-	return c.File, c.Path, nil
 }
 
 const alertsExportLong = `Write the alerts as a rule file for Prometheus: the alerts of the configuration file

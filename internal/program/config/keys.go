@@ -174,7 +174,6 @@ var serverKeys = []key{
 	{path: "http.external_url", kind: text, flag: "external-url", check: externalURL, note: "none: notifications have no link"},
 	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
 	{path: "dashboard.login_required", kind: boolean, flag: "login-required", fallback: false},
-	{path: "dashboard.password_file", kind: text, flag: "password-file", note: "none"},
 	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
 	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", check: networks, note: "none"},
 	{path: "dashboard.operators", kind: texts, flag: "operator", note: "all users that the proxy names"},

@@ -52,16 +52,6 @@ func New(password string) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, newMemory, newTime, newThreads, encode(salt), encode(sum))
 }
 
-// Is reports whether a text is meant to be a hash.
-func Is(text string) bool {
-	for _, prefix := range []string{"$argon2", "$2a$", "$2b$", "$2y$"} {
-		if strings.HasPrefix(text, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 var errForm = errors.New("the hash is not of the form $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH or $2b$12$…: tenure serve password makes one")
 
 // Parse reads a hash. Errors contain nothing of it.

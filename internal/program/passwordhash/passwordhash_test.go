@@ -32,8 +32,8 @@ func TestHashesMatchTheirPasswordOnly(t *testing.T) {
 		"bcrypt":            {string(blowfish), right},
 	} {
 		h, err := Parse(c.text)
-		if err != nil || !Is(c.text) {
-			t.Errorf("%s: %v, is one: %v", name, err, Is(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		if !h.matches(c.password) || h.matches(c.password+"x") || h.matches("") {

@@ -21,9 +21,8 @@ const passwordLong = `Read a password and print a user of the dashboard with the
 [[dashboard.users]] in the configuration file of tenure serve. At a terminal, ask for the
 password twice and do not show it. Otherwise read the first line of the standard input.
 
-A line of --password-file may also have the hash in place of the password. The hash is
-argon2id: each check of a password takes 19 MiB, and tenure serve makes at most two checks
-at a time.`
+The hash is argon2id: each check of a password takes 19 MiB, and tenure serve makes at
+most two checks at a time.`
 
 // The sizes of a password, in bytes.
 const (
@@ -50,7 +49,7 @@ func newPassword(out *console.Output) *cobra.Command {
 			if access != "viewer" && access != "operator" {
 				return console.Usage("--access is %q; it must be viewer or operator", access)
 			}
-			if err := checkUsers(map[string]string{args[0]: strings.Repeat("x", minPassword)}); err != nil {
+			if err := checkUser(args[0], strings.Repeat("x", minPassword)); err != nil {
 				return err
 			}
 			password, err := readPassword(cmd)

@@ -38,11 +38,11 @@ command on two machines: both serve, and one leader does each of these jobs.
 
 Without an address, --listen accepts connections only from this machine. All clients
 that can connect may view; with --login-required, only /healthz, /readyz and /leader
-are open without a login. Actions need an operator: the token of --token-file, a user
-and password of --password-file, a user of [[dashboard.users]] in the configuration file
-with access = "operator", or a user that a reverse proxy names (--user-header,
---trusted-proxy, --operator). Other users, and the token of --viewer-token-file, may
-only view. The command "tenure serve password" hashes passwords.
+are open without a login. Actions need an operator: the token of --token-file, a user of
+[[dashboard.users]] in the configuration file with access = "operator", or a user that a
+reverse proxy names (--user-header, --trusted-proxy, --operator). Other users, and the
+token of --viewer-token-file, may only view. The command "tenure serve password" hashes
+passwords.
 
 While metrics-aggregator has a leader, /metrics/cluster has the metrics of all nodes
 that write samples: those that run with --listen, and programs with
@@ -59,7 +59,6 @@ type serveCommand struct {
 
 	dashboard bool
 	login     bool
-	passwords string
 	header    string
 	operators []string
 	users     []config.User // of the configuration file
@@ -99,7 +98,6 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	c.Member.Register(flags)
 	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
 	flags.BoolVar(&c.login, "login-required", false, "require a login to view the dashboard, the API and the metrics")
-	flags.StringVar(&c.passwords, "password-file", "", "`file` with lines of USER:PASSWORD for users who may act; default none")
 	flags.StringVar(&c.Listen.Viewers, "viewer-token-file", "", "`file` with the token of clients who may view and not act; default none")
 	flags.StringArrayVar(&c.operators, "operator", nil, "`user` of --user-header who may act, while others may only view; repeatable; default all may act")
 	flags.StringVar(&c.header, "user-header", "", "`header` in which a reverse proxy names the user; needs --trusted-proxy")
@@ -120,7 +118,7 @@ func (c *serveCommand) check() error {
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; it must be at least 1h", c.keep.Value)
 	case c.login && !c.hasLogins():
-		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file, --user-header, [[dashboard.users]] or [dashboard.oidc]")
+		return console.Usage("--login-required needs a way to log in: use --token-file, --user-header, [[dashboard.users]] or [dashboard.oidc]")
 	case c.oidc && c.external == "":
 		return console.Usage("[dashboard.oidc] needs --external-url: the provider sends browsers back to it")
 	case len(c.operators) > 0 && c.header == "":
@@ -138,7 +136,7 @@ func (c *serveCommand) check() error {
 
 // hasLogins reports whether there is a way to log in.
 func (c *serveCommand) hasLogins() bool {
-	return c.Listen.Token != "" || c.Listen.Viewers != "" || c.passwords != "" || c.header != "" || len(c.users) > 0 || c.oidc
+	return c.Listen.Token != "" || c.Listen.Viewers != "" || c.header != "" || len(c.users) > 0 || c.oidc
 }
 
 // clusterName is the name of the cluster in notifications, if it has one.
@@ -190,7 +188,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	passwords, err := openPasswords(c.passwords, c.users, nodeConfig.Logger)
+	passwords, err := newPasswords(c.users)
 	if err != nil {
 		return err
 	}

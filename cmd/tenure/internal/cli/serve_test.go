@@ -17,6 +17,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/passwordhash"
 )
 
 // fetch requests a path of a server and returns the status and the response.
@@ -74,7 +75,6 @@ func TestServeServesPageAPIAndMetrics(t *testing.T) {
 	for name, text := range map[string]string{
 		"token":  token + "\n",
 		"secret": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" + "\n",
-		"users":  "# operators\nanna:correct horse battery\n",
 		"tenure.toml": `
 [[alerts]]
 name = "no_billing_leader"
@@ -95,6 +95,11 @@ Runbook = "https://wiki.example.com/{alert}"
 
 [links.role]
 Logs = "https://logs.example.com/{role}"
+
+[[dashboard.users]]
+name = "anna"
+access = "operator"
+password_hash = "` + passwordhash.New("correct horse battery") + `"
 `,
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -102,7 +107,7 @@ Logs = "https://logs.example.com/{role}"
 		}
 	}
 	node := launch(t, place.with("serve", "--config", filepath.Join(folder, "tenure.toml"), "--token-file", filepath.Join(folder, "token"),
-		"--password-file", filepath.Join(folder, "users"), "--listen", ":0", "--log-level", "info", "--alert-interval", "100ms", "--check-interval", "100ms")...)
+		"--listen", ":0", "--log-level", "info", "--alert-interval", "100ms", "--check-interval", "100ms")...)
 	url := served(node)
 	eventually(t, "the page", func() bool {
 		status, page := fetch(t, http.MethodGet, url+"/", "")
@@ -203,7 +208,6 @@ func TestServeRejectsBadInput(t *testing.T) {
 	for want, args := range map[string][]string{
 		"must be an address or a network": {"--trusted-proxy", "proxy", "--user-header", "X-User"},
 		"needs --trusted-proxy":           {"--user-header", "X-User"},
-		"must have the form":              {"--password-file", broken},
 		"alert-interval":                  {"--alert-interval", "0s"},
 		"--external-url is":               {"--external-url", "tenure.example.com"},
 		"it must be at least 1h":          {"--retention", "1m"},

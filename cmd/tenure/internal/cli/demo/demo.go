@@ -4,12 +4,10 @@ package demo
 import (
 	"context"
 	"errors"
-	"os"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/flagvalue"
@@ -63,8 +61,8 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, c.limit.Value)
 		defer cancel()
 	}
-	terminal := c.terminal()
-	if terminal != nil {
+	screen := console.NewScreen(c.out)
+	if screen != nil {
 		if err := c.out.WriteText("Starting a private database ...\n"); err != nil {
 			return err
 		}
@@ -84,13 +82,13 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	processes := newChildren(database)
 	defer processes.close()
 	show := &demoShow{children: processes, every: c.every.Value, view: &demoLines{out: c.out}}
-	if terminal == nil && c.limit.Value == 0 {
+	if screen == nil && c.limit.Value == 0 {
 		show.most = shortShow
 	}
-	if terminal != nil {
-		show.view = &demoScreen{out: c.out, database: database.name, size: terminal}
+	if screen != nil {
+		show.view = &demoScreen{screen, database.name}
 	}
-	if terminal == nil && !c.out.JSON() {
+	if screen == nil && !c.out.JSON() {
 		if err := c.out.WriteText(introduction(database.name, c.every.Value, show.most)); err != nil {
 			return err
 		}
@@ -100,14 +98,4 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	}
 	summary := newSummary(show.failovers)
 	return c.out.Print(summary, summary.text())
-}
-
-// terminal returns a function for the size of the terminal, or nil if the
-// command prints lines.
-func (c *demoCommand) terminal() func() (width, height int, err error) {
-	file, ok := c.out.Writer.(*os.File)
-	if c.out.JSON() || !ok || !term.IsTerminal(int(file.Fd())) {
-		return nil
-	}
-	return func() (int, int, error) { return term.GetSize(int(file.Fd())) }
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,36 +15,27 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
-// The screen is drawn over the last one.
-func TestDemoScreenIsDrawnOverLast(t *testing.T) {
+// The screen shows the leader and the latest failovers.
+func TestDemoScreenShowsLeaderAndFailovers(t *testing.T) {
 	t.Parallel()
-	var text strings.Builder
 	now := time.Now()
 	one := &demoSlot{name: "node-1", state: "LEADER", since: now}
 	show := &demoShow{slots: []*demoSlot{one}, leader: one, term: 1795347000042, next: now.Add(time.Second)}
-	width, height := 80, 25
-	screen := &demoScreen{out: &console.Output{Writer: &text}, database: "PostgreSQL 15.18", size: func() (int, int, error) { return width, height, nil }}
-	if err := screen.draw(show); err != nil {
-		t.Fatal(err)
+	screen := &demoScreen{database: "PostgreSQL 15.18"}
+	render := func(width int) string {
+		return (&console.Output{}).Render(width, func(page *console.Page) { screen.fill(page, show, now) })
 	}
-	first := text.String()
+	first := render(80)
 	for _, want := range []string{"PostgreSQL 15.18", "node-1", "LEADER", "node-1 leads term …000042 ", "no failovers"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is not in\n%s", want, first)
 		}
 	}
-	text.Reset()
 	show.leader = nil
 	for i := range int64(20) {
 		show.failovers = append(show.failovers, failover{from: "node-1", to: "node-2", term: i, took: time.Duration(i) * time.Millisecond})
 	}
-	if err := screen.draw(show); err != nil {
-		t.Fatal(err)
-	}
-	second := text.String()
-	if up := "\x1b[" + strconv.Itoa(strings.Count(first, "\n")) + "A"; !strings.HasPrefix(second, up) {
-		t.Errorf("it does not begin with %q: %q", up, second)
-	}
+	second := render(80)
 	for _, want := range []string{"No node leads", "20 failovers: median 9.5 ms, fastest 0.0 ms, slowest 19.0 ms", "term 19 "} {
 		if !strings.Contains(second, want) {
 			t.Errorf("%q is not in\n%s", want, second)
@@ -54,14 +44,8 @@ func TestDemoScreenIsDrawnOverLast(t *testing.T) {
 	if strings.Contains(second, "term 11 ") {
 		t.Error("old failovers are still listed")
 	}
-
-	text.Reset()
-	width, height = 20, 5
-	if err := screen.draw(show); err != nil {
-		t.Fatal(err)
-	}
-	if lines := strings.Split(text.String(), "\n"); len(lines) != height || !strings.HasSuffix(lines[0], "ATenure: 3 nodes on \x1b[K") {
-		t.Errorf("not cut to the terminal: %q", lines)
+	if narrow := render(20); !strings.HasPrefix(narrow, "Tenure: 3 nodes on …\n") {
+		t.Errorf("not cut to the terminal: %q", narrow)
 	}
 }
 

@@ -112,9 +112,6 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Compact
 	return &Compactor{node: node, election: election, backend: backend, schema: schema.Of(backend), database: database, config: config}, nil
 }
 
-// Election returns the election of the compactor's role.
-func (c *Compactor) Election() *tenure.Election { return c.election }
-
 // Run campaigns for the role and rolls up old rows in each term, until ctx ends. Its
 // transactions are fenced. It logs database errors and retries. It returns the errors of
 // [tenure.Election.Run].

@@ -18,17 +18,6 @@ var resolutions = [...]struct{ step, keep time.Duration }{
 // Retention is for how long anything is kept.
 const Retention = 24 * time.Hour
 
-// Step is the time between two samples of a series, for samples of the given age; 0 if
-// all are kept.
-func Step(ago time.Duration) time.Duration {
-	for _, resolution := range resolutions {
-		if ago < resolution.keep {
-			return resolution.step
-		}
-	}
-	return resolutions[len(resolutions)-1].step
-}
-
 // chunkSize is how many samples are compressed together, and dropped together.
 const chunkSize = 60
 

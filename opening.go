@@ -26,7 +26,7 @@ func (n *Node) open(ctx context.Context, limit time.Duration) (*session, error) 
 	s.descriptionVersion = n.descriptionVersion
 	reopened := n.lastIncarnation != 0
 	n.mu.Unlock()
-	n.step(steps.Step{Kind: steps.Opens})
+	n.step(steps.Step{Kind: steps.Opens, Lease: n.cfg.Lease, Margin: n.cfg.Margin})
 	conn, err := n.backend.Open(ctx, SessionOptions{
 		Node:                NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
 		Description:         description,

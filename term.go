@@ -197,9 +197,7 @@ func (g *Guard) Done() {
 		g.term.work.Lock()
 		g.term.work.guards--
 		last := g.term.work.guards == 0
-		if last && !g.term.work.body {
-			g.term.session.step(steps.WorkReturns, g.term.Role().Name(), g.term.number)
-		}
+		g.term.workReturnsLocked()
 		g.term.work.Unlock()
 		if last {
 			g.term.advance()
@@ -217,10 +215,16 @@ func (t *Term) mainReturned() {
 func (t *Term) clearMain() {
 	t.work.Lock()
 	defer t.work.Unlock()
-	if t.work.body && t.work.guards == 0 {
+	t.work.body = false
+	t.workReturnsLocked()
+}
+
+// workReturnsLocked emits that no work of the term runs, and that none can begin. t.work must
+// be locked.
+func (t *Term) workReturnsLocked() {
+	if t.work.closed && !t.work.body && t.work.guards == 0 {
 		t.session.step(steps.WorkReturns, t.Role().Name(), t.number)
 	}
-	t.work.body = false
 }
 
 // workState reports whether work has not returned, and whether it may finish gracefully,
@@ -312,8 +316,9 @@ func (t *Term) endTrustLocked(cause error) {
 	t.election.current.CompareAndSwap(t, nil)
 	t.work.Lock()
 	t.work.closed = true
-	t.work.Unlock()
 	t.session.step(steps.EndsTerm, t.Role().Name(), t.number)
+	t.workReturnsLocked()
+	t.work.Unlock()
 	t.cancel(cause)
 	t.session.trust.remove(t)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/agent/server"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -63,7 +64,7 @@ func (o order) run() error {
 		backend = db
 	}
 	if o.DSN != "" && o.Path != "" {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(steplog.Recording(context.Background()))
 		go func() {
 			awaitEnd()
 			cancel()
@@ -79,7 +80,7 @@ func (o order) run() error {
 // campaign reports every term that begins as "acquired", and from when to when the
 // node said that it leads.
 func (o order) campaign(backend tenure.Backend, logger *slog.Logger) error {
-	node, err := tenure.Open(context.Background(), backend, tenure.Config{
+	node, err := tenure.Open(steplog.Recording(context.Background()), backend, tenure.Config{
 		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 2, Logger: logger,
 	})
 	if err != nil {

@@ -142,6 +142,7 @@ func TestCutOffAgentIsReplacedAfterItsLease(t *testing.T) {
 func TestNodesReturnAfterConnectionsWereCut(t *testing.T) {
 	h := newHosts(t)
 	h.tolerated = faultLease
+	h.steps.Excuse()
 	since := time.Now()
 	for _, conn := range h.wire.Connections() {
 		conn.Cut()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/steplog"
 )
 
 // site is an installation with agents and nodes in separate processes.
@@ -20,6 +21,7 @@ type site struct {
 	server *pgtest.Server
 	schema string
 	lease  time.Duration
+	steps  *steplog.History
 	began  time.Time
 	nodes  []*children.Child
 
@@ -29,7 +31,7 @@ type site struct {
 // newSite makes an installation. When the test ends, no two nodes may have led at
 // the same time (Invariant 1), unless the test tolerates it.
 func newSite(t *testing.T, lease time.Duration) *site {
-	s := &site{T: t, server: pgtest.Shared(t), lease: lease, began: time.Now()}
+	s := &site{T: t, server: pgtest.Shared(t), lease: lease, steps: steplog.New(t), began: time.Now()}
 	s.schema = s.server.Schema(t)
 	t.Cleanup(s.checkOverlaps)
 	return s
@@ -54,7 +56,8 @@ func (s *site) start(o order) *children.Child {
 	if err != nil {
 		s.Fatal(err)
 	}
-	c, err := children.Start(children.Options{Name: o.Name, Env: []string{childVariable + "=" + string(text)}})
+	env, died := s.steps.Child()
+	c, err := children.Start(children.Options{Name: o.Name, Env: append(env, childVariable+"="+string(text)), Ended: died})
 	if err != nil {
 		s.Fatal(err)
 	}

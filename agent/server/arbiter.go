@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // process performs a batch of jobs: first the releases of roles, in the order of arrival,
@@ -67,6 +68,7 @@ func (h *host) endClient(c *client, reason tenure.EndReason) error {
 	}
 	h.mu.Unlock()
 	if len(releases) > 0 {
+		h.step(steps.Step{Kind: steps.AgentReleases, Session: c.incarnation, Forced: reason == history.EndLeaseExpired})
 		if err := h.inner.Release(releases); err != nil {
 			return lostBy("release the roles of a node", err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/internal/steps"
 )
 
 // watchTrust ends the session when its trust has ended, even while serve is
@@ -72,8 +73,10 @@ func (h *host) windDown(now bool) {
 		select {
 		case <-h.empty:
 		case <-h.closed:
+			return
 		case <-timer.C:
 		}
+		h.step(steps.Step{Kind: steps.AgentCloses})
 	}
 	h.close()
 }
@@ -101,6 +104,7 @@ var errLeft = fmt.Errorf("%w: the agent has stopped", tenure.ErrSessionLost)
 
 // leave closes the session gracefully. No node is connected.
 func (h *host) leave() error {
+	h.step(steps.Step{Kind: steps.AgentCloses})
 	if err := h.inner.Close(); err != nil {
 		h.cfg.Logger.Warn("leaving failed", "error", err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -22,6 +24,7 @@ import (
 // ends with its session; the server then makes another one.
 type host struct {
 	cfg     Config
+	steps   steps.Recorder     // nil except in tests
 	node    uuid.UUID          // of the agent
 	now     func() wire.Moment // the boot clock
 	inner   tenure.Session
@@ -79,6 +82,14 @@ func newHost(cfg Config, node uuid.UUID, now func() wire.Moment, group *sync.Wai
 		cfg: cfg, node: node, now: now, trust: trust{now: now}, group: group, lost: make(chan struct{}), empty: make(chan struct{}), done: make(chan struct{}), closed: make(chan struct{}),
 		connected: map[*client]struct{}{}, clients: map[uuid.UUID]*client{},
 		held: map[string]*holding{}, reservations: map[string]reservation{}, misses: map[string]miss{},
+	}
+}
+
+// step emits a step of the model of the agent, if there is a recorder.
+func (h *host) step(s steps.Step) {
+	if h.steps != nil {
+		s.Node, s.Session = h.node.String(), cmp.Or(s.Session, h.inner.Incarnation())
+		h.steps.Record(s)
 	}
 }
 
@@ -216,8 +227,12 @@ func (h *host) heartbeat() error {
 		return err
 	}
 	t := h.cfg.Timing
-	if err == nil && !h.trust.extend(sent.Add(t.Lease-t.Margin)) {
-		return tenure.ErrTrustExpired
+	if err == nil {
+		until := sent.Add(t.Lease - t.Margin)
+		h.step(steps.Step{Kind: steps.AgentGetsAnswer, Trust: until.Sub(h.now())})
+		if !h.trust.extend(until) {
+			return tenure.ErrTrustExpired
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

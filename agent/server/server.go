@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/logqueue"
 	"github.com/exactly-one/tenure/internal/openlimit"
+	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -34,6 +35,7 @@ const (
 type server struct {
 	cfg   Config
 	node  uuid.UUID
+	steps steps.Recorder // nil except in tests
 	clock clocks.Clock
 	now   func() wire.Moment // the boot clock
 	slots chan struct{}      // one for each connection
@@ -70,6 +72,7 @@ func Run(ctx context.Context, cfg Config, ready func()) error {
 	logger, queue := logqueue.New(cfg.Logger) // a log that blocks delays no node
 	cfg.Logger = logger
 	s := newServer(cfg, clocks.System(), wire.Now)
+	s.steps = steps.From(ctx)
 	defer queue.Flush(context.Background(), s.clock)
 	defer s.end()
 	socket, err := listen(cfg.Path)
@@ -153,6 +156,7 @@ func (s *server) openHost(ctx context.Context, limit time.Duration) (*host, erro
 	timeout := time.AfterFunc(limit, func() { cancel(openlimit.ErrTimeout) })
 	defer timeout.Stop()
 	h := newHost(s.cfg, s.node, s.now, &s.group)
+	h.steps = s.steps
 	hostName, _ := os.Hostname()
 	var previous int64
 	if wakeup.Closed(s.ended) { // maybe while no session could be opened
@@ -202,6 +206,7 @@ func (s *server) finish(h *host) {
 	case <-h.closed: // the session was closed or lost
 	case <-timer.C:
 		h.fail(errLeft)
+		h.step(steps.Step{Kind: steps.AgentCloses, Forced: true})
 		h.close()
 	}
 	<-h.done

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steplog"
 )
 
 // checker looks once a millisecond at all nodes of a test and holds them to
 // Invariant 1, one leader, and Invariant 2, terms grow; and that the context of
 // a term has ended before the next term begins.
 type checker struct {
-	t    *testing.T
-	stop chan struct{}
-	done chan struct{}
+	t     *testing.T
+	steps *steplog.History // of the installation
+	stop  chan struct{}
+	done  chan struct{}
 
 	ended sync.Once
 
@@ -28,7 +30,7 @@ type checker struct {
 }
 
 func newChecker(t *testing.T) *checker {
-	c := &checker{t: t, stop: make(chan struct{}), done: make(chan struct{})}
+	c := &checker{t: t, steps: steplog.New(t), stop: make(chan struct{}), done: make(chan struct{})}
 	go c.run()
 	t.Cleanup(c.end)
 	return c
@@ -36,6 +38,7 @@ func newChecker(t *testing.T) *checker {
 
 // end ends the checks. It is idempotent.
 func (c *checker) end() {
+	c.steps.End()
 	c.ended.Do(func() { close(c.stop) })
 	<-c.done
 }
@@ -56,9 +59,11 @@ func (c *checker) remove(gone *member) {
 // tolerate makes the checker measure overlaps instead of reporting them, and
 // returns a function that ends this.
 func (c *checker) tolerate() (measured func() time.Duration) {
+	over := c.steps.Excuse()
 	c.set(true)
 	return func() time.Duration {
 		c.set(false)
+		over()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		longest := c.overlap

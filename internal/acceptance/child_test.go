@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -64,7 +65,7 @@ func runChild(kind string) int {
 }
 
 func lead(kind string, o order) error {
-	ctx := context.Background()
+	ctx := steplog.Recording(context.Background())
 	db, err := postgres.New(o.DSN, postgres.Config{Schema: o.Schema})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	membership "github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -46,7 +47,7 @@ func roleName(i int) string {
 }
 
 func joinCluster(o order) error {
-	ctx := context.Background()
+	ctx := steplog.Recording(context.Background())
 	db, err := postgres.New(o.DSN, postgres.Config{Schema: o.Schema})
 	if err != nil {
 		return err

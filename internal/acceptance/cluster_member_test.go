@@ -37,7 +37,7 @@ func (f *fleet) settle(name string) *resident {
 	config.Name, config.Logger = name, f.log
 	ctx, cancel := context.WithTimeout(r.life, patience)
 	defer cancel()
-	if r.Member, err = membership.Join(ctx, r.backend, config, membership.Config{Address: "127.0.0.1"}); err != nil {
+	if r.Member, err = membership.Join(f.checks.steps.Of(ctx), r.backend, config, membership.Config{Address: "127.0.0.1"}); err != nil {
 		f.t.Errorf("%s: %v", name, err)
 		return nil
 	}

@@ -127,7 +127,7 @@ func (f *fleet) start() {
 	}
 	for i, c := range f.children {
 		if c == nil {
-			p := spawn(f.t, childMember, order{DSN: f.dsn, Schema: f.schema, Name: f.name("child"), Lease: 10 * time.Second, Roles: clusterRoles})
+			p := f.spawn(childMember, order{DSN: f.dsn, Schema: f.schema, Name: f.name("child"), Lease: 10 * time.Second, Roles: clusterRoles})
 			c := &child{process: p}
 			if err := json.Unmarshal(p.await("ready", time.Time{}).Data, &c.node); err != nil {
 				f.t.Fatal(err)

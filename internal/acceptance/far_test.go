@@ -147,7 +147,7 @@ func (f *far) join(name string) *candidate {
 	f.t.Cleanup(backend.Close)
 	logger := slog.New(slog.NewTextHandler(f.shouts, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	began := time.Now()
-	node, err := tenure.Open(f.t.Context(), backend, tenure.Config{Name: name, Logger: logger})
+	node, err := tenure.Open(f.checks.steps.Of(f.t.Context()), backend, tenure.Config{Name: name, Logger: logger})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (f *far) createTables(server *pgtest.Server) {
 			}
 			defer backend.Close()
 			logger := slog.New(slog.NewTextHandler(f.shouts, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			node, err := tenure.Open(f.t.Context(), backend, tenure.Config{Name: fmt.Sprint("first ", i), Logger: logger})
+			node, err := tenure.Open(f.checks.steps.Of(f.t.Context()), backend, tenure.Config{Name: fmt.Sprint("first ", i), Logger: logger})
 			if err != nil {
 				f.t.Errorf("node %d that finds no tables: %v", i, err)
 				return
@@ -214,7 +214,7 @@ func (f *far) createTables(server *pgtest.Server) {
 func (f *far) run(server *pgtest.Server) {
 	f.createTables(server)
 	ctx := f.t.Context()
-	child := spawn(f.t, childIdle, order{DSN: f.dsn, Schema: f.schema, Name: "killed", Lease: 10 * time.Second, Roles: 1})
+	child := f.spawn(childIdle, order{DSN: f.dsn, Schema: f.schema, Name: "killed", Lease: 10 * time.Second, Roles: 1})
 	child.await("lead", time.Time{})
 	one := f.join("one")
 	f.awaitStandby(one)

@@ -30,7 +30,7 @@ func TestTransactionOfStoppedLeaderDoesNotCommit(t *testing.T) {
 			c.migrate()
 			admin := pgtest.Conn(t, c.dsn)
 			execute(t, admin, "CREATE TABLE "+pgx.Identifier{c.schema, "ledger"}.Sanitize()+" (term bigint)")
-			old := spawn(t, kind, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease, Roles: 1})
+			old := c.spawn(kind, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease, Roles: 1})
 			writing := old.await("writing", time.Time{})
 			next := c.join("next")
 

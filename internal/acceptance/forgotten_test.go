@@ -22,7 +22,7 @@ func TestForgottenElectionsLeaveNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer backend.Close()
-	node, err := tenure.Open(t.Context(), backend, c.config)
+	node, err := tenure.Open(c.checks.steps.Of(t.Context()), backend, c.config)
 	if err != nil {
 		t.Fatal(err)
 	}

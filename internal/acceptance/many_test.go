@@ -17,7 +17,7 @@ func TestThousandRolesAreTakenOverAfterCrash(t *testing.T) {
 	c.migrate()
 	admin := server.Conn(t)
 	child := func(name string) *process {
-		return spawn(t, childIdle, order{DSN: c.dsn, Schema: c.schema, Name: name, Lease: silence, Roles: roles})
+		return c.spawn(childIdle, order{DSN: c.dsn, Schema: c.schema, Name: name, Lease: silence, Roles: roles})
 	}
 	leader := child("n0")
 	leader.await("acquired", time.Time{})

@@ -108,7 +108,7 @@ func TestRoleIsTakenOverWhenNetworkIsCut(t *testing.T) {
 	c := clusterOn(t, server.DSN(), "public")
 	c.migrate()
 	far := fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", apart.Host(0), server.Port)
-	leader := spawn(t, childIdle, order{DSN: far, Schema: c.schema, Name: "leader", Lease: lease, Roles: 1}, apart.Within(0)...)
+	leader := c.spawn(childIdle, order{DSN: far, Schema: c.schema, Name: "leader", Lease: lease, Roles: 1}, apart.Within(0)...)
 	first := leader.await("acquired", time.Time{})
 	rival := c.join("rival")
 

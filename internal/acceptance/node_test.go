@@ -112,7 +112,7 @@ func (c *cluster) open(name string, wire *faultwire.Proxy) *member {
 	config.Name, config.Logger = name, cmp.Or(c.config.Logger, logTo(c.t))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m.Node, err = tenure.Open(ctx, m.backend, config)
+	m.Node, err = tenure.Open(c.checks.steps.Of(ctx), m.backend, config)
 	if err != nil {
 		c.t.Fatal(err)
 	}

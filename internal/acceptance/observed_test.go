@@ -175,7 +175,7 @@ func (o *observed) spawn(space, roles int) *process {
 		dsn = fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", o.apart.Host(0), o.server.Port)
 		before = o.apart.Within(space)
 	}
-	p := spawn(o.t, childIdle, order{DSN: dsn, Schema: o.schema, Name: fmt.Sprintf("observed %d", o.births), Lease: lease, Roles: roles, Gap: pace}, before...)
+	p := o.cluster.spawn(childIdle, order{DSN: dsn, Schema: o.schema, Name: fmt.Sprintf("observed %d", o.births), Lease: lease, Roles: roles, Gap: pace}, before...)
 	o.spaces[p] = space
 	return p
 }

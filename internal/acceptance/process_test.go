@@ -18,20 +18,21 @@ type process struct {
 
 // spawn starts a child and waits until it campaigns for its roles; before is put in
 // front of its command line. The child is killed with the test.
-func spawn(t *testing.T, kind string, o order, before ...string) *process {
-	t.Helper()
+func (c *cluster) spawn(kind string, o order, before ...string) *process {
+	c.t.Helper()
 	told, err := json.Marshal(o)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
+	env, died := c.checks.steps.Child()
 	child, err := children.Start(children.Options{
-		Name: o.Name, Before: before, Env: []string{childVariable + "=" + kind, orderVariable + "=" + string(told)},
+		Name: o.Name, Before: before, Env: append(env, childVariable+"="+kind, orderVariable+"="+string(told)), Ended: died,
 	})
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	t.Cleanup(child.Kill)
-	p := &process{child, t}
+	c.t.Cleanup(child.Kill)
+	p := &process{child, c.t}
 	p.await("ready", time.Time{})
 	return p
 }

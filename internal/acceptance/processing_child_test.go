@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
@@ -49,7 +50,7 @@ func createViews(c *cluster, conn *pgx.Conn) {
 
 // project is the life of a child that projects.
 func project(kind string, o order) error {
-	ctx := context.Background()
+	ctx := steplog.Recording(context.Background())
 	db, err := postgres.New(o.DSN, postgres.Config{Schema: o.Schema})
 	if err != nil {
 		return err

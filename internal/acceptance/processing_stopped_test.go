@@ -34,9 +34,9 @@ func TestHandlerOfStoppedLeaderChangesNothing(t *testing.T) {
 	// A handler of the event needs this lock.
 	table := pgx.Identifier{c.schema, viewBatch}.Sanitize()
 	execute(t, admin, "CREATE UNIQUE INDEX ON "+table+" (stream, in_stream)")
-	old := spawn(t, childProjecting, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease})
+	old := c.spawn(childProjecting, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease})
 	old.await("writing", time.Time{})
-	next := spawn(t, childProjects, order{DSN: c.dsn, Schema: c.schema, Name: "next", Lease: lease})
+	next := c.spawn(childProjects, order{DSN: c.dsn, Schema: c.schema, Name: "next", Lease: lease})
 
 	stopped := time.Now()
 	old.signal(sandbox.PauseSignal)

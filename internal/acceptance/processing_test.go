@@ -102,7 +102,7 @@ func (p *projection) spawn() {
 		}
 		p.born++
 		o := order{DSN: dsn, Schema: p.schema, Name: fmt.Sprintf("projects%d", p.born), Lease: lease}
-		p.members[i] = &projecting{spawn(p.t, childProjects, o), wire}
+		p.members[i] = &projecting{p.cluster.spawn(childProjects, o), wire}
 		return
 	}
 }

@@ -227,7 +227,7 @@ func joinByLease(t *testing.T, checks *checker, name, dsn string, lease time.Dur
 	defer cancel()
 	m := &member{t: t}
 	config := tenure.Config{Name: name, Lease: lease, CheckInterval: checkInterval, Logger: logTo(t)}
-	if m.Node, err = tenure.Open(ctx, backend, config); err != nil {
+	if m.Node, err = tenure.Open(checks.steps.Of(ctx), backend, config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	membership "github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -20,7 +21,7 @@ import (
 const childSpread = "spread"
 
 func shareRoles(o order) error {
-	ctx := context.Background()
+	ctx := steplog.Recording(context.Background())
 	sent := newMeter()
 	db, err := postgres.New(o.DSN, postgres.Config{Schema: o.Schema, Connect: sent.connect})
 	if err != nil {

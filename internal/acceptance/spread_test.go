@@ -40,7 +40,7 @@ func (s *shared) start() *process {
 	s.t.Helper()
 	name := fmt.Sprintf("s%d", s.started)
 	s.started++
-	p := spawn(s.t, childSpread, order{DSN: s.dsn, Schema: s.schema, Name: name, Lease: 10 * time.Second, Roles: s.roles})
+	p := s.spawn(childSpread, order{DSN: s.dsn, Schema: s.schema, Name: name, Lease: 10 * time.Second, Roles: s.roles})
 	s.processes = append(s.processes, p)
 	return p
 }

@@ -35,6 +35,8 @@ type Options struct {
 	// Note gets every report, one after another, before anything waits for it. If it
 	// returns false, the report is not kept: [Child.Await] does not find it. May be nil.
 	Note func(Report) (keep bool)
+	// Ended is called when Kill finds that the process has ended. May be nil.
+	Ended func()
 	// Writes gets the reports of [Write], which are not kept. May be nil.
 	Writes *Writes
 }
@@ -46,6 +48,7 @@ type Child struct {
 
 	note    func(Report) bool
 	writes  *Writes
+	onEnd   func()
 	process *exec.Cmd
 	stdin   io.WriteCloser
 	ended   chan struct{} // closed at the end of its output
@@ -66,7 +69,7 @@ func Start(o Options) (*Child, error) {
 	}
 	line := slices.Concat(o.Before, []string{self}, o.Args)
 	c := &Child{
-		Name: o.Name, note: o.Note, writes: o.Writes, process: exec.Command(line[0], line[1:]...),
+		Name: o.Name, note: o.Note, writes: o.Writes, onEnd: o.Ended, process: exec.Command(line[0], line[1:]...),
 		ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	c.process.Env = append(os.Environ(), o.Env...)
@@ -214,7 +217,12 @@ func (c *Child) Kill() {
 	at := time.Now()
 	_ = c.process.Process.Kill() // it may have ended
 	<-c.ended
-	c.reap.Do(func() { _ = c.process.Wait() }) // it reports the signal
+	c.reap.Do(func() {
+		_ = c.process.Wait() // it reports the signal
+		if c.onEnd != nil {
+			c.onEnd()
+		}
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.leading.IsZero() {

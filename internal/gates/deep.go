@@ -15,7 +15,7 @@ import (
 var deep = slices.Concat([]part{
 	{
 		name: "core-race", proves: "races in the engine and in everything that it runs under it, long tests too", needs: slices.Concat(compiler, servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./cluster/...", "./agent/...", ".", "./processor/...", "./lease/...", "./slots/..."}, race: true, flags: parallel}},
+		steps: replayed("core-race", step{title: "all tests", packages: []string{"./cluster/...", "./agent/...", ".", "./processor/...", "./lease/...", "./slots/..."}, race: true, flags: parallel}),
 	},
 	{
 		name: "postgres-race", proves: "races in the protocol on PostgreSQL, long tests too", needs: slices.Concat(compiler, servers, network),
@@ -62,7 +62,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "acceptance", proves: "clusters of real processes keep the invariants under faults", needs: slices.Concat(servers, network),
-		steps: []step{{title: "all tests", packages: []string{"./internal/acceptance"}, flags: parallel, skip: comeBack}},
+		steps: replayed("acceptance", step{title: "all tests", packages: []string{"./internal/acceptance"}, flags: parallel, skip: comeBack}),
 	},
 	{
 		name: "command", proves: "the commands do what their pages say", needs: servers,
@@ -70,7 +70,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "dialects", proves: "leases on SQLite, MariaDB and behind poolers", needs: servers,
-		steps: []step{{title: "all tests", packages: []string{"./internal/program/dialects"}, flags: parallel, skip: damagesOfLeases}},
+		steps: replayed("dialects", step{title: "all tests", packages: []string{"./internal/program/dialects"}, flags: parallel, skip: damagesOfLeases}),
 	},
 	{
 		name: "browser", proves: "the dashboard in a real browser: accessibility, keyboard, incidents, ten tasks of an operator", needs: browser,
@@ -254,6 +254,14 @@ func benchmark(title, pattern string, packages ...string) step {
 		s.without = []string{"./cluster", "./internal/acceptance"}
 	}
 	return s
+}
+
+// replayed is a step that stores the steps of nodes and agents in its tests, and one that
+// checks that the models allow them.
+func replayed(name string, s step) []step {
+	folder := filepath.Join(here(), "bin", "steps", name)
+	s.env = append(s.env, "TENURE_TEST_STEPS="+folder)
+	return []step{s, {title: "the models allow the steps of its nodes", command: []string{"go", "run", "./lab/model", "-replay=" + folder}}}
 }
 
 // here returns the root of the repository, or nothing outside of it.

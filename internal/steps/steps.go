@@ -28,6 +28,13 @@ const (
 	Dies           Kind = "dies" // the process: all its steps to the end of work together
 )
 
+// The steps of an agent. Session is its own, or that of a node.
+const (
+	AgentGetsAnswer Kind = "the agent gets the answer"
+	AgentReleases   Kind = "the agent releases the roles of a node" // forced: a silent one
+	AgentCloses     Kind = "the agent closes its connection"        // forced: it ends
+)
+
 // The steps of a server.
 const (
 	Joins      Kind = "the server opens a session"
@@ -63,10 +70,10 @@ type Step struct {
 	Session int64         `json:"session,omitempty"`
 	Role    string        `json:"role,omitempty"`
 	Term    int64         `json:"term,omitempty"`
-	Trust   time.Duration `json:"trust,omitempty"` // after GetsAnswer: what is left
+	Trust   time.Duration `json:"trust,omitempty"` // after GetsAnswer and AgentGetsAnswer: what is left
 	Tx      int64         `json:"tx,omitempty"`
 
-	// Of Joins.
+	// Of Opens and Joins, and the last two of Joins only.
 	Lease        time.Duration `json:"lease,omitempty"`
 	Margin       time.Duration `json:"margin,omitempty"`
 	FailoverWait time.Duration `json:"failover_wait,omitempty"`

@@ -25,6 +25,7 @@ import (
 	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/lab/chaos/record"
 	"github.com/exactly-one/tenure/lab/chaos/script"
 	"github.com/exactly-one/tenure/postgres"
@@ -55,7 +56,7 @@ type bed struct {
 	mu      sync.Mutex
 	history record.History
 	lines   *os.File // the reports of the nodes, as they come
-	steps   *stepFile
+	steps   *steplog.File
 	looks   []look
 	begins  []begin
 	logs    *os.File // of the nodes
@@ -317,7 +318,7 @@ func (b *bed) close() error {
 		failed = errors.Join(failed, b.caretaker.Close())
 	}
 	if b.steps != nil {
-		failed = errors.Join(failed, b.steps.file.Close(), os.Remove(b.steps.file.Name()))
+		failed = errors.Join(failed, b.steps.Close(), os.Remove(b.steps.Name()))
 	}
 	for _, file := range []*os.File{b.lines, b.logs} {
 		if file != nil {

@@ -48,7 +48,7 @@ func (m *member) start() error {
 		Name: name, Note: m.note, Stderr: m.bed.logs,
 		Args: []string{
 			"child", "-name", name, "-dsn", m.dsn, "-lease", m.bed.lease.String(), "-roles", fmt.Sprint(m.bed.roles),
-			"-receiver", m.bed.receiver.url, "-steps", m.bed.steps.file.Name(),
+			"-receiver", m.bed.receiver.url, "-steps", m.bed.steps.Name(),
 		},
 	}
 	if !m.bed.relayed(m.number) {

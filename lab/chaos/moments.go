@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/lab/chaos/record"
 )
@@ -271,7 +272,7 @@ func (b *bed) moment(e ending, at time.Duration) (steps.Step, bool) {
 	}
 	if s.Kind == steps.Kills || b.during(at, "terminate-sessions", "reset") {
 		s.Kind = steps.Kills
-		s.At -= time.Millisecond + closeEnough // what follows is excused
+		s.At -= time.Millisecond + steplog.CloseEnough // what follows is excused
 	}
 	return s, true
 }

@@ -20,22 +20,22 @@ code: agent/session.go sessionLost sha256:7da00bd5f5b37e8e
 code: trust.go limitTrust sha256:eb82c2adc7a4c1a5
 code: agent/server/trust.go trust.extend sha256:c3f4e1b77c578a50
 code: agent/server/trust.go trust.valid sha256:1f1ceac05a7df0be
-code: agent/server/host.go host.heartbeat sha256:21f959cae6975efe
+code: agent/server/host.go host.heartbeat sha256:303d7cd4cf4f827b
 code: agent/server/client.go client.heartbeat sha256:47b68284db5b5338
 code: agent/server/client.go client.arrived sha256:2bf804fa9ca8c7fa
 code: agent/server/client.go client.run sha256:e04a4d332e29c929
 code: agent/server/client.go client.writeFirst sha256:891fe3d70c7b0eaf
 code: agent/server/client.go host.disconnected sha256:c7b32dcf43c18c46
 code: agent/server/client.go host.expireLocked sha256:aee2e6238390c1e4
-code: agent/server/arbiter.go host.endClient sha256:cee16c81e60cc5ec
+code: agent/server/arbiter.go host.endClient sha256:6243933019289261
 code: agent/server/arbiter.go host.release sha256:ade36a730e29cbd1
 code: agent/server/arbiter.go host.decideLocked sha256:5f1d4d803bedaf7d
 code: agent/server/arbiter.go host.applyLocked sha256:43ac3e1f5bb1983b
-code: agent/server/server.go server.finish sha256:e5c4a7c8bc59f4ac
+code: agent/server/server.go server.finish sha256:84973bd4f895b4df
 code: agent/server/end.go host.beginLeave sha256:c93bc37b7fcfe22e
 code: agent/server/end.go host.close sha256:2e14c4b91a71fa29
 code: agent/server/end.go host.fail sha256:e56389e47dd0177d
-code: agent/server/end.go host.windDown sha256:079395ae2041855c
+code: agent/server/end.go host.windDown sha256:09a1d9dadf6d5a1d
 
 Abstractions. Time passes in ticks; margins are 1. One
 agent lives once; its node sessions do not reconnect. The session of the agent with the

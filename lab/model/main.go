@@ -4,7 +4,7 @@
 //	go run ./lab/model                  all parts and variants
 //	go run ./lab/model -only=reunion    those whose file, part or name matches
 //	go run ./lab/model -digests         accept the present code as what the models abstract
-//	go run ./lab/model -replay=FILE     check that the models allow a stored history
+//	go run ./lab/model -replay=FILE     check that the models allow a stored history, or all of a folder
 package main
 
 import (
@@ -43,13 +43,13 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	memory := flags.Int("memory", 3000, "the memory of one search in `MB`")
 	timeout := flags.Duration("timeout", 10*time.Minute, "the time of one search")
 	digests := flags.Bool("digests", false, "write the digests of the present code into the models, and run nothing")
-	history := flags.String("replay", "", "replay the history in this `file`, and run nothing")
+	history := flags.String("replay", "", "replay the history in this `file`, or all in this folder, and run nothing")
 	steps := flags.Bool("steps", false, "print the steps that refute each variant")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *history != "" {
-		return replayFile(*history, out)
+		return replayAll(*history, out)
 	}
 	models, err := readModels()
 	if err != nil {
@@ -75,19 +75,42 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	return r.run(ctx, searches(models, pattern), *parallel)
 }
 
-// replayFile checks a stored history.
-func replayFile(name string, out io.Writer) error {
+// replayAll checks a stored history, or all of a folder.
+func replayAll(name string, out io.Writer) error {
+	names, err := filepath.Glob(filepath.Join(name, "*.json"))
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(name); err != nil {
+		return err
+	} else if !info.IsDir() {
+		names = []string{name}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no history is in %s", name)
+	}
+	var failed error
+	steps, outside := 0, 0
+	for _, name := range names {
+		c, err := replayFile(name)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+		if c != nil {
+			steps, outside = steps+c.Steps, outside+c.Outside
+		}
+	}
+	fmt.Fprintf(out, "%d steps of %d histories were replayed; %d sessions left the models\n", steps, len(names), outside)
+	return failed
+}
+
+func replayFile(name string) (*trace.Checker, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
-	c, err := trace.Replay(file)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d steps are allowed; %d sessions left the models\n", c.Steps, c.Outside)
-	return nil
+	return trace.Replay(file)
 }
 
 // repository returns the root of the repository.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -205,5 +206,26 @@ func TestCommandRefusesPatternWithoutMatch(t *testing.T) {
 	}
 	if err := r.run(t.Context(), searches(models, regexp.MustCompile("^nothing$")), 1); !errors.Is(err, errNothing) {
 		t.Errorf("the error is %v; want %v", err, errNothing)
+	}
+}
+
+// A folder is replayed as a whole, and each history that the models do not allow is named.
+func TestFolderOfHistoriesIsReplayed(t *testing.T) {
+	folder := t.TempDir()
+	if err := replayAll(folder, io.Discard); err == nil {
+		t.Error("an empty folder is accepted")
+	}
+	for name, step := range map[string]string{"good": `{"step":"opens a session"}`, "bad": `{"step":"jumps"}`} {
+		if err := os.WriteFile(filepath.Join(folder, name+".json"), []byte("{}\n"+step), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said strings.Builder
+	err := replayAll(folder, &said)
+	if err == nil || !strings.Contains(err.Error(), "bad.json") || strings.Contains(err.Error(), "good.json") {
+		t.Errorf("the error is %v; want it to name bad.json only", err)
+	}
+	if want := "2 steps of 2 histories were replayed"; !strings.HasPrefix(said.String(), want) {
+		t.Errorf("the command says %q; want %q", &said, want)
 	}
 }

@@ -37,7 +37,7 @@ code: session_end.go session.closeWhenIdle sha256:9e2105e9400c4e62
 code: acquire.go session.dueLocked sha256:e9b4b39825362cb9
 code: acquire.go session.beginTermLocked sha256:36ea90786e4486ce
 code: term.go Term.advanceLocked sha256:056984dca558061e
-code: term.go Term.endTrustLocked sha256:f088f6992e7d8261
+code: term.go Term.endTrustLocked sha256:8e7d49b6e0b45996
 code: release.go session.release sha256:b8799d239a860d84
 code: internal/fsm/table.go Table sha256:05d38f675ee196b2
 code: postgres/session.go session.query sha256:29e1a32e1c3dff5f

@@ -15,7 +15,7 @@ import (
 )
 
 // replayedModels are the models whose units package trace knows.
-var replayedModels = []string{"promotion.pml", "reunion.pml", "session.pml"}
+var replayedModels = []string{"agent.pml", "lease.pml", "promotion.pml", "reunion.pml", "session.pml"}
 
 // unit is a step, an inline or a macro of a model.
 type unit struct{ name, digest string }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/lab/model/trace"
 )
@@ -65,7 +66,7 @@ func TestReplayNamesBrokenRules(t *testing.T) {
 func (r Result) writeSteps(t *testing.T, path string) {
 	file, err := os.Create(path)
 	if err == nil {
-		err = errors.Join(trace.Write(file, trace.Header{Frozen: r.Frozen}, r.Steps), file.Close())
+		err = errors.Join(steplog.Write(file, steplog.Header{Frozen: r.Frozen}, r.Steps), file.Close())
 	}
 	if err != nil {
 		t.Error(err)
@@ -78,7 +79,7 @@ func TestStoredHistoryIsReplayed(t *testing.T) {
 	s.Steps = true
 	result := run(t, s)
 	var stored bytes.Buffer
-	if err := trace.Write(&stored, trace.Header{}, result.Steps); err != nil {
+	if err := steplog.Write(&stored, steplog.Header{}, result.Steps); err != nil {
 		t.Fatal(err)
 	}
 	text := stored.String()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -76,7 +77,7 @@ func nodeChild(kind string) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
+	ctx := steplog.Recording(context.Background())
 	node, err := tenure.Open(ctx, backend, tenure.Config{
 		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 3, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -30,6 +31,7 @@ type cluster struct {
 	config tenure.Config
 	lease  lease.Config
 	logged *failures
+	steps  *steplog.History
 	// mounted is a file that a child mounts at the path of the source; see childMounts.
 	mounted string
 }
@@ -44,7 +46,7 @@ func newCluster(t testing.TB, k kind) *cluster {
 func clusterOn(t testing.TB, k kind, source string) *cluster {
 	t.Helper()
 	logged := &failures{}
-	return &cluster{t: t, kind: k, source: source, logged: logged, config: tenure.Config{
+	return &cluster{t: t, kind: k, source: source, logged: logged, steps: steplog.New(t), config: tenure.Config{
 		Lease:         5 * time.Second,
 		CheckInterval: time.Second,
 		LockTimeout:   patience,
@@ -76,7 +78,7 @@ func (c *cluster) joinOn(name string, db *sql.DB) *member {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
-	if m.Node, err = tenure.Open(ctx, m.backend, config); err != nil {
+	if m.Node, err = tenure.Open(c.steps.Of(ctx), m.backend, config); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(m.leave)

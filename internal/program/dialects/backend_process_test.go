@@ -24,6 +24,7 @@ type process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	ended   chan struct{} // closed at the end of its output
+	died    func()
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next report
@@ -45,8 +46,9 @@ func (c *cluster) launch(kind, name string) *process {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	env, died := c.steps.Child()
 	p := &process{
-		t: c.t, name: name, record: filepath.Join(c.t.TempDir(), "periods"), command: exec.Command(self),
+		died: died, t: c.t, name: name, record: filepath.Join(c.t.TempDir(), "periods"), command: exec.Command(self),
 		ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	settings, err := json.Marshal(order{
@@ -56,7 +58,7 @@ func (c *cluster) launch(kind, name string) *process {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(settings), "GORACE=atexit_sleep_ms=0")
+	p.command.Env = append(append(os.Environ(), env...), childVariable+"="+kind, orderVariable+"="+string(settings), "GORACE=atexit_sleep_ms=0")
 	p.command.Stderr = os.Stderr
 	p.command.SysProcAttr = childAttributes(kind == childFills || kind == childMounts)
 	stdout, err := p.command.StdoutPipe()
@@ -150,6 +152,7 @@ func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	<-p.ended
 	_ = p.command.Wait() // it reports the signal
+	p.died()
 }
 
 // periods returns the times during which the child treated its terms as valid.

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -32,7 +33,7 @@ var Table string
 type Checker struct {
 	// Header says what a history has. With Frozen, what depends on the clocks of nodes is
 	// not judged: they stand still at times. Blur is how far times may be wrong.
-	Header
+	steplog.Header
 
 	Steps   int                // that were replayed
 	Outside int                // sessions that left the models
@@ -41,6 +42,7 @@ type Checker struct {
 	nodes    map[string]*node
 	sessions map[int64]*session
 	roles    map[string]*role
+	hosts    map[int64]time.Duration // by session of an agent: until when it is trusted
 	server   server
 	fenced   map[int64]steps.Step // open fenced transactions
 	last     []steps.Step         // before the present one
@@ -54,7 +56,9 @@ const shown = 15
 type node struct {
 	sessions []*session
 	work     map[string]int64 // by role: the term whose work has not returned
-	row      *nodeRow         // nil: removed
+	lease    time.Duration    // of its next session
+	margin   time.Duration
+	row      *nodeRow // nil: removed
 }
 
 type nodeRow struct {
@@ -127,7 +131,7 @@ type server struct {
 // New returns a checker of a history that begins with an empty installation.
 func New() *Checker {
 	return &Checker{
-		nodes: map[string]*node{}, sessions: map[int64]*session{}, roles: map[string]*role{}, fenced: map[int64]steps.Step{},
+		nodes: map[string]*node{}, sessions: map[int64]*session{}, roles: map[string]*role{}, fenced: map[int64]steps.Step{}, hosts: map[int64]time.Duration{},
 		server: server{lifeRow: true, first: true}, Seen: map[steps.Kind]int{},
 	}
 }

@@ -1,47 +1,19 @@
 package trace
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"time"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 )
-
-// Header is the first line of a stored history.
-type Header struct {
-	Frozen bool          `json:"frozen,omitempty"`
-	Blur   time.Duration `json:"blur,omitempty"`
-
-	// Nodes says that the history has the steps of nodes only, whose times are these.
-	Nodes  bool          `json:"nodes,omitempty"`
-	Lease  time.Duration `json:"lease,omitempty"`
-	Margin time.Duration `json:"margin,omitempty"`
-
-	// Server says that a history of nodes also has what was seen of a real server.
-	Server bool `json:"server,omitempty"`
-}
-
-// Write stores a history: a header, then one step on a line.
-func Write(to io.Writer, header Header, history []steps.Step) error {
-	encoder := json.NewEncoder(to)
-	err := encoder.Encode(header)
-	for _, s := range history {
-		if err == nil {
-			err = encoder.Encode(s)
-		}
-	}
-	return err
-}
 
 // Replay checks a stored history. The checker is valid although a step is not allowed.
 func Replay(from io.Reader) (*Checker, error) {
 	decoder := json.NewDecoder(from)
-	var header Header
+	var header steplog.Header
 	if err := decoder.Decode(&header); err != nil {
 		return nil, fmt.Errorf("read the header: %w", err)
 	}
@@ -65,12 +37,15 @@ func Replay(from io.Reader) (*Checker, error) {
 // it opened a session, performed a heartbeat, and began a term. Its own guards, such as
 // those of a reunion, are not judged then.
 func (c *Checker) imply(s steps.Step) {
-	if s.Session == 0 || s.Kind == steps.Opens || s.Node == "" { // without a node, the server's
+	switch {
+	case s.Session == 0 || s.Kind == steps.Opens || s.Node == "": // without a node, the server's
+		return
+	case s.Kind == steps.AgentGetsAnswer || s.Kind == steps.AgentReleases || s.Kind == steps.AgentCloses:
 		return
 	}
 	x := c.sessions[s.Session]
 	if x == nil {
-		c.joins(steps.Step{At: s.At, Node: s.Node, Session: s.Session, Lease: c.Lease, Margin: c.Margin})
+		c.joins(steps.Step{At: s.At, Node: s.Node, Session: s.Session, Lease: c.node(s.Node).lease, Margin: c.node(s.Node).margin})
 		x = c.sessions[s.Session]
 	}
 	switch s.Kind {
@@ -84,9 +59,4 @@ func (c *Checker) imply(s steps.Step) {
 	case steps.Closes:
 		x.open = false // the node may have seen it end
 	}
-}
-
-// Merge sorts the steps of several nodes.
-func Merge(history []steps.Step) {
-	slices.SortStableFunc(history, func(a, b steps.Step) int { return cmp.Compare(a.At, b.At) })
 }

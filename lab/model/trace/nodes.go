@@ -16,6 +16,8 @@ func init() {
 		steps.WorkReturns: (*Checker).workReturns, steps.Releases: (*Checker).releases, steps.GivesUp: (*Checker).givesUp,
 		steps.Closes: (*Checker).closes, steps.Dies: (*Checker).dies,
 
+		steps.AgentGetsAnswer: (*Checker).agentGetsAnswer, steps.AgentReleases: (*Checker).agentReleases, steps.AgentCloses: (*Checker).agentCloses,
+
 		steps.Joins: (*Checker).joins, steps.Performs: (*Checker).performs, steps.Beats: (*Checker).beats,
 		steps.TakesLock: (*Checker).takesLock, steps.Begins: (*Checker).begins, steps.Unlocks: (*Checker).unlocks,
 		steps.IdleEnds: (*Checker).idleEnds, steps.Reaps: (*Checker).reaps, steps.Ends: (*Checker).ends, steps.Kills: (*Checker).kills,
@@ -36,7 +38,7 @@ func (c *Checker) opens(s steps.Step) string {
 		}
 		x.conn = 0
 	}
-	n.sessions = nil
+	n.sessions, n.lease, n.margin = nil, s.Lease, s.Margin
 	return ""
 }
 
@@ -64,6 +66,9 @@ func (c *Checker) getsAnswer(s steps.Step) string {
 		return "conn > 0: trust had ended before the answer came"
 	case s.Trust > x.lease-x.margin-(s.At-x.sent)+c.Blur:
 		return fmt.Sprintf("trust = TRUST - waits: %v - %v, and not %v", x.lease-x.margin, s.At-x.sent, s.Trust)
+	}
+	if until, shared := c.limit(x); shared && s.At+s.Trust > until+c.Blur {
+		return fmt.Sprintf("nodeTrust <= limit: the agent's session is trusted for %v, and not %v", until-s.At, s.Trust)
 	}
 	x.conn, x.done, x.deadline = 2, false, s.At+s.Trust
 	return ""

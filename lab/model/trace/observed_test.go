@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -54,8 +55,8 @@ func TestSeenMomentsAreJudged(t *testing.T) {
 		{"a session that is killed", server(server(led, 2*s, steps.Kills, 1), 2*s, steps.Begins, 2, of2), ""},
 	} {
 		var stored bytes.Buffer
-		Merge(c.steps)
-		if err := Write(&stored, Header{Nodes: true, Server: true, Lease: lease, Margin: margin}, c.steps); err != nil {
+		steplog.Merge(c.steps)
+		if err := steplog.Write(&stored, steplog.Header{Nodes: true, Server: true}, c.steps); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Replay(&stored)

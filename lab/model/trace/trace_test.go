@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
@@ -57,7 +58,7 @@ func (h history) resigns(at time.Duration, session, term int64) history {
 func (h history) replay(t *testing.T) string {
 	t.Helper()
 	var stored bytes.Buffer
-	if err := Write(&stored, Header{}, h); err != nil {
+	if err := steplog.Write(&stored, steplog.Header{}, h); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Replay(&stored)
@@ -141,8 +142,48 @@ func TestHistoryOfNodesIsReplayed(t *testing.T) {
 		{"a smaller number", append(led(1, 5).with(s, steps.EndsTerm, 1, of(5)), led(2, 4)...), "got > 0"},
 	} {
 		var stored bytes.Buffer
-		Merge(c.steps)
-		if err := Write(&stored, Header{Nodes: true, Lease: lease, Margin: margin}, c.steps); err != nil {
+		steplog.Merge(c.steps)
+		if err := steplog.Write(&stored, steplog.Header{Nodes: true}, c.steps); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Replay(&stored)
+		d, _ := errors.AsType[*Disallowed](err)
+		if c.guard == "" && err != nil || c.guard != "" && (d == nil || !strings.HasPrefix(d.Guard, c.guard)) {
+			t.Errorf("%s: the error is %v; want the guard %q", c.name, err, c.guard)
+		}
+	}
+}
+
+// The agent of a host has session 1; its nodes have the sessions 1<<32 and above.
+func TestHistoryOfAgentIsReplayed(t *testing.T) {
+	const s, session = time.Second, 1<<hostBits + 1
+	of5 := func(s *steps.Step) { s.Node, s.Role, s.Term = "a", "r", 5 }
+	agent := func(h history, at time.Duration, kind steps.Kind, session int64, change ...func(*steps.Step)) history {
+		return h.with(at, kind, session, append(change, func(s *steps.Step) { s.Node = "agent" })...)
+	}
+	forced := func(s *steps.Step) { s.Forced = true }
+	opened := agent(history{}, 0, steps.AgentGetsAnswer, 1, trust(window)).with(0, steps.Opens, session, of5).with(0, steps.SendsHeartbeat, session, of5)
+	led := opened.with(0, steps.GetsAnswer, session, of5, trust(8*s)).with(s, steps.Tries, session, of5).with(s, steps.Leads, session, of5)
+	stopped := led.with(2*s, steps.GivesUp, session, of5).with(2*s, steps.EndsTerm, session, of5)
+	closed := stopped.with(3*s, steps.WorkReturns, session, of5).with(3*s, steps.Closes, session, of5)
+	for _, c := range []struct {
+		name  string
+		steps history
+		guard string
+	}{
+		{"a node trusts as long as its agent", led, ""},
+		{"a node trusts longer than its agent", agent(history{}, 0, steps.AgentGetsAnswer, 1, trust(7*s)).with(0, steps.Opens, session, of5).with(0, steps.SendsHeartbeat, session, of5).with(0, steps.GetsAnswer, session, of5, trust(8*s)), "nodeTrust <= limit"},
+		{"the agent releases the role of a node that trusts", agent(led, 2*s, steps.AgentReleases, session, forced), "lease <= NODELEASE - EXPIRES"},
+		{"the agent releases the role of a silent node", agent(led, 8*s, steps.AgentReleases, session, forced), ""},
+		{"the agent releases the role of a node that works", agent(stopped, 2*s, steps.AgentReleases, session), "!work"},
+		{"the agent releases the role of a node that has left", agent(closed, 3*s, steps.AgentReleases, session), ""},
+		{"the agent closes while a node trusts", agent(led, 2*s, steps.AgentCloses, 1, forced), "ALONE || limitOver = 0: session"},
+		{"the agent closes while a node works", agent(stopped, 3*s, steps.AgentCloses, 1), "ALONE || limitOver = 0: work"},
+		{"the agent closes after its trust", agent(stopped, 10*s, steps.AgentCloses, 1), ""},
+		{"the agent closes when its nodes have", agent(closed, 3*s, steps.AgentCloses, 1), ""},
+	} {
+		var stored bytes.Buffer
+		if err := steplog.Write(&stored, steplog.Header{Nodes: true}, c.steps); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Replay(&stored)

@@ -228,11 +228,10 @@ func (h *host) heartbeat() error {
 	}
 	t := h.cfg.Timing
 	if err == nil {
-		until := sent.Add(t.Lease - t.Margin)
-		h.step(steps.Step{Kind: steps.AgentGetsAnswer, Trust: until.Sub(h.now())})
-		if !h.trust.extend(until) {
-			return tenure.ErrTrustExpired
-		}
+		h.step(steps.Step{Kind: steps.AgentGetsAnswer, Trust: sent.Add(t.Lease - t.Margin).Sub(h.now())})
+	}
+	if err == nil && !h.trust.extend(sent.Add(t.Lease-t.Margin)) {
+		return tenure.ErrTrustExpired
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -156,7 +156,8 @@ func when(all []epoch, clock, edge int64) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-var logLine = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) GMT \[(\d+)\] (.*)$`)
+// logLine is not anchored: on a full disk a line may end before its message, without a line end.
+var logLine = regexp.MustCompile(`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) GMT \[(\d+)\] (.*)$`)
 
 // ending is what the log says of the end of a server process, or of the server.
 type ending struct {

@@ -21,7 +21,7 @@ const serverLog = `2026-11-29 18:00:00.000 GMT [1] LOG:  database system is read
 2026-11-29 18:00:05.000 GMT [2] LOG:  database system was shut down at 2026-11-29 18:00:04 GMT
 2026-11-29 18:00:05.001 GMT [1] LOG:  database system is ready to accept connections
 2026-11-29 18:00:05.500 GMT [15] tenure n5 session: FATAL:  terminating connection due to unexpected postmaster exit
-2026-11-29 18:00:06.000 GMT [3] LOG:  database system was interrupted; last known up at 2026-11-29 18:00:05 GMT
+2026-11-29 18:00:052026-11-29 18:00:06.000 GMT [3] LOG:  database system was interrupted; last known up at 2026-11-29 18:00:05 GMT
 2026-11-29 18:00:06.001 GMT [1] LOG:  database system is ready to accept connections
 `
 

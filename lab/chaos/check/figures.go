@@ -56,16 +56,29 @@ var harmless = map[string]bool{
 	"schedule-trigger": true, "receiver-down": true, "receiver-slow": true, "step-down": true, "drain": true,
 }
 
-// backlogAt returns the least and the greatest backlog in a time.
+// backlogAt returns the least and the greatest backlog in a time. Between two looks it may
+// have grown by the events that were appended, and then have been applied.
 func backlogAt(h *record.History, from, to int64) (least, most int64, known bool) {
-	for _, b := range h.Backlogs {
-		if b.To < from || b.From > to {
+	for i, b := range h.Backlogs {
+		next := h.Backlogs[min(i+1, len(h.Backlogs)-1)]
+		if next.To < from || b.From > to {
 			continue
 		}
 		if !known {
 			least, most, known = b.Behind, b.Behind, true
 		}
-		least, most = min(least, b.Behind), max(most, b.Behind)
+		grown := appended(h, b.From, next.To)
+		least, most = min(least, b.Behind, max(0, next.Behind-grown)), max(most, b.Behind+grown)
 	}
 	return least, most, known
+}
+
+// appended counts the events that were appended in a time.
+func appended(h *record.History, from, to int64) (n int64) {
+	for _, a := range h.Appended {
+		if from <= a.At && a.At <= to {
+			n++
+		}
+	}
+	return n
 }

@@ -17,6 +17,7 @@ func init() {
 	observed = map[steps.Kind]func(*Checker, steps.Step) string{
 		steps.Begins: (*Checker).seenBegins, steps.IdleEnds: (*Checker).seenIdleEnds, steps.Reaps: (*Checker).seenReaps,
 		steps.Ends: (*Checker).seenEnds, steps.Forgets: (*Checker).seenForgets, steps.Sees: (*Checker).sees,
+		steps.Starts: (*Checker).seenStarts,
 	}
 }
 
@@ -92,6 +93,14 @@ func (c *Checker) seenEnds(s steps.Step) string {
 	}
 	c.endOnServer(x)
 	return ""
+}
+
+// seenStarts implies a crash that the log does not have: its disk was full.
+func (c *Checker) seenStarts(s steps.Step) string {
+	if !c.server.down {
+		c.crashes(s)
+	}
+	return c.starts(s)
 }
 
 func (c *Checker) seenForgets(s steps.Step) string {

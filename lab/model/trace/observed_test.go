@@ -47,6 +47,7 @@ func TestSeenMomentsAreJudged(t *testing.T) {
 		{"a begin before the reunion", server(restarted(node(0, 1)), 5*s, steps.Begins, 3, of1), "WAITED || REUNITED"},
 		{"a begin after the reunion", server(restarted(node(0, 1)), 9*s, steps.Begins, 3, of1), ""},
 		{"a begin after a node was forgotten", server(restarted(forgotten(node(0, 1))), 5*s, steps.Begins, 3, of1), ""},
+		{"a start after a crash that was not seen", server(server(server(led, 2*s, steps.Starts, 0), 3*s, steps.Sees, 0, locks(0)), 4*s, steps.Sees, 0, locks(0)), ""},
 		{"a session that ends early", server(led, 2*s, steps.Ends, 1), "conn = 0"},
 		{"a session that ends after its node", server(led.with(2*s, steps.Dies, 1), 2*s, steps.Ends, 1), ""},
 		{"a silent session", server(led, 10*s, steps.IdleEnds, 1), ""},

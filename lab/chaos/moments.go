@@ -191,6 +191,8 @@ func readEndings(log io.Reader) (all []ending) {
 		case says("LOG:  database system is ready to accept connections"):
 			kind, stopping = steps.Starts, false
 			clear(failed)
+		case stopping && says("FATAL:  terminating connection due to administrator command"):
+			kind = steps.Kills // one after another: the processes that are left may get its locks
 		case stopping:
 		case says("FATAL:  terminating connection due to idle-session timeout"):
 			kind, failed[pid] = steps.IdleEnds, true

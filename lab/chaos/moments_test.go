@@ -30,7 +30,7 @@ func TestEndingsAreReadFromTheLog(t *testing.T) {
 	for _, e := range readEndings(strings.NewReader(serverLog)) {
 		kinds = append(kinds, e.kind)
 	}
-	want := []steps.Kind{steps.Starts, steps.IdleEnds, steps.Ends, steps.Reaps, steps.Stops, steps.Starts, steps.Kills, steps.Crashes, steps.Starts}
+	want := []steps.Kind{steps.Starts, steps.IdleEnds, steps.Ends, steps.Reaps, steps.Kills, steps.Stops, steps.Starts, steps.Kills, steps.Crashes, steps.Starts}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("the log has %v; want %v", kinds, want)
 	}

@@ -67,8 +67,8 @@ func (h *host) endClient(c *client, reason tenure.EndReason) error {
 		releases = append(releases, tenure.ReleaseRequest{Role: held.role, Term: held.term, Reason: reason})
 	}
 	h.mu.Unlock()
+	h.step(steps.Step{Kind: steps.AgentReleases, Session: c.incarnation, Forced: reason == history.EndLeaseExpired})
 	if len(releases) > 0 {
-		h.step(steps.Step{Kind: steps.AgentReleases, Session: c.incarnation, Forced: reason == history.EndLeaseExpired})
 		if err := h.inner.Release(releases); err != nil {
 			return lostBy("release the roles of a node", err)
 		}

@@ -27,7 +27,7 @@ code: agent/server/client.go client.run sha256:e04a4d332e29c929
 code: agent/server/client.go client.writeFirst sha256:891fe3d70c7b0eaf
 code: agent/server/client.go host.disconnected sha256:c7b32dcf43c18c46
 code: agent/server/client.go host.expireLocked sha256:aee2e6238390c1e4
-code: agent/server/arbiter.go host.endClient sha256:6243933019289261
+code: agent/server/arbiter.go host.endClient sha256:644409090ee7866d
 code: agent/server/arbiter.go host.release sha256:ade36a730e29cbd1
 code: agent/server/arbiter.go host.decideLocked sha256:5f1d4d803bedaf7d
 code: agent/server/arbiter.go host.applyLocked sha256:43ac3e1f5bb1983b

@@ -199,7 +199,7 @@ func (f *far) createTables(server *pgtest.Server) {
 			}
 			defer backend.Close()
 			logger := slog.New(slog.NewTextHandler(f.shouts, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			node, err := tenure.Open(f.checks.steps.Of(f.t.Context()), backend, tenure.Config{Name: fmt.Sprint("first ", i), Logger: logger})
+			node, err := tenure.Open(f.t.Context(), backend, tenure.Config{Name: fmt.Sprint("first ", i), Logger: logger})
 			if err != nil {
 				f.t.Errorf("node %d that finds no tables: %v", i, err)
 				return

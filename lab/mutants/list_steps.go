@@ -40,6 +40,60 @@ var seenMutants = []mutant{
 		promise: "a chaos run sees which sessions end",
 		tests:   []tests{inLaboratory("chaos", "^TestEndingsAreReadFromTheLog$")}, says: "the log has",
 	},
+	{
+		name: "chaos: a torn line of the log is not read",
+		file: "lab/chaos/moments.go", from: "var logLine = regexp.MustCompile(`(", to: "var logLine = regexp.MustCompile(`^(",
+		promise: "a chaos run sees each crash of the server",
+		tests:   []tests{inLaboratory("chaos", "^TestEndingsAreReadFromTheLog$")}, says: "the log has",
+	},
+	{
+		name: "chaos: a fast shutdown ends no session",
+		file: "lab/chaos/moments.go", from: "		case stopping && says(", to: "		case stopping && !says(",
+		promise: "a chaos run excuses what the guarantees allow",
+		tests:   []tests{inLaboratory("chaos", "^TestEndingsAreReadFromTheLog$")}, says: "the log has",
+	},
+	{
+		name: "chaos: a backlog does not grow between two looks",
+		file: "lab/chaos/check/figures.go", from: "max(most, b.Behind+grown)", to: "max(most, b.Behind)",
+		promise: "a chaos run reports no figure that was true",
+		tests:   []tests{inLaboratory("chaos/check", "^TestGoodHistoriesPass$")}, says: "the backlog of the view is said to be 40",
+	},
+	{
+		name: "trace: a server starts without the crash that was not seen",
+		file: "lab/model/trace/observed.go", from: "	if !c.server.down {", to: "	if c.server.down {",
+		promise: "a chaos run expects no lock of an earlier life",
+		tests:   []tests{inLaboratory("model/trace", "^TestSeenMomentsAreJudged$")}, says: "a start after a crash that was not seen",
+	},
+	{
+		name: "trace: a node may trust a term longer than its agent",
+		file: "lab/model/trace/nodes.go", from: "shared && s.At+s.Trust > until+c.Blur", to: "shared && s.At+s.Trust > 2*until+c.Blur",
+		promise: "a replay fails if a node trusts longer than its agent",
+		tests:   []tests{inLaboratory("model/trace", "^TestHistoryOfAgentIsReplayed$")}, says: "a node trusts longer than its agent",
+	},
+	{
+		name: "trace: an agent may release the role of a node that trusts",
+		file: "lab/model/trace/agents.go", from: "	case x == nil || x.closed:\n	case len(x.leads) > 0 ", to: "	case x == nil || x.closed:\n	case len(x.leads) < 0 ",
+		promise: "a replay fails if an agent releases the role of a leader",
+		tests:   []tests{inLaboratory("model/trace", "^TestHistoryOfAgentIsReplayed$")}, says: "the agent releases the role of a node that trusts",
+	},
+	{
+		name: "trace: an agent may close its connection while a node works",
+		file: "lab/model/trace/agents.go", from: "case !s.Forced && x.works() != \"\" && s.At", to: "case s.Forced && x.works() != \"\" && s.At",
+		promise: "a replay fails if an agent frees locks under running work",
+		tests:   []tests{inLaboratory("model/trace", "^TestHistoryOfAgentIsReplayed$")}, says: "the agent closes while a node works",
+	},
+	{
+		name: "steps of the agent: a node trusts longer than its agent",
+		file: "agent/server/client.go", from: "Until: h.trust.limit(), Pending", to: "Until: h.now().Add(c.lease), Pending",
+		promise: "1 One leader: no node trusts a term longer than its agent",
+		tests:   []tests{inLaboratory("model/trace", "^TestModelsAllowTheStepsOfAnAgent$")}, says: "nodeTrust <= limit",
+	},
+	{
+		name: "steps of the agent: an agent that ends closes its connection under running work",
+		file: "agent/server/host.go", from: "case h.leaving && len(h.connected) == 0:", to: "case h.leaving:",
+		promise: "4 Work ends first: an agent keeps its locks while its nodes work",
+		tests:   []tests{inLaboratory("model/trace", "^TestModelsAllowTheStepsOfAnAgent$")}, says: "ALONE || limitOver = 0",
+	},
 }
 
 // stepMutant names an entry of engineMutants, and the guard that the replay must name.

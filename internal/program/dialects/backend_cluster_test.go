@@ -77,8 +77,11 @@ func (c *cluster) joinOn(name string, db *sql.DB) *member {
 	config.Name = name
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if config.Clock == nil { // the times of steps are those of one clock
+		ctx = c.steps.Of(ctx)
+	}
 	var err error
-	if m.Node, err = tenure.Open(c.steps.Of(ctx), m.backend, config); err != nil {
+	if m.Node, err = tenure.Open(ctx, m.backend, config); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(m.leave)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -72,7 +73,7 @@ func TestBackendAcceptsUnusualNames(t *testing.T) {
 		}
 		a := c.join("a").campaign(backendRole)
 		term := leads(t, a)
-		c.lease.Prefix = ""
+		c.lease.Prefix, c.steps = "", steplog.New(t)
 		other := leads(t, c.join("b").campaign(backendRole))
 		if !term.Valid() || !other.Valid() {
 			t.Error("two installations with different prefixes met")

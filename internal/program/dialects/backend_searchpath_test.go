@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/steplog"
 	"github.com/exactly-one/tenure/lease/store"
 )
 
@@ -44,7 +45,7 @@ func TestBackendIgnoresSearchPath(t *testing.T) {
 	if found := value(t, db, "SELECT count(*) FROM pg_tables WHERE schemaname IN ('one', 'two')"); found != "0" {
 		t.Errorf("%s tables in schemas that only the search path names", found)
 	}
-	c.lease.Schema = "one"
+	c.lease.Schema, c.steps = "one", steplog.New(t)
 	leads(t, c.join("elsewhere").campaign(backendRole))
 }
 

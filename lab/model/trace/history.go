@@ -43,7 +43,7 @@ func (c *Checker) imply(s steps.Step) {
 	case s.Kind == steps.AgentGetsAnswer || s.Kind == steps.AgentReleases || s.Kind == steps.AgentCloses:
 		return
 	}
-	x := c.sessions[s.Session]
+	x := c.own(s)
 	if x == nil {
 		c.joins(steps.Step{At: s.At, Node: s.Node, Session: s.Session, Lease: c.node(s.Node).lease, Margin: c.node(s.Node).margin})
 		x = c.sessions[s.Session]
@@ -59,4 +59,25 @@ func (c *Checker) imply(s steps.Step) {
 	case steps.Closes:
 		x.open = false // the node may have seen it end
 	}
+}
+
+// own returns the session of a node's step, and lets its number mean it. Numbers repeat in
+// tables that are made anew, and on a standby that lacks commits.
+func (c *Checker) own(s steps.Step) *session {
+	n, number := c.node(s.Node), s.Session
+	x := c.sessions[number]
+	again := x != nil && s.Kind == steps.SendsHeartbeat && x.closed // the first heartbeat of another session
+	if x == nil || x.node == n && !again {
+		return x
+	}
+	c.sessions[-int64(c.Steps)] = x // a number that no session has
+	delete(c.sessions, number)
+	for key, other := range c.sessions {
+		if other.node == n && other.number == number && !other.closed {
+			delete(c.sessions, key)
+			c.sessions[number] = other
+			return other
+		}
+	}
+	return nil
 }

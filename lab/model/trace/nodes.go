@@ -162,8 +162,11 @@ func (c *Checker) givesUp(s steps.Step) string {
 func (c *Checker) closes(s steps.Step) string {
 	x := c.inside(s)
 	switch {
-	case x == nil || !x.open:
-		return "" // it ended on the server
+	case x == nil:
+		return ""
+	case !x.open: // it ended on the server
+		x.closed = true
+		return ""
 	case s.Forced:
 		c.leave(x)
 	case c.mayClose(x, s.At) != "":

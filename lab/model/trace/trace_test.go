@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,15 @@ func (h history) with(at time.Duration, kind steps.Kind, session int64, change .
 		f(&s)
 	}
 	return append(h[:len(h):len(h)], s)
+}
+
+// after returns the history some time later.
+func (h history) after(by time.Duration) history {
+	later := slices.Clone(h)
+	for i := range later {
+		later[i].At += by
+	}
+	return later
 }
 
 func of(term int64) func(*steps.Step) {
@@ -131,6 +141,7 @@ func TestHistoryOfNodesIsReplayed(t *testing.T) {
 		return history{}.with(0, steps.Opens, session).with(0, steps.SendsHeartbeat, session).with(0, steps.GetsAnswer, session, trust(window)).
 			with(s, steps.Tries, session, of(0)).with(s, steps.Leads, session, of(term))
 	}
+	other := func(s *steps.Step) { s.Node = "c" }
 	for _, c := range []struct {
 		name  string
 		steps history
@@ -139,6 +150,11 @@ func TestHistoryOfNodesIsReplayed(t *testing.T) {
 		{"one leader", led(1, 5), ""},
 		{"two leaders", append(led(1, 5), led(2, 6)...), "one_leader"},
 		{"two leaders after the end of a session", append(led(1, 5).with(s, steps.ClockSteps, 0, func(s *steps.Step) { s.Excuse = time.Minute }), led(2, 6)...), ""},
+		{"a number of a session that repeats in new tables", append(led(1, 5).with(2*s, steps.EndsTerm, 1, of(5)), history{}.
+			with(2*s, steps.Opens, 1, other).with(2*s, steps.SendsHeartbeat, 1, other).with(2*s, steps.GetsAnswer, 1, other, trust(window)).
+			with(3*s, steps.SendsHeartbeat, 1).with(3*s, steps.GetsAnswer, 1, trust(window))...), ""},
+		{"a node that comes back in new tables", append(led(1, 5).with(2*s, steps.GivesUp, 1).with(2*s, steps.EndsTerm, 1, of(5)).
+			with(2*s, steps.WorkReturns, 1, of(5)).with(2*s, steps.Closes, 1), led(1, 6).after(3*s)...), ""},
 		{"a smaller number", append(led(1, 5).with(s, steps.EndsTerm, 1, of(5)), led(2, 4)...), "got > 0"},
 	} {
 		var stored bytes.Buffer

@@ -50,6 +50,7 @@ func (o order) run() error {
 		got, err := o.Visit.run()
 		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(got))
 	}
+	ctx := steplog.Recording(context.Background()) // another user may not write its file
 	if err := become(o.User); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (o order) run() error {
 		backend = db
 	}
 	if o.DSN != "" && o.Path != "" {
-		ctx, cancel := context.WithCancel(steplog.Recording(context.Background()))
+		ctx, cancel := context.WithCancel(ctx)
 		go func() {
 			awaitEnd()
 			cancel()
@@ -74,13 +75,13 @@ func (o order) run() error {
 			Timing: tenure.Timing{Lease: o.Lease, CheckInterval: o.Lease / 4},
 		}, func() { children.Send(children.Report{Kind: "ready"}) })
 	}
-	return o.campaign(backend, logger)
+	return o.campaign(ctx, backend, logger)
 }
 
 // campaign reports every term that begins as "acquired", and from when to when the
 // node said that it leads.
-func (o order) campaign(backend tenure.Backend, logger *slog.Logger) error {
-	node, err := tenure.Open(steplog.Recording(context.Background()), backend, tenure.Config{
+func (o order) campaign(ctx context.Context, backend tenure.Backend, logger *slog.Logger) error {
+	node, err := tenure.Open(ctx, backend, tenure.Config{
 		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 2, Logger: logger,
 	})
 	if err != nil {

@@ -67,7 +67,7 @@ func TestHistoryHasStepsOfAllProcesses(t *testing.T) {
 	if got := of(own); !slices.Equal(got, opened) {
 		t.Errorf("the steps of the node are %q; want %q", got, opened)
 	}
-	if got, want := of(child), append(opened, steps.Dies); !slices.Equal(got, want) {
+	if got, want := of(child), slices.Concat(opened, []steps.Kind{steps.Dies}); !slices.Equal(got, want) {
 		t.Errorf("the steps of the child are %q; want %q", got, want)
 	}
 }

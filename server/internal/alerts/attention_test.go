@@ -190,7 +190,7 @@ func TestSilencesOfAnAlertEnd(t *testing.T) {
 func (w *world) wantChanges(want ...string) {
 	w.Helper()
 	got := value[[]string](w, `
-SELECT array_agg(changed_by || ' ' || action || ' ' || name || ': ' || regexp_replace(detail, '[-0-9]{10} [0-9:]{5} UTC', 'TIME') ORDER BY id)
+SELECT array_agg(changed_by || ' ' || action || ' ' || name || ': ' || regexp_replace(detail, '[-0-9]{10}T[0-9:]{8}Z', 'TIME') ORDER BY id)
 FROM {changes}
 WHERE kind = 'alert'`)
 	if !slices.Equal(got, want) {

@@ -61,7 +61,7 @@ WITH silence AS (
 ), change AS (
     INSERT INTO {changes} (changed_by, kind, name, action, detail)
     SELECT created_by, 'alert', CASE WHEN rule = '' THEN 'all alerts' ELSE rule END, 'silence',
-        'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'
+        'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         || CASE WHEN matchers = '{}' THEN '' ELSE ' with ' || matchers::text END
         || CASE WHEN comment = '' THEN '' ELSE ': ' || comment END
     FROM silence
@@ -94,7 +94,7 @@ WITH acked AS (
 ), change AS (
     INSERT INTO {changes} (changed_by, kind, name, action, detail)
     SELECT acked_by, 'alert', rule, 'acknowledge',
-        'alerts: ' || count(*) || ', until ' || to_char(max(acked_until) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'
+        'alerts: ' || count(*) || ', until ' || to_char(max(acked_until) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM acked
     GROUP BY rule, acked_by
 )

@@ -114,7 +114,7 @@ var endMutants = []mutant{
 		name: "notifiers: an alert that fires immediately has lasted 0 s",
 		file: "server/internal/notifiers/batch.go", from: "switch brief := lasted < time.Second; {", to: "switch brief := lasted < 0; {",
 		promise: "a title says how long a fault has lasted",
-		tests:   []tests{inServer("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)",
+		tests:   []tests{inServer("internal/notifiers", "^TestTitleFitsLockScreen$")}, says: "CRITICAL b: no leader for scheduler (since 2026-11-21T03:12:07Z)",
 	},
 	{
 		name: "incident: nodes that stop replace themselves",

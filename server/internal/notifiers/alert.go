@@ -71,6 +71,9 @@ func (a Alert) status() string {
 	return "resolved"
 }
 
+// timeText is a time in a message: all people who receive it have the same text.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 // details are further lines: the description, the runbook, links, and then the name of
 // the rule, the value, times and labels.
 func (a Alert) details(links ...string) []string {
@@ -87,9 +90,9 @@ func (a Alert) details(links ...string) []string {
 	}
 	lines = append(lines, links...)
 	lines = append(lines, "alert: "+a.Name, "severity: "+a.Severity, "value: "+strconv.FormatFloat(a.Value, 'g', -1, 64),
-		"since: "+a.began().UTC().Format(time.RFC3339))
+		"since: "+timeText(a.began()))
 	if !a.Firing() {
-		lines = append(lines, "until: "+a.EndedAt.UTC().Format(time.RFC3339))
+		lines = append(lines, "until: "+timeText(a.EndedAt))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
 		if name != "alertname" && name != "severity" {

@@ -142,27 +142,18 @@ func (a Alert) timing(at time.Time) []string {
 	}
 	switch brief := lasted < time.Second; {
 	case brief && a.Firing():
-		return []string{" (since " + clock(a.began(), at) + ")", ""}
+		return []string{" (since " + timeText(a.began()) + ")", ""}
 	case brief:
 		return []string{""}
 	case !a.Firing():
 		return []string{" after " + spoken(lasted)}
 	}
 	length := " for " + spoken(lasted)
-	return []string{length + " (since " + clock(a.began(), at) + ")", length}
+	return []string{length + " (since " + timeText(a.began()) + ")", length}
 }
 
 // heading is an alert of several in one line.
 func (a Alert) heading(at time.Time) string { return a.what() + a.timing(at)[0] }
-
-// clock is a time as of another time, with the date if the day is not the same.
-func clock(t, at time.Time) string {
-	t = t.UTC()
-	if at.Sub(t) > 20*time.Hour {
-		return t.Format("Jan 2 15:04 UTC")
-	}
-	return t.Format("15:04:05 UTC")
-}
 
 // spoken is a duration with a precision suited to its length.
 func spoken(d time.Duration) string {

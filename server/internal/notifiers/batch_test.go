@@ -36,13 +36,13 @@ func TestTitleFitsLockScreen(t *testing.T) {
 		batch Batch
 		want  string
 	}{
-		{Batch{Cluster: "billing", At: at(41 * time.Second), Alerts: []Alert{vacant}}, "CRITICAL billing: no leader for scheduler for 41 s (since 03:12:07 UTC)"},
+		{Batch{Cluster: "billing", At: at(41 * time.Second), Alerts: []Alert{vacant}}, "CRITICAL billing: no leader for scheduler for 41 s (since 2026-11-21T03:12:07Z)"},
 		{Batch{Cluster: "billing", At: at(time.Hour), Alerts: []Alert{vacant.over(4 * time.Minute)}}, "OVER billing: no leader for scheduler after 4 min"},
-		{Batch{At: at(3 * time.Hour), Alerts: []Alert{unnamed}}, "CRITICAL tenure: no_scheduler_leader for 3 h 0 min (since 03:12:07 UTC)"},
-		{Batch{Cluster: "b", At: at(50 * time.Hour), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 2 d 2 h (since Nov 21 03:12 UTC)"},
-		{Batch{Cluster: "b", At: at(-time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)"},
-		{Batch{Cluster: "b", At: at(999 * time.Millisecond), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 03:12:07 UTC)"},
-		{Batch{Cluster: "b", At: at(time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 1 s (since 03:12:07 UTC)"},
+		{Batch{At: at(3 * time.Hour), Alerts: []Alert{unnamed}}, "CRITICAL tenure: no_scheduler_leader for 3 h 0 min (since 2026-11-21T03:12:07Z)"},
+		{Batch{Cluster: "b", At: at(50 * time.Hour), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 2 d 2 h (since 2026-11-21T03:12:07Z)"},
+		{Batch{Cluster: "b", At: at(-time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 2026-11-21T03:12:07Z)"},
+		{Batch{Cluster: "b", At: at(999 * time.Millisecond), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler (since 2026-11-21T03:12:07Z)"},
+		{Batch{Cluster: "b", At: at(time.Second), Alerts: []Alert{vacant}}, "CRITICAL b: no leader for scheduler for 1 s (since 2026-11-21T03:12:07Z)"},
 		{Batch{Cluster: "b", At: at(time.Hour), Alerts: []Alert{vacant.over(time.Millisecond)}}, "OVER b: no leader for scheduler"},
 		{
 			Batch{Cluster: "billing", At: at(41 * time.Second), Alerts: []Alert{noLeader("no node leads the scheduler of all regions")}},
@@ -54,7 +54,7 @@ func TestTitleFitsLockScreen(t *testing.T) {
 		},
 		{
 			Batch{Cluster: strings.Repeat("c", 100) + "\n", At: at(41 * time.Second), Alerts: []Alert{noLeader("one\ntwo \u202e")}},
-			"CRITICAL " + strings.Repeat("c", 23) + `…: one two \u202e for 41 s (since 03:12:07 UTC)`,
+			"CRITICAL " + strings.Repeat("c", 23) + `…: one two \u202e for 41 s`,
 		},
 	} {
 		got := test.batch.Title()
@@ -72,14 +72,14 @@ func TestTextTellsWorstAndOldestFirst(t *testing.T) {
 	newer.Since, newer.Labels = newer.Since.Add(20*time.Second), nil
 	minor.Severity, minor.Since, minor.Annotations = "info", minor.Since.Add(-time.Hour), map[string]string{"summary": "slow", "team": "x\x1b[2J"}
 	b := Batch{
-		Cluster: "billing", URL: "https://tenure.example.com/", Incident: "api-1 crashed at 03:12:07. Its 2 roles have no leader.",
+		Cluster: "billing", URL: "https://tenure.example.com/", Incident: "api-1 crashed at 2026-11-21T03:12:07Z. Its 2 roles have no leader.",
 		At: newer.Since.Add(21 * time.Second), Alerts: []Alert{minor, newer, noLeader("no leader for scheduler")},
 	}
 	want := `CRITICAL billing: no leader for scheduler and 2 more for 41 s
-api-1 crashed at 03:12:07. Its 2 roles have no leader.
+api-1 crashed at 2026-11-21T03:12:07Z. Its 2 roles have no leader.
 https://tenure.example.com/#/alerts
 
-no leader for scheduler for 41 s (since 03:12:07 UTC)
+no leader for scheduler for 41 s (since 2026-11-21T03:12:07Z)
   No candidate can lead.
   runbook: https://r.example.com/scheduler
   alert: no_scheduler_leader
@@ -88,7 +88,7 @@ no leader for scheduler for 41 s (since 03:12:07 UTC)
   since: 2026-11-21T03:12:07Z
   role: scheduler
 
-no leader for billing for 21 s (since 03:12:27 UTC)
+no leader for billing for 21 s (since 2026-11-21T03:12:27Z)
   No candidate can lead.
   runbook: https://r.example.com/scheduler
   alert: no_scheduler_leader
@@ -96,7 +96,7 @@ no leader for billing for 21 s (since 03:12:27 UTC)
   value: 0
   since: 2026-11-21T03:12:27Z
 
-slow for 61 min (since 02:12:07 UTC)
+slow for 61 min (since 2026-11-21T02:12:07Z)
   alert: no_scheduler_leader
   severity: info
   value: 0

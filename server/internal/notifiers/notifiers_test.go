@@ -100,7 +100,7 @@ func TestSlackMessageHasNoForeignMarkup(t *testing.T) {
 	if r.path != "/services/T/B/key" || message["channel"] != "#ops" || len(attachments) != 2 {
 		t.Fatalf("%+v", r)
 	}
-	if message["text"] != "CRITICAL tenure: it is Bcc: x and 1 more for 41 s (since 12:00:00 UTC)" {
+	if message["text"] != "CRITICAL tenure: it is Bcc: x and 1 more for 41 s (since 2026-11-21T12:00:00Z)" {
 		t.Errorf("the text is %q", message["text"])
 	}
 	first, second := attachments[0].(map[string]any), attachments[1].(map[string]any)
@@ -132,7 +132,7 @@ func TestPagerDutyResolvesByKey(t *testing.T) {
 		"routing_key": "R0UT1NG", "event_action": "trigger", "dedup_key": firing().Key(), "client": "Tenure",
 		"client_url": "https://t.example.com/x/#/alerts", "links": []any{map[string]any{"href": "https://r", "text": "Runbook"}},
 		"payload": map[string]any{
-			"summary": "CRITICAL billing: it is Bcc: x for 41 s (since 12:00:00 UTC)", "source": "billing", "severity": "critical", "timestamp": "2026-11-21T12:00:00Z",
+			"summary": "CRITICAL billing: it is Bcc: x for 41 s (since 2026-11-21T12:00:00Z)", "source": "billing", "severity": "critical", "timestamp": "2026-11-21T12:00:00Z",
 			"component": "<!channel> & co", "class": "down",
 			"custom_details": map[string]any{
 				"value": "3", "summary": "it is\r\nBcc: x", "description": "more", "runbook": "https://r", "incident": "api-1 crashed.",

@@ -135,7 +135,7 @@ func TestAlertsTestPrintsMessages(t *testing.T) {
 		"[links.alert]\nRunbook = \"https://wiki.example.com/{alert}?in={cluster}\"\n[links.role]\nLogs = \"https://logs.example.com/{role}\"\n"+text, "https://hooks.example/x")
 	printed := invoke(t, "alerts", "test", "no_scheduler_leader", "--print", "--config", path).want(t, console.ExitDone).stdout
 	for _, want := range []string{
-		`TEST CRITICAL billing: 0 "lead" the scheduler for 41 s (since `, "\nhttps://tenure.example.com/#/alerts\n", "\napi-1 crashed at ",
+		`TEST CRITICAL billing: 0 "lead" the scheduler for 41 s`, "\nhttps://tenure.example.com/#/alerts\n", "\napi-1 crashed at ",
 		" Its role scheduler has no leader.\n", "  See scheduler on api-1.\n", "  runbook: https://r.example.com/scheduler\n",
 		"\n  Runbook: https://wiki.example.com/no_scheduler_leader?in=billing\n", "\n  Logs (scheduler): https://logs.example.com/scheduler\n", "\nTEST OVER billing: 0 \"lead\" the scheduler after 41 s\n",
 	} {

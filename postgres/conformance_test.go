@@ -15,5 +15,5 @@ func TestSessionConformsToContract(t *testing.T) {
 		// Each case has its own database, since numeric keys are shared by the whole
 		// database.
 		return backendOn(t, server.Database(t), Config{})
-	}, sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers)
+	}, sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers, sessiontest.LeaderNames)
 }

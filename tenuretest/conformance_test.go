@@ -12,7 +12,7 @@ import (
 
 func TestDatabaseConformsToBackend(t *testing.T) {
 	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
-	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers}
+	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames, sessiontest.Offers, sessiontest.LeaderNames}
 	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase, features...) })
 	t.Run("in real time", func(t *testing.T) {
 		pgtest.Long(t)

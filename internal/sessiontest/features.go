@@ -15,6 +15,9 @@ const (
 	UniqueNames
 	// Offers: the backend asks the target of a hand-over whether it campaigns.
 	Offers
+	// LeaderNames: the records have the names of AcquireRequest.NodeName. An agent has
+	// the names of its clients instead.
+	LeaderNames
 )
 
 // featured checks that the backend has a registry if and only if that is declared.

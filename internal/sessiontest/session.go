@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 func releaseWakes(s *suite) {
@@ -195,6 +196,40 @@ func leaders(s *suite) {
 	}
 	if names := roleNames(s.leaders("red", "blue", "unknown")); !slices.Equal(names, []string{"red"}) {
 		s.Errorf("red, blue and an unknown role: leaders of %q, want only red", names)
+	}
+}
+
+// leaderNames: the session of an agent acquires roles for several nodes in one call, and one
+// for none of them in the next.
+func leaderNames(s *suite) {
+	host, next := s.open("host-1", timing()), s.open("n4", timing())
+	mails, reports, views := tenure.NamedRole("mails"), tenure.NamedRole("reports"), tenure.NamedRole("views")
+	results, err := host.TryAcquire([]tenure.AcquireRequest{{Role: reports, NodeName: "n2"}, {Role: mails, NodeName: "n1"}})
+	if err != nil || len(results) != 2 || results[0].Outcome != tenure.OutcomeGranted || results[1].Outcome != tenure.OutcomeGranted {
+		s.Fatalf("TryAcquire: %+v, error %v; want two terms", results, err)
+	}
+	host.lead(views)
+	named := func() (names []string) {
+		for _, l := range s.leaders() {
+			names = append(names, l.Role+" "+l.NodeName+" "+l.Agent)
+		}
+		return names
+	}
+	if got, want := named(), []string{"mails n1 host-1", "reports n2 host-1", "views host-1 "}; !slices.Equal(got, want) {
+		s.Errorf("the leaders, with their agents, are %q; want %q", got, want)
+	}
+	host.resign(mails, results[1].Term)
+	next.lead(mails)
+	if got, want := named(), []string{"mails n4 ", "reports n2 host-1", "views host-1 "}; !slices.Equal(got, want) {
+		s.Errorf("after mails has moved, the leaders are %q; want %q", got, want)
+	}
+	if past, ok := s.backend.(interface {
+		History(context.Context, history.Query) ([]history.Term, error)
+	}); ok {
+		terms, err := past.History(s.Context(), history.Query{Role: "mails", Limit: 10})
+		if err != nil || !slices.ContainsFunc(terms, func(t history.Term) bool { return t.Term == results[1].Term && t.NodeName == "n1" }) {
+			s.Errorf("the history of mails is %+v, error %v; want a term of n1", terms, err)
+		}
 	}
 }
 

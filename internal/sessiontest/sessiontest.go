@@ -83,6 +83,7 @@ var tests = []test{
 	{"Abort ends Wait", abortUnblocks, 0},
 
 	{"leaders are listed", leaders, 0},
+	{"leaders have the names of the nodes behind an agent", leaderNames, LeaderNames},
 	{"a request reaches the leader once", requests, 0},
 	{"a request for a term spares the next one", requestsOfTerm, 0},
 	{"a request needs a leader and a live target", requestsRejected, 0},

@@ -27,7 +27,7 @@ func TestBackendConformance(t *testing.T) {
 			t.Parallel()
 			sessiontest.Run(t, func(t *testing.T) tenure.Backend {
 				return newBackend(t, kind.open(t), kind.dialect, lease.Config{})
-			}, sessiontest.UniqueNames, sessiontest.Offers)
+			}, sessiontest.UniqueNames, sessiontest.Offers, sessiontest.LeaderNames)
 		})
 	}
 }

@@ -3,6 +3,8 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // seriousFailures is after how many failures in a row a schedule or processor is
@@ -66,7 +68,7 @@ func (s scheduleRecord) trouble() trouble {
 	case s.FailedInRow < seriousFailures:
 		level = warning
 	}
-	return trouble{level, withError(quoted(s.Name)+" failed "+inRow(s.FailedInRow), reason)}
+	return trouble{level, withError(quoted(s.Name)+" failed "+record.AtLeast(s.FailedInRow)+inRow(s.FailedInRow), reason)}
 }
 
 func inRow(n int64) string {

@@ -8,6 +8,17 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
+// mostFailedInRow is how far cron.Status.FailedInRow counts.
+const mostFailedInRow = 100
+
+// AtLeast returns the words before a number of failed runs in a row if there may be more of them.
+func AtLeast(failedInRow int64) string {
+	if failedInRow >= mostFailedInRow {
+		return "at least "
+	}
+	return ""
+}
+
 // Schedules is the list of schedules as printed.
 type Schedules struct {
 	Schedules []Schedule `json:"schedules"`

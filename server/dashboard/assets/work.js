@@ -13,6 +13,8 @@ import { mayAct, processorAction, scheduleActions } from "./actions.js";
 const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "visually-hidden" }, "Actions"));
 const cell = (className, ...content) => h("td", { class: className }, content);
 
+const mostFailedInRow = 100; // a schedule has no record of more
+
 const workStatus = (level, text, shape) => statusWithAge(level, text, shape, "work");
 
 export function processorState(p) {
@@ -33,7 +35,7 @@ export function scheduleState(s) {
   if (s.last_error) return workStatus("critical", "its leader cannot work");
   if (s.ahead_seconds) return workStatus("warning", `waits ${long(s.ahead_seconds)} for the clock`);
   if (s.overdue_seconds) return workStatus(s.level === "critical" ? "critical" : "warning", `overdue for ${long(s.overdue_seconds)}`);
-  if (s.failed_in_row) return workStatus(s.level, s.failed_in_row > 1 ? `failed ${grouped(s.failed_in_row)} times in a row` : "failed");
+  if (s.failed_in_row) return workStatus(s.level, s.failed_in_row > 1 ? `failed ${s.failed_in_row >= mostFailedInRow ? "at least " : ""}${grouped(s.failed_in_row)} times in a row` : "failed");
   return s.loaded ? workStatus("good", s.running ? "running" : "on time", s.running ? "began" : "good") : workStatus("faint", "not loaded");
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/program/alerting"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/program/record"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
@@ -91,7 +92,7 @@ func (s *summary) takeSchedules(all []cron.Status) {
 			ahead = append(ahead, lack{one.Name, one.Ahead})
 		}
 		if !one.Paused && one.FailedInRow > 0 {
-			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, inRow(one.FailedInRow)), -1})
+			failing = append(failing, lack{fmt.Sprintf("%s (%s)", one.Name, record.AtLeast(one.FailedInRow)+inRow(one.FailedInRow)), -1})
 		}
 	}
 	slices.SortStableFunc(late, longest)

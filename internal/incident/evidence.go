@@ -33,6 +33,9 @@ func (i teller) evidence() []string {
 	case Rebalance:
 		return []string{"No requester is recorded: the nodes balanced their roles."}
 	}
+	if i.Kind == Change && i.Moves[0].From.Cause != "" {
+		return []string{"The node recorded why: " + i.Text(i.Moves[0].From.Cause) + "."}
+	}
 	if i.By == "" {
 		return []string{"No requester is recorded: the process stopped, or its program gave the role up."}
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// Style is how sentences show times and names.
+// Style is how sentences show times, names and texts.
 type Style struct {
 	Time func(time.Time) string
 	Name func(string) string // of nodes, roles and requesters
+	Text func(string) string // the cause of an end, which a node recorded
 }
 
 // Sentence describes the incident. Times are shown in the given location.
@@ -24,6 +25,7 @@ func Plain(in *time.Location) Style {
 	return Style{
 		Time: func(t time.Time) string { return t.In(in).Format(time.RFC3339) },
 		Name: func(name string) string { return name },
+		Text: func(text string) string { return text },
 	}
 }
 
@@ -112,7 +114,7 @@ func (i teller) change(at string) string {
 	}
 	cause := ""
 	if m.From.Cause != "" {
-		cause = ": " + i.Name(m.From.Cause)
+		cause = ": " + i.Text(m.From.Cause)
 	}
 	return fmt.Sprintf("%s %s %s at %s%s%s.%s", i.names(), verb, i.Name(m.From.Role), at, i.requester(), cause, i.moved("It"))
 }

@@ -161,9 +161,9 @@ func (s *scene) banner(what, pattern string) (now nowShown) {
 	limit, whole := time.Now().Add(pageLag), regexp.MustCompile("^(?s:"+pattern+")$")
 	s.eventually("the page has followed", func() bool {
 		now = s.now()
-		return whole.MatchString(plain(now.Now.Health.Sentence)) || time.Now().After(limit)
+		return whole.MatchString(plain(now.Now.Health.Sentence+now.Now.Health.Also)) || time.Now().After(limit)
 	})
-	s.says("page: overview", what, plain(now.Now.Health.Sentence), pattern)
+	s.says("page: overview", what, plain(now.Now.Health.Sentence+now.Now.Health.Also), pattern)
 	return now
 }
 

@@ -86,8 +86,8 @@ type failoversShown struct {
 type nowShown struct {
 	Now struct {
 		Health struct {
-			Level, Sentence string
-			Since           *time.Time
+			Level, Sentence, Also string
+			Since                 *time.Time
 		}
 		Roles, Led, Silent, Vacant, Living, Firing, Silenced int
 		AtRest                                               int `json:"at_rest"`

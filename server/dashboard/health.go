@@ -13,8 +13,12 @@ import (
 type health struct {
 	Level    string `json:"level"` // good, warning or critical
 	Sentence string `json:"sentence"`
-	// Since is when the problem began, if known and relevant.
+	// Also is further sentences, each after a space: Since is not about them.
+	Also string `json:"also,omitempty"`
+	// Since is when the problem in Sentence began, if known and relevant. With UpTo, a part of
+	// it began later.
 	Since *time.Time `json:"since"`
+	UpTo  bool       `json:"up_to,omitempty"`
 	// Incident is the id of the incident in the sentence, if any.
 	Incident string `json:"incident,omitempty"`
 	// Job is the processor or schedule in the sentence, if any.
@@ -79,7 +83,7 @@ func (p *snapshot) vacancy(n nowRecord) (health, bool) {
 	if n.Vacant == 0 {
 		return health{}, false
 	}
-	return health{Level: critical, Sentence: fmt.Sprintf("No node leads %s.", p.vacantText(n)) + blockedText(n) + alertsText(n), Since: p.vacantSince()}, true
+	return health{Level: critical, Sentence: fmt.Sprintf("No node leads %s.", p.vacantText(n)), Also: blockedText(n) + alertsText(n), Since: p.vacantSince(), UpTo: n.Vacant > 1}, true
 }
 
 // vacantSince is when the first of the roles without a leader lost it, if known.
@@ -115,10 +119,11 @@ func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 			if a.Summary != "" {
 				text += ": " + quotedUpTo(strings.TrimRight(a.Summary, "."), mostErrorRunes)
 			}
+			also := ""
 			if others := n.Firing - 1; others > 0 {
-				text += ". " + count(others, "other alert fires too", "other alerts fire too")
+				also = " " + count(others, "other alert fires too", "other alerts fire too") + "."
 			}
-			return health{Level: critical, Sentence: text + "." + asOf(n.AlertsUnreadSince), Since: when(a.Since)}, true
+			return health{Level: critical, Sentence: text + "." + asOf(n.AlertsUnreadSince), Also: also, Since: when(a.Since)}, true
 		}
 	}
 	return health{}, false

@@ -44,7 +44,7 @@ const (
 )
 
 // sentenceStyle shows incidents on the page.
-var sentenceStyle = incident.Style{Time: moment, Name: quoted}
+var sentenceStyle = incident.Style{Time: moment, Name: quoted, Text: func(cause string) string { return quotedUpTo(cause, mostErrorRunes) }}
 
 // found is the result of a grouping.
 type found struct {
@@ -186,11 +186,11 @@ func joins(e eventRecord) bool { return e.Previous == "" && e.Status != "left" }
 func (p *snapshot) openIncident(n nowRecord) (health, bool) {
 	for _, r := range p.found.records {
 		if r.Unplanned && r.Ended == nil && r.Vacant > 0 {
-			text := r.Sentence
+			also := ""
 			if others := n.Vacant - r.Vacant; others > 0 {
-				text += " " + count(others, "other role has", "other roles have") + " no leader."
+				also = " " + count(others, "other role has", "other roles have") + " no leader."
 			}
-			return health{Level: critical, Sentence: text + blockedText(n) + alertsText(n), Since: p.vacantSince(), Incident: r.ID}, true
+			return health{Level: critical, Sentence: r.Sentence, Also: also + blockedText(n) + alertsText(n), Since: &r.Began, Incident: r.ID}, true
 		}
 	}
 	return health{}, false

@@ -174,6 +174,48 @@ func TestVacantRolesAreInOrderOfTheirEnds(t *testing.T) {
 	}
 }
 
+// How long the banner says that a role has had no leader is about the incident that it describes, also
+// while another role has had none for longer.
+func TestBannerCountsFromItsIncident(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Add(-5 * time.Second)
+	stopped := snapshotTerm(1, 4, at.Add(-time.Hour))
+	stopped.Role, stopped.Ended, stopped.Reason = "mailer", at.Add(-5*time.Minute), history.EndShutdown
+	d := newBoard()
+	d.reads(reading{terms: append(crashed(1, 1, at), stopped), whole: true})
+	if h := d.snapshot.now().Health; h.Since == nil || !h.Since.Equal(at) || strings.Contains(h.Sentence, "other") || h.Also != " 1 other role has no leader." {
+		t.Errorf("the banner has %+v; want a crash at %v, and one other role", h, at)
+	}
+	d = newBoard()
+	d.reads(reading{terms: []history.Term{stopped}, whole: true})
+	if h := d.snapshot.now().Health; h.UpTo || h.Since == nil || !h.Since.Equal(stopped.Ended) {
+		t.Errorf("the banner has %+v; want one role without a leader since %v", h, stopped.Ended)
+	}
+	later := stopped
+	later.Role, later.Ended = "reports", at
+	d.reads(reading{terms: []history.Term{later}})
+	if h := d.snapshot.now().Health; !h.UpTo || h.Since == nil || !h.Since.Equal(stopped.Ended) {
+		t.Errorf("the banner has %+v; want two roles, for up to the time since %v", h, stopped.Ended)
+	}
+}
+
+// The cause that a node recorded is in the sentence and in the evidence of its incident, in full.
+func TestCauseOfAnEndIsShownInFull(t *testing.T) {
+	t.Parallel()
+	const cause = "the command ended 6 times in a row, most recently with exit code 3"
+	term := snapshotTerm(1, 1, time.Now().Add(-time.Minute))
+	term.Ended, term.Reason, term.Cause = time.Now(), history.EndResigned, cause
+	d := newBoard()
+	d.reads(reading{terms: []history.Term{term}, whole: true})
+	all := d.snapshot.incidentsNow()
+	if len(all) != 1 || !strings.Contains(all[0].Sentence, isolate+cause+ended) {
+		t.Fatalf("the incidents are %+v; want the cause in one", all)
+	}
+	if detail, ok := d.snapshot.incident(all[0].ID); !ok || len(detail.Evidence) != 1 || detail.Evidence[0] != "The node recorded why: "+isolate+cause+ended+"." {
+		t.Errorf("the evidence is %q; want the cause", detail.Evidence)
+	}
+}
+
 // Processors and schedules that fail are in the health, with the text of the error.
 func TestHealthStatesFailingWork(t *testing.T) {
 	t.Parallel()
@@ -183,6 +225,7 @@ func TestHealthStatesFailingWork(t *testing.T) {
 	}{
 		"one failure":       {workRecord{Schedules: []scheduleRecord{{Name: "report", Loaded: true, FailedInRow: 1, Last: &record.Run{Error: "exit 1"}}}}, warning, "failed the last time: " + isolate + "exit 1"},
 		"31 failures":       {workRecord{Schedules: []scheduleRecord{{Name: "report", FailedInRow: 31, Last: &record.Run{Error: "exit 1"}}}}, critical, "failed 31 times in a row: " + isolate + "exit 1"},
+		"the most counted":  {workRecord{Schedules: []scheduleRecord{{Name: "report", FailedInRow: 100, Last: &record.Run{Error: "exit 1"}}}}, critical, "failed at least 100 times in a row: " + isolate + "exit 1"},
 		"an unknown zone":   {workRecord{Schedules: []scheduleRecord{{Name: "report", Problem: "no zone Mars"}}}, critical, "cannot run: " + isolate + "no zone Mars"},
 		"a paused schedule": {workRecord{Schedules: []scheduleRecord{{Name: "report", Paused: true, FailedInRow: 31}}}, good, "All roles have a leader"},
 		"a failed receiver": {workRecord{Processors: []processorRecord{{Name: "mail", Status: "active", Errors: 3, LastError: "refused"}}}, critical, "failed 3 times in a row: " + isolate + "refused"},
@@ -214,7 +257,7 @@ func TestCriticalAlertIsInTheHealth(t *testing.T) {
 	d := newBoard()
 	d.reads(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
 	d.snapshot.setWork(workRecord{}, []Alert{{Name: "slow", State: "firing", Severity: "warning"}, {Name: "lost", State: "firing", Severity: "critical", Summary: "No node leads."}})
-	if h := d.snapshot.now().Health; h.Level != critical || !strings.Contains(h.Sentence, "fires: "+isolate+"No node leads"+ended+". 1 other alert fires too.") {
+	if h := d.snapshot.now().Health; h.Level != critical || !strings.Contains(h.Sentence+h.Also, "fires: "+isolate+"No node leads"+ended+". 1 other alert fires too.") {
 		t.Errorf("%+v", h)
 	}
 }

@@ -74,6 +74,12 @@ function drawPages(shown) {
       known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "visually-hidden" }, " firing")) : null))));
 }
 
+// The link to the content is no address of a page.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+
 function redrawAll() {
   drawUser(redrawAll);
   route();

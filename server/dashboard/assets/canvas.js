@@ -1,5 +1,7 @@
 // Shared by the timelines: colors, sizes, truncated names and the tip under the pointer.
 
+import { ends } from "./dom.js";
+
 const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
 const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
 const forced = matchMedia("(forced-colors: active)"); // the system limits the colors, so all bars have the same
@@ -22,12 +24,12 @@ export function prepare(canvas, width, height) {
   return { c, color, palette };
 }
 
-// truncate shortens a text to a width.
+// truncate shortens a text to a width. A long name keeps its end.
 export function truncate(c, text, width) {
   if (c.measureText(text).width <= width) return text;
-  const letters = [...text].slice(0, 40);
-  while (letters.length && c.measureText(letters.join("") + "…").width > width) letters.pop();
-  return letters.join("") + "…";
+  const [start, end] = ends(text), letters = [...start].slice(0, 40);
+  while (letters.length && c.measureText(letters.join("") + "…" + end).width > width) letters.pop();
+  return letters.join("") + "…" + end;
 }
 
 // showTip shows the text of the box under the pointer, if there is one. A box is as high

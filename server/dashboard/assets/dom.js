@@ -29,17 +29,27 @@ export function h(tag, props = {}, ...children) {
   return element;
 }
 
-// name shows a name in its own text direction, cut if there is no room, with the whole
+// ends returns the start and the end of a long name. Names of pods differ in their last five letters,
+// so a name that is cut keeps them. Other scripts than this one join letters, and are not split.
+export const ends = (text) => (/^[\x21-\x7e]{13,}$/.test(text) ? [text.slice(0, -5), text.slice(-5)] : [text, ""]);
+
+// inParts returns the content of an element that may cut a name.
+export function inParts(text) {
+  const [start, end] = ends(text);
+  return end ? [h("span", { class: "start" }, start), h("span", { class: "end" }, end)] : text;
+}
+
+// name shows a name in its own text direction, cut before its end if there is no room, with the whole
 // name as a title.
 export function name(text, href) {
   const shown = visibleName(text || "(no name)");
-  return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
+  return href ? h("a", { class: "name", dir: "auto", title: shown, href }, inParts(shown)) : h("span", { class: "name", dir: "auto", title: shown }, inParts(shown));
 }
 
 // inText shows a name in a sentence, cut if it is long, with the whole name as a title.
 export function inText(text, href) {
   const shown = visibleName(text || "(no name)");
-  return href ? h("a", { class: "in-text", dir: "auto", title: shown, href }, shown) : h("bdi", { class: "in-text", title: shown }, shown);
+  return href ? h("a", { class: "in-text", dir: "auto", title: shown, href }, inParts(shown)) : h("bdi", { class: "in-text", title: shown }, inParts(shown));
 }
 
 // lines shows a sentence on as many lines as its row has, with the whole sentence as a title.

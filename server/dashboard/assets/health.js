@@ -39,16 +39,16 @@ export function drawHealth() {
   markStale();
   const health = currentHealth();
   if (!health) return;
-  const text = `${health.level} ${health.sentence}`;
+  const text = `${health.level} ${health.sentence}${health.also ?? ""}`;
   if (bar.dataset.text !== text) {
     bar.dataset.text = text;
-    const sentence = h("span", {}, timed(health.sentence));
-    bar.dataset.announcement = sentence.textContent;
+    const sentence = h("span", {}, timed(health.sentence)), also = h("span", {}, timed(health.also ?? ""));
+    bar.dataset.announcement = sentence.textContent + also.textContent;
     announceHealth();
     bar.className = `health ${health.level}`;
-    bar.replaceChildren(sign(health.level), h("span", {}, sentence, h("span", { "aria-hidden": "true" })));
+    bar.replaceChildren(sign(health.level), h("span", {}, sentence, h("span", { "aria-hidden": "true" }), also));
   }
-  setTicking(bar, health.since ? ` For ${long(since(health.since))}.` : "");
+  setTicking(bar, health.since ? ` For ${health.up_to ? "up to " : ""}${long(since(health.since))}.` : "");
 }
 
 // connection returns the level, the text and the age of the connection's state.

@@ -3,7 +3,7 @@
 import { updateElement, figures, h, lines, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink, parameter, setParameters } from "./address.js";
-import { ago, count, duration, grouped, long, shortTerm, since, statusOf, whole, isLed } from "./format.js";
+import { ago, count, duration, grouped, long, short, shortTerm, since, statusOf, whole, isLed } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
@@ -26,7 +26,7 @@ export function leaseCell(role) {
   const lease = leaseLeft(role);
   if (!lease) return h("span", { class: "faint" }, "–");
   const share = lease.left / lease.length;
-  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, lease.left < 100 ? `${lease.left.toFixed(1)} s` : long(lease.left)));
+  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, lease.left < 100 ? `${lease.left.toFixed(1)} s` : short(lease.left)));
 }
 
 // inStateSince returns the time since which a role has been in its state.

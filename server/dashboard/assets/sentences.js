@@ -1,6 +1,6 @@
 // An event as a sentence, and as an entry of a list.
 
-import { reorder, h, inText, sign, visibleName } from "./dom.js";
+import { reorder, h, inParts, inText, sign, visibleName } from "./dom.js";
 import { action, ago, duration, lately, reason, shortTerm, unclean, whole, isLed } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
@@ -41,10 +41,12 @@ export function sentence(event, linked = true) {
 }
 
 // timed returns a sentence of the server with its marked times formatted, and its names, which
-// are isolated, cut if they are long.
+// are isolated, cut if they are long. What has more letters than a name in a sentence is the text of
+// an error or a cause, and is shown in full.
 export const timed = (text, show = lately) => text.split(/\u0001(.*?)\u0002/).map((part, i) => (i % 2 ? h("time", { datetime: part, title: whole(part) }, show(part)) : named(part)));
 
-const named = (text) => text.split(/\u2068(.*?)\u2069/).map((part, i) => (i % 2 ? ["\u2068", h("bdi", { class: "in-text", title: part }, part), "\u2069"] : part));
+const longestName = 41; // with its ellipsis
+const named = (text) => text.split(/\u2068(.*?)\u2069/).map((part, i) => (i % 2 ? ["\u2068", [...part].length > longestName ? h("bdi", {}, part) : h("bdi", { class: "in-text", title: part }, inParts(part)), "\u2069"] : part));
 
 // appearance returns the shape and the color of an event.
 export function appearance(event) {

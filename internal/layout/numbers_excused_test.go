@@ -11,7 +11,7 @@ var excused = []excuse{
 	{promises.Guarantees, "checks invariants 1 to 5 and 7, and `make chaos` 1, 2, 3 and 7", noLimit},
 	{promises.Guarantees, "on PostgreSQL 17 and later after its lease; before 17,", ofOthers},
 	{promises.Guarantees, "An extra wait (default 0)", zero},
-	{promises.Database, "has the first two connections permanently", noLimit},
+	{promises.Database, "always has the first two.", noLimit},
 	{promises.Database, "high and low 32 bits of the key", noLimit},
 	{"docs/howto/deploy.md", "(10 s) + 2 s before", ofReader},
 	{"docs/howto/deploy.md", "`WatchdogSec=60s`", inFile + "deploy/systemd/tenure@.service"},

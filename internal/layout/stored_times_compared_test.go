@@ -11,7 +11,7 @@ import (
 
 // What in the sources is the database's clock, and how times are compared with it.
 const (
-	clockWord = `(?:1000000 \* extract\(epoch FROM clock_timestamp\(\)\)|\(?clock_timestamp\(\)|\{now\}|\{clock\}|\bmoment\b)`
+	clockWord = `(?:1000000 \* extract\(epoch FROM (?:clock|statement)_timestamp\(\)\)|\(?(?:clock|statement)_timestamp\(\)|\{now\}|\{clock\}|\bmoment\b)`
 	compares  = `(?:[<>]=?|-|(?:NOT )?BETWEEN)`
 )
 

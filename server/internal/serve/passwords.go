@@ -27,7 +27,10 @@ type passwords struct {
 // newPasswords reads the users of the configuration. Errors contain no password.
 func newPasswords(users []config.User) (*passwords, error) {
 	p := &passwords{checker: passwordhash.NewChecker()}
-	return p, p.list(users)
+	if err := p.list(users); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // list replaces the users.

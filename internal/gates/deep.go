@@ -261,6 +261,7 @@ func benchmark(title, pattern string, packages ...string) step {
 func replayed(name string, s step) []step {
 	folder := filepath.Join(here(), "bin", "steps", name)
 	s.env = append(s.env, "TENURE_TEST_STEPS="+folder)
+	s.flags = slices.Concat(s.flags, []string{"-count=1"}) // a cached test stores nothing
 	return []step{s, {title: "the models allow the steps of its nodes", command: []string{"go", "run", "./lab/model", "-replay=" + folder}}}
 }
 

@@ -191,27 +191,39 @@ func readEndings(log io.Reader) (all []ending) {
 		case says("LOG:  database system is ready to accept connections"):
 			kind, stopping = steps.Starts, false
 			clear(failed)
-		case stopping && says("FATAL:  terminating connection due to administrator command"):
-			kind = steps.Kills // one after another: the processes that are left may get its locks
-		case stopping:
-		case says("FATAL:  terminating connection due to idle-session timeout"):
-			kind, failed[pid] = steps.IdleEnds, true
-		case says("FATAL:  terminating connection due to administrator command"):
-			kind, failed[pid] = steps.Reaps, true
-		case says("unexpected postmaster exit"):
-			kind, failed[pid] = steps.Kills, true // the processes that are left may get its locks
-		case says("because of crash of another server process"):
-			failed[pid] = true
-		case says("LOG:  disconnection: session time") && !failed[pid]:
-			kind = steps.Ends
-		case says("LOG:  disconnection: session time"):
-			delete(failed, pid)
+		default:
+			kind, failed[pid] = sessionEnding(says, stopping, failed[pid])
 		}
 		if kind != "" {
 			all = append(all, ending{clock: at.UnixNano(), pid: pid, kind: kind})
 		}
 	}
 	return all
+}
+
+// sessionEnding returns the end of a session that a line says, if it does, and whether the end
+// of its process is said.
+func sessionEnding(says func(text string) bool, stopping, failed bool) (kind steps.Kind, said bool) {
+	ordered := says("FATAL:  terminating connection due to administrator command")
+	switch {
+	case stopping && ordered:
+		return steps.Kills, failed // one after another: the processes that are left may get its locks
+	case stopping:
+		return "", failed
+	case says("FATAL:  terminating connection due to idle-session timeout"):
+		return steps.IdleEnds, true
+	case ordered:
+		return steps.Reaps, true
+	case says("unexpected postmaster exit"):
+		return steps.Kills, true // the processes that are left may get its locks
+	case says("because of crash of another server process"):
+		return "", true
+	case says("LOG:  disconnection: session time") && !failed:
+		return steps.Ends, false
+	case says("LOG:  disconnection: session time"):
+		return "", false
+	}
+	return "", failed
 }
 
 // moments returns what was seen of the server as steps, and how many begins and ends have no

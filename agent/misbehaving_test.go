@@ -62,7 +62,7 @@ func (n rawNode) call(call wire.Call) (answer wire.Answer) {
 			return answer
 		}
 	}
-	n.Fatal(err)
+	n.Fatalf("%s: the node loses its session: %v", call.Op, err)
 	return answer
 }
 

@@ -30,7 +30,7 @@ var simulatedMutants = []mutant{
 		name: "ended: a session that lives has ended",
 		file: "postgres/migrations/0001_functions.up.sql", from: "WHERE pg_try_advisory_xact_lock_shared(space, s.incarnation));", to: "WHERE NOT pg_try_advisory_xact_lock_shared(space, s.incarnation));",
 		promise: "a session has ended when its node lock is free",
-		tests:   []tests{in("postgres", repeatsCalls)}, says: "{ended} says",
+		tests:   []tests{in("postgres", repeatsCalls)}, says: "{take} says that session",
 	},
 	{
 		name: "watch: a silent node is not reported",

@@ -10,7 +10,8 @@ import (
 )
 
 // A crash may undo the commit that began a term. The next term waits for the leader
-// that the server has forgotten, has a greater number, and the history has both.
+// that the server has forgotten, has a greater number, and the history has both, with the name of
+// the node that led behind an agent.
 func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 	t.Parallel()
 	const long = time.Hour // what the test cannot wait for
@@ -35,7 +36,11 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 			}
 			leader := open(t, b, func(o *peerOptions) { o.timing.Lease = long })
 			leader.beat() // all before the term is flushed
-			lost := leader.take("scheduler")
+			results, err := leader.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("scheduler"), NodeName: "n1"}})
+			if err != nil || results[0].Outcome != tenure.OutcomeGranted {
+				t.Fatalf("%+v, %v; want a term", results, err)
+			}
+			lost := results[0]
 			if !lost.NotDurable {
 				t.Error("the term counts as durable")
 			}
@@ -60,7 +65,7 @@ func TestNextTermWaitsForLeaderOfLostBegin(t *testing.T) {
 			if won := next.win("scheduler"); won.Term <= lost.Term {
 				t.Errorf("Invariant 2: the term %d began after %d", won.Term, lost.Term)
 			}
-			recorded := row[int](t, b, "SELECT count(*)::int FROM {history} WHERE role = 'scheduler' AND term = $1 AND node_id = $2 AND acquired_at = $3 AND end_reason = 'server_changed'",
+			recorded := row[int](t, b, "SELECT count(*)::int FROM {history} WHERE role = 'scheduler' AND term = $1 AND node_id = $2 AND node_name = 'n1' AND acquired_at = $3 AND end_reason = 'server_changed'",
 				lost.Term, leader.id, lost.AcquiredAt)
 			if recorded != 1 {
 				t.Errorf("the history has the lost term %d times, want once", recorded)

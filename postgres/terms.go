@@ -68,7 +68,7 @@ func (s *session) begun(some []*heldRole) {
 		if h.term > 0 {
 			s.blocked.Forget(h.role.Name())
 			s.terminator.begun(h.role.Name(), h.previous, h.term)
-			begun = append(begun, memory.RecentTerm{Role: h.role.Name(), Number: h.term, Incarnation: s.incarnation, AcquiredAt: h.acquiredAt, Vacancy: h.vacancy})
+			begun = append(begun, memory.RecentTerm{Role: h.role.Name(), Number: h.term, Incarnation: s.incarnation, AcquiredAt: h.acquiredAt, Vacancy: h.vacancy, Leader: h.leader})
 		}
 	}
 	if !s.trying {

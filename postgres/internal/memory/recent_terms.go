@@ -24,6 +24,7 @@ type RecentTerm struct {
 	Incarnation int32
 	AcquiredAt  time.Time
 	Vacancy     time.Duration // negative if unknown
+	Leader      string        // see tenure.AcquireRequest.NodeName
 }
 
 // Add remembers newly begun terms of a node.
@@ -45,16 +46,16 @@ func (r *RecentTerms) Flushed(node uuid.UUID) {
 }
 
 // RecordLostTerms records the terms forgotten by the server. The node's connection ended
-// with the server, $8 milliseconds ago.
+// with the server, $9 milliseconds ago.
 const RecordLostTerms = `
 INSERT INTO {history}
     (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
 SELECT
-    r.role, r.term, $6, $7, r.incarnation, r.acquired_at,
-    greatest(r.acquired_at, clock_timestamp() - coalesce($8::double precision, 0) * interval '1 millisecond'),
+    r.role, r.term, $7, coalesce(nullif(r.leader, ''), $8), r.incarnation, r.acquired_at,
+    greatest(r.acquired_at, clock_timestamp() - coalesce($9::double precision, 0) * interval '1 millisecond'),
     'server_changed', '', nullif(r.vacant_ms, -1)
-FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::double precision[])
-    AS r(role, term, incarnation, acquired_at, vacant_ms)
+FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::double precision[], $6::text[])
+    AS r(role, term, incarnation, acquired_at, vacant_ms, leader)
 WHERE NOT EXISTS (SELECT FROM {terms} t WHERE t.role = r.role AND t.term = r.term)
 ON CONFLICT (role, term) DO NOTHING`
 
@@ -68,13 +69,13 @@ func (r *RecentTerms) Arguments(node uuid.UUID) []any {
 		return nil
 	}
 	roles, numbers, incarnations := make([]string, n), make([]int64, n), make([]int32, n)
-	began, vacancies := make([]time.Time, n), make([]float64, n)
+	began, vacancies, leaders := make([]time.Time, n), make([]float64, n), make([]string, n)
 	for i, t := range r.byNode[node] {
 		roles[i], numbers[i], incarnations[i], began[i] = t.Role, t.Number, t.Incarnation, t.AcquiredAt
-		vacancies[i] = -1
+		vacancies[i], leaders[i] = -1, t.Leader
 		if t.Vacancy >= 0 {
 			vacancies[i] = float64(t.Vacancy) / float64(time.Millisecond)
 		}
 	}
-	return []any{roles, numbers, incarnations, began, vacancies}
+	return []any{roles, numbers, incarnations, began, vacancies, leaders}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// The records have the name of the node that leads, and the name of its agent beside it.
+// The records, and those who observe the role directly or through the agent, have the name of
+// the node that leads, and the name of its agent beside it.
 func TestLeaderBehindAnAgentHasItsName(t *testing.T) {
 	t.Parallel()
 	db := tenuretest.NewDatabase()
@@ -22,6 +23,10 @@ func TestLeaderBehindAnAgentHasItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = node.Close(t.Context()) }()
+	observed := map[string]<-chan tenure.LeaderChange{
+		"directly":          tenure.Observe(t.Context(), db, tenure.Config{}, tenure.NamedRole("billing")),
+		"through the agent": tenure.Observe(t.Context(), agent.New(path), tenure.Config{}, tenure.NamedRole("billing")),
+	}
 	election, err := node.Election(tenure.NamedRole("billing"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,5 +42,15 @@ func TestLeaderBehindAnAgentHasItsName(t *testing.T) {
 	}
 	if l := leaders[0]; l.NodeName != "billing-3" || l.Agent != "host-1" {
 		t.Errorf("billing is led by %q behind %q; want billing-3 behind host-1", l.NodeName, l.Agent)
+	}
+	for how, changes := range observed {
+		select {
+		case change := <-changes:
+			if l := change.Leader; l == nil || l.NodeName != "billing-3" || l.Agent != "host-1" {
+				t.Errorf("observed %s, the leader is %+v; want billing-3 behind host-1", how, l)
+			}
+		case <-time.After(patience):
+			t.Errorf("observed %s, no leader came", how)
+		}
 	}
 }

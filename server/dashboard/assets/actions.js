@@ -64,6 +64,10 @@ function confirm({ title, text, verb, extra, read, onRefusal, action }) {
   (form.querySelector("select, input:not([type=checkbox])") ?? cancel).focus();
 }
 
+// optionName begins an option. A browser finds the option whose first letters are typed, and does not
+// skip an isolate, which names in ASCII do not need.
+const optionName = (text) => (/^[\x20-\x7e]+$/.test(text) ? text.slice(0, 60) : quoted(text));
+
 let presses = 0; // of buttons: a dialog that takes time to prepare opens only if no other button was pressed
 
 function button(label, open, key, props = {}) {
@@ -119,7 +123,7 @@ export function handOver(role) {
     }
     if (!stillShown()) return;
     const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id, disabled: !eligible(node) },
-      `${quoted(node.name)}: ${node.status}${before.includes(node.id) ? ", led it before" : ""}, leads ${node.led_roles}, load ${Math.round(100 * node.load)} % (${quoted(node.hostname)})`)));
+      `${optionName(node.name)}: ${node.status}${before.includes(node.id) ? ", led it before" : ""}, leads ${node.led_roles}, load ${Math.round(100 * node.load)} % (${quoted(node.hostname)})`)));
     if (!nodes.some(eligible)) {
       return confirm({
         title: "No node to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.role, term: role.term },

@@ -67,7 +67,7 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	if dialogs := value[int](p, `document.querySelectorAll("dialog").length`); dialogs != 1 {
 		t.Errorf("%d dialogs are open", dialogs)
 	}
-	p.await("each node has its state", `document.querySelector("dialog option").innerText.match(/^\u2068api-1\u2069: active, led it before, leads 0, load \d+ %/)`)
+	p.await("each node has its state", `document.querySelector("dialog option").innerText.match(/^api-1: active, led it before, leads 0, load \d+ %/)`)
 	p.do("cancel", chromedp.KeyEvent(kb.Escape))
 	value[bool](p, `(window.late(), new Promise((done) => setTimeout(() => done(true))))`)
 	if dialogs := value[int](p, `document.querySelectorAll("dialog").length`); dialogs != 0 {

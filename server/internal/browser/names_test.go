@@ -128,3 +128,36 @@ func TestVacancyIsStatedInFull(t *testing.T) {
 	p.visit("#/incident/latest")
 	p.shows("The node recorded why: \u2068" + cause)
 }
+
+// TestServerChangeContinuesASentence: the reason for the end of a term follows the name of its node.
+func TestServerChangeContinuesASentence(t *testing.T) {
+	p := newWorld(t, bare, nil).open("")
+	got := value[string](p, `import(new URL("assets/format.js", location.href)).then((format) => "api-1 " + format.reason("server_changed"))`)
+	if want := "api-1 lost its locks: server changed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNodeIsChosenByTypingItsName: of many nodes to hand over to, the one whose name is typed is chosen.
+func TestNodeIsChosenByTypingItsName(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
+	for i, name := range []string{"api-1", "api-2", "api-3", "api-4"} {
+		node := w.node(w.backend, name, tenure.Config{})
+		w.campaign(node, "scheduler")
+		if i == 0 {
+			w.leads(node, "scheduler")
+		}
+	}
+	p := w.open("")
+	p.logIn()
+	p.visit("#/role/scheduler")
+	const open = `button[data-action="hand_over scheduler"]`
+	p.await("the button", `document.querySelector('`+open+`') !== null`)
+	p.focus(`document.querySelector('` + open + `')`)
+	p.do("open the dialog", chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog select"))
+	last := value[string](p, `document.activeElement.options[2].innerText.match(/api-\d/)[0]`)
+	p.do("type "+last, chromedp.KeyEvent(last))
+	if got := value[string](p, `document.activeElement.selectedOptions[0].innerText.match(/api-\d/)[0]`); got != last {
+		t.Errorf("%s is chosen after %s was typed", got, last)
+	}
+}

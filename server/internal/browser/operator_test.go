@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -203,26 +204,76 @@ func TestOperatorDoesTenTasks(t *testing.T) {
 	}
 }
 
-// ask opens a page and, with the keyboard, the dialog of a button.
+// The desk has no mouse, and no script moves the focus: the page must be usable by the keyboard alone.
+
+// mostTabs is how often an operator presses Tab to reach something.
+const mostTabs = 150
+
+// reach presses Tab, or Shift and Tab, until an element that a selector matches has the focus.
+func (d *desk) reach(selector string, backwards bool) {
+	d.page.Helper()
+	d.await("there is "+selector, `document.querySelector(`+quote(selector)+`) !== null`)
+	held := chromedp.ModifierNone
+	if backwards {
+		held = chromedp.ModifierShift
+	}
+	for range mostTabs {
+		if value[bool](d.page, `document.activeElement.matches(`+quote(selector)+`)`) {
+			return
+		}
+		d.do("tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(held)))
+	}
+	d.page.Fatalf("%d presses of Tab do not reach %s", mostTabs, selector)
+}
+
+// turnTo opens a page from the menu, and the page of one thing from the list that has it, which is
+// searched for its name.
+func (d *desk) turnTo(hash string) {
+	d.page.Helper()
+	menu, name := hash, ""
+	for list, begins := range map[string]string{"#/": "#/role/", "#/work": "#/processor/", "#/events": "#/events?search="} {
+		if after, ok := strings.CutPrefix(hash, begins); ok {
+			menu, name = list, after
+		}
+	}
+	if value[string](d.page, "location.hash") == hash {
+		return
+	}
+	link := `#pages a[href=` + quote(menu) + `]`
+	d.reach(link, value[bool](d.page, `document.activeElement !== document.body`))
+	d.do("open "+menu, chromedp.KeyEvent(kb.Enter))
+	d.await("the page "+menu, `document.querySelector('#pages a[aria-current]')?.matches(`+quote(link)+`)`)
+	if name == "" {
+		return
+	}
+	d.await("a list to search", `document.querySelector('main input[type="search"]') !== null`)
+	d.do("press /", command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "rawKeyDown", Key: "/", Code: "Slash"}))
+	d.await("the search has the focus", `document.activeElement.matches('input[type="search"]')`)
+	d.do("search for "+name, chromedp.KeyEvent(name))
+	if strings.Contains(hash, "?") {
+		return
+	}
+	d.reach(`main a[href=`+quote(hash)+`]`, false)
+	d.do("open "+hash, chromedp.KeyEvent(kb.Enter))
+	d.await("the page "+hash, `location.hash === `+quote(hash))
+}
+
+// ask opens a page, and the dialog of a button.
 func (d *desk) ask(hash, action string) {
 	d.page.Helper()
-	d.visit(hash)
-	button := `[...document.querySelectorAll("[data-action]")].find((b) => b.dataset.action === ` + quote(action) + `)`
-	d.await("the button "+action, button+" !== undefined")
-	d.focus(button)
+	d.turnTo(hash)
+	d.reach(`[data-action=`+quote(action)+`]`, false)
 	d.picture()
 	d.do("open the dialog", chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog"))
 	d.picture()
 }
 
-// choose selects the option of the dialog that has a text.
+// choose types the beginning of an option into the list of the dialog, which has the focus.
 func (d *desk) choose(text string) {
 	d.page.Helper()
-	d.await("an option has "+text, `(() => {
-		const select = document.querySelector("dialog select"), option = [...select.options].find((one) => one.innerText.includes(`+quote(text)+`));
-		if (option) select.value = option.value;
-		return option !== undefined;
-	})()`)
+	d.await("the list has the focus", `document.activeElement.matches("dialog select")`)
+	d.do("type "+text, chromedp.KeyEvent(text))
+	d.await(text+" is chosen", `document.activeElement.selectedOptions[0].innerText.includes(`+quote(text)+`)`)
 }
 
 // confirm presses the button of the dialog that acts, and closes the dialog.
@@ -251,7 +302,7 @@ func (d *desk) press(hash, action, answer string) {
 // see opens a page and waits for a text.
 func (d *desk) see(hash, text string) {
 	d.page.Helper()
-	d.visit(hash)
+	d.turnTo(hash)
 	d.shows(text)
 	d.picture()
 }

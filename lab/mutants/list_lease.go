@@ -273,4 +273,10 @@ var leaseMutants = []mutant{
 		promise: "1 One leader: a lease that was read is not trusted beyond its end",
 		tests:   []tests{inShared("dialects", "^TestLeasesAgeFromTheQuery$/^SQLite$")}, says: "counts the lease from",
 	},
+	{
+		name: "lease: an agent's terms have its name",
+		file: "lease/roles.go", from: "s.leaderNames[request.Role.Name()] = request.NodeName", to: "s.leaderNames[request.Role.Name()] = \"\"",
+		promise: "nodes behind an agent are shown by their names",
+		tests:   []tests{inShared("dialects", "^TestBackendConformance$/^SQLite$/leaders_have")}, says: "the leaders, with their agents, are",
+	},
 }

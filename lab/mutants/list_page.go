@@ -98,4 +98,46 @@ var pageMutants = []mutant{
 		promise: "cli: top shows stopped work before alerts",
 		tests:   []tests{inCommand("internal/cli/roles", "^TestSummaryNamesWorkThatIsNotWell$")}, says: "top lists alerts before work",
 	},
+	{
+		name: "dashboard: the banner counts from the first vacancy of all",
+		file: "server/dashboard/incidents.go", from: "Since: &r.Began, Incident: r.ID}, true", to: "Since: p.vacantSince(), Incident: r.ID}, true",
+		promise: "the banner says how long the role that it names has had no leader",
+		tests:   []tests{inServer("dashboard", "^TestBannerCountsFromItsIncident$")}, says: "want a crash at",
+	},
+	{
+		name: "dashboard: the cause of an end is as short as a name",
+		file: "server/dashboard/incidents.go", from: "return quotedUpTo(cause, mostErrorRunes)", to: "return quoted(cause)",
+		promise: "the page shows the exit code of a crash loop",
+		tests:   []tests{inServer("dashboard", "^TestCauseOfAnEndIsShownInFull$")}, says: "want the cause in one",
+	},
+	{
+		name: "record: a hundred failed runs are all",
+		file: "internal/program/record/schedule.go", from: "if failedInRow >= mostFailedInRow {", to: "if failedInRow > mostFailedInRow {",
+		promise: "the number of failed runs in a row is not understated",
+		tests:   []tests{inServer("dashboard", "^TestHealthStatesFailingWork$")}, says: "failed at least 100 times in a row",
+	},
+	{
+		name: "page: names are cut at their end",
+		file: "server/dashboard/assets/dom.js", from: "{13,}$/.test(text)", to: "{999,}$/.test(text)",
+		promise: "the page distinguishes pods",
+		tests:   []tests{inServer("internal/browser", "^TestNamesThatAreCutKeepTheirEnd$")}, says: "pixels: the end of",
+	},
+	{
+		name: "page: the link to the content opens a page that does not exist",
+		file: "server/dashboard/assets/app.js", from: "  event.preventDefault();\n  main.focus();\n", to: "  event.stopPropagation();\n  main.focus();\n",
+		promise: "the page is usable by the keyboard alone",
+		tests:   []tests{inServer("internal/browser", "^TestSkipLinkReachesTheContent$")}, says: "want that of the nodes",
+	},
+	{
+		name: "alerts: the record of a silence has no seconds",
+		file: "server/internal/alerts/queries_admin.go", from: "'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')", to: "'silence ' || id || ' until ' || to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')",
+		promise: "all times are in RFC 3339",
+		tests:   []tests{inServer("internal/alerts", "^TestSilencedAlertIsSentWhenSilenceEnds$")}, says: "the changes on record are",
+	},
+	{
+		name: "page: typing does not find a node",
+		file: "server/dashboard/assets/actions.js", from: "`${optionName(node.name)}: ", to: "`${quoted(node.name)}: ",
+		promise: "the page is usable by the keyboard alone",
+		tests:   []tests{inServer("internal/browser", "^TestNodeIsChosenByTypingItsName$")}, says: "is chosen after",
+	},
 }

@@ -246,6 +246,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")}, says: "the history has the lost term",
 	},
 	{
+		name: "postgres: a lost term behind an agent is the agent's",
+		file: "postgres/internal/memory/recent_terms.go", from: "coalesce(nullif(r.leader, ''), $8)", to: "coalesce(nullif(r.leader, r.leader), $8)",
+		promise: "nodes behind an agent are shown by their names",
+		tests:   []tests{in("postgres", "^TestNextTermWaitsForLeaderOfLostBegin$")}, says: "the history has the lost term",
+	},
+	{
 		name: "postgres: the begin of a term waits for the replica",
 		file: "postgres/migrations/0001_functions.up.sql", from: "    PERFORM set_config('synchronous_commit', 'off', true);\n", to: "    PERFORM set_config('synchronous_commit', 'on', true);\n",
 		promise: "7 Someone leads: the begin of a term waits for no disk and no replica",

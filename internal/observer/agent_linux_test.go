@@ -87,7 +87,7 @@ func (s *scene) ledBehind(role, node string, began span) {
 	s.equal("status", "leader of "+role, leader.NodeName+" behind "+leader.Agent, node+" behind host-1")
 	s.at("status", "leads since", leader.Began, began)
 	s.says("status", "row of "+role, s.tenure("status", "--role", role), `.*\n`+role+` +led +`+node+` \(host-1\) .*`)
-	s.says("top", "row of "+role, part(s.top(role), `(`+role+` +led[^\n]*)`), role+` +led +`+node+` .*`)
+	s.says("top", "row of "+role, part(s.top(role), `(`+role+` +\S+ +\d{13}[^\n]*)`), role+` +`+node+` .*`)
 	var served struct{ Leader leaderShown }
 	s.eventually("the API shows the term", func() bool {
 		status, body := s.get(s.server + "/v1/leaders/" + role)

@@ -102,7 +102,7 @@ export const shortTerm = (n) => (n < 1e6 ? String(n) : "…" + String(n % 1e6).p
 
 const reasons = {
   resigned: "resigned", stepped_down: "stepped down", handed_over: "handed over", shutdown: "shut down", crashed: "crashed",
-  lease_expired: "fell silent: lease expired", completed: "completed its work", server_changed: "lost its locks: server changed",
+  lease_expired: "fell silent: lease expired", completed: "completed its work", server_changed: "lost its locks",
 };
 export const reason = (text) => (text ? reasons[text] ?? text.replaceAll("_", " ") : "end not known");
 

@@ -58,6 +58,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestStuckSessionOutsideTheRingIsTerminated$/marked_as_dead")}, says: "the session was never ended",
 	},
 	{
+		name: "postgres: an opening compares the locks of all nodes with one another",
+		file: "postgres/internal/install/installation.go", from: "FROM pg_catalog.pg_locks\nWHERE locktype = 'advisory'\n    AND granted\n", to: "FROM pg_catalog.pg_locks o\nWHERE (SELECT count(*) FROM pg_catalog.pg_locks p WHERE p.objid = o.objid) > 0\n    AND locktype = 'advisory'\n    AND granted\n",
+		promise: "9 A node gets in: many nodes that open together do not take the cube of their number",
+		tests:   []tests{in("postgres", "^TestOpeningReadsEachLockOnce$")}, says: "rows of the locks of 40 nodes",
+	},
+	{
 		name: "postgres: no heartbeat notices a lost notification of a node",
 		file: "postgres/heartbeat.go", from: "	s.reportMissedMove(a.membership, sent)\n", to: "	_ = sent\n",
 		promise: "10 What is shown is true: a node that joined is known after a heartbeat if its notification was lost",

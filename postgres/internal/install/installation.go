@@ -389,21 +389,18 @@ func (i *Installation) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map
 }
 
 // Sessions with the installation's lock and a node lock, but none of this installation's.
+// It reads each lock once. The planner expects one lock, so joins would compare all pairs.
 const readStrangers = `
-WITH pairs AS MATERIALIZED (
-    SELECT pid, classid, objid, mode
-    FROM pg_catalog.pg_locks
-    WHERE locktype = 'advisory'
-        AND granted
-        AND objsubid = 2
-        AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-)
-SELECT DISTINCT 'PID ' || pid
-FROM pairs inside
-WHERE classid = $1::int::oid
-    AND objid = $2::int::oid
-    AND EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock')
-    AND NOT EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock' AND p.classid = $3::int::oid)
+SELECT 'PID ' || pid
+FROM pg_catalog.pg_locks
+WHERE locktype = 'advisory'
+    AND granted
+    AND objsubid = 2
+    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+GROUP BY pid
+HAVING bool_or(classid = $1::int::oid AND objid = $2::int::oid)
+    AND bool_or(mode = 'ExclusiveLock')
+    AND NOT bool_or(mode = 'ExclusiveLock' AND classid = $3::int::oid)
 ORDER BY 1`
 
 // Prove checks two things once the node lock is held, since an operator may have replaced

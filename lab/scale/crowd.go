@@ -34,10 +34,11 @@ type crowd struct {
 	ReturnCPU float64 `json:"return_server_ms"`
 	// Session and Watch are milliseconds of the server's processors for each node and second
 	// at rest, on its two connections.
-	Session float64 `json:"session_ms_per_second"`
-	Watch   float64 `json:"watch_ms_per_second"`
-	Rest    rest    `json:"rest"`
-	Bare    *crowd  `json:"bare,omitempty"` // as many pairs of connections without Tenure
+	Session float64   `json:"session_ms_per_second"`
+	Watch   float64   `json:"watch_ms_per_second"`
+	Rest    rest      `json:"rest"`
+	Join    *joinCost `json:"join,omitempty"`
+	Bare    *crowd    `json:"bare,omitempty"` // as many pairs of connections without Tenure
 }
 
 // rest is what a node at rest writes and occupies.
@@ -82,17 +83,26 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 	fmt.Fprintln(w, crowdHeader)
 	for _, nodes := range o.nodes {
 		settings := map[string]string{"max_connections": fmt.Sprint(2*nodes + 50), "log_lock_waits": o.lockWaits}
+		if o.joins > 0 {
+			settings["max_connections"] = fmt.Sprint(2*(nodes+o.joins) + 50)
+			settings["shared_preload_libraries"], settings["pg_stat_statements.track"] = "pg_stat_statements", "all"
+		}
 		c, err := o.onServer(ctx, box, settings, nodes, o.nodesOf)
 		if err != nil {
 			return found, err
 		}
-		bare, err := o.onServer(ctx, box, settings, nodes, pairsOf)
+		beside := o
+		beside.joins = 0
+		bare, err := beside.onServer(ctx, box, settings, nodes, pairsOf)
 		if err != nil {
 			return found, err
 		}
 		c.Bare = &bare
 		fmt.Fprintln(w, c)
 		fmt.Fprintln(w, c.Rest)
+		if c.Join != nil {
+			fmt.Fprintln(w, c.Join)
+		}
 		found = append(found, c)
 	}
 	return found, nil
@@ -204,6 +214,13 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int, 
 		return c, err
 	}
 	c.Rest.Memory = float64(privateMemory(slices.Concat(kinds["session"], kinds["watch"]))) / 1024 / float64(nodes)
+	if o.joins > 0 {
+		cost, err := o.joinCost(ctx, server)
+		if err != nil {
+			return c, err
+		}
+		c.Join = &cost
+	}
 	if back == nil {
 		return c, ctx.Err()
 	}

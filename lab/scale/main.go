@@ -55,6 +55,7 @@ type options struct {
 	rest      time.Duration
 	noRestart bool
 	members   bool
+	joins     int
 }
 
 // record is the file that a run writes.
@@ -104,6 +105,7 @@ func parse(args []string) (o options, err error) {
 	flags.DurationVar(&o.rest, "rest", 30*time.Second, "how long a crowd is measured at rest")
 	flags.BoolVar(&o.members, "members", false, "the nodes of a crowd are members of a cluster")
 	flags.BoolVar(&o.noRestart, "no-restart", false, "do not restart the server of a crowd")
+	flags.IntVar(&o.joins, "joins", 0, "nodes that join a crowd at rest, one after another, for what a join costs the others")
 	flags.StringVar(&o.json, "json", "", "file for the figures as JSON")
 	if err := flags.Parse(args); err != nil {
 		return o, err

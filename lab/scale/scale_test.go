@@ -49,7 +49,7 @@ func TestRunMeasuresCrowds(t *testing.T) {
 	for _, members := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "scale.json")
 		var printed bytes.Buffer
-		o := options{only: "crowds", nodes: []int{3}, lockWaits: "on", members: members, settle: time.Second, rest: 4 * time.Second, json: file}
+		o := options{only: "crowds", nodes: []int{3}, lockWaits: "on", members: members, settle: time.Second, rest: 4 * time.Second, joins: 1, json: file}
 		if err := o.run(t.Context(), &printed); err != nil {
 			t.Fatalf("%v\n%s", err, printed.String())
 		}
@@ -63,6 +63,10 @@ func TestRunMeasuresCrowds(t *testing.T) {
 		}
 		if len(r.Crowds) != 1 {
 			t.Fatalf("the record has %d crowds, want 1", len(r.Crowds))
+		}
+		// Its figures are differences of two windows, which noise can make negative.
+		if r.Crowds[0].Join == nil || !strings.Contains(printed.String(), "a join costs the other nodes together") {
+			t.Errorf("no cost of a join in\n%s", printed.String())
 		}
 		if b := r.Crowds[0].Bare; b == nil || b.Joined <= 0 || runtime.GOOS == "linux" && (b.JoinCPU <= 0 || b.Session <= 0 || b.Rest.Memory <= 0) {
 			t.Errorf("%+v; want all figures of bare pairs", b)

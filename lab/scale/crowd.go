@@ -224,16 +224,21 @@ func (o options) crowd(ctx context.Context, server *pgserver.Server, nodes int, 
 	if back == nil {
 		return c, ctx.Err()
 	}
+	err = c.restart(ctx, server, back)
+	return c, err
+}
 
-	began = time.Now()
+// restart restarts the server and measures until the crowd is back.
+func (c *crowd) restart(ctx context.Context, server *pgserver.Server, back func(context.Context, int) error) error {
+	began := time.Now()
 	if err := server.Restart(ctx, pgserver.Immediate); err != nil {
-		return c, err
+		return err
 	}
-	if err := back(ctx, nodes); err != nil {
-		return c, err
+	if err := back(ctx, c.Nodes); err != nil {
+		return err
 	}
-	c.Returned, c.ReturnCPU = time.Since(began).Seconds(), milliseconds(serverTime(server.PID()))/float64(nodes)
-	return c, ctx.Err()
+	c.Returned, c.ReturnCPU = time.Since(began).Seconds(), milliseconds(serverTime(server.PID()))/float64(c.Nodes)
+	return ctx.Err()
 }
 
 // join opens a node and returns what closes it.

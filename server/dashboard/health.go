@@ -114,17 +114,17 @@ func (p *snapshot) troubledWork(n nowRecord, level string) (health, bool) {
 // criticalAlert reports the first firing critical alert.
 func (p *snapshot) criticalAlert(n nowRecord) (health, bool) {
 	for _, a := range p.alerts {
-		if a.State == "firing" && a.Severity == critical && !a.silenced() {
-			text := quoted(a.Name) + " fires"
-			if a.Summary != "" {
-				text += ": " + quotedUpTo(strings.TrimRight(a.Summary, "."), mostErrorRunes)
-			}
-			also := ""
-			if others := n.Firing - 1; others > 0 {
-				also = " " + count(others, "other alert fires too", "other alerts fire too") + "."
-			}
-			return health{Level: critical, Sentence: text + "." + asOf(n.AlertsUnreadSince), Also: also, Since: when(a.Since)}, true
+		if a.State != "firing" || a.Severity != critical || a.silenced() {
+			continue
 		}
+		text, also := quoted(a.Name)+" fires", ""
+		if a.Summary != "" {
+			text += ": " + quotedUpTo(strings.TrimRight(a.Summary, "."), mostErrorRunes)
+		}
+		if others := n.Firing - 1; others > 0 {
+			also = " " + count(others, "other alert fires too", "other alerts fire too") + "."
+		}
+		return health{Level: critical, Sentence: text + "." + asOf(n.AlertsUnreadSince), Also: also, Since: when(a.Since)}, true
 	}
 	return health{}, false
 }

@@ -86,11 +86,14 @@ func (s *session) reapIfSilent() error {
 
 // reap terminates silent sessions, and an earlier one of this node when it is due.
 func (s *session) reap() error {
-	if err := s.query(stmtCorrect, nil); err != nil {
-		return lostOnly(err)
-	}
 	ended := 0
 	own := s.staleSession.dueNow()
+	if err := s.query(stmtCorrect, nil); err != nil {
+		if len(own) > 0 {
+			s.staleSession.retry(true, s.opening.Timing.RefreshInterval)
+		}
+		return lostOnly(err)
+	}
 	scan := scanReaped(s.log)
 	err := s.query(stmtReap, func(rows pgx.Rows) error {
 		ended++

@@ -64,8 +64,9 @@ type session struct {
 	silenceSeen bool        // by the last heartbeat: another node is silent
 	woken       bool        // Wait has returned true since the last call of Requests
 
-	trying            bool // of Diagnose: everything is in a transaction, to be rolled back
-	reportedWatchDown bool // whether the registry has the watch connection as down
+	trying            bool          // of Diagnose: everything is in a transaction, to be rolled back
+	reportedWatchDown bool          // whether the registry has the watch connection as down
+	reportFailed      time.Duration // when reportWatchDown last failed; 0 if never
 }
 
 var (

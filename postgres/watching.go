@@ -20,11 +20,15 @@ func (w *watch) setWatchDown(down bool) {
 	w.session.listener.Announce()
 }
 
+// reportPause is the least time between a failed report and the next one. Notifications
+// that arrive in a flood would otherwise repeat it without a pause.
+const reportPause = time.Second
+
 // reportWatchDown writes a change of the watch connection's state into the node's row.
-// After a failure it is called again before the next wait.
+// After a failure it does so before a later wait.
 func (s *session) reportWatchDown() error {
-	down := s.watch.down.Load()
-	if down == s.reportedWatchDown {
+	down, now := s.watch.down.Load(), s.opening.Clock.Now().Mono
+	if down == s.reportedWatchDown || s.reportFailed > 0 && now-s.reportFailed < reportPause {
 		return nil
 	}
 	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !down)
@@ -32,6 +36,7 @@ func (s *session) reportWatchDown() error {
 		err = s.query(stmtMoved, nil, s.backend.names.NodesChannel(), s.nodePayload())
 	}
 	if err != nil {
+		s.reportFailed = max(1, now)
 		s.log.Warn("writing whether this node watches failed", "watching", !down, "error", err)
 		return lostOnly(err)
 	}

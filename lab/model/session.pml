@@ -43,7 +43,7 @@ code: internal/fsm/table.go Table sha256:05d38f675ee196b2
 code: postgres/session.go session.query sha256:29e1a32e1c3dff5f
 code: postgres/heartbeat.go session.checkAnswer sha256:4378f8589d689178
 code: postgres/internal/link/settings.go SessionLimits sha256:ba1d1f09a7270dc6
-code: postgres/reaper.go session.reap sha256:17f5cb5ee12f1bd2
+code: postgres/reaper.go session.reap sha256:51a84964f95919ff
 code: postgres/queries.go stmtReap sha256:6c3793d51b427cae
 code: postgres/queries.go stmtResign sha256:7857010db89bdeb2
 code: postgres/queries.go stmtClose sha256:7f53e734f1482a6a

@@ -50,4 +50,10 @@ var hostileMutants = []mutant{
 		promise: "no trust without an acknowledgment, whatever a server answers",
 		tests:   []tests{in("internal/hostile", "^TestHostileServerHarmsNoClient$")}, says: "the node leads without an acknowledgment",
 	},
+	{
+		name: "postgres: a refused report of a watch is repeated without a pause",
+		file: "postgres/watching.go", from: "const reportPause = time.Second\n", to: "const reportPause = time.Nanosecond\n",
+		promise: "a server that refuses a statement and sends notifications does not keep a node busy",
+		tests:   []tests{in("postgres", "^TestRefusedReportOfAWatchIsRepeatedAfterAPause$")}, says: "want once a second",
+	},
 }

@@ -92,7 +92,7 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 			return found, err
 		}
 		beside := o
-		beside.joins = 0
+		beside.joins, beside.rest = 0, min(o.rest, bareRest)
 		bare, err := beside.onServer(ctx, box, settings, nodes, pairsOf)
 		if err != nil {
 			return found, err
@@ -107,6 +107,9 @@ func (o options) crowds(ctx context.Context, w io.Writer, box *pgserver.Sandbox)
 	}
 	return found, nil
 }
+
+// bareRest is the longest time at rest of the bare pairs, which do nothing then.
+const bareRest = 30 * time.Second
 
 // onServer measures a crowd on a server that is started for it.
 func (o options) onServer(ctx context.Context, box *pgserver.Sandbox, settings map[string]string, nodes int, of kindOfCrowd) (c crowd, err error) {

@@ -79,7 +79,7 @@ func (i teller) event() string {
 	case Restart:
 		return fmt.Sprintf("The database server restarted at %s or another one took over.%s", at(i.Began), i.stoodStill())
 	case Drain:
-		return fmt.Sprintf("%s was drained at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
+		return fmt.Sprintf("%s began to drain at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
 	case Shutdown:
 		return fmt.Sprintf("%s stopped at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
 	case Deployment:

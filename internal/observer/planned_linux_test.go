@@ -99,7 +99,7 @@ func drain(s *scene) {
 	s.tenure("node", "drain", "leaving")
 	done := span{asked, time.Now()}
 	m := s.planned("billing", leader, next, asked, "stepped_down", requester(), "drain",
-		"leaving was drained at "+moment+", requested by "+requester())
+		"leaving began to drain at "+moment+", requested by "+requester())
 	s.inStatus(m)
 	s.inIncidents(m, `\. Its role billing moved to staying within `+brief+`\.`)
 	s.equal("node list", "status", s.nodes("leaving")[0].Status, "draining")

@@ -47,7 +47,7 @@ var (
 	crashed    = shown{`api-1 crashed at ` + at, moved, ledAgain}
 	fellSilent = shown{`api-1 fell silent at ` + at, moved, ledAgain}
 	silent     = shown{`api-1 is silent|` + fellSilent.cause, `10 roles are still led|` + moved, `until the lease ends|` + ledAgain} // on a busy machine, the lease may have ended
-	drained    = shown{`api-1 was drained at ` + at + `, requested by anna`, moved, ledAgain}
+	drained    = shown{`api-1 began to drain at ` + at + `, requested by anna`, moved, ledAgain}
 	stopped    = shown{`api-1 stopped at ` + at, `Its 10 roles moved to api-[23]`, ledAgain}
 	replaced   = shown{`3 nodes were replaced from ` + at + ` to ` + at + `: api-1, api-2 and api-3`, `Their \d\d roles moved to`, ledAgain}
 	unreadable = shown{`The database cannot be read since ` + at, `10 roles stand still if their nodes cannot reach it either`, `Database down \d+ (s|min)`}

@@ -122,3 +122,24 @@ func TestWatchHoldsTheHorizonForThirtySeconds(t *testing.T) {
 		t.Errorf("Invariant 6: the watch held back the horizon for %v; want about 30s", longest.Round(100*time.Millisecond))
 	}
 }
+
+// A call of the watch begins no wait beyond its end: the client closes a connection whose
+// call lasts 2 s longer, and the answer of a far server takes a part of that.
+func TestCallOfTheWatchEndsInTime(t *testing.T) {
+	t.Parallel()
+	const limit = 1200 * time.Millisecond // an attempt lasts 2 s
+	r := newRing(t, 2)
+	aged(t, r.nodes...)
+	conn := pgtest.Conn(t, r.backend.connect.Config.ConnString())
+	seen := row[int64](t, r.backend, "SELECT last_value FROM {membership}")
+	var event string
+	var began, ended time.Time
+	err := conn.QueryRow(t.Context(), r.backend.names.SQL("SELECT event, statement_timestamp(), clock_timestamp() FROM {watch}($1, 0, $2, $3, $4, 1000)"),
+		r.nodes[1].incarnation, r.nodes[1].space, seen, limit.Milliseconds()).Scan(&event, &began, &ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := ended.Sub(began); event != "timeout" || took < limit || took > limit+limit/3 {
+		t.Errorf("%q after %v, want a timeout after %v", event, took, limit)
+	}
+}

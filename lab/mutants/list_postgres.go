@@ -46,6 +46,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestWatchReturnsOnceForManyMoves$")}, says: "want moved and",
 	},
 	{
+		name: "postgres: a call of the watch waits beyond its end",
+		file: "postgres/migrations/0001_functions.up.sql", from: "coalesce(pulse_ms, pause_ms), ceil(1000 * extract(epoch FROM deadline - clock_timestamp()))));", to: "coalesce(pulse_ms, pause_ms)));",
+		promise: "at rest a far server keeps the watch connection of a node",
+		tests:   []tests{in("postgres", "^TestCallOfTheWatchEndsInTime$")}, says: "want a timeout after",
+	},
+	{
 		name: "postgres: the watches of all nodes return for a node that joins",
 		file: "postgres/migrations/0001_functions.up.sql", from: "membership <> seen AND released IS DISTINCT FROM released_before THEN", to: "membership <> seen THEN",
 		promise: "8 Idle is cheap: the work of all watches does not grow with the square of the nodes that join",

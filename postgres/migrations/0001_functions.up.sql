@@ -450,7 +450,7 @@ BEGIN
         IF nearest <> 0 THEN
             died := nearest;
             waited := true;
-            wait_ms := least(pause_ms, coalesce(pulse_ms, pause_ms));
+            wait_ms := greatest(1, least(pause_ms, coalesce(pulse_ms, pause_ms), ceil(1000 * extract(epoch FROM deadline - clock_timestamp()))));
             IF oldest THEN
                 IF NOT reported THEN
                     RAISE INFO 'oldest'; -- the client cancels waits only then

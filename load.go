@@ -52,8 +52,17 @@ func (s *session) await(done <-chan struct{}) error {
 }
 
 // measureLoad calls Config.Load and waits for the result, for a bounded time.
-// It is for a node without a session.
+// It is for a node without a session, so none of the node's goroutines may be left: Close
+// waits for this one, or it calls nothing.
 func (n *Node) measureLoad(ctx context.Context) {
+	n.mu.Lock()
+	if n.closing {
+		n.mu.Unlock()
+		return
+	}
+	n.group.Add(1)
+	n.mu.Unlock()
+	defer n.group.Done()
 	late, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer n.clock.AfterFunc(n.cfg.RefreshInterval/maxWaitDivisor, cancel)()

@@ -52,8 +52,8 @@ func (s *session) await(done <-chan struct{}) error {
 }
 
 // measureLoad calls Config.Load and waits for the result, for a bounded time.
-// It is for a node without a session, so none of the node's goroutines may be left: Close
-// waits for this one, or it calls nothing.
+// It is for a node without a session, which may have no goroutine that Close waits for. So
+// Close waits for this call, and a node that closes measures nothing.
 func (n *Node) measureLoad(ctx context.Context) {
 	n.mu.Lock()
 	if n.closing {

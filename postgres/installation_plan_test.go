@@ -53,3 +53,32 @@ func TestOpeningReadsEachLockOnce(t *testing.T) {
 		t.Errorf("the check for sessions of another installation handles %.0f rows of the locks of %d nodes; want each a few times\n%s", rows, nodes, text)
 	}
 }
+
+// A prepared transaction has locks and no process. A node opens beside it, and the holders of
+// locks are read.
+func TestNodeOpensBesidePreparedTransaction(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "1"}})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	call := b.installation.StrangersCall(p.space)
+	conn := server.Conn(t)
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{"BEGIN", nil},
+		{"SELECT pg_advisory_xact_lock_shared($1, $2), pg_advisory_xact_lock($3::int + 1, 1)", call.Args}, // of the installation, and of a node of another one
+		{"PREPARE TRANSACTION 'kept'", nil},
+	} {
+		if _, err := conn.Exec(t.Context(), step.sql, step.args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tryOpen(t, b, named("second")); err != nil {
+		t.Errorf("beside a prepared transaction with locks of nodes: %v", err)
+	}
+	if _, err := b.Holders(t.Context()); err != nil {
+		t.Errorf("the holders of locks beside a prepared transaction: %v", err)
+	}
+}

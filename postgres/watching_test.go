@@ -265,12 +265,15 @@ func TestJoinCostsOtherWatchesNoCall(t *testing.T) {
 		}
 		before = r.backend.Stats().WatchCalls
 		r.kill(size)
-		for end := time.Now().Add(patience); r.backend.Stats().WatchCalls < before+uint64(size); {
-			if time.Now().After(end) {
+		late, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+		for r.backend.Stats().WatchCalls < before+uint64(size) {
+			select {
+			case <-tick.C:
+			case <-late:
 				t.Fatalf("%d nodes: a death cost %d calls of watches, want one of each", size, r.backend.Stats().WatchCalls-before)
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
+		tick.Stop()
 	}
 }
 

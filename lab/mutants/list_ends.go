@@ -164,4 +164,10 @@ var endMutants = []mutant{
 		promise: "an incident lasts as long as its roles were without a leader",
 		tests:   []tests{in("internal/incident", "^TestUnobservedCrashLastsFromTheLastHeartbeat$")}, says: "it lasted",
 	},
+	{
+		name: "tenure: a call on a session whose trust ends fails as if the node had a session",
+		file: "session_end.go", from: "	s.failCallsLocked(withDetail(ErrSessionLost, cause))\n", to: "	s.failCallsLocked(cause)\n",
+		promise: "9 A node gets in: a session that an overloaded server does not answer delays joining and does not fail it",
+		tests:   []tests{in("cluster", "^TestJoinSurvivesTheEndOfTrust$")}, says: "times: Join: ",
+	},
 }

@@ -145,12 +145,6 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestGrantOfLostSessionIsIgnored$")}, says: "nvariant 7",
 	},
 	{
-		name: "tenure: a call on a session whose trust ends fails as if the node had a session",
-		file: "session_end.go", from: "	s.failCallsLocked(withDetail(ErrSessionLost, cause))\n", to: "	s.failCallsLocked(cause)\n",
-		promise: "9 A node gets in: a session that an overloaded server does not answer delays joining and does not fail it",
-		tests:   []tests{in("cluster", "^TestJoinSurvivesTheEndOfTrust$")}, says: "times: Join: ",
-	},
-	{
 		name: "engine: an attempt stays pending after its session",
 		file: "session_end.go", from: "		e.attempt.pending, e.attempt.fencedSince = false, 0\n", to: "		e.attempt.fencedSince = 0\n",
 		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",

@@ -64,6 +64,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestStuckSessionOutsideTheRingIsTerminated$/marked_as_dead")}, says: "the session was never ended",
 	},
 	{
+		name: "postgres: a prepared transaction is a session of another installation",
+		file: "postgres/internal/install/installation.go", from: "    AND pid IS NOT NULL\n", to: "    AND true\n",
+		promise: "9 A node gets in: a prepared transaction with locks delays no opening",
+		tests:   []tests{in("postgres", "^TestNodeOpensBesidePreparedTransaction$")}, says: "beside a prepared transaction",
+	},
+	{
 		name: "postgres: an opening compares the locks of all nodes with one another",
 		file: "postgres/internal/install/installation.go", from: "    AND NOT bool_or(mode = 'ExclusiveLock' AND classid = $3::int::oid)\n", to: "    AND NOT (SELECT bool_or(mode = 'ExclusiveLock' AND classid = $3::int::oid) FROM pg_catalog.pg_locks p WHERE p.pid = pg_locks.pid)\n",
 		promise: "9 A node gets in: many nodes that open together do not take the cube of their number",

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// joinCost is what one node that joins costs all the other nodes together, beyond what they
+// joinCost is the cost of one join for all other nodes together, in addition to their
 // cost at rest.
 type joinCost struct {
 	Statements float64 `json:"statements"` // those inside of functions too

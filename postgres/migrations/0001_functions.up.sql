@@ -345,8 +345,8 @@ BEGIN
         event := NULL;
         BEGIN
             PERFORM set_config('lock_timeout', young_ms || 'ms', true);
-            -- A death moves {releases} before {membership}. So the first of them is read last,
-            -- except for the value to compare with, which must be older than the death.
+            -- A death moves {releases} before {membership}. So {releases} is read after
+            -- {membership}. Only the value to compare with is read before: it must be older.
             IF membership IS NULL THEN
                 SELECT last_value INTO released_before FROM {releases};
             END IF;

@@ -22,7 +22,7 @@ func (c *Checker) agentGetsAnswer(s steps.Step) string {
 	return ""
 }
 
-// agentReleases is for a node that is silent, that has closed its connection, or that leaves.
+// agentReleases is for a node without a sign of life, without a connection, or about to leave.
 func (c *Checker) agentReleases(s steps.Step) string {
 	x := c.inside(s)
 	switch {

@@ -389,7 +389,8 @@ func (i *Installation) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map
 }
 
 // Sessions with the installation's lock and a node lock, but none of this installation's.
-// It reads each lock once. The planner expects one lock, so joins would compare all pairs.
+// It reads each lock once: the planner expects one lock, so joins would compare all pairs.
+// Prepared transactions, which have locks and no process, are no sessions.
 const readStrangers = `
 SELECT 'PID ' || pid
 FROM pg_catalog.pg_locks
@@ -397,6 +398,7 @@ WHERE locktype = 'advisory'
     AND granted
     AND objsubid = 2
     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    AND pid IS NOT NULL
 GROUP BY pid
 HAVING bool_or(classid = $1::int::oid AND objid = $2::int::oid)
     AND bool_or(mode = 'ExclusiveLock')

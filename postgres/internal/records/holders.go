@@ -28,9 +28,9 @@ SELECT
     l.classid::bigint,
     l.objid::bigint,
     l.objsubid,
-    l.pid,
+    coalesce(l.pid, 0),
     coalesce(a.usename::text, ''),
-    coalesce(a.application_name, ''),
+    CASE WHEN l.pid IS NULL THEN 'a prepared transaction' ELSE coalesce(a.application_name, '') END,
     coalesce(host(a.client_addr), ''),
     a.backend_start
 FROM pg_locks l

@@ -66,8 +66,11 @@ END
 // Ring returns an SQL expression. It notifies a channel if one of its readers is asleep.
 // The channel is an expression of the type text.
 func Ring(channel string) string {
-	return fmt.Sprintf(`CASE WHEN (SELECT pg_catalog.bool_and(%s) FROM pg_catalog.generate_series(0, %d) slot) THEN NULL ELSE pg_catalog.pg_notify(%s, '')::text END`,
-		fmt.Sprintf(tryShare, channel, "slot"), Slots-1, channel)
+	var awake [Slots]string
+	for slot := range awake { // a subquery over the slots would cost a writer more
+		awake[slot] = fmt.Sprintf(tryShare, channel, fmt.Sprint(slot))
+	}
+	return fmt.Sprintf(`CASE WHEN %s THEN NULL ELSE pg_catalog.pg_notify(%s, '')::text END`, strings.Join(awake[:], " AND "), channel)
 }
 
 // Line is how a reader attends a doorbell.

@@ -18,11 +18,11 @@ WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), dead AS (
     UPDATE {nodes} n SET status = 'dead', died_at = coalesce($3, clock_timestamp()), death_seen = $3 IS NOT NULL FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
-    RETURNING n.id, n.name
+    RETURNING n.id, n.name, n.last_heartbeat < clock_timestamp() - n.lease_ms / 2 * interval '1 millisecond' AS silent
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id AND r.role <> ''
 )
-SELECT name, pg_notify($2, id::text) FROM dead`,
+SELECT name, silent, pg_notify($2, id::text) FROM dead`,
 	// Roles of the dead node may be vacant. If the notification is lost, other nodes
 	// notice at their next heartbeat. Every watch that reads a moved membership must see
 	// that it was a death, so that sequence moves last.

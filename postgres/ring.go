@@ -225,13 +225,16 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32, noticed *time.Tim
 		return w.bounded(conn, callTimeout, stmtReleased, nil, channel)
 	}
 	var name string
-	found := false
+	found, silent := false, true
 	err := w.bounded(conn, callTimeout, stmtDead, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&name, nil)
+		return rows.Scan(&name, &silent, nil)
 	}, incarnation, channel, noticed)
 	if err != nil {
 		return err
+	}
+	if silent { // nodes that it watched may have died long ago
+		w.waited = false
 	}
 	s.deaths.Recorded(incarnation)
 	if found {

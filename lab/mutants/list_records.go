@@ -162,6 +162,12 @@ var recordMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestWatchHasNotSeenADeathWhileItWasDown$")}, says: "the death counts as seen",
 	},
 	{
+		name: "postgres: what a frozen node watched counts as watched",
+		file: "postgres/ring.go", from: "if silent { //", to: "if false { //",
+		promise: "a death that no node observed has no time",
+		tests:   []tests{in("internal/acceptance", "^TestDeathBehindAFrozenWatcherIsNotSeen$")}, says: "the death counts as seen",
+	},
+	{
 		name: "postgres: the end of a silent session was not seen by the watch that ended it",
 		file: "postgres/ring.go", from: "w.waited || found.incarnation == w.silent", to: "w.waited",
 		promise: "a death that a node observed has a time",

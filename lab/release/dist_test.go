@@ -231,7 +231,7 @@ func TestDockerContextBuilds(t *testing.T) {
 	}
 	want := ".dockerignore .gitignore LICENSE cmd/tenure/go.mod cmd/tenure/go.sum cmd/tenure/main.go " +
 		"deploy/docker/Dockerfile deploy/docker/go.work go.mod go.sum go.work internal/program/go.mod internal/program/go.sum internal/program/program.go " +
-		"lab/release/testdata/user/main.go server/go.mod server/go.sum server/server.go server/tenure-server/main.go tenure.go"
+		"lab/go.mod lab/go.sum lab/release/testdata/user/main.go server/go.mod server/go.sum server/server.go server/tenure-server/main.go tenure.go"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the context has:\n%s\nwant:\n%s", got, want)
 	}

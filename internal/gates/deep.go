@@ -177,7 +177,7 @@ var deep = slices.Concat([]part{
 	},
 	{
 		name: "scale", proves: "no cost has become worse by a third, beside its limit in the same run",
-		steps: []step{{title: "the short table", command: []string{"make", "bench-scale", "ARGS=-short -only=opening,commits,processors,benchmarks,crowds -rounds=3 -length=1s -writers=1,8,32 -nodes=3,20 -settle=10s -rest=15s -check=lab/scale/ratios.json"}}},
+		steps: []step{{title: "the short table", command: []string{"make", "bench-scale", "ARGS=-short -only=opening,commits,processors,benchmarks,crowds -rounds=7 -length=1s -writers=1,8,32 -nodes=3,20 -settle=10s -rest=15s -check=lab/scale/ratios.json"}}},
 	},
 	{
 		name: "chaos", proves: "no invariant is violated under faults of every layer, from a new seed",

@@ -79,7 +79,7 @@ func (p *peer) awaitWatcher() {
 func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 	server := pgtest.Shared(t)
 	b := newBackend(t)
-	leader, next, third := open(t, b), open(t, b), open(t, b)
+	leader, next, third := open(t, b, lasting), open(t, b, lasting), open(t, b, lasting)
 	leader.take("scheduler")
 	server.JudgeSpeed(t, "the takeover after a crash", pgtest.ByCrash, func() time.Duration {
 		next.refused("scheduler")
@@ -101,7 +101,7 @@ func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 			t.Errorf("the term ended with reason %q, want crashed", reason)
 		}
 		eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", leader.id)
-		leader, next, third = next, third, open(t, b)
+		leader, next, third = next, third, open(t, b, lasting)
 		return took
 	})
 }

@@ -70,7 +70,7 @@ var doorbellMutants = []mutant{
 	},
 	{
 		name: "doorbell: an append rings if all readers are asleep",
-		file: "internal/doorbell/doorbell.go", from: "pg_catalog.bool_and(%s)", to: "pg_catalog.bool_or(%s)",
+		file: "internal/doorbell/doorbell.go", from: `" AND "), channel`, to: `" OR "), channel`,
 		promise: "writers notify if any reader is asleep",
 		tests:   []tests{in("internal/doorbell", "^TestWritersNotifyOnlyReadersThatAreAsleep$")}, says: "is asleep; want 1",
 	},
@@ -94,7 +94,7 @@ var doorbellMutants = []mutant{
 	},
 	{
 		name: "doorbell: an append rings always",
-		file: "internal/doorbell/doorbell.go", from: "`CASE WHEN (SELECT", to: "`CASE WHEN false AND (SELECT",
+		file: "internal/doorbell/doorbell.go", from: "`CASE WHEN %s THEN", to: "`CASE WHEN (%s) IS NULL THEN",
 		promise: "commits do not wait for each other while a processor is busy",
 		tests:   []tests{in("processor", "^TestProcessorThatIsAwakeIsNotRung$")}, says: "notifications while the processor was awake",
 	},

@@ -53,9 +53,9 @@ var recordMutants = []mutant{
 	},
 	{
 		name: "postgres: a death is not announced",
-		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, $2::text FROM dead`",
+		file: "postgres/queries_watch.go", from: "SELECT name, silent, pg_notify($2, id::text) FROM dead`", to: "SELECT name, silent, $2::text FROM dead`",
 		promise: "7 Someone leads: the node that sees a death notifies all candidates",
-		tests:   []tests{in("postgres", "^TestCrashIsNoticedInMilliseconds$")}, says: "no node was notified of the crash",
+		tests:   []tests{in("postgres", "^TestCrashIsNoticedInMilliseconds$")}, says: "a node that does not try was not notified of the crash",
 	},
 	{
 		name: "postgres: the roles of a forgotten node are announced before its session has ended",
@@ -109,7 +109,7 @@ var recordMutants = []mutant{
 	},
 	{
 		name: "postgres: a death names no node",
-		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, id::text) FROM dead`", to: "SELECT name, pg_notify($2, '` + link.RolesOnly + `') FROM dead`",
+		file: "postgres/queries_watch.go", from: "SELECT name, silent, pg_notify($2, id::text) FROM dead`", to: "SELECT name, silent, pg_notify($2, '` + link.RolesOnly + `') FROM dead`",
 		promise: "every member learns of a death in milliseconds",
 		tests:   []tests{in("postgres", "^TestRefreshReadsReportedNodes$")}, says: "a node died",
 	},
@@ -160,6 +160,12 @@ var recordMutants = []mutant{
 		file: "postgres/ring.go", from: "w.waited = false // what", to: "_ = 0 // what",
 		promise: "a death that no node observed has no time",
 		tests:   []tests{in("postgres", "^TestWatchHasNotSeenADeathWhileItWasDown$")}, says: "the death counts as seen",
+	},
+	{
+		name: "postgres: the tracer of a connection sees no statement of a session",
+		file: "postgres/internal/link/statements.go", from: "if s.tracer != nil {", to: "if false {",
+		promise: "the figures of nodes at rest count each statement",
+		tests:   []tests{in("postgres", "^TestTracerSeesTheStatementsOfASession$")}, says: "want 3 heartbeats",
 	},
 	{
 		name: "postgres: what a frozen node watched counts as watched",

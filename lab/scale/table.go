@@ -17,17 +17,25 @@ type row struct {
 	Is     float64 `json:"is"`
 	Limit  string  `json:"limit"` // what Beside is
 	Beside float64 `json:"beside"`
-	Ratio  float64 `json:"ratio"` // by how much Tenure is worse than its limit
+	Ratio  float64 `json:"ratio"` // by how much Tenure is worse than its limit, 0 if one of them is 0
 }
 
 // costs returns the row of a figure that should be low.
 func costs(what, unit string, is float64, limit string, beside float64) row {
-	return row{what, unit, is, limit, beside, is / beside}
+	return row{what, unit, is, limit, beside, quotient(is, beside)}
 }
 
 // yields returns the row of a figure that should be high.
 func yields(what, unit string, is float64, limit string, beside float64) row {
-	return row{what, unit, is, limit, beside, beside / is}
+	return row{what, unit, is, limit, beside, quotient(beside, is)}
+}
+
+// quotient is 0 if there is none: JSON has no infinity.
+func quotient(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
 }
 
 // table returns all figures of the run.
@@ -88,7 +96,7 @@ func judge(w io.Writer, all []row, file string) error {
 	failed := false
 	for _, what := range slices.Sorted(maps.Keys(kept)) {
 		ratio, measured := found[what]
-		if !(measured && ratio <= worse*kept[what]) { // NaN is no ratio
+		if !(measured && ratio > 0 && ratio <= worse*kept[what]) {
 			failed = true
 			fmt.Fprintf(w, "worse: %s: the ratio is %.2f, want at most 4/3 of %.2f\n", what, ratio, kept[what])
 		}

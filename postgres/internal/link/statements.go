@@ -18,6 +18,7 @@ type preparable struct {
 	names    Names
 	texts    map[Statement]string
 	prepared map[Statement]*pgconn.StatementDescription
+	tracer   pgx.QueryTracer // of the connection's owner, or nil
 }
 
 // statementsKey is the key of a connection's statements in its custom data.
@@ -25,7 +26,7 @@ const statementsKey = "tenure statements"
 
 // Assign sets the statements of a connection.
 func (n Names) Assign(conn *pgx.Conn, texts map[Statement]string) {
-	conn.PgConn().CustomData()[statementsKey] = &preparable{n, texts, map[Statement]*pgconn.StatementDescription{}}
+	conn.PgConn().CustomData()[statementsKey] = &preparable{n, texts, map[Statement]*pgconn.StatementDescription{}, conn.Config().Tracer}
 }
 
 // statementsOf returns the statements of a connection, nil if none were assigned.
@@ -85,9 +86,15 @@ func (s *preparable) run(conn *pgx.Conn, name Statement, args []any) (pgx.Rows, 
 		parameters.ParamValues, parameters.ParamFormats, parameters.ResultFormats)), nil
 }
 
-// ForEach runs a statement of the connection without a deadline.
-func ForEach(conn *pgx.Conn, name Statement, scan func(pgx.Rows) error, args ...any) error {
-	rows, err := statementsOf(conn).run(conn, name, args)
+// ForEach runs a statement of the connection without a deadline. The connection's tracer
+// sees its name.
+func ForEach(conn *pgx.Conn, name Statement, scan func(pgx.Rows) error, args ...any) (err error) {
+	s := statementsOf(conn)
+	if s.tracer != nil {
+		traced := s.tracer.TraceQueryStart(context.Background(), conn, pgx.TraceQueryStartData{SQL: string(name), Args: args})
+		defer func() { s.tracer.TraceQueryEnd(traced, conn, pgx.TraceQueryEndData{Err: err}) }()
+	}
+	rows, err := s.run(conn, name, args)
 	if err != nil {
 		return err
 	}

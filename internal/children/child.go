@@ -77,7 +77,7 @@ func Start(o Options) (*Child, error) {
 	if o.Stderr != nil {
 		c.process.Stderr = o.Stderr
 	}
-	c.process.SysProcAttr = endsWithParent()
+	c.process.SysProcAttr = EndsWithParent()
 	stdout, err := c.process.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func endsWithParent() *syscall.SysProcAttr {
+// EndsWithParent are the attributes of a process that does not outlive this one, where the
+// system can do that.
+func EndsWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 

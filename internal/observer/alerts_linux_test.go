@@ -90,14 +90,15 @@ func alerts(s *scene) {
 	m := hook.all()[0]
 	fired := span{ended.from, m.seen}
 	s.equal("message", "alert", fmt.Sprint(m.Alerts[0].Status, " ", m.Alerts[0].Name, " ", m.Alerts[0].Severity), "firing no_leader critical")
-	s.says("message", "title", m.Title, `CRITICAL shop: no leader for billing(?: for \d+ s)? \(since \d\d:\d\d:\d\d UTC\)`)
+	s.says("message", "title", m.Title, `CRITICAL shop: no leader for billing(?: for \d+ s)? \(since `+moment+`\)`)
 	length := time.Second / 2 // a title has no length of less than a second
 	if text := part(m.Title, `for (\d+ s) \(`); text != "" {
 		length = s.duration(text)
 	}
 	s.long("message", "duration in the title", length, between(ended, span{m.Alerts[0].Started, m.seen}).within(time.Second/2), fired)
 	s.at("message", "since", m.Alerts[0].Since, ended)
-	s.at("message", "time in the title", onDay(ended.from, part(m.Title, `since (\S+) UTC`)), span{ended.from.Truncate(time.Second), ended.to})
+	inTitle, _ := time.Parse(time.RFC3339, part(m.Title, "("+moment+")"))
+	s.at("message", "time in the title", inTitle, span{ended.from.Truncate(time.Second), ended.to})
 	s.at("message", "began to fire", m.Alerts[0].Started, fired)
 	s.says("message", "incident", m.Incident, `a crashed at `+moment+`\. Its role billing has no leader\.`)
 	var now nowShown
@@ -154,13 +155,4 @@ func alerts(s *scene) {
 	s.at("alerts history", "ended", *past.Alerts[0].Ended, span{next.Time, m.seen})
 	s.eventually("the page shows no alert", func() bool { now = s.now(); return now.Now.Firing == 0 })
 	s.equal("page: alerts", "state", now.Alerts[0].State, "inactive")
-}
-
-// onDay is a time of day on the day of another time, in UTC.
-func onDay(day time.Time, clock string) time.Time {
-	at, err := time.Parse("2006-01-02 15:04:05", day.UTC().Format("2006-01-02 ")+clock)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
@@ -139,7 +140,7 @@ func (d *desk) start(program string, args ...string) *exec.Cmd {
 	}
 	started := exec.Command(filepath.Join(d.programs, program), d.arguments(args)...)
 	started.Stdout, started.Stderr = log, log
-	started.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started.SysProcAttr = children.EndsWithParent()
 	if err := started.Start(); err != nil {
 		d.screen.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -64,9 +63,6 @@ func (t tests) String() string {
 	}
 	return line
 }
-
-// mutants are all entries of the list.
-var mutants = slices.Concat(engineMutants, stepMutants, seenMutants, endMutants, postgresMutants, recordMutants, leaseMutants, processorMutants, replayMutants, schemaMutants, guardianMutants, agentMutants, limitMutants, edgeMutants, apiMutants, timeMutants, commandMutants, doorMutants, pageMutants, claimMutants, damageMutants, agentPromiseMutants, agentSessionMutants, scheduleMutants, clockMutants, hostileMutants, doorbellMutants, simulatedMutants, brokerMutants, constantMutants)
 
 // mutate returns the text of the mutant's file with the break, or an error if
 // the entry is stale.

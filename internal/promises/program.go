@@ -185,7 +185,7 @@ var serviceConstants = []Constant{
 	},
 	{
 		In:   on(useDashboard, "waits up to 15 s, and reports"),
-		File: "server/dashboard/actions.go", From: "outcomeTimeout = 15 * time.Second",
+		File: "server/dashboard/outcome.go", From: "outcomeTimeout = 15 * time.Second",
 		Tests: byServer("dashboard", "^TestOutcomeIsAwaitedFor15Seconds$"), Says: "after 2m30s",
 	},
 	{

@@ -148,7 +148,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "dashboard: the past of a node that returns is not read again",
-		file: "server/dashboard/past.go", from: "past.Status == dead && past.At.After(died)", to: "past.Status == dead && past.At.Before(died)",
+		file: "server/dashboard/update.go", from: "past.Status == dead && past.At.After(died)", to: "past.Status == dead && past.At.Before(died)",
 		promise: "a node whose trust window ended is not shown as crashed",
 		tests:   []tests{inServer("dashboard", "^TestPastOfReturnedNodeIsReadAgain$")}, says: "the past is read from",
 	},

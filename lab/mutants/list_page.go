@@ -34,7 +34,7 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: a silenced alert is in the banner",
-		file: "server/dashboard/alerts.go", from: "return a.SilencedBy != \"\"", to: "return false",
+		file: "server/dashboard/config.go", from: "return a.SilencedBy != \"\"", to: "return false",
 		promise: "the banner describes what stopped work before what is silenced",
 		tests:   []tests{inServer("dashboard", "^TestSilencedAlertIsNotInTheBanner$")}, says: "the alerts are read",
 	},
@@ -76,13 +76,13 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: moves that have not ended count as done",
-		file: "server/dashboard/rebalance.go", from: "result.late, err = true, nil", to: "err = nil",
+		file: "server/dashboard/actions.go", from: "result.late, err = true, nil", to: "err = nil",
 		promise: "the answer to an action states what has happened",
 		tests:   []tests{inServer("dashboard", "^TestOperatorRebalancesSharedRoles$")}, says: "while work continues, the result is",
 	},
 	{
 		name: "dashboard: a rebalance has no requester",
-		file: "server/dashboard/rebalance.go", from: "d.config.Backend, by, nil)", to: "d.config.Backend, \"\", nil)",
+		file: "server/dashboard/actions.go", from: "d.config.Backend, by, nil)", to: "d.config.Backend, \"\", nil)",
 		promise: "each action of an operator is on record",
 		tests:   []tests{inServer("dashboard", "^TestOperatorRebalancesSharedRoles$")}, says: "the moves were requested by",
 	},
@@ -100,13 +100,13 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: the banner counts from the first vacancy of all",
-		file: "server/dashboard/incidents.go", from: "Since: &r.Began, Incident: r.ID}, true", to: "Since: p.vacantSince(), Incident: r.ID}, true",
+		file: "server/dashboard/health.go", from: "Since: &r.Began, Incident: r.ID}, true", to: "Since: p.vacantSince(), Incident: r.ID}, true",
 		promise: "the banner says how long the role that it names has had no leader",
 		tests:   []tests{inServer("dashboard", "^TestBannerCountsFromItsIncident$")}, says: "want a crash at",
 	},
 	{
 		name: "dashboard: the cause of an end is as short as a name",
-		file: "server/dashboard/incidents.go", from: "return quotedUpTo(cause, mostErrorRunes)", to: "return quoted(cause)",
+		file: "server/dashboard/found.go", from: "return quotedUpTo(cause, mostErrorRunes)", to: "return quoted(cause)",
 		promise: "the page shows the exit code of a crash loop",
 		tests:   []tests{inServer("dashboard", "^TestCauseOfAnEndIsShownInFull$")}, says: "want the cause in one",
 	},

@@ -12,69 +12,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/audit"
 	"github.com/exactly-one/tenure/processor"
 )
-
-// The actions for users to request.
-const (
-	stepDown        = "step_down"
-	handOver        = "hand_over"
-	drain           = "drain"
-	undrain         = "undrain"
-	forgetNode      = "forget_node"
-	rebalanceRoles  = "rebalance"
-	pauseProcessor  = "pause_processor"
-	resumeProcessor = "resume_processor"
-	retryProcessor  = "retry_processor"
-	skipEvent       = "skip_event"
-	rewindProcessor = "rewind_processor"
-	replayLetters   = "replay_dead_letters"
-	dismissLetters  = "dismiss_dead_letters"
-	triggerSchedule = "trigger_schedule"
-	pauseSchedule   = "pause_schedule"
-	resumeSchedule  = "resume_schedule"
-
-	silenceAlert     = "silence_alert"
-	unsilenceAlert   = "unsilence_alert"
-	acknowledgeAlert = "acknowledge_alert"
-)
-
-// How long an action may take, and how long to wait for its outcome: work in flight
-// ends first.
-const (
-	actionTimeout  = 10 * time.Second
-	outcomeTimeout = 15 * time.Second
-)
-
-// actionBody is the request for an action.
-type actionBody struct {
-	Action string    `json:"action"`
-	Name   string    `json:"name"` // of the role, processor or schedule
-	Term   int64     `json:"term"` // of the role, to end; 0 for the present one
-	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
-	Force  bool      `json:"force"`
-
-	// Event is the event to skip, or the last one that a rewound processor does not handle again.
-	Event string `json:"event"`
-
-	// Letters are the dead letters to replay, or to dismiss; none means all to replay.
-	Letters []string `json:"letters"`
-
-	// Of an alert.
-	Labels  map[string]string `json:"labels"`
-	Seconds int               `json:"seconds"`
-	Comment string            `json:"comment"`
-}
-
-// outcome is the result of an action.
-type outcome struct {
-	Done    bool   `json:"done"`   // false: it was requested, and its effect is not visible yet
-	Failed  bool   `json:"failed"` // it had its effect, and that failed, as a run of a schedule
-	Message string `json:"message"`
-}
 
 // act performs the requested action, records it, and answers with the outcome.
 func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
@@ -306,4 +249,19 @@ func conflict(err error, body actionBody) string {
 	default:
 		return "no such alert fires at the moment"
 	}
+}
+
+// rebalance moves shared roles to the best placement. It is no error if roles have not
+// moved when ctx ends.
+func (d *Dashboard) rebalance(ctx context.Context, by string) (rebalanced, error) {
+	plan, err := cluster.PlanRebalance(ctx, d.config.Backend)
+	result := rebalanced{sharing: len(plan.Nodes), planned: len(plan.Moves)}
+	if err != nil || result.planned == 0 {
+		return result, err
+	}
+	d.recordAction(ctx, by, "cluster", d.config.Title, "rebalance", count(result.planned, "role moves", "roles move"))
+	if err = plan.Apply(ctx, d.config.Backend, by, nil); err != nil && ctx.Err() != nil {
+		result.late, err = true, nil
+	}
+	return result, err
 }

@@ -10,21 +10,6 @@ import (
 	"github.com/exactly-one/tenure/internal/usercode"
 )
 
-// ErrNoAlert is the error of [Config.HandleAlert] if no alert of the request fires.
-var ErrNoAlert = errors.New("no such alert fires")
-
-// AlertRequest is a user's request about alerts: to silence or to acknowledge them, or to
-// end their silences.
-type AlertRequest struct {
-	Acknowledge bool
-	Unsilence   bool              // without Acknowledge and Unsilence: silence
-	Name        string            // of the rule
-	Labels      map[string]string // that the alerts have; of a silence empty for all alerts of the rule
-	For         time.Duration     // how long; 0 with Unsilence
-	Comment     string
-	By          string // the user
-}
-
 // The bounds of the time in a request of the page, in seconds.
 const (
 	leastAlertSeconds = 60
@@ -32,12 +17,6 @@ const (
 )
 
 var errAlertsLate = errors.New("an earlier call of the function Alerts has not returned")
-
-// alertsResult is the result of a call of Config.Alerts.
-type alertsResult struct {
-	alerts []Alert
-	err    error
-}
 
 // readAlerts calls Config.Alerts in a separate goroutine, one call at a time: a hanging
 // call must not stop the reads of everything else. The result of a late call is old, and
@@ -70,9 +49,6 @@ func (w *watcher) readAlerts(ctx context.Context) ([]Alert, error) {
 		return nil, context.Cause(ctx)
 	}
 }
-
-// silenced reports whether an alert is silenced: its receivers are not notified.
-func (a Alert) silenced() bool { return a.SilencedBy != "" }
 
 // actOnAlert silences or acknowledges alerts.
 func (d *Dashboard) actOnAlert(ctx context.Context, body actionBody, by string) error {

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -49,14 +48,6 @@ func (a *audience) attend(ctx context.Context) {
 	case <-fresh:
 	case <-limit.C:
 	case <-ctx.Done():
-	}
-}
-
-// attending returns a handler that attends before it answers.
-func (d *Dashboard) attending(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		d.audience.attend(r.Context())
-		next(w, r)
 	}
 }
 

@@ -2,12 +2,9 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/audit"
-	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 // The bounds on reading the actions of operators.
@@ -54,37 +51,4 @@ func (l *auditLog) latest(ctx context.Context) ([]audit.Entry, error) {
 		l.at = time.Now()
 	}
 	return l.entries, l.err
-}
-
-// auditRecord is an action of an operator.
-type auditRecord struct {
-	record.AuditAction
-
-	Number int `json:"number"`
-}
-
-// getAudit lists the actions with their users, the latest first.
-func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
-	if d.audit == nil {
-		refuse(w, http.StatusNotFound, "this dashboard has no database connection for the actions of operators")
-		return
-	}
-	entries, err := d.audit.latest(r.Context())
-	if err != nil {
-		d.log.Warn("the actions of operators cannot be read", "error", err)
-		refuse(w, http.StatusServiceUnavailable, "the database cannot be read; see the log of the dashboard")
-		return
-	}
-	wanted := search(r)
-	offset, limit := pageOf(r)
-	page := list[auditRecord]{Rows: []auditRecord{}}
-	for i, e := range entries {
-		if wanted != "" && !strings.Contains(strings.ToLower(strings.Join([]string{e.By, e.Kind, e.Name, e.Action, e.Detail}, " ")), wanted) {
-			continue
-		}
-		if page.Total++; page.Total > offset && len(page.Rows) < limit {
-			page.Rows = append(page.Rows, auditRecord{record.NewAuditAction(e), len(entries) - i})
-		}
-	}
-	answer(w, http.StatusOK, page)
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"slices"
+	"net/url"
 	"strings"
-
-	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // Authentication configures how visitors authenticate. Several ways can be enabled at
@@ -48,18 +46,31 @@ type Authentication struct {
 	AccessOf func(user string) Access
 }
 
-func (a Authentication) validate() error {
-	switch {
-	case a.SignOn != nil && (a.SignOn.Begin == nil || a.SignOn.Finish == nil):
-		return invalid("SignOn requires Begin and Finish")
-	case a.UserHeader != "" && len(a.TrustedProxies) == 0:
-		return invalid("UserHeader requires TrustedProxies: otherwise any client could send it")
-	case slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return !p.IsValid() }):
-		return invalid("a prefix in TrustedProxies is not valid")
-	default:
-		return nil
-	}
+// SignOn logs users in at another site, such as a provider of OpenID Connect. The browser
+// goes there from the path login, and comes back to login/callback. The functions are
+// called from several goroutines and must return within some seconds.
+type SignOn struct {
+	// Begin returns the address of the site for the browser.
+	Begin func(ctx context.Context, flow Flow) (address string, err error)
+
+	// Finish returns the user from the query of the returning browser. It must check that
+	// the query has the flow's State.
+	Finish func(ctx context.Context, query url.Values, flow Flow) (User, error)
+
+	// Recheck, if set, returns the user with the present access. The dashboard calls it
+	// for each login session in use, at most every 30 seconds, with the flow of its
+	// Finish. If the error matches [ErrNoAccess], the login session ends; after any other
+	// error it continues.
+	Recheck func(ctx context.Context, user User, flow Flow) (User, error)
+
+	// With Secure, browsers reach the dashboard over TLS: they send the login session's
+	// cookie over nothing else. Without it, the request decides.
+	Secure bool
 }
+
+// Flow has the secrets of one login, of 43 letters, digits, - and _ each. They belong to
+// the browser in which the login began.
+type Flow struct{ State, Nonce, Verifier string }
 
 type userKey struct{}
 
@@ -89,30 +100,6 @@ type visitor struct {
 	refused bool   // the request has wrong credentials
 }
 
-// identify determines the sender of a request.
-func (g *guard) identify(r *http.Request) visitor {
-	if user, ok := r.Context().Value(userKey{}).(string); ok && isUser(user) {
-		return visitor{user: user, access: g.authentication.accessOf(user), way: byBrowser}
-	}
-	a := g.authentication
-	if a.UserHeader != "" && g.fromProxy(r) {
-		if given := r.Header.Values(a.UserHeader); len(given) == 1 && isUser(given[0]) {
-			return visitor{user: given[0], access: a.accessOf(given[0]), way: byBrowser}
-		}
-	}
-	if a.takes(r.Header.Get("Authorization")) {
-		return g.byHeader(r)
-	}
-	user, key, ok := g.sessions.find(r, a.Token)
-	if ok {
-		user, ok = g.recheck(r.Context(), user, key)
-	}
-	if ok {
-		return visitor{user: user.Name, access: user.Access, way: byCookie, session: key}
-	}
-	return visitor{}
-}
-
 func (a Authentication) accessOf(user string) Access {
 	if a.AccessOf == nil {
 		return Operator
@@ -132,22 +119,6 @@ func (a Authentication) takes(header string) bool {
 	return a.takesPasswords() && strings.EqualFold(scheme, "Basic") || a.Token != nil && strings.EqualFold(scheme, "Bearer")
 }
 
-// byHeader checks the credentials in the headers.
-func (g *guard) byHeader(r *http.Request) visitor {
-	address, known := g.addressOf(r), visitor{}
-	valid, allowed, _ := g.attemptsOf(r).Check(r.Context(), address, func() (ok bool, err error) {
-		known, ok = g.authentication.byHeader(r)
-		return ok, nil
-	})
-	if !valid {
-		if allowed {
-			g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
-		}
-		return visitor{refused: true}
-	}
-	return known
-}
-
 // byHeader returns the visitor of the credentials in the headers, if they are valid.
 func (a Authentication) byHeader(r *http.Request) (v visitor, ok bool) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
@@ -160,20 +131,4 @@ func (a Authentication) byHeader(r *http.Request) (v visitor, ok bool) {
 	}
 	access, ok := a.Password(user, password)
 	return visitor{user: user, access: access, way: byBrowser}, ok
-}
-
-// fromProxy reports whether a request comes from a trusted proxy.
-func (g *guard) fromProxy(r *http.Request) bool {
-	return httpguard.Proxies(g.authentication.TrustedProxies).Sent(r)
-}
-
-// addressOf returns the address for counting the wrong credentials of a request.
-func (g *guard) addressOf(r *http.Request) string {
-	return httpguard.Proxies(g.authentication.TrustedProxies).Client(r)
-}
-
-// attemptsOf returns the counter for the wrong credentials of a request. Handlers beside
-// the dashboard can share it.
-func (g *guard) attemptsOf(r *http.Request) *httpguard.Attempts {
-	return httpguard.AttemptsOf(r.Context(), g.attempts)
 }

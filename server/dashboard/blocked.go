@@ -14,14 +14,6 @@ import (
 // whole lock table of the server.
 const maxBlockedRead = 20
 
-// blockedRecord is a transaction that keeps the next term of a role from beginning.
-type blockedRecord struct {
-	Role   string     `json:"role"`
-	By     string     `json:"blocked_by"` // names the transaction
-	Since  *time.Time `json:"since"`      // null if the dashboard's user may not see it
-	Advice string     `json:"advice"`     // SQL that ends it, or lets nodes end it; empty if the waiting node ends it
-}
-
 // readBlocked reads which transactions keep the terms of vacant roles from beginning.
 func (w *watcher) readBlocked(ctx context.Context) {
 	roles := w.snapshot.vacantRoles(maxBlockedRead)

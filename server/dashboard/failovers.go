@@ -4,66 +4,11 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
-	"github.com/exactly-one/tenure/internal/program/record"
 )
-
-// gap is a time without a leader before a term, in seconds; null if it is not known.
-type gap struct {
-	Without *float64 `json:"without_leader_seconds"` // from when a leader could last act to when the next one could
-	Vacant  *float64 `json:"vacant_seconds"`         // of it, while the lock was free
-	Silent  *float64 `json:"silent_seconds"`         // since the last sign of life of the previous leader
-}
-
-// gapBefore returns the time without a leader before a term. reason is why the previous term
-// ended, if known.
-func gapBefore(reason tenure.EndReason, t history.Term) gap {
-	return gap{record.Known(incident.WithoutLeader(reason, t)), record.Known(t.PrecedingVacancy), record.Known(t.PrecedingSilence)}
-}
-
-// failoverRecord is a change of leader: a time without a leader, and the node at its end.
-type failoverRecord struct {
-	gap
-
-	Kind     string    `json:"kind"` // failover, move or outage
-	At       time.Time `json:"time"` // when the new term began, or an outage was over
-	Role     string    `json:"role"`
-	Term     int64     `json:"term"`
-	NodeName string    `json:"node_name"`
-	Previous string    `json:"previous"`        // the previous leader, if known
-	Reason   string    `json:"end_reason"`      // why its term ended, if known
-	Roles    int       `json:"roles,omitempty"` // that an outage stopped
-	Incident string    `json:"incident,omitempty"`
-}
-
-// The kinds of changes of leaders.
-const (
-	kindFailover = "failover" // the previous leader was gone
-	kindMove     = "move"     // the previous leader gave the role up
-	kindOutage   = "outage"   // of the database, which stops all roles
-)
-
-// failoversRecord is the content of the page on failovers. The figures are of failovers, and
-// not of moves.
-type failoversRecord struct {
-	Failovers int              `json:"failovers"` // in memory
-	Moves     int              `json:"moves"`
-	Outages   int              `json:"outages"`
-	Day       int              `json:"day"`   // failovers of the last 24 hours
-	Since     *time.Time       `json:"since"` // the oldest change in memory
-	Median    *gap             `json:"median"`
-	P95       *gap             `json:"p95"` // null if there are fewer than leastCases
-	P99       *gap             `json:"p99"`
-	Max       *gap             `json:"max"`
-	Points    [][3]float64     `json:"points"` // [at in ms, seconds without a leader, how many]
-	Total     int              `json:"total"`  // rows that match
-	Rows      []failoverRecord `json:"rows"`   // newest first
-}
 
 // leastCases is of how many failovers a share is shown.
 const leastCases = 20
@@ -100,14 +45,6 @@ func (p *snapshot) failoversOf(role string) ([]failoverRecord, time.Time) {
 		}
 	}
 	return records, p.clock()
-}
-
-// overall is the summary of all failovers, shared by all requests until there are more.
-type overall struct {
-	mu     sync.Mutex
-	number uint64 // of the last event
-	at     time.Time
-	record failoversRecord // without rows
 }
 
 // overallLife is how long a summary is valid: it counts the last 24 hours.

@@ -6,15 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
@@ -96,6 +93,72 @@ type visitorKey struct{}
 func visitorOf(r *http.Request) visitor {
 	v, _ := r.Context().Value(visitorKey{}).(visitor)
 	return v
+}
+
+// identify determines the sender of a request.
+func (g *guard) identify(r *http.Request) visitor {
+	if user, ok := r.Context().Value(userKey{}).(string); ok && isUser(user) {
+		return visitor{user: user, access: g.authentication.accessOf(user), way: byBrowser}
+	}
+	a := g.authentication
+	if a.UserHeader != "" && g.fromProxy(r) {
+		if given := r.Header.Values(a.UserHeader); len(given) == 1 && isUser(given[0]) {
+			return visitor{user: given[0], access: a.accessOf(given[0]), way: byBrowser}
+		}
+	}
+	if a.takes(r.Header.Get("Authorization")) {
+		return g.byHeader(r)
+	}
+	user, key, ok := g.sessions.find(r, a.Token)
+	if ok {
+		user, ok = g.recheck(r.Context(), user, key)
+	}
+	if ok {
+		return visitor{user: user.Name, access: user.Access, way: byCookie, session: key}
+	}
+	return visitor{}
+}
+
+// byHeader checks the credentials in the headers.
+func (g *guard) byHeader(r *http.Request) visitor {
+	address, known := g.addressOf(r), visitor{}
+	valid, allowed, _ := g.attemptsOf(r).Check(r.Context(), address, func() (ok bool, err error) {
+		known, ok = g.authentication.byHeader(r)
+		return ok, nil
+	})
+	if !valid {
+		if allowed {
+			g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
+		}
+		return visitor{refused: true}
+	}
+	return known
+}
+
+// recheck asks the other site for the present access of a login session's user, if it is
+// time. It reports whether the session continues.
+func (g *guard) recheck(ctx context.Context, user User, key string) (User, bool) {
+	on := g.authentication.SignOn
+	if on == nil || on.Recheck == nil {
+		return user, true
+	}
+	opened, due := g.sessions.due(key)
+	if !due {
+		return user, true
+	}
+	// The answer is for later requests too, so the end of this one does not cancel it.
+	now, err := on.Recheck(context.WithoutCancel(ctx), opened.user, opened.flow)
+	switch {
+	case errors.Is(err, ErrNoAccess) || err == nil && !isUser(now.Name):
+		g.log.Warn("a login ended: the user has no access any longer", "user", user.Name, "error", err)
+		g.sessions.end(key)
+		return User{}, false
+	case err != nil:
+		g.log.Warn("the identity provider did not say what a user may do: the login continues", "user", user.Name, "error", err)
+		now = opened.user
+	}
+	g.sessions.settle(key, now)
+	return now, true
 }
 
 // reading answers visitors with the right to view.
@@ -181,138 +244,18 @@ func (g *guard) forgeryToken(v visitor) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// sessionRecord is the page's knowledge of its visitor.
-type sessionRecord struct {
-	Title     string `json:"title"`
-	User      string `json:"user"`
-	Access    string `json:"access"` // viewer, operator, or empty without a user
-	MayLook   bool   `json:"may_look"`
-	MayAct    bool   `json:"may_act"`
-	LogIn     string `json:"log_in"`      // how one can: token, password, or not at all
-	SignOn    bool   `json:"sign_on"`     // whether one can log in at another site
-	CanLogOut bool   `json:"can_log_out"` // of a session
-	ReadOnly  bool   `json:"read_only"`   // for everybody
-	Token     string `json:"csrf_token"`
-	Version   string `json:"version"` // of the page's files
+// fromProxy reports whether a request comes from a trusted proxy.
+func (g *guard) fromProxy(r *http.Request) bool {
+	return httpguard.Proxies(g.authentication.TrustedProxies).Sent(r)
 }
 
-func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
-	g := d.guard
-	v := g.identify(r)
-	record := sessionRecord{
-		Title: d.config.Title, User: v.user, MayLook: g.mayLook(v), MayAct: g.mayAct(v),
-		LogIn: g.loginWay(), SignOn: g.authentication.SignOn != nil, CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody, Version: version(),
-	}
-	asks := r.URL.Query().Has("login")
-	wantsIn := !record.MayLook || v.way == nobody && asks
-	onPage := record.LogIn == "token" || record.SignOn && !asks // the page shows how
-	if wantsIn && !onPage {
-		g.challenge(w, r) // the browser asks for a password
-		return
-	}
-	if v.way != nobody {
-		record.Token, record.Access = g.forgeryToken(v), v.access.String()
-	}
-	answer(w, http.StatusOK, record)
+// addressOf returns the address for counting the wrong credentials of a request.
+func (g *guard) addressOf(r *http.Request) string {
+	return httpguard.Proxies(g.authentication.TrustedProxies).Client(r)
 }
 
-func (g *guard) loginWay() string {
-	switch {
-	case g.authentication.Token != nil:
-		return "token"
-	case g.authentication.takesPasswords():
-		return "password"
-	default:
-		return ""
-	}
-}
-
-// login opens a session for a visitor with a valid token.
-func (g *guard) login(w http.ResponseWriter, r *http.Request) {
-	if err := g.origins.Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "cross-site requests are refused")
-		return
-	}
-	address, attempts := g.addressOf(r), g.attemptsOf(r)
-	switch {
-	case g.authentication.Token == nil:
-		refuse(w, http.StatusNotFound, "this dashboard has no login")
-		return
-	case !attempts.Allowed(address):
-		tooMany(w)
-		return
-	}
-	body, ok := readBody[struct {
-		Token string `json:"token"`
-	}](w, r)
-	if !ok {
-		return
-	}
-	token, user := strings.TrimSpace(body.Token), User{}
-	valid, allowed, _ := attempts.Check(r.Context(), address, func() (ok bool, err error) {
-		user, ok = g.authentication.Token(token)
-		return ok && isUser(user.Name), nil
-	})
-	switch {
-	case !allowed:
-		tooMany(w)
-		return
-	case !valid:
-		g.log.Warn("a wrong token was refused", "from", address)
-		refuse(w, http.StatusUnauthorized, "that token is not valid")
-		return
-	}
-	g.log.Info("logged in to the dashboard", "user", user.Name, "access", user.Access, "from", address)
-	http.SetCookie(w, g.cookie(r, g.sessions.begin(session{token: token}), sessionLife))
-	answer(w, http.StatusOK, map[string]string{"user": user.Name})
-}
-
-// logout ends the session of the visitor. No other site can do so: the browser does not
-// send the cookie with its requests.
-func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
-	if err := g.origins.Check(r); err != nil {
-		refuse(w, http.StatusForbidden, "cross-site requests are refused")
-		return
-	}
-	for _, name := range cookieNames {
-		for _, cookie := range r.CookiesNamed(name) {
-			g.sessions.end(cookie.Value)
-		}
-	}
-	http.SetCookie(w, g.cookie(r, "", -time.Second))
-	answer(w, http.StatusOK, map[string]string{})
-}
-
-// The bounds on the body of a request.
-const (
-	maxBody     = 8 << 10 // bytes
-	bodyTimeout = 5 * time.Second
-)
-
-// readBody reads the one JSON object of a request's body. If the body is invalid, it
-// refuses the request.
-func readBody[T any](w http.ResponseWriter, r *http.Request) (body T, ok bool) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "the body must be of the type application/json")
-		return body, false
-	}
-	// If the deadline cannot be set, the server's own limit applies.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&body)
-	if err == nil {
-		_, err = decoder.Token()
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large")
-	case !errors.Is(err, io.EOF):
-		refuse(w, http.StatusBadRequest, "the body must be one JSON object of the documented form")
-	default:
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the action may take longer
-		return body, true
-	}
-	return body, false
+// attemptsOf returns the counter for the wrong credentials of a request. Handlers beside
+// the dashboard can share it.
+func (g *guard) attemptsOf(r *http.Request) *httpguard.Attempts {
+	return httpguard.AttemptsOf(r.Context(), g.attempts)
 }

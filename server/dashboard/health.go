@@ -9,31 +9,6 @@ import (
 	"github.com/exactly-one/tenure/internal/incident"
 )
 
-// health is the state of the cluster in one sentence.
-type health struct {
-	Level    string `json:"level"` // good, warning or critical
-	Sentence string `json:"sentence"`
-	// Also is further sentences, each after a space: Since is not about them.
-	Also string `json:"also,omitempty"`
-	// Since is when the problem in Sentence began, if known and relevant. With UpTo, a part of
-	// it began later.
-	Since *time.Time `json:"since"`
-	UpTo  bool       `json:"up_to,omitempty"`
-	// Incident is the id of the incident in the sentence, if any.
-	Incident string `json:"incident,omitempty"`
-	// Job is the processor or schedule in the sentence, if any.
-	Job *job `json:"job,omitempty"`
-}
-
-const (
-	good     = "good"
-	warning  = "warning"
-	critical = "critical"
-)
-
-// mostNamed is how many things a sentence names.
-const mostNamed = 3
-
 // health returns the most important problem first. The figures are the snapshot's.
 func (p *snapshot) health(n nowRecord) health {
 	for _, find := range []func(nowRecord) (health, bool){
@@ -210,27 +185,46 @@ func (p *snapshot) vacantText(n nowRecord) string {
 	return listed(names)
 }
 
-// count returns a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// openIncident reports the first continuing fault.
+func (p *snapshot) openIncident(n nowRecord) (health, bool) {
+	for _, r := range p.found.records {
+		if r.Unplanned && r.Ended == nil && r.Vacant > 0 {
+			also := ""
+			if others := n.Vacant - r.Vacant; others > 0 {
+				also = " " + count(others, "other role has", "other roles have") + " no leader."
+			}
+			return health{Level: critical, Sentence: r.Sentence, Also: also + blockedText(n) + alertsText(n), Since: &r.Began, Incident: r.ID}, true
+		}
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return health{}, false
 }
 
-// listed names some things in a sentence.
-func listed(names []string) string {
-	slices.Sort(names)
-	var parts []string
-	for _, name := range names[:min(len(names), mostNamed)] {
-		parts = append(parts, quoted(name))
+// lastIncident reports a recently ended fault.
+func (p *snapshot) lastIncident(n nowRecord) (health, bool) {
+	for _, r := range p.found.records {
+		if !r.Unplanned || r.Ended == nil {
+			continue
+		}
+		if n.Clock.Sub(*r.Ended) > recentIncident {
+			break
+		}
+		text := r.Sentence
+		if n.Living == 1 {
+			text += " There is only one node now."
+		}
+		return health{Level: warning, Sentence: text + alertsText(n), Incident: r.ID}, true
 	}
-	if more := len(names) - mostNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
+	return health{}, false
+}
+
+// unreadPart reports an unreadable part of the state.
+func (*snapshot) unreadPart(n nowRecord) (health, bool) {
+	what, since := "Processors and schedules", n.WorkUnreadSince
+	if since == nil {
+		what, since = "The alerts", n.AlertsUnreadSince
 	}
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
+	if since == nil {
+		return health{}, false
 	}
-	last := len(parts) - 1
-	return strings.Join(parts[:last], ", ") + " and " + parts[last]
+	return health{Level: warning, Sentence: what + " cannot be read, and were read last at " + moment(*since) + ": they may have changed." + alertsText(n), Since: since}, true
 }

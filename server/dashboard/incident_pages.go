@@ -77,11 +77,6 @@ func mentions(i incident.Incident, wanted string) bool {
 		slices.ContainsFunc(i.Moves, func(m incident.Move) bool { return contains(m.From.Role, wanted) || contains(m.To.NodeName, wanted) })
 }
 
-// timeOf reads a time in milliseconds since 1970 from the query.
-func timeOf(r *http.Request, name string, otherwise time.Time) time.Time {
-	return time.UnixMilli(int64(number(r, name, int(otherwise.UnixMilli()), 0, 1<<52)))
-}
-
 // getIncident returns one incident with its single changes.
 func (d *Dashboard) getIncident(w http.ResponseWriter, r *http.Request) {
 	detail, ok := d.snapshot.incident(r.URL.Query().Get("id"))

@@ -8,27 +8,6 @@ import (
 	"github.com/exactly-one/tenure/internal/program/link"
 )
 
-// Link is a template of links to another site, for the pages of roles, nodes and alerts:
-// to logs, traces, graphs or a runbook.
-type Link = link.Template
-
-// LinkAddress is a link as the page shows it.
-type LinkAddress = link.Address
-
-// checkLinks checks links, and their number.
-func checkLinks(links []Link) error {
-	counts := map[string]int{}
-	for _, l := range links {
-		if err := l.Check(); err != nil {
-			return err
-		}
-		if counts[l.On]++; counts[l.On] > link.Most {
-			return invalid("there are more than %d links on a %s", link.Most, l.On)
-		}
-	}
-	return nil
-}
-
 // linksOn returns the links on something.
 func (c Config) linksOn(on string, values map[string]string) []LinkAddress {
 	values["cluster"] = c.Title

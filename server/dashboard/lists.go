@@ -1,10 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/program/record"
 )
 
 func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
@@ -25,17 +25,6 @@ func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
 		"incidents": d.snapshot.incidentsNow(),
 	})
 }
-
-// list is some rows of many.
-type list[R any] struct {
-	Total int `json:"total"` // that match
-	Rows  []R `json:"rows"`
-}
-
-// contains reports whether a text contains another, ignoring case.
-func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
-
-func search(r *http.Request) string { return strings.ToLower(r.URL.Query().Get("search")) }
 
 // getRoles lists roles. By default, roles with problems come first.
 func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
@@ -63,76 +52,6 @@ func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.RUnlock()
 	answer(w, http.StatusOK, page)
-}
-
-// order compares roles by one of their columns. Under the mutex.
-func (p *snapshot) order(by string) func(a, b string) int {
-	urgency := map[string]int{vacant: 0, silent: 1, led: 2, atRest: 3}
-	return func(a, b string) int {
-		left, right := p.roles[a], p.roles[b]
-		switch by {
-		case "leader":
-			return strings.Compare(left.term.NodeName, right.term.NodeName)
-		case "term":
-			return cmp.Compare(left.term.Term, right.term.Term)
-		case "began":
-			return right.term.Began.Compare(left.term.Began)
-		case "name":
-			return 0 // they are in this order
-		default:
-			return cmp.Or(cmp.Compare(urgency[left.state], urgency[right.state]), compareVacant(left, right))
-		}
-	}
-}
-
-// compareVacant orders vacant roles by when they lost their leaders, the earliest first.
-// Roles with an unknown time come last. So the first vacancy stays on top.
-func compareVacant(a, b *role) int {
-	if a.state != vacant || b.state != vacant {
-		return 0
-	}
-	return cmp.Compare(unknownLast(a.term.Ended), unknownLast(b.term.Ended))
-}
-
-// unknownLast returns a time as a number, with the zero time after all others.
-func unknownLast(at time.Time) int64 {
-	if at.IsZero() {
-		return math.MaxInt64
-	}
-	return at.UnixNano()
-}
-
-// role returns the current state of a role.
-func (p *snapshot) role(name string) (roleRecord, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.roles[name] == nil {
-		return roleRecord{}, false
-	}
-	return p.roleRecord(name), true
-}
-
-// firstReadWait is how long a request for a role waits for the first read of the
-// database: before it, no role is known.
-const firstReadWait = 2 * time.Second
-
-// awaitFirstRead waits for the first read of the database and reports whether it has
-// happened.
-func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, firstReadWait)
-	defer cancel()
-	for {
-		p.mu.RLock()
-		seen, failed, changed := p.seen, p.problem != nil, p.changed
-		p.mu.RUnlock()
-		if seen || failed || ctx.Err() != nil {
-			return seen
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
 }
 
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
@@ -261,12 +180,6 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
-// event returns an incident in place of the last of its events.
-func (f *found) event(last eventRecord) eventRecord {
-	r := f.records[f.byID[last.Incident]]
-	return eventRecord{Number: last.Number, At: last.At, Kind: eventIncident, Status: r.Kind, Detail: r.Sentence, Incident: r.ID, Unplanned: r.Unplanned}
-}
-
 func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	matches := failoverFilter(query.Get("kind"), search(r))
@@ -286,4 +199,49 @@ func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 		record.Points = nil
 	}
 	answer(w, http.StatusOK, record)
+}
+
+// auditRecord is an action of an operator.
+type auditRecord struct {
+	record.AuditAction
+
+	Number int `json:"number"`
+}
+
+// getAudit lists the actions with their users, the latest first.
+func (d *Dashboard) getAudit(w http.ResponseWriter, r *http.Request) {
+	if d.audit == nil {
+		refuse(w, http.StatusNotFound, "this dashboard has no database connection for the actions of operators")
+		return
+	}
+	entries, err := d.audit.latest(r.Context())
+	if err != nil {
+		d.log.Warn("the actions of operators cannot be read", "error", err)
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read; see the log of the dashboard")
+		return
+	}
+	wanted := search(r)
+	offset, limit := pageOf(r)
+	page := list[auditRecord]{Rows: []auditRecord{}}
+	for i, e := range entries {
+		if wanted != "" && !strings.Contains(strings.ToLower(strings.Join([]string{e.By, e.Kind, e.Name, e.Action, e.Detail}, " ")), wanted) {
+			continue
+		}
+		if page.Total++; page.Total > offset && len(page.Rows) < limit {
+			page.Rows = append(page.Rows, auditRecord{record.NewAuditAction(e), len(entries) - i})
+		}
+	}
+	answer(w, http.StatusOK, page)
+}
+
+// readTimeline returns the timeline of an existing role.
+func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
+	if _, ok := d.snapshot.role(role); !ok {
+		return nil, errUnknown
+	}
+	line, err := d.timelines.of(ctx, role)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of a role: %w", err)
+	}
+	return line, nil
 }

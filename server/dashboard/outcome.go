@@ -15,6 +15,20 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
+// How long an action may take, and how long to wait for its outcome: work in flight
+// ends first.
+const (
+	actionTimeout  = 10 * time.Second
+	outcomeTimeout = 15 * time.Second
+)
+
+// rebalanced is the result of a request to rebalance.
+type rebalanced struct {
+	sharing int  // nodes that share roles
+	planned int  // roles to move
+	late    bool // some have not moved yet
+}
+
 // pendingAction is an action before its outcome is known.
 type pendingAction struct {
 	actionBody
@@ -209,4 +223,18 @@ func (p *snapshot) nodeName(id uuid.UUID) string {
 	defer p.mu.RUnlock()
 	m, _ := p.member(id)
 	return m.Name
+}
+
+// String describes the result in a sentence.
+func (r rebalanced) String() string {
+	switch {
+	case r.sharing == 0:
+		return "No node shares roles."
+	case r.planned == 0:
+		return "Every shared role is where it should be."
+	case r.late:
+		return fmt.Sprintf("Not all of %s have moved yet. Requested moves continue; rebalance again for the others.", count(r.planned, "role", "roles"))
+	default:
+		return count(r.planned, "role has", "roles have") + " moved."
+	}
 }

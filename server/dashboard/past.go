@@ -5,13 +5,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/incident"
 )
 
-// maxNodeChanges bounds the changes of nodes for finding incidents.
-const maxNodeChanges = 10_000
+// The bounds on a snapshot's records of the past.
+const (
+	maxEvents = 5_000
+	maxTerms  = 20_000
+)
+
+// settleTime is for how long outages are read after nodes opened sessions: the ends of
+// terms are recorded when other nodes have taken over.
+const settleTime = 30 * time.Second
 
 // past is the records for finding incidents. It is part of a snapshot, under its mutex.
 type past struct {
@@ -29,6 +38,16 @@ type termKey struct {
 	role string
 	term int64
 }
+
+// nodeChange identifies a change of a node.
+type nodeChange struct {
+	node   uuid.UUID
+	at     int64 // in microseconds since 1970
+	status string
+}
+
+// maxNodeChanges bounds the changes of nodes for finding incidents.
+const maxNodeChanges = 10_000
 
 func newPast() past {
 	return past{termAt: map[termKey]int{}, nodeAt: map[nodeChange]bool{}}
@@ -104,20 +123,6 @@ func (p *past) makeRoom() {
 // maxOutages is how many outages are read.
 const maxOutages = 200
 
-// isNews reports whether nodes opened sessions lately.
-func (p *snapshot) isNews(nodes []history.NodeChange) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	latest := p.clock().Add(-settleTime)
-	return p.past.outages == nil || slices.ContainsFunc(nodes, func(n history.NodeChange) bool { return n.At.After(latest) && opensSession(n) })
-}
-
-func (p *snapshot) setOutages(outages []history.Outage) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.past.setOutages(outages)
-}
-
 // setOutages replaces the outages.
 func (p *past) setOutages(outages []history.Outage) {
 	same := slices.EqualFunc(p.outages, outages, func(a, b history.Outage) bool {
@@ -136,28 +141,6 @@ func (p *past) changes() incident.Changes {
 // outage, the outage is recorded.
 func opensSession(n history.NodeChange) bool {
 	return n.Status == string(tenure.StatusActive) || n.Status == string(tenure.StatusJoining)
-}
-
-// deathOfReturned returns when the first of the dead nodes died that have opened sessions since the
-// last read: they may have recorded since why their earlier sessions ended. It is zero if there is none.
-func (p *snapshot) deathOfReturned(nodes []history.NodeChange) (earliest time.Time) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for _, n := range nodes {
-		if !opensSession(n) || n.Previous != dead || p.past.nodeAt[nodeChange{n.Node, n.At.UnixMicro(), n.Status}] {
-			continue
-		}
-		var died time.Time
-		for _, past := range p.past.nodes {
-			if past.Node == n.Node && past.Status == dead && past.At.After(died) && past.At.Before(n.At) {
-				died = past.At
-			}
-		}
-		if !died.IsZero() && (earliest.IsZero() || died.Before(earliest)) {
-			earliest = died
-		}
-	}
-	return earliest
 }
 
 // byRole returns the terms of each role, oldest first.

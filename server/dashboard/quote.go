@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,4 +60,32 @@ const (
 // moment makes a time part of a sentence.
 func moment(at time.Time) string {
 	return timeBegins + at.UTC().Format(time.RFC3339Nano) + timeEnds
+}
+
+// mostNamed is how many things a sentence names.
+const mostNamed = 3
+
+// count returns a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// listed names some things in a sentence.
+func listed(names []string) string {
+	slices.Sort(names)
+	var parts []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		parts = append(parts, quoted(name))
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }

@@ -1,20 +1,6 @@
 package dashboard
 
-import (
-	"encoding/json"
-	"errors"
-	"net/http"
-	"strconv"
-)
-
-// errUnknown is the error for an unknown name.
-var errUnknown = errors.New("there is nothing of this name")
-
-// route is a pattern of http.ServeMux with its protected handler.
-type route struct {
-	pattern string
-	handler http.Handler
-}
+import "net/http"
 
 // routes returns the handler of the dashboard with its protection.
 func (d *Dashboard) routes() http.Handler {
@@ -71,45 +57,10 @@ func (d *Dashboard) table() []route {
 	return all
 }
 
-// refuse answers with an error for the page to show as text.
-func refuse(w http.ResponseWriter, status int, message string) {
-	answer(w, status, map[string]string{"error": message})
-}
-
-// answer answers with a record as JSON. It ignores an error of writing, since the client
-// is gone then. A record can contain values unknown to JSON, for example a time after the
-// year 9999 from a table.
-func answer(w http.ResponseWriter, status int, record any) {
-	body, err := json.Marshal(record)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":"a row of the database has what cannot be shown"}`)
+// attending returns a handler that attends before it answers.
+func (d *Dashboard) attending(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d.audience.attend(r.Context())
+		next(w, r)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
-}
-
-// maxPage is how many rows a page of a list has at most.
-const maxPage = 500
-
-// pageOf reads the requested range of a list.
-func pageOf(r *http.Request) (offset, limit int) {
-	return number(r, "offset", 0, 0, 1<<30), number(r, "limit", 100, 1, maxPage)
-}
-
-// number reads a number from the query. An invalid number, or one out of bounds, is
-// replaced by a valid one.
-func number(r *http.Request, name string, otherwise, least, most int) int {
-	n, err := strconv.Atoi(r.URL.Query().Get(name))
-	if err != nil {
-		n = otherwise
-	}
-	return min(max(n, least), most)
-}
-
-// cut returns a page of a list.
-func cut[R any](rows []R, offset, limit int) []R {
-	offset = min(offset, len(rows))
-	return rows[offset:min(len(rows), offset+limit)]
 }

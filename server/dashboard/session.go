@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -120,13 +119,6 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// secure reports whether a request came over TLS, to this server or to a proxy. The
-// report comes from the proxy, or from the browser by the address of its page.
-func (g *guard) secure(r *http.Request) bool {
-	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") ||
-		g.fromProxy(r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-}
-
 // cookieName names the session. The cookie is bound to its host by naming no
 // domain. Browsers take a name with a prefix only from TLS, and the first one only
 // from the host itself, for all of its paths (RFC 6265bis, section 4.1.3).
@@ -138,23 +130,3 @@ const (
 
 // cookieNames are all names of the session's cookie, the hardest to forge first.
 var cookieNames = []string{hostPrefix + cookieName, securePrefix + cookieName, cookieName}
-
-// cookie returns the cookie for a session.
-func (g *guard) cookie(r *http.Request, key string, age time.Duration) *http.Cookie {
-	return g.hiddenCookie(cookieName, key, age, g.secure(r), http.SameSiteStrictMode)
-}
-
-// hiddenCookie returns a cookie out of the reach of scripts. With TLS it is never sent in
-// the clear.
-func (g *guard) hiddenCookie(name, value string, age time.Duration, secure bool, site http.SameSite) *http.Cookie {
-	cookie := &http.Cookie{
-		Name: name, Value: value, Path: g.basePath + "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: site, Secure: secure,
-	}
-	switch {
-	case cookie.Secure && cookie.Path == "/":
-		cookie.Name = hostPrefix + name
-	case cookie.Secure:
-		cookie.Name = securePrefix + name
-	}
-	return cookie
-}

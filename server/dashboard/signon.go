@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,41 +8,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// ErrNoAccess reports a user known to the site of a [SignOn] and without access to the
-// dashboard; errors.Is finds it.
-var ErrNoAccess = errors.New("the user has no access to the dashboard")
-
-// SignOn logs users in at another site, such as a provider of OpenID Connect. The browser
-// goes there from the path login, and comes back to login/callback. The functions are
-// called from several goroutines and must return within some seconds.
-type SignOn struct {
-	// Begin returns the address of the site for the browser.
-	Begin func(ctx context.Context, flow Flow) (address string, err error)
-
-	// Finish returns the user from the query of the returning browser. It must check that
-	// the query has the flow's State.
-	Finish func(ctx context.Context, query url.Values, flow Flow) (User, error)
-
-	// Recheck, if set, returns the user with the present access. The dashboard calls it
-	// for each login session in use, at most every 30 seconds, with the flow of its
-	// Finish. If the error matches [ErrNoAccess], the login session ends; after any other
-	// error it continues.
-	Recheck func(ctx context.Context, user User, flow Flow) (User, error)
-
-	// With Secure, browsers reach the dashboard over TLS: they send the login session's
-	// cookie over nothing else. Without it, the request decides.
-	Secure bool
-}
-
-// Flow has the secrets of one login, of 43 letters, digits, - and _ each. They belong to
-// the browser in which the login began.
-type Flow struct{ State, Nonce, Verifier string }
 
 // How long a login at the other site may take.
 const flowLife = 10 * time.Minute
@@ -149,30 +117,4 @@ func say(w http.ResponseWriter, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, sentence+"\n")
-}
-
-// recheck asks the other site for the present access of a login session's user, if it is
-// time. It reports whether the session continues.
-func (g *guard) recheck(ctx context.Context, user User, key string) (User, bool) {
-	on := g.authentication.SignOn
-	if on == nil || on.Recheck == nil {
-		return user, true
-	}
-	opened, due := g.sessions.due(key)
-	if !due {
-		return user, true
-	}
-	// The answer is for later requests too, so the end of this one does not cancel it.
-	now, err := on.Recheck(context.WithoutCancel(ctx), opened.user, opened.flow)
-	switch {
-	case errors.Is(err, ErrNoAccess) || err == nil && !isUser(now.Name):
-		g.log.Warn("a login ended: the user has no access any longer", "user", user.Name, "error", err)
-		g.sessions.end(key)
-		return User{}, false
-	case err != nil:
-		g.log.Warn("the identity provider did not say what a user may do: the login continues", "user", user.Name, "error", err)
-		now = opened.user
-	}
-	g.sessions.settle(key, now)
-	return now, true
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -10,13 +11,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
-	"github.com/exactly-one/tenure/internal/program/roster"
-)
-
-// The bounds on a snapshot's records of the past.
-const (
-	maxEvents = 5_000
-	maxTerms  = 20_000
 )
 
 // snapshot is the last known state of the installation. The watch writes it, and all
@@ -66,11 +60,12 @@ type role struct {
 // isLed reports whether the role has a leader.
 func (r *role) isLed() bool { return r.state == led || r.state == silent }
 
-// nodeChange identifies a change of a node.
-type nodeChange struct {
-	node   uuid.UUID
-	at     int64 // in microseconds since 1970
-	status string
+// overall is the summary of all failovers, shared by all requests until there are more.
+type overall struct {
+	mu     sync.Mutex
+	number uint64 // of the last event
+	at     time.Time
+	record failoversRecord // without rows
 }
 
 func newSnapshot() *snapshot {
@@ -78,90 +73,36 @@ func newSnapshot() *snapshot {
 		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}, Retention: []retentionRecord{}}, alerts: []Alert{}, past: newPast(), found: newFound(nil), roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
-// reading is the result of one read of the database.
-type reading struct {
-	members []tenure.Member
-	clock   time.Time      // of the database; zero if no node reports it
-	terms   []history.Term // nil if they were not read
-	whole   bool           // the last term of every role is among them
-	nodes   []history.NodeChange
-	again   bool // it contains earlier changes of nodes than the last read
+// clock is the time by the database's clock.
+func (p *snapshot) clock() time.Time { return time.Now().Add(p.offset).Round(0) }
+
+func (p *snapshot) clockNow() time.Time {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.clock()
 }
 
-// update puts a reading into the snapshot and returns the changes.
-func (p *snapshot) update(r reading) changeRecord {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := !p.seen
-	p.seen, p.problem, p.readAt = true, nil, time.Now()
-	if !r.clock.IsZero() {
-		p.offset = r.clock.Sub(p.readAt)
-	}
-	p.members, p.byNode = r.members, make(map[uuid.UUID]int, len(r.members))
-	p.replaced = roster.FindReplaced(r.members)
-	for i, m := range r.members {
-		p.byNode[m.ID] = i
-	}
-	change := changeRecord{Roles: []roleRecord{}}
-	events := p.putNodes(r, []eventRecord{}) // an empty list, not none, in JSON
-	if r.terms != nil || r.whole {
-		u := p.putTerms(r.terms, events)
-		events, change.rewound = u.events, u.rewound
-		change.missing = p.drop(r.whole)
-		change.More = r.whole && change.missing || u.rewound || u.fewer || u.corrected
-	}
-	p.past.add(r, change.rewound)
-	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
-	p.record(events)
-	change.Events = events
-	touched := make(map[string]bool, len(events))
-	for _, e := range events {
-		touched[e.Role] = true
-	}
-	for _, name := range p.names {
-		role := p.roles[name]
-		if state := p.stateOf(role.term); state != role.state || touched[name] {
-			role.state = state
-			change.Roles = append(change.Roles, p.roleRecord(name))
-		}
-	}
-	if first { // all viewers read it
-		return readAgain
-	}
-	return change
-}
+// firstReadWait is how long a request for a role waits for the first read of the
+// database: before it, no role is known.
+const firstReadWait = 2 * time.Second
 
-// putNodes creates events for new changes of nodes.
-func (p *snapshot) putNodes(reading reading, events []eventRecord) []eventRecord {
-	now := make(map[nodeChange]bool, len(reading.nodes))
-	told := p.nodeAt
-	if reading.again {
-		told = p.nodesTold()
-	}
-	for _, r := range reading.nodes {
-		key := nodeChange{r.Node, r.At.UnixMicro(), r.Status}
-		now[key] = true
-		if !told[key] {
-			events = append(events, eventRecord{
-				At: r.At, Kind: eventNode, Node: r.Node, NodeName: r.NodeName, Status: r.Status, Previous: r.Previous, By: r.By,
-			})
+// awaitFirstRead waits for the first read of the database and reports whether it has
+// happened.
+func (p *snapshot) awaitFirstRead(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, firstReadWait)
+	defer cancel()
+	for {
+		p.mu.RLock()
+		seen, failed, changed := p.seen, p.problem != nil, p.changed
+		p.mu.RUnlock()
+		if seen || failed || ctx.Err() != nil {
+			return seen
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
 		}
 	}
-	if reading.nodes != nil {
-		p.nodeAt = now
-	}
-	return events
-}
-
-// nodesTold returns the changes of nodes among the events.
-func (p *snapshot) nodesTold() map[nodeChange]bool {
-	told := map[nodeChange]bool{}
-	for _, e := range p.events {
-		if e.Kind == eventNode {
-			told[nodeChange{e.Node, e.At.UnixMicro(), e.Status}] = true
-		}
-	}
-	return told
 }
 
 // record numbers events and keeps them.
@@ -186,82 +127,6 @@ func (p *snapshot) note(event eventRecord) eventRecord {
 	events := []eventRecord{event}
 	p.record(events)
 	return events[0]
-}
-
-func eventOfBegin(before, t history.Term) eventRecord {
-	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Without: gapBefore(before.Reason, t).Without}
-}
-
-func eventOfEnd(t history.Term, at time.Time) eventRecord {
-	return eventRecord{
-		At: at, Kind: eventEnded, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Reason: string(t.Reason), By: t.By,
-	}
-}
-
-func (p *snapshot) roleRecord(name string) roleRecord {
-	r := p.roles[name]
-	t := r.term
-	record := roleRecord{
-		Name: name, State: r.state, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began,
-		Reason: string(t.Reason), By: t.By, Without: gapBefore(r.before.Reason, t).Without,
-		Previous: r.before.NodeName, PreviousReason: string(r.before.Reason), PreviousBy: r.before.By,
-	}
-	if !t.Ended.IsZero() {
-		record.Ended = &t.Ended
-	}
-	if m, ok := p.member(t.Node); ok {
-		record.Host = m.Host
-		if m.Name != t.NodeName {
-			record.Agent = m.Name
-		}
-	}
-	return record
-}
-
-// now is the cluster at a glance.
-func (p *snapshot) now() nowRecord {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	shown := p.shownMembers()
-	n := nowRecord{Roles: len(p.names), AllNodes: len(shown), Clock: p.clock(), Nodes: []nodeRecord{}}
-	if p.problem != nil {
-		since := p.problem.since.Add(p.offset).Round(0)
-		n.UnreadSince = &since
-	}
-	n.WorkUnreadSince, n.AlertsUnreadSince = p.unread.work.at(p.offset), p.unread.alerts.at(p.offset)
-	leads := p.leads()
-	for _, name := range p.names {
-		switch p.roles[name].state {
-		case led:
-			n.Led++
-		case silent:
-			n.Silent++
-		case atRest:
-			n.AtRest++
-		default:
-			n.Vacant++
-		}
-	}
-	for _, m := range shown {
-		if p.nodeState(m) != dead {
-			n.Living++
-		}
-	}
-	for _, m := range p.nodesToPublish(shown, leads) {
-		n.Nodes = append(n.Nodes, p.nodeRecord(m, leads))
-	}
-	for _, a := range p.alerts {
-		switch {
-		case a.State != "firing":
-		case a.silenced():
-			n.Silenced++
-		default:
-			n.Firing++
-		}
-	}
-	n.Blocked = p.blockedNow()
-	n.Health = p.health(n)
-	return n
 }
 
 // failed records a failure to read the database.
@@ -292,12 +157,3 @@ func (p *snapshot) resume() {
 		p.problem = &problem{errRested, time.Now()}
 	}
 }
-
-func (p *snapshot) clockNow() time.Time {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.clock()
-}
-
-// clock is the time by the database's clock.
-func (p *snapshot) clock() time.Time { return time.Now().Add(p.offset).Round(0) }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/exactly-one/tenure/history"
 )
@@ -163,4 +164,14 @@ func (p *snapshot) drop(whole bool) (missing bool) {
 		return false
 	})
 	return true
+}
+
+func eventOfBegin(before, t history.Term) eventRecord {
+	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Without: gapBefore(before.Reason, t).Without}
+}
+
+func eventOfEnd(t history.Term, at time.Time) eventRecord {
+	return eventRecord{
+		At: at, Kind: eventEnded, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Reason: string(t.Reason), By: t.By,
+	}
 }

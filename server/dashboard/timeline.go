@@ -16,6 +16,14 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
+// The bounds on the timelines in memory: together at most about 40 MB.
+const (
+	maxTimelines     = 1000
+	maxTimelineTerms = 100_000 // of one
+	timelinePart     = 20_000  // read at a time
+	maxAllTerms      = 600_000 // of all but the one used last
+)
+
 // timeline is the history of a role.
 type timeline struct {
 	ready chan struct{} // closed when it was read

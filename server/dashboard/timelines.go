@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,14 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/history"
-)
-
-// The bounds on the timelines in memory: together at most about 40 MB.
-const (
-	maxTimelines     = 1000
-	maxTimelineTerms = 100_000 // of one
-	timelinePart     = 20_000  // read at a time
-	maxAllTerms      = 600_000 // of all but the one used last
 )
 
 // The bounds on reading them.
@@ -187,16 +178,4 @@ func (l *timeline) size() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return len(l.spans)
-}
-
-// readTimeline returns the timeline of an existing role.
-func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
-	if _, ok := d.snapshot.role(role); !ok {
-		return nil, errUnknown
-	}
-	line, err := d.timelines.of(ctx, role)
-	if err != nil {
-		return nil, fmt.Errorf("read the history of a role: %w", err)
-	}
-	return line, nil
 }

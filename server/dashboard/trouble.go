@@ -114,12 +114,6 @@ func (w *workRecord) judge() {
 	}
 }
 
-// job names a processor or a schedule.
-type job struct {
-	Kind string `json:"kind"` // processor, schedule or retention
-	Name string `json:"name"`
-}
-
 // worst returns a sentence on the first failing processor or schedule at a level, and the
 // number of the others. If none fails, the sentence is on the first one with dead
 // letters. Otherwise it is empty.
@@ -166,4 +160,15 @@ func first(all []troubledJob, one, several string) (text string, about job) {
 		text += " " + count(others, one, several)
 	}
 	return text, all[0].job
+}
+
+// trouble returns what is wrong with the removal.
+func (r retentionRecord) trouble() trouble {
+	switch {
+	case r.Errors > 0:
+		return trouble{warning, withError(fmt.Sprintf("Old rows of %s cannot be removed", quoted(r.Rows)), r.LastError)}
+	case r.Late > 0:
+		return trouble{warning, fmt.Sprintf("Old rows of %s are kept for too long.", quoted(r.Rows))}
+	}
+	return trouble{level: good}
 }

@@ -35,26 +35,6 @@ func (u *unread) at(offset time.Duration) *time.Time {
 	return &since
 }
 
-// noteUnread notes the results of the reads of processors and schedules, and of alerts.
-func (p *snapshot) noteUnread(at time.Time, work, alerts error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.unread.work.note(at, work)
-	p.unread.alerts.note(at, alerts)
-}
-
-// unreadPart reports an unreadable part of the state.
-func (*snapshot) unreadPart(n nowRecord) (health, bool) {
-	what, since := "Processors and schedules", n.WorkUnreadSince
-	if since == nil {
-		what, since = "The alerts", n.AlertsUnreadSince
-	}
-	if since == nil {
-		return health{}, false
-	}
-	return health{Level: warning, Sentence: what + " cannot be read, and were read last at " + moment(*since) + ": they may have changed." + alertsText(n), Since: since}, true
-}
-
 // asOf states the age of a sentence's data, after a space, or nothing.
 func asOf(unreadSince *time.Time) string {
 	if unreadSince == nil {

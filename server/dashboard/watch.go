@@ -9,17 +9,6 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// The intervals of reads without a notification.
-const (
-	nodesInterval = 2 * time.Second        // the registry: one statement
-	leastInterval = 500 * time.Millisecond // the same, if leases are short
-	allInterval   = 5 * time.Second        // everything that may have changed
-	wholeInterval = 5 * time.Minute        // the last term of each role: one may be gone
-	lookTimeout   = 5 * time.Second
-	// overlap is how far back each read reads again: a late commit has an earlier time.
-	overlap = time.Minute
-)
-
 // recheckDelays are the pauses before further reads after a notification: a vacancy is
 // announced, but the term begun shortly afterwards is not.
 var recheckDelays = [...]time.Duration{
@@ -91,40 +80,6 @@ func (d *Dashboard) listen(ctx context.Context) {
 	}
 }
 
-// notify makes the watch read immediately.
-func (d *Dashboard) notify() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-// watcher is the state of the watch between two reads.
-type watcher struct {
-	*Dashboard
-	allAt        time.Time // when everything was read last
-	wholeAt      time.Time // when the last term of each role was
-	workAt       time.Time
-	workTook     time.Duration // to read processors and schedules
-	readFrom     time.Time     // terms and nodes are read from this time on, by the database's clock
-	rewound      bool          // readFrom is earlier than it was
-	work         string        // as published last
-	alerts       string
-	told         string // incidents, as published last
-	incidents    regrouper
-	outagesUntil time.Time         // outages are read until then
-	outagesAt    time.Time         // when they were
-	blockedAt    time.Time         // when the blockers of vacant roles were read
-	retention    []retentionRecord // as read last
-	retentionAt  time.Time         // when it was
-	failed       bool              // to read processors and schedules, the last time
-
-	calls sync.WaitGroup    // of Config.Alerts
-	late  chan alertsResult // of a call that was not waited for
-
-	publishFailed bool // a state could not be published, the last time
-}
-
 // poll reads the possible changes and publishes them.
 func (w *watcher) poll(ctx context.Context, news bool) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -166,10 +121,6 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	w.publishState(kindNow, w.snapshot.now())
 }
 
-// settleTime is for how long outages are read after nodes opened sessions: the ends of
-// terms are recorded when other nodes have taken over.
-const settleTime = 30 * time.Second
-
 // readOutages reads the outages if nodes opened sessions. Unreadable outages stay
 // unchanged.
 func (w *watcher) readOutages(ctx context.Context, r reading) {
@@ -186,35 +137,6 @@ func (w *watcher) readOutages(ctx context.Context, r reading) {
 		return
 	}
 	w.snapshot.setOutages(outages)
-}
-
-// publish sends a change to all viewers. If the change cannot be encoded, they read
-// everything again.
-func (d *Dashboard) publish(change changeRecord) {
-	if err := d.feed.Publish(kindChange, change); err != nil {
-		d.log.Warn("a change cannot be published", "error", err)
-		_ = d.feed.Publish(kindChange, readAgain) // it can always be encoded
-	}
-}
-
-// publishState sends a state to all viewers.
-func (w *watcher) publishState(kind string, now any) {
-	err := w.feed.SetState(kind, now)
-	if err != nil && !w.publishFailed {
-		w.log.Warn("a state cannot be published", "kind", kind, "error", err)
-	}
-	w.publishFailed = err != nil
-}
-
-// readAgain makes all viewers read everything again.
-var readAgain = changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
-
-// bounded returns the change, or readAgain if it is too large to publish.
-func (c changeRecord) bounded() changeRecord {
-	if len(c.Roles) > maxRolesPublished || len(c.Events) > maxEventsPublished {
-		return readAgain
-	}
-	return c
 }
 
 // read reads, if all is set, the terms and the changes of nodes, and then the nodes. A

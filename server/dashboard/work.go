@@ -2,64 +2,10 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/program/record"
 )
-
-// workRecord is the processors and the schedules.
-type workRecord struct {
-	Shown      bool              `json:"shown"` // whether there is a database connection for them
-	Processors []processorRecord `json:"processors"`
-	Schedules  []scheduleRecord  `json:"schedules"`
-	Retention  []retentionRecord `json:"retention"` // empty until old rows were removed once
-}
-
-type processorRecord struct {
-	Name        string     `json:"processor"`
-	Kind        string     `json:"kind"`
-	Role        string     `json:"role"`
-	Status      string     `json:"status"` // active, paused or failed
-	Led         bool       `json:"led"`
-	Busy        bool       `json:"busy"`
-	NodeName    string     `json:"node_name"`
-	Processed   int64      `json:"processed"`
-	Behind      int64      `json:"behind"`
-	BehindAsOf  *time.Time `json:"behind_as_of"` // if it was measured more than a minute ago
-	Waiting     *time.Time `json:"waiting_since"`
-	Errors      int        `json:"errors"`
-	LastError   string     `json:"last_error"`
-	NextAttempt *time.Time `json:"next_attempt_at"`
-	Stuck       string     `json:"stuck_error"` // why it cannot work
-	StuckSince  *time.Time `json:"stuck_since"`
-	DeadLetters int        `json:"dead_letters"`
-	Failing     *string    `json:"failing"` // the event that fails, if known
-	Skipped     int        `json:"skipped"` // of the dead letters, by an operator
-	Level       string     `json:"level"`   // good, warning or critical
-}
-
-type scheduleRecord struct {
-	Name        string      `json:"schedule"`
-	Status      string      `json:"status"`
-	Expression  string      `json:"expression"`
-	Zone        string      `json:"timezone"`
-	Role        string      `json:"role"`
-	Loaded      bool        `json:"loaded"`
-	Paused      bool        `json:"paused"`
-	Next        *time.Time  `json:"next"`
-	Waiting     int64       `json:"waiting"`
-	Running     int64       `json:"running"`
-	Failures    int64       `json:"failures"`
-	FailedInRow int64       `json:"failed_in_row"`
-	Problem     string      `json:"problem"`
-	RunError    string      `json:"last_run_error"` // of the runs that failed in a row, if known
-	Last        *record.Run `json:"last"`
-	LastError   string      `json:"last_error"`      // why its leader cannot work
-	Ahead       float64     `json:"ahead_seconds"`   // how long it waits for the clock; 0 if it does not
-	Overdue     float64     `json:"overdue_seconds"` // 0 if no tick waits for too long
-	Level       string      `json:"level"`           // good, warning or critical
-}
 
 // The intervals of reads of processors and schedules. Their figures change with every
 // batch and run, so they are not read after every notification; failures cause none.
@@ -135,16 +81,6 @@ func limited[R any](ctx context.Context, read func(context.Context) (R, error)) 
 	return read(ctx)
 }
 
-// publishIfChanged publishes a state unless it equals the last published one.
-func (w *watcher) publishIfChanged(kind string, last *string, now any) {
-	text, err := json.Marshal(now)
-	if err == nil && string(text) == *last {
-		return
-	}
-	*last = string(text)
-	w.publishState(kind, now)
-}
-
 func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	work := workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}, Retention: []retentionRecord{}}
 	if w.processors == nil {
@@ -213,10 +149,10 @@ func (p *snapshot) alertsNow() []Alert {
 	return p.alerts
 }
 
-// when returns a time, or nil for the zero time.
-func when(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	return &at
+// noteUnread notes the results of the reads of processors and schedules, and of alerts.
+func (p *snapshot) noteUnread(at time.Time, work, alerts error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unread.work.note(at, work)
+	p.unread.alerts.note(at, alerts)
 }

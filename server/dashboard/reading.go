@@ -8,6 +8,16 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
+// reading is the result of one read of the database.
+type reading struct {
+	members []tenure.Member
+	clock   time.Time      // of the database; zero if no node reports it
+	terms   []history.Term // nil if they were not read
+	whole   bool           // the last term of every role is among them
+	nodes   []history.NodeChange
+	again   bool // it contains earlier changes of nodes than the last read
+}
+
 // latest is the latest time that JSON can represent.
 var latest = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 

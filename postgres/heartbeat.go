@@ -142,3 +142,16 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		}
 	}
 }
+
+// reportMissedMove reports a change if the membership has moved since an earlier heartbeat,
+// and no notification has arrived since that was sent: it may have been lost.
+func (s *session) reportMissedMove(membership int64, sent time.Time) {
+	earlier := s.earlier
+	s.earlier = membershipRead{membership, sent}
+	if earlier.at.IsZero() || membership == earlier.membership {
+		return
+	}
+	if last := s.listener.received.Load(); last == nil || last.Before(earlier.at) {
+		s.listener.announceAnyNode()
+	}
+}

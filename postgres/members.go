@@ -329,6 +329,14 @@ SELECT id FROM gone ORDER BY id`
 )`
 )
 
+// Members read the registry of nodes only when a session reports a possible change. Every
+// statement with a change of a node's status or description is followed by a
+// notification. The watch covers everything else.
+
+// ReportsNodeChanges returns true: sessions report every change of the registry of nodes,
+// apart from loads and heartbeats. See cluster.Store.
+func (*Backend) ReportsNodeChanges() bool { return true }
+
 // MarkDead marks silent nodes as dead and returns their ids. A node is silent if its last
 // heartbeat is older than the threshold and than its own lease. MarkDead is the fallback
 // for deaths undetected by the other nodes.

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
@@ -31,10 +31,6 @@ func scanReaped(log *slog.Logger) func(pgx.Rows) error {
 		return nil
 	}
 }
-
-// reapPause is the minimum time between two attempts to terminate a session: more signals
-// do not speed up a session without an immediate reaction.
-const reapPause = 200 * time.Millisecond
 
 // reap terminates silent sessions, over the watch connection.
 func (w *watch) reap(conn *pgx.Conn) error {
@@ -112,4 +108,15 @@ func (s *session) reap() error {
 	// The locks will be free in a moment, and perhaps no watch will report it.
 	s.listener.Announce()
 	return lostOnly(s.query(stmtReleased, nil, s.backend.names.ElectionsChannel()))
+}
+
+// endSilence ends the session of a silent node. It also notifies the other members: if
+// the session does not end, no death is reported.
+func (w *watch) endSilence(conn *pgx.Conn) error {
+	reported := w.reportNodesAgain()
+	err := w.reap(conn)
+	if err == nil && reported {
+		err = w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.NodesChannel(), link.AnyNode)
+	}
+	return err
 }

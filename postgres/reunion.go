@@ -110,12 +110,6 @@ const (
 	reunionPause = 10 * time.Millisecond
 )
 
-// reunion records when a session looks whether all nodes are back.
-type reunion struct {
-	checkedAt time.Duration // on the node's monotonic clock
-	checkAt   time.Duration // when it looks next
-}
-
 // endWaits ends waits early when all nodes are back: a node opens a session only after
 // its trust in earlier ones has ended.
 func (s *session) endWaits() error {

@@ -118,6 +118,28 @@ func (w *watch) run(conn *pgx.Conn) {
 	}
 }
 
+// setWatchDown records whether the watch connection is down and wakes the session to
+// report it. Without the watch a node can become silent unnoticed, so any node may have
+// changed.
+func (w *watch) setWatchDown(down bool) {
+	w.down.Store(down)
+	w.session.listener.changedNodes.Note(link.AnyNode)
+	w.session.listener.Announce()
+}
+
+// reportNodesAgain reports a change, at most once per check interval, and returns whether
+// it did. It is called while a node can become silent without a notification: while the
+// watch connection is down, and while a silent node's session does not end.
+func (w *watch) reportNodesAgain() bool {
+	now := time.Now()
+	if now.Sub(w.reportedAt) < w.session.opening.Timing.CheckInterval {
+		return false
+	}
+	w.reportedAt = now
+	w.session.listener.announceAnyNode()
+	return true
+}
+
 // serve watches until the connection fails or the watch is stopped.
 func (w *watch) serve(conn *pgx.Conn) error {
 	if !w.adopt(conn) {
@@ -262,6 +284,10 @@ func (w *watch) recordEarlierDeaths(conn *pgx.Conn) error {
 //     notifies other nodes: their attempts would slow this node down;
 //   - of a node after a release, before it leaves.
 const headStart = 5 * time.Millisecond
+
+// reapPause is the minimum time between two attempts to terminate a session: more signals
+// do not speed up a session without an immediate reaction.
+const reapPause = 200 * time.Millisecond
 
 // waitForMember waits until another node may have joined.
 func (w *watch) waitForMember() {

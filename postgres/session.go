@@ -69,6 +69,18 @@ type session struct {
 	reportFailed      time.Duration // when reportWatchDown last failed; 0 if never
 }
 
+// membershipRead is the membership as of a heartbeat.
+type membershipRead struct {
+	membership int64
+	at         time.Time // when the heartbeat was sent
+}
+
+// reunion records when a session looks whether all nodes are back.
+type reunion struct {
+	checkedAt time.Duration // on the node's monotonic clock
+	checkAt   time.Duration // when it looks next
+}
+
 var (
 	_ tenure.Session         = (*session)(nil)
 	_ tenure.RegistrySession = (*session)(nil)

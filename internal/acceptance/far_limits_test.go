@@ -34,7 +34,7 @@ var farLimits = []struct {
 	{"postgres/fencing.go", "fenceTimeout = 10 * time.Second", 10 * time.Second, 25, ""},
 	{"postgres/fencing.go", "waitTimeout = 500 * time.Millisecond", 500 * time.Millisecond, 1, ""},
 	{"postgres/internal/install/installation.go", "installationWait  = 3 * time.Second", 3 * time.Second, 1, ""}, // it grows with the round trip
-	{"postgres/watching.go", "limit := time.NewTimer(time.Second)", time.Second, 1, ""},
+	{"postgres/watch_waking.go", "limit := time.NewTimer(time.Second)", time.Second, 1, ""},
 	{"cluster/drain.go", "const publishTimeout = time.Second", time.Second, 2, ""},
 	{"cluster/drain_successors.go", "min(interval, time.Second)", time.Second, 1, ""},
 	{"cluster/watch.go", "max(interval, time.Second)", 5 * time.Second, 12, ""}, // the interval is 5 s by default

@@ -163,7 +163,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "postgres: a statement of the watch begins while a cancellation is on its way",
-		file: "postgres/watching.go", from: "\tcase <-pending:\n", to: "\tdefault:\n",
+		file: "postgres/watch_waking.go", from: "\tcase <-pending:\n", to: "\tdefault:\n",
 		promise: "7 Someone leads: no cancellation reaches the statement that records a death",
 		tests:   []tests{in("postgres", "^TestWatchWaitsForItsCancellation$")}, says: "the call ended before its cancellation was answered",
 	},

@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -397,4 +398,27 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 		e.terms <- t // does not block: the last term's work has returned
 	}
 	n.notifySubscribersLocked()
+}
+
+// cancelAttemptsLocked ends the attempts for which the node may no longer campaign.
+func (s *session) cancelAttemptsLocked() {
+	for e := range s.node.followers {
+		if !e.mayCampaignLocked() && e.attempt.pending && !e.attempt.inFlight {
+			s.node.unlockPendingLocked(e)
+			e.attemptCanceledLocked()
+		}
+	}
+}
+
+// attemptCanceledLocked records the end of an attempt because the node may no longer
+// campaign. The next attempt begins when it may again. It returns false: the retry
+// strategy is not called.
+func (e *Election) attemptCanceledLocked() bool {
+	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
+	if e.State() == Acquiring {
+		e.attempt.totalFailures++
+		e.attempt.err = cmp.Or(e.ineligibleLocked(), ErrNotActive)
+		e.stepLocked(fsm.AcquireFailed, nil, e.attempt.err)
+	}
+	return false
 }

@@ -251,3 +251,27 @@ type Listener interface {
 	// ends, and an error when it cannot continue.
 	Listen(ctx context.Context, wake func()) error
 }
+
+// RequestKind is the kind of a Request.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	RequestStepDown RequestKind = "step_down"
+	RequestHandOver RequestKind = "hand_over"
+	RequestDrain    RequestKind = "drain"
+	RequestUndrain  RequestKind = "undrain"
+)
+
+// Request is a request for the leader of a role or for a node.
+type Request struct {
+	Kind   RequestKind
+	Role   string    // of a step-down or hand-over
+	Term   int64     // of a step-down or hand-over: the term to end; 0 for the present one
+	Node   uuid.UUID // of a drain or undrain
+	Target uuid.UUID // of a hand-over and, optionally, of a drain: the next leader
+	Force  bool      // of a drain: also if no other node is active then
+	Offer  bool      // of a hand-over: only ask Target whether it campaigns for Role
+	By     string    // the requester, for the record
+	At     time.Time // by the database's clock; set by the Backend
+}

@@ -3,8 +3,6 @@ package tenure
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/exactly-one/tenure/internal/endreason"
 )
@@ -44,45 +42,6 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return term, nil
 }
 
-// queueCampaign puts a caller of Campaign at the end of the queue. The result takes it
-// out again.
-func (e *Election) queueCampaign(run *electionRun) (leave func()) {
-	e.node.mu.Lock()
-	defer e.node.mu.Unlock()
-	e.campaigns = append(e.campaigns, run)
-	return func() {
-		e.node.mu.Lock()
-		defer e.node.mu.Unlock()
-		e.campaigns = slices.DeleteFunc(e.campaigns, func(other *electionRun) bool { return other == run })
-		e.wakeLocked()
-	}
-}
-
-// mustQueueLocked reports whether other callers of Campaign come before one.
-func (e *Election) mustQueueLocked(run *electionRun) bool {
-	return e.campaigns[0] != run || e.mode == modeCampaign && e.State() != Stopped
-}
-
-// workRemainsLocked reports whether the election has stopped, but the work under its
-// last term has not returned.
-func (e *Election) workRemainsLocked() bool {
-	if e.State() != Stopped || e.term == nil {
-		return false
-	}
-	running, _ := e.term.workState()
-	return running
-}
-
-// awaitResignation waits until the work of an ended term has returned.
-func (e *Election) awaitResignation(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, e.node.cfg.StopTimeout)
-	defer cancel()
-	if err := e.waitFor(limited, func() bool { return e.node.closing || !e.workRemainsLocked() }); err != nil {
-		return fmt.Errorf("%w: %w", ErrAlreadyStarted, e.unfinished("campaign for", err))
-	}
-	return nil
-}
-
 // resign gives up a term and waits until its lock is released or lost.
 func (e *Election) resign(ctx context.Context, term *Term) error {
 	n := e.node
@@ -101,3 +60,12 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	}
 	return e.awaitRelease(ctx, term, "resign from")
 }
+
+// Resign gives up the term and waits until the role is free. For a term from
+// [Election.Campaign] it also reports the return of the work under the term: call it
+// exactly once for each such term, even if the term was lost. Do not call it from the
+// function of [Election.Run], because it would wait for this function: return Done or an
+// error instead.
+//
+// If ctx ends first, the error matches ErrShutdown, and the resignation continues.
+func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }

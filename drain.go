@@ -1,15 +1,12 @@
 package tenure
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/internal/endreason"
-	"github.com/exactly-one/tenure/internal/fsm"
 )
 
 // Drain sets the node's status to draining, which stops campaigning, and releases its
@@ -103,31 +100,6 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 	return terms, n.undrains, nil
 }
 
-// updateRegistry is UpdateDescription for callers without need of a registry.
-func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) error {
-	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
-		return err
-	}
-	return nil
-}
-
-var errDraining = errors.New("the node is draining")
-
-// tryUpdateRegistry is updateRegistry with a time limit of one RefreshInterval. When it
-// ends, the change is in effect and the registry follows when it can.
-func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description)) error {
-	limited, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errRegistryTimeout) })()
-	err := n.updateRegistry(limited, change)
-	if errors.Is(err, errRegistryTimeout) {
-		return nil
-	}
-	return err
-}
-
-var errRegistryTimeout = errors.New("the registry was not updated in time")
-
 // Undrain makes a draining node active again. It returns the errors of
 // [Node.UpdateDescription].
 func (n *Node) Undrain(ctx context.Context) error {
@@ -165,12 +137,6 @@ func (n *Node) forgetRequest() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ownRequest = nil
-}
-
-// nodeRequest is the node's request in progress.
-type nodeRequest struct {
-	cancel context.CancelFunc
-	done   chan struct{}
 }
 
 // handleNodeRequestLocked starts to handle a request for the node, after it has
@@ -224,27 +190,4 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 		return n.undrain(ctx, r.By)
 	}
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
-}
-
-// cancelAttemptsLocked ends the attempts for which the node may no longer campaign.
-func (s *session) cancelAttemptsLocked() {
-	for e := range s.node.followers {
-		if !e.mayCampaignLocked() && e.attempt.pending && !e.attempt.inFlight {
-			s.node.unlockPendingLocked(e)
-			e.attemptCanceledLocked()
-		}
-	}
-}
-
-// attemptCanceledLocked records the end of an attempt because the node may no longer
-// campaign. The next attempt begins when it may again. It returns false: the retry
-// strategy is not called.
-func (e *Election) attemptCanceledLocked() bool {
-	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
-	if e.State() == Acquiring {
-		e.attempt.totalFailures++
-		e.attempt.err = cmp.Or(e.ineligibleLocked(), ErrNotActive)
-		e.stepLocked(fsm.AcquireFailed, nil, e.attempt.err)
-	}
-	return false
 }

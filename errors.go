@@ -115,3 +115,11 @@ func withDetail(cause, detail error) error {
 	}
 	return fmt.Errorf("%w: %w", cause, detail)
 }
+
+// onlySessionLoss returns err if it ends the session, and nil otherwise.
+func onlySessionLoss(err error) error {
+	if errors.Is(err, ErrSessionLost) {
+		return err
+	}
+	return nil
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/retry"
 )
 
 // group has the elections of a node under a shared limit; see ElectionConfig.Group.
@@ -21,6 +23,32 @@ type group struct {
 	elections []*Election
 	failures  workFailures // of the terms of all elections
 	damping   damping      // of all elections
+}
+
+// workFailures counts the terms whose work returned although the term was valid.
+type workFailures struct {
+	retry.Failure
+	since time.Duration // when the first of these terms began, on the monotonic clock
+}
+
+// longTerm is how many check intervals a term must last for the earlier failures
+// of work not to count. It is also the longest default delay.
+const longTerm = 12
+
+// add counts a term ended for work. A long term begins a new series.
+func (f *workFailures) add(term *Term, early bool, err error) {
+	n := term.election.node
+	now := n.clock.Now().Mono
+	if now-term.beganAt >= longTerm*n.cfg.CheckInterval {
+		f.Attempt = 0
+	}
+	if !early {
+		return
+	}
+	if f.Attempt++; f.Attempt == 1 {
+		f.since = term.beganAt
+	}
+	f.Elapsed, f.LastError = now-f.since, err
 }
 
 // joinGroupLocked adds a new election to its group, if it has one.

@@ -20,37 +20,6 @@ type loadSampler struct {
 // RefreshInterval divided by it. No result depends on this wait.
 const maxWaitDivisor = 20
 
-// await waits until done is closed, if it is not nil, for a bounded time. It
-// listens to the connection while it waits: if the server ends the session,
-// trust ends immediately. n.mu must not be held.
-func (s *session) await(done <-chan struct{}) error {
-	if done == nil {
-		return nil
-	}
-	n := s.node
-	n.group.Go(func() { // exits when done is closed; Close waits through n.group
-		<-done
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		s.wakeLocked()
-	})
-	until := n.clock.Now().Mono + n.cfg.RefreshInterval/maxWaitDivisor
-	for {
-		select {
-		case <-done:
-			return nil
-		default:
-		}
-		left := until - n.clock.Now().Mono
-		if left <= 0 {
-			return nil
-		}
-		if err := s.wait(left); err != nil {
-			return err
-		}
-	}
-}
-
 // measureLoad calls Config.Load and waits for the result, for a bounded time.
 // It is for a node without a session, which may have no goroutine that Close waits for. So
 // Close waits for this call, and a node that closes measures nothing.

@@ -1,12 +1,17 @@
 package tenure
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/preference"
 )
 
 // NodeStatus is the status of a node.
@@ -129,4 +134,47 @@ type RoleHolder struct {
 	// Reserved reports a hand-over to Node: Node can acquire the role before other
 	// candidates but does not lead it yet.
 	Reserved bool
+}
+
+func (d Description) validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
+	}
+	if !slices.Contains([]NodeStatus{StatusJoining, StatusActive, StatusDraining}, d.Status) {
+		return bad("the status of a node is %q; it must be joining, active or draining", d.Status)
+	}
+	for _, port := range []struct {
+		name  string
+		value int
+	}{{"HTTP", d.HTTPPort}, {"gRPC", d.GRPCPort}} {
+		if port.value != int(uint16(port.value)) {
+			return bad("the %s port is %d; it must be between 1 and 65535, or 0 for none", port.name, port.value)
+		}
+	}
+	if !utf8.ValidString(d.StatusBy) || strings.ContainsRune(d.StatusBy, 0) {
+		return bad("requester %q must be valid UTF-8 without NUL", d.StatusBy)
+	}
+	texts := []string{d.Address, d.Version}
+	texts = append(append(texts, d.Roles...), d.Capabilities...)
+	for key, value := range d.Labels {
+		if key == "" {
+			return bad("a label has no name")
+		}
+		texts = append(texts, key, value)
+	}
+	if _, err := preference.Priority(d.Labels); err != nil {
+		return bad("%v", err)
+	}
+	for name, weight := range d.Spreads {
+		if !(weight > 0) || math.IsInf(weight, 0) {
+			return bad("the weight in the spread %q is %v; it must be greater than 0", name, weight)
+		}
+		texts = append(texts, name)
+	}
+	for _, text := range texts {
+		if text != "" && NamedRole(text).Validate() != nil {
+			return bad("value %q in the node description must be at most %d bytes of UTF-8 without control characters", text, maxRoleName)
+		}
+	}
+	return nil
 }

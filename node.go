@@ -1,26 +1,17 @@
 package tenure
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/clocks"
-	"github.com/exactly-one/tenure/internal/endreason"
-	"github.com/exactly-one/tenure/internal/fsm"
 	"github.com/exactly-one/tenure/internal/logqueue"
-	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/steps"
 	"github.com/exactly-one/tenure/internal/wakeup"
-	"github.com/exactly-one/tenure/retry"
 )
 
 // Node is one running process that takes part in elections. It has one session with the
@@ -71,36 +62,10 @@ type Node struct {
 	callbackDelays callbackDelays
 }
 
-// Open opens a node and returns when its first session is open. It retries as the retry
-// strategy says until ctx ends. If the backend must not be used, the error matches
-// ErrRefused, and there is no retry. An invalid configuration matches ErrInvalidConfig.
-// Once Open has returned, the end of ctx has no effect.
-func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
-	if d, ok := backend.(interface{ DefaultLease() time.Duration }); ok {
-		cfg.Lease = cmp.Or(cfg.Lease, d.DefaultLease())
-	}
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	n := &Node{
-		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock, steps: steps.From(ctx),
-		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, groups: map[string]*group{}, subscribers: map[chan struct{}]struct{}{},
-		retryNow: make(chan struct{}, 1), abandonWork: make(chan struct{}),
-		description: cfg.Description.clone(), descriptionVersion: 1, counters: newCounters(),
-	}
-	n.host, _ = os.Hostname()
-	n.log, n.logQueue = logqueue.New(cfg.Logger.With("node", cfg.Name))
-	n.ctx, n.cancel = context.WithCancel(context.Background())
-	first, err := n.connect(ctx, true)
-	if err != nil {
-		n.cancel()
-		n.logQueue.Flush(ctx, n.clock)
-		return nil, fmt.Errorf("open a session: %w", err)
-	}
-	n.group.Add(1)
-	go n.run(first) // ends when the node closes; Close waits for it
-	return n, nil
+// nodeRequest is the node's request in progress.
+type nodeRequest struct {
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // ID returns the node's id.
@@ -125,41 +90,6 @@ func (n *Node) Logger() *slog.Logger { return n.log }
 // Backend returns the backend given to Open.
 func (n *Node) Backend() Backend { return n.backend }
 
-// Election returns a new election for a role, with default settings. The election is not
-// started. An error matches ErrInvalidRole, or ErrDuplicateRole if the node already has an
-// election for the role.
-func (n *Node) Election(role Role) (*Election, error) {
-	return n.ElectionWith(role, ElectionConfig{})
-}
-
-// ElectionWith is Election with settings.
-func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
-	if err := role.Validate(); err != nil {
-		return nil, err
-	}
-	if cfg.ReconnectGrace < 0 {
-		return nil, fmt.Errorf("%w: the reconnect grace is %v; it must be at least 0", ErrInvalidConfig, cfg.ReconnectGrace)
-	}
-	cfg.Requires, cfg.Prefers = maps.Clone(cfg.Requires), maps.Clone(cfg.Prefers)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closing {
-		return nil, ErrClosed
-	}
-	if n.elections[role.Name()] != nil {
-		return nil, fmt.Errorf("%w: %s", ErrDuplicateRole, role)
-	}
-	e := &Election{node: n, role: role, cfg: cfg.shared()}
-	if err := n.prepareTakeOverLocked(cfg); err != nil {
-		return nil, err
-	}
-	if err := n.joinGroupLocked(e); err != nil {
-		return nil, err
-	}
-	n.elections[role.Name()] = e
-	return e, nil
-}
-
 // Elections returns the node's elections in no particular order.
 func (n *Node) Elections() []*Election {
 	n.mu.Lock()
@@ -179,230 +109,9 @@ func (n *Node) Connected() bool {
 	return n.session != nil && n.session.trust.valid()
 }
 
-// Close shuts down all elections as [Election.Shutdown] does, leaves the cluster and
-// closes the session. It is idempotent. It waits for running callbacks, so a callback must
-// not call it. If ctx ends first, Close aborts the session: this releases all roles. The
-// error then matches ErrShutdown, and ErrWorkRunning too if work has not returned.
-func (n *Node) Close(ctx context.Context) error {
-	defer n.logQueue.Flush(ctx, n.clock)
-	var failed error
-	runs := n.beginClose()
-	defer n.clock.AfterFunc(n.cfg.StopTimeout, func() { n.logUnresigned(runs) })()
-	for e, run := range runs {
-		if failed == nil {
-			failed = e.awaitFinished(ctx, run)
-		}
-	}
-	s := n.beginLeave()
-	if failed != nil {
-		n.forceClose(s)
-	}
-
-	finished := make(chan struct{})
-	go func() { // exits when all goroutines of the node have exited
-		defer close(finished)
-		n.group.Wait()
-	}()
-	select {
-	case <-finished:
-		return failed
-	case <-ctx.Done():
-	}
-	n.forceClose(s)
-	if failed == nil {
-		failed = fmt.Errorf("leaving: %w: %w", ErrShutdown, context.Cause(ctx))
-	}
-	return failed
-}
-
-// beginClose stops all elections and returns the number of each one's run.
-func (n *Node) beginClose() map[*Election]uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closing = true // no election is added or started after this
-	n.cancel()
-	runs := make(map[*Election]uint64, len(n.elections))
-	for _, e := range n.elections {
-		e.requestStopLocked(endreason.Shutdown, ErrStopping)
-		runs[e] = e.runNumber
-	}
-	return runs
-}
-
-// logUnresigned names the terms without a call of Resign by the caller of Campaign.
-// Without the call, Close waits for ever, or as long as its context lasts.
-func (n *Node) logUnresigned(runs map[*Election]uint64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for e := range runs {
-		if e.term == nil {
-			continue
-		}
-		if number := e.term.unresigned(); number > 0 {
-			n.log.Warn("the node cannot close: Resign was not called for a term that has ended", "role", e.role.Name(), "term", number)
-		}
-	}
-}
-
-// beginLeave asks the session, if there is one, to leave once it has no term.
-func (n *Node) beginLeave() *session {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.session != nil {
-		n.session.leaving = true
-		n.session.wakeLocked()
-	}
-	return n.session
-}
-
-// forceClose ends everything that Close could not end in time.
-func (n *Node) forceClose(s *session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	select {
-	case <-n.abandonWork:
-	default:
-		close(n.abandonWork)
-	}
-	if s != nil {
-		s.endLocked(ErrClosed)
-	}
-}
-
-// run opens a new session whenever one is lost, until the node closes.
-func (n *Node) run(s *session) {
-	defer n.group.Done()
-	for early := 0; ; {
-		<-s.lost
-		if early++; n.hasProven(s) {
-			early = 0
-		}
-		if early > 1 {
-			n.pauseBefore(early)
-		}
-		next, err := n.reconnect()
-		if err != nil {
-			return
-		}
-		s = next
-	}
-}
-
-// earlyLoss is the age below which a lost session counts as lost right after its start.
-const earlyLoss = time.Second
-
-// hasProven reports whether a session acknowledged a second heartbeat, or lasted for a while.
-func (n *Node) hasProven(s *session) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return s.proven || n.clock.Now().Mono-s.openedAt >= earlyLoss
-}
-
-// pauseBefore waits before the next session if several in a row were lost right after
-// they had opened, as after failed attempts.
-func (n *Node) pauseBefore(number int) {
-	delay, again := n.nextDelay(n.retryStrategy(), retry.Failure{Attempt: number - 1, LastError: ErrSessionLost})
-	if !again { // it opens sessions nevertheless: each attempt succeeds
-		delay = n.cfg.CheckInterval
-	}
-	n.pause(n.ctx, delay)
-}
-
-// retryStrategy governs opening sessions.
-func (n *Node) retryStrategy() retry.Strategy {
-	if n.cfg.Retry != nil {
-		return n.cfg.Retry
-	}
-	return defaultReconnect
-}
-
-// reconnect opens sessions until one succeeds. If the retry strategy gives up,
-// it stops every election and waits until one starts again.
-func (n *Node) reconnect() (*session, error) {
-	for {
-		if n.ctx.Err() != nil {
-			return nil, ErrClosed
-		}
-		s, err := n.connect(n.ctx, false)
-		if err == nil || n.ctx.Err() != nil {
-			return s, err
-		}
-		n.log.Error("stopped reconnecting: the retry strategy gave up", "error", err)
-		n.mu.Lock()
-		for e := range n.followers {
-			e.err = err
-			if e.State() == Reconnecting {
-				e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
-			}
-			e.requestStopLocked(endreason.Shutdown, ErrStopping)
-		}
-		n.mu.Unlock()
-		select {
-		case <-n.retryNow:
-		case <-n.ctx.Done():
-			return nil, ErrClosed
-		}
-	}
-}
-
 // requestSession wakes reconnect after the retry strategy gave up.
 func (n *Node) requestSession() {
 	wakeup.Send(n.retryNow)
-}
-
-var defaultReconnect = retry.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}
-
-// connect opens a session and retries as the retry strategy says. It does not
-// retry a node's first session after a refusal.
-func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
-	strategy := n.retryStrategy()
-	select {
-	case <-n.retryNow:
-	default:
-	}
-	start := n.clock.Now()
-	series := openlimit.NewSeries(n.clock)
-	for number := 1; ; number++ {
-		attempt := series.Begin(openlimit.Session)
-		s, err := n.open(ctx, attempt.Limit)
-		if err == nil {
-			return s, nil
-		}
-		attempt.Fail(err)
-		if ctx.Err() != nil {
-			return nil, errors.Join(err, context.Cause(ctx))
-		}
-		if first && errors.Is(err, ErrRefused) {
-			return nil, err
-		}
-		n.reportOutage(number, err)
-		elapsed := n.clock.Now().Mono - start.Mono
-		delay, again := n.nextDelay(strategy, retry.Failure{Attempt: number, Elapsed: elapsed, LastError: err})
-		if !again {
-			return nil, err
-		}
-		n.pause(ctx, delay)
-		if ctx.Err() != nil {
-			return nil, errors.Join(err, context.Cause(ctx))
-		}
-	}
-}
-
-// reportOutage logs a failed attempt to open a session and notifies the elections once per
-// outage. An outage lasts until the second acknowledged heartbeat of a session: a session
-// lost right after its start does not end it.
-func (n *Node) reportOutage(number int, err error) {
-	n.log.Warn("opening a session failed", "attempt", number, "error", err)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.counters.sessionFailures++
-	if n.outage {
-		return
-	}
-	n.outage = true
-	for e := range n.followers {
-		e.postLocked(Event{Kind: EventError, Err: err})
-	}
 }
 
 // pause waits until d has passed or ctx ends.
@@ -418,15 +127,6 @@ func (n *Node) pause(ctx context.Context, d time.Duration) {
 func (n *Node) wakeSessionLocked() {
 	if n.session != nil {
 		n.session.wakeLocked()
-	}
-}
-
-// unlockPendingLocked releases the lock of an election stopped while it held the lock
-// without a term. During an attempt, applyResultLocked does so.
-func (n *Node) unlockPendingLocked(e *Election) {
-	if e.attempt.pending && !e.attempt.inFlight && n.session != nil {
-		e.attempt.pending = false
-		n.session.queueUnlockLocked(e, 0)
 	}
 }
 
@@ -447,5 +147,14 @@ func (n *Node) refresh(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// unlockPendingLocked releases the lock of an election stopped while it held the lock
+// without a term. During an attempt, applyResultLocked does so.
+func (n *Node) unlockPendingLocked(e *Election) {
+	if e.attempt.pending && !e.attempt.inFlight && n.session != nil {
+		e.attempt.pending = false
+		n.session.queueUnlockLocked(e, 0)
 	}
 }

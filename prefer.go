@@ -9,29 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure/internal/preference"
 )
-
-// longestTakeOverAfter is the longest TakeOverAfter.
-const longestTakeOverAfter = 24 * time.Hour
-
-// takeOver is an election's knowledge of a less preferred leader.
-type takeOver struct {
-	session *session      // since it has been less preferred without interruption; nil if it is not
-	term    int64         // of the leader
-	since   time.Duration // on the monotonic clock
-	asked   int64         // the latest term whose leader was asked to hand over
-	damping damping       // used if the election has no group
-
-	disputes map[uuid.UUID]*dispute // by node that took over from this one
-}
-
-// damping is how long a node waits before it asks for a role, beyond TakeOverAfter.
-type damping struct {
-	wait time.Duration // 0: TakeOverAfter
-}
 
 // takeOverRequest is a request to the leader of a role to hand over to this node.
 type takeOverRequest struct {
@@ -204,15 +183,6 @@ func (e *Election) restartWaitLocked(now time.Duration) {
 			other.takeOver.since = now
 		}
 	}
-}
-
-// dampingLocked returns the damping of the election. The elections of a group share
-// one: otherwise a node whose work fails would try role after role.
-func (e *Election) dampingLocked() *damping {
-	if e.group != nil {
-		return &e.group.damping
-	}
-	return &e.takeOver.damping
 }
 
 // takeOverWaitLocked returns how long the leader must have been less preferred before

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,12 +19,8 @@ import (
 // takeOverBy begins the requester of a take-over, before the name of the node.
 const takeOverBy = "preferred node "
 
-// dispute remembers a take-over by another node.
-type dispute struct {
-	own      preference.Score // when the role was lost
-	other    preference.Score // when the two were compared for the first time after that
-	compared bool
-}
+// longestTakeOverAfter is the longest TakeOverAfter.
+const longestTakeOverAfter = 24 * time.Hour
 
 // disputeLocked remembers a take-over of the role by another node.
 func (e *Election) disputeLocked(t *Term) {
@@ -71,4 +68,13 @@ func (e *Election) disputesLocked(leader Leader, score preference.Score) bool {
 		return false
 	}
 	return true
+}
+
+// dampingLocked returns the damping of the election. The elections of a group share
+// one: otherwise a node whose work fails would try role after role.
+func (e *Election) dampingLocked() *damping {
+	if e.group != nil {
+		return &e.group.damping
+	}
+	return &e.takeOver.damping
 }

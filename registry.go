@@ -3,21 +3,9 @@ package tenure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/exactly-one/tenure/internal/preference"
 )
-
-// call is a function for the session's goroutine to run.
-type call struct {
-	run    func(RegistrySession) error
-	result chan error // buffered
-}
 
 // UpdateDescription applies change to the node's description and returns when the registry
 // has the result. change must not keep its argument; it sets StatusBy to name the
@@ -116,49 +104,6 @@ func (n *Node) Description() Description {
 // description.
 func (n *Node) registryCurrentLocked() bool {
 	return n.session != nil && n.session.descriptionVersion == n.descriptionVersion
-}
-
-func (d Description) validate() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
-	}
-	if !slices.Contains([]NodeStatus{StatusJoining, StatusActive, StatusDraining}, d.Status) {
-		return bad("the status of a node is %q; it must be joining, active or draining", d.Status)
-	}
-	for _, port := range []struct {
-		name  string
-		value int
-	}{{"HTTP", d.HTTPPort}, {"gRPC", d.GRPCPort}} {
-		if port.value != int(uint16(port.value)) {
-			return bad("the %s port is %d; it must be between 1 and 65535, or 0 for none", port.name, port.value)
-		}
-	}
-	if !utf8.ValidString(d.StatusBy) || strings.ContainsRune(d.StatusBy, 0) {
-		return bad("requester %q must be valid UTF-8 without NUL", d.StatusBy)
-	}
-	texts := []string{d.Address, d.Version}
-	texts = append(append(texts, d.Roles...), d.Capabilities...)
-	for key, value := range d.Labels {
-		if key == "" {
-			return bad("a label has no name")
-		}
-		texts = append(texts, key, value)
-	}
-	if _, err := preference.Priority(d.Labels); err != nil {
-		return bad("%v", err)
-	}
-	for name, weight := range d.Spreads {
-		if !(weight > 0) || math.IsInf(weight, 0) {
-			return bad("the weight in the spread %q is %v; it must be greater than 0", name, weight)
-		}
-		texts = append(texts, name)
-	}
-	for _, text := range texts {
-		if text != "" && NamedRole(text).Validate() != nil {
-			return bad("value %q in the node description must be at most %d bytes of UTF-8 without control characters", text, maxRoleName)
-		}
-	}
-	return nil
 }
 
 // Members reads the registry over the node's session: all nodes, dead ones included. The
@@ -276,36 +221,27 @@ func (s *session) writeDescription() error {
 	return onlySessionLoss(err)
 }
 
-// answerLocked returns the result of the finished statement to its callers. If the session
-// has ended since, they already have its cause.
-func (s *session) answerLocked(err error) {
-	for _, done := range s.callers {
-		done <- err
-	}
-	s.callers = nil
-}
-
-// failCallsLocked returns err to every caller waiting for the session, also if its
-// statement still runs. The connection stays open until the work has returned, and the
-// caller may be the work.
-func (s *session) failCallsLocked(err error) {
-	s.answerLocked(err)
-	for _, done := range s.heartbeatWaiters {
-		done <- err
-	}
-	for _, c := range s.calls {
-		c.result <- err
-	}
-	for _, written := range s.descriptionWaiters {
-		written <- err
-	}
-	s.heartbeatWaiters, s.calls, s.descriptionWaiters = nil, nil, nil
-}
-
-// onlySessionLoss returns err if it ends the session, and nil otherwise.
-func onlySessionLoss(err error) error {
-	if errors.Is(err, ErrSessionLost) {
+// updateRegistry is UpdateDescription for callers without need of a registry.
+func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) error {
+	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
 		return err
 	}
 	return nil
 }
+
+var errDraining = errors.New("the node is draining")
+
+// tryUpdateRegistry is updateRegistry with a time limit of one RefreshInterval. When it
+// ends, the change is in effect and the registry follows when it can.
+func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description)) error {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errRegistryTimeout) })()
+	err := n.updateRegistry(limited, change)
+	if errors.Is(err, errRegistryTimeout) {
+		return nil
+	}
+	return err
+}
+
+var errRegistryTimeout = errors.New("the registry was not updated in time")

@@ -6,54 +6,6 @@ import (
 	"github.com/exactly-one/tenure/internal/steps"
 )
 
-// release is a role to release: a term, or a lock without a term.
-type release struct {
-	election *Election
-	term     *Term // nil for a lock whose term has not begun
-	number   int64
-}
-
-// queueReleaseLocked queues the release of a term after its trust has ended and its work
-// has returned. If the session has ended, it drops the role: the lock is lost with the
-// connection.
-func (s *session) queueReleaseLocked(t *Term) {
-	r := release{election: t.election, term: t, number: t.number}
-	if s.ended {
-		s.dropRoleLocked(r)
-		return
-	}
-	s.releases = append(s.releases, r)
-	s.wakeLocked()
-}
-
-// queueUnlockLocked queues the release of a lock without a term: its election
-// has stopped, or the term could not begin in time.
-func (s *session) queueUnlockLocked(e *Election, number int64) {
-	e.attempt.unlocking = true
-	s.releases = append(s.releases, release{election: e, number: number})
-	s.wakeLocked()
-}
-
-// dropRoleLocked drops a role after its lock was released or lost with the session.
-func (s *session) dropRoleLocked(r release) {
-	e := r.election
-	if r.term == nil {
-		e.attempt.unlocking = false
-	} else {
-		delete(s.terms, r.term)
-		if e.term == r.term {
-			e.term = nil
-		}
-		e.dampTakeOverLocked(r.term)
-		e.disputeLocked(r.term)
-		r.term.setReleasedLocked()
-		e.leaveRoomLocked()
-		s.checkIdleLocked()
-		s.node.wakeSessionLocked()
-	}
-	e.wakeLocked()
-}
-
 // release sends all queued releases in one call.
 func (s *session) release() error {
 	n := s.node

@@ -55,32 +55,6 @@ type nextAttempt struct {
 	again   bool // false if the strategy gives up
 }
 
-// workFailures counts the terms whose work returned although the term was valid.
-type workFailures struct {
-	retry.Failure
-	since time.Duration // when the first of these terms began, on the monotonic clock
-}
-
-// longTerm is how many check intervals a term must last for the earlier failures
-// of work not to count. It is also the longest default delay.
-const longTerm = 12
-
-// add counts a term ended for work. A long term begins a new series.
-func (f *workFailures) add(term *Term, early bool, err error) {
-	n := term.election.node
-	now := n.clock.Now().Mono
-	if now-term.beganAt >= longTerm*n.cfg.CheckInterval {
-		f.Attempt = 0
-	}
-	if !early {
-		return
-	}
-	if f.Attempt++; f.Attempt == 1 {
-		f.since = term.beganAt
-	}
-	f.Elapsed, f.LastError = now-f.since, err
-}
-
 // countFailure counts a term ended for work. An election of a group counts in the group:
 // otherwise a node with failing work would begin a new series with every role.
 func (e *Election) countFailure(own *workFailures, term *Term, early bool, err error) retry.Failure {

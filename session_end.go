@@ -176,3 +176,40 @@ func (n *Node) endedIncarnationLocked() int64 {
 	}
 	return n.lastIncarnation
 }
+
+// dropRoleLocked drops a role after its lock was released or lost with the session.
+func (s *session) dropRoleLocked(r release) {
+	e := r.election
+	if r.term == nil {
+		e.attempt.unlocking = false
+	} else {
+		delete(s.terms, r.term)
+		if e.term == r.term {
+			e.term = nil
+		}
+		e.dampTakeOverLocked(r.term)
+		e.disputeLocked(r.term)
+		r.term.setReleasedLocked()
+		e.leaveRoomLocked()
+		s.checkIdleLocked()
+		s.node.wakeSessionLocked()
+	}
+	e.wakeLocked()
+}
+
+// failCallsLocked returns err to every caller waiting for the session, also if its
+// statement still runs. The connection stays open until the work has returned, and the
+// caller may be the work.
+func (s *session) failCallsLocked(err error) {
+	s.answerLocked(err)
+	for _, done := range s.heartbeatWaiters {
+		done <- err
+	}
+	for _, c := range s.calls {
+		c.result <- err
+	}
+	for _, written := range s.descriptionWaiters {
+		written <- err
+	}
+	s.heartbeatWaiters, s.calls, s.descriptionWaiters = nil, nil, nil
+}

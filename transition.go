@@ -1,66 +1,13 @@
 package tenure
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/internal/fsm"
-	"github.com/exactly-one/tenure/internal/sentinel"
 )
-
-// attempt is the state of an election's attempts to acquire the role.
-type attempt struct {
-	nextAt       time.Duration // when the next attempt is due, on the monotonic clock
-	notBefore    time.Duration // no attempt before: work failed
-	yieldUntil   time.Duration // until then the role is left to others while its latest term is yieldTerm
-	yieldTerm    int64         // the term that the node gave up last
-	fencedSince  time.Duration // start of the wait for fenced transactions
-	quickRetries int8          // quick retries left after a notification
-	inFlight     bool          // in a call of TryAcquire
-	pending      bool          // the lock is held, the term cannot begin yet
-	unlocking    bool          // a lock without a term is being released
-	sameCause    bool          // the last error had the same cause as the one before
-
-	cycleFailures int           // failed attempts since the last term or start
-	firstFailure  time.Duration // when the first of them failed, on the monotonic clock
-	cause         string        // root cause of the last database error, until an attempt has another outcome
-	totalFailures uint64        // failed attempts since Open
-	err           error         // of the last failed attempt
-}
-
-// dueAt returns when the next attempt is due, on the monotonic clock.
-func (a *attempt) dueAt() time.Duration { return max(a.nextAt, a.notBefore) }
-
-// updateCause records a database error and reports whether its root cause is new. Failures
-// for the same cause emit one event.
-func (a *attempt) updateCause(err error) bool {
-	cause := rootCause(err)
-	a.sameCause = cause == a.cause
-	a.cause = cause
-	return !a.sameCause
-}
-
-// rootCause returns the text of the innermost error, because the outer ones
-// differ from attempt to attempt.
-func rootCause(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
-			inner = several.Unwrap()[len(several.Unwrap())-1]
-		}
-		if inner == nil || sentinel.Is(err) {
-			return err.Error()
-		}
-		err = inner
-	}
-}
-
-// mayHoldLock reports whether the session may hold the lock without a term, now
-// or after the current call.
-func (a *attempt) mayHoldLock() bool { return a.inFlight || a.pending || a.unlocking }
 
 // quickRetryDelays are the delays of quick retries after a notification: a
 // server does not release all locks of a session at the same instant.

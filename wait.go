@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -117,4 +118,23 @@ func (e *Election) stopErrorLocked() error {
 		return fmt.Errorf("%w: %w", ErrStopped, e.err)
 	}
 	return ErrStopped
+}
+
+// WaitForLeadership waits until this node leads and returns the term. It also waits for
+// the first start, for example by Run in another goroutine. It returns the context's error
+// if ctx ends first. It returns ErrStopped if the election has stopped or stops, or if
+// Shutdown or Node.Close comes before the first start.
+func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
+	var (
+		term    *Term
+		stopped error
+	)
+	err := e.waitFor(ctx, func() bool {
+		term = e.Term()
+		if term == nil && e.State() == Stopped && (e.runNumber > 0 || e.stopping) {
+			stopped = e.stopErrorLocked()
+		}
+		return term != nil || stopped != nil
+	})
+	return term, cmp.Or(stopped, err)
 }

@@ -45,7 +45,7 @@ var engineConstants = []Constant{
 	},
 	{
 		In:   on(lead, "up to 1 min; a term of 1 min resets it"),
-		File: "run.go", From: "const longTerm = 12",
+		File: "group.go", From: "const longTerm = 12",
 		Tests: by(".", "^TestWorkRetryBeginsAgainAfterLongTerm$"), Says: "attempts [1 2 3",
 	},
 	{

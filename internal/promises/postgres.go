@@ -20,13 +20,13 @@ var postgresConstants = []Constant{
 	},
 	{
 		In:   on(Guarantees, "within a tenth of the lease"),
-		File: "session.go", From: "min(trustTick, n.cfg.Lease/10)", To: "min(trustTick, n.cfg.Lease)",
+		File: "serve.go", From: "min(trustTick, n.cfg.Lease/10)", To: "min(trustTick, n.cfg.Lease)",
 		Tests: by(".", "^TestWallClockJumpEndsTermWithinOneTick$"),
 		Says:  "invariant 1: with a lease of 1s",
 	},
 	{
 		In:   on(Guarantees, "at most a second. <!--"),
-		File: "session.go", From: "const trustTick = time.Second",
+		File: "serve.go", From: "const trustTick = time.Second",
 		Tests: by(".", "^TestWallClockJumpEndsTermWithinOneTick$"),
 		Says:  "invariant 1: with a lease of 1m0s",
 	},

@@ -36,7 +36,7 @@ code: postgres/session.go session.warningAsError sha256:61933d8b9945bc39
 code: postgres/internal/diagnosis/standbys.go synchronousStandbys.acknowledgesAfterPromotion sha256:77c664b740ab773e
 code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 code: trust.go trust.extend sha256:aadaf25df12c27cb
-code: session.go session.heartbeat sha256:18ce48fba66d492f
+code: serve.go session.heartbeat sha256:18ce48fba66d492f
 
 Abstractions. Time passes in ticks: a lease of 4, a margin of 1. Two nodes, one role, one
 promotion. A heartbeat has the time at which it was sent, which is earlier than that of its

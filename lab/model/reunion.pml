@@ -39,7 +39,7 @@ code: postgres/migrations/0001_functions.up.sql {take} sha256:d2adf3708db0f918
 code: trust.go trust.begin sha256:fd9e8db6807eaaf8
 code: trust.go trust.extend sha256:aadaf25df12c27cb
 code: trust.go trust.valid sha256:78e38a65d7ecfa35
-code: session.go session.heartbeat sha256:18ce48fba66d492f
+code: serve.go session.heartbeat sha256:18ce48fba66d492f
 code: opening.go Node.open sha256:cf1b478bce102543
 code: session_end.go session.endLocked sha256:b8b2752eb85ca811
 code: acquire.go session.beginTermLocked sha256:36ea90786e4486ce

@@ -166,7 +166,7 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "engine: the holder of a guard delays the end of other work",
-		file: "term.go", from: "{ return g.term.stoppingChannel() }", to: "{ return g.term.Stopping() }",
+		file: "guard.go", from: "{ return g.term.stoppingChannel() }", to: "{ return g.term.Stopping() }",
 		promise: "Guard.Stopping does not change when the term's context is canceled",
 		tests:   []tests{in(".", "^TestGuardShowsStopping$")}, says: "time until the role was free",
 	},

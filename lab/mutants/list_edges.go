@@ -53,7 +53,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "engine: a new session does not try vacant roles",
-		file: "session.go", from: "	s.attemptAllNowLocked() // the server may", to: "	// s.attemptAllNowLocked() // the server may",
+		file: "serve.go", from: "	s.attemptAllNowLocked() // the server may", to: "	// s.attemptAllNowLocked() // the server may",
 		promise: "7 Someone leads: a node campaigns when its next session opens",
 		tests:   []tests{in(".", "^TestStandbyCampaignsWhenItsNextSessionOpens$")}, says: "while it had no session",
 	},
@@ -95,7 +95,7 @@ var edgeMutants = []mutant{
 	},
 	{
 		name: "engine: callers of a running statement wait when the session ends",
-		file: "registry.go", from: "	s.answerLocked(err)\n	for _", to: "	_ = s.answerLocked\n	for _",
+		file: "session_end.go", from: "	s.answerLocked(err)\n	for _", to: "	_ = s.answerLocked\n	for _",
 		promise: "no call waits without a bound",
 		tests:   []tests{in(".", "^TestWorkIsAnsweredWhenSessionEndsDuringItsCall$")}, says: "the work waits for",
 	},

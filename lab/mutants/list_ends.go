@@ -22,7 +22,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "engine: a lost term is stepped down",
-		file: "election.go", from: "if e.State() != Leading || !e.term.Valid() {", to: "if e.State() != Leading {",
+		file: "stepdown.go", from: "if e.State() != Leading || !e.term.Valid() {", to: "if e.State() != Leading {",
 		promise: "a term whose trust has ended is lost, not released",
 		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")}, says: "cause of the loss",
 	},
@@ -34,7 +34,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "engine: a shutdown releases a lost term",
-		file: "election.go", from: "if e.State() == Leading && !e.term.Valid() {", to: "if false {",
+		file: "start.go", from: "if e.State() == Leading && !e.term.Valid() {", to: "if false {",
 		promise: "a term whose trust has ended is lost, not released",
 		tests:   []tests{in(".", "^TestGivingUpLostTermIsALoss$")}, says: "cause of the loss",
 	},
@@ -94,7 +94,7 @@ var endMutants = []mutant{
 	},
 	{
 		name: "engine: a wait that precedes the first start fails",
-		file: "election.go", from: "e.State() == Stopped && (e.runNumber > 0 || e.stopping) {", to: "e.State() == Stopped {",
+		file: "wait.go", from: "e.State() == Stopped && (e.runNumber > 0 || e.stopping) {", to: "e.State() == Stopped {",
 		promise: "WaitForLeadership waits for a Run that has not begun",
 		tests:   []tests{in(".", "^TestWaitForLeadershipWaitsForTheFirstStart$")}, says: "WaitForLeadership before Run",
 	},

@@ -11,7 +11,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: no heartbeat follows a term that is not durable",
-		file: "session.go", from: "	if s.beatSoon {", to: "	if s.beatSoon && false {",
+		file: "serve.go", from: "	if s.beatSoon {", to: "	if s.beatSoon && false {",
 		promise: "the record of a term is durable within milliseconds",
 		tests:   []tests{in(".", "^TestHeartbeatFollowsTermThatIsNotDurable$")}, says: "a heartbeat followed",
 	},
@@ -29,13 +29,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: trust counts from the answer of a heartbeat",
-		file: "session.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(", to: "s.trust.extend(limitTrust(s.conn, n.clock.Now().Add(",
+		file: "serve.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(", to: "s.trust.extend(limitTrust(s.conn, n.clock.Now().Add(",
 		promise: "1 One leader: trust is measured from the start of a heartbeat",
 		tests:   []tests{schedules(1000)}, says: "trusts term",
 	},
 	{
 		name: "engine: trust is longer than the lease",
-		file: "session.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease-n.cfg.Margin)))", to: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease+n.cfg.Margin)))",
+		file: "serve.go", from: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease-n.cfg.Margin)))", to: "s.trust.extend(limitTrust(s.conn, sent.Add(n.cfg.Lease+n.cfg.Margin)))",
 		promise: "1 One leader: trust ends before the lease",
 		tests:   []tests{in(".", "^TestSessionLimitsTrust$"), schedules(1000)}, says: "nvariant 1",
 	},
@@ -47,7 +47,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a heartbeat that failed extends trust",
-		file: "session.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
+		file: "serve.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
 		promise: "1 One leader: only an acknowledged heartbeat extends trust",
 		tests:   []tests{in(".", "^TestFailedHeartbeatDoesNotExtendTrust$")}, says: "nvariant 1",
 	},
@@ -95,7 +95,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a failed heartbeat is not tried again soon",
-		file: "session.go", from: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10", to: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval*10",
+		file: "serve.go", from: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10", to: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval*10",
 		promise: "7 Someone leads: one failed heartbeat does not depose a leader",
 		tests:   []tests{in(".", "^TestFailedHeartbeatDoesNotExtendTrust$")}, says: "the term is valid after heartbeats failed",
 	},
@@ -116,7 +116,7 @@ var engineMutants = []mutant{
 	// The loss of a session.
 	{
 		name: "engine: a heartbeat that says the session is lost is a failed one",
-		file: "session.go", from: "	if errors.Is(err, ErrSessionLost) {\n		return err\n	}\n	if err == nil &&", to: "	if errors.Is(err, ErrSessionLost) && false {\n		return err\n	}\n	if err == nil &&",
+		file: "serve.go", from: "	if errors.Is(err, ErrSessionLost) {\n		return err\n	}\n	if err == nil &&", to: "	if errors.Is(err, ErrSessionLost) && false {\n		return err\n	}\n	if err == nil &&",
 		promise: "1 One leader: trust ends in the instant in which a call says that the session is lost",
 		tests:   []tests{in(".", "^TestSessionLossInAnyCallEndsTrust$")}, says: "nvariant 1",
 	},
@@ -166,7 +166,7 @@ var engineMutants = []mutant{
 	// The end of a term.
 	{
 		name: "engine: a role is released under running work",
-		file: "term.go", from: "|| running || t.releaseQueued {", to: "|| running && t.releaseQueued || t.releaseQueued {",
+		file: "term_end.go", from: "|| running || t.releaseQueued {", to: "|| running && t.releaseQueued || t.releaseQueued {",
 		promise: "4 Work ends first",
 		tests:   []tests{in(".", "^TestStepDownKeepsLockUnderStuckWork$|^TestStepDownWaitsForGuards$"), schedules(100)}, says: "nvariant 4",
 	},
@@ -184,7 +184,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: contexts are not canceled when a term is given up",
-		file: "term.go", from: "	t.cancel(cause)\n	t.session.trust.remove(t)", to: "	_ = cause\n	t.session.trust.remove(t)",
+		file: "term_end.go", from: "	t.cancel(cause)\n	t.session.trust.remove(t)", to: "	_ = cause\n	t.session.trust.remove(t)",
 		promise: "4 Work ends first: its context is canceled before the role is released",
 		tests:   []tests{in(".", "^TestGivenUpTermCancelsContext$|^TestGivenUpTermIsInvalid$")}, says: "nvariant 4",
 	},
@@ -214,19 +214,19 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: stuck work is never canceled",
-		file: "term.go", from: "			t.endLocked(t.plannedEnd.cause)\n		}\n	})", to: "			_ = t.plannedEnd.cause\n		}\n	})",
+		file: "term_end.go", from: "			t.endLocked(t.plannedEnd.cause)\n		}\n	})", to: "			_ = t.plannedEnd.cause\n		}\n	})",
 		promise: "7 Someone leads: work has StopTimeout to end, then its context ends",
 		tests:   []tests{in(".", "^TestStepDownKeepsLockUnderStuckWork$|^TestRunStopsGracefully$")}, says: "stuck work is canceled after",
 	},
 	{
 		name: "engine: polite work is cut off",
-		file: "term.go", from: "if t.stopRequested && !graceful {", to: "if t.stopRequested && (graceful || !graceful) {",
+		file: "term_end.go", from: "if t.stopRequested && !graceful {", to: "if t.stopRequested && (graceful || !graceful) {",
 		promise: "a resignation lets work in flight end first",
 		tests:   []tests{in(".", "^TestRunStopsGracefully$|^TestStepDownWaitsForGuards$")}, says: "trusted while work is in flight",
 	},
 	{
 		name: "engine: a guard that is released twice counts twice",
-		file: "term.go", from: "	g.once.Do(func() {\n", to: "	func(release func()) { release() }(func() {\n",
+		file: "guard.go", from: "	g.once.Do(func() {\n", to: "	func(release func()) { release() }(func() {\n",
 		promise: "4 Work ends first: the role waits for every guard",
 		tests:   []tests{in(".", "^TestGuardDoneTwiceCountsOnce$")}, says: "nvariant 4",
 	},
@@ -262,7 +262,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a stopping term takes new work",
-		file: "term.go", from: "if t.work.closed || !t.Valid() {", to: "if !t.Valid() {",
+		file: "guard.go", from: "if t.work.closed || !t.Valid() {", to: "if !t.Valid() {",
 		promise: "4 Work ends first: a term that stops takes no new work",
 		tests:   []tests{in(".", "^TestStepDownWaitsForGuards$")}, says: "nvariant 4",
 	},
@@ -276,7 +276,7 @@ var engineMutants = []mutant{
 	// Campaigning.
 	{
 		name: "engine: a notification starts no attempt",
-		file: "session.go", from: "		s.requestsPending = true\n		s.attemptAllNowLocked()\n", to: "		s.requestsPending = true\n		_ = s.attemptAllNowLocked\n",
+		file: "serve.go", from: "		s.requestsPending = true\n		s.attemptAllNowLocked()\n", to: "		s.requestsPending = true\n		_ = s.attemptAllNowLocked\n",
 		promise: "7 Someone leads: a vacant role is filled immediately after a notification",
 		tests:   []tests{in(".", "^TestNotificationStartsAttempt$")}, says: "after a notification",
 	},
@@ -360,7 +360,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: closing does not wait for the work",
-		file: "node.go", from: "		if failed == nil {\n			failed = e.awaitFinished(", to: "		if failed != nil {\n			failed = e.awaitFinished(",
+		file: "close.go", from: "		if failed == nil {\n			failed = e.awaitFinished(", to: "		if failed != nil {\n			failed = e.awaitFinished(",
 		promise: "4 Work ends first: Close waits until the work has returned",
 		tests:   []tests{in(".", "^TestCloseWaitsForStuckWork$|^TestElectionPassesThroughItsStates$"), schedules(100)}, says: "Close with stuck work",
 	},
@@ -406,13 +406,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a call to hand over to the own node is accepted",
-		file: "election.go", from: "	if why.reason == endreason.HandedOver {", to: "	if why.reason == endreason.HandedOver && false {",
+		file: "stepdown.go", from: "	if why.reason == endreason.HandedOver {", to: "	if why.reason == endreason.HandedOver && false {",
 		promise: "a leader does not hand its role over to itself",
 		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},
 	{
 		name: "engine: a hand-over without a target is accepted",
-		file: "election.go", from: "	case uuid.Nil:\n		return fmt", to: "	case uuid.Max:\n		return fmt",
+		file: "stepdown.go", from: "	case uuid.Nil:\n		return fmt", to: "	case uuid.Max:\n		return fmt",
 		promise: "a leader does not hand its role over to no node",
 		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},

@@ -40,13 +40,13 @@ var hostileMutants = []mutant{
 	},
 	{
 		name: "engine: the pause between sessions that are lost early does not grow",
-		file: "node.go", from: "retry.Failure{Attempt: number - 1, LastError", to: "retry.Failure{Attempt: 1, LastError",
+		file: "opening.go", from: "retry.Failure{Attempt: number - 1, LastError", to: "retry.Failure{Attempt: 1, LastError",
 		promise: "sessions that are lost early do not load the server",
 		tests:   []tests{in(".", "^TestSessionsLostAtTheirFirstStatementAreOpenedLessOften$")}, says: "sessions were opened within a minute",
 	},
 	{
 		name: "hostile: a heartbeat that failed extends trust",
-		file: "session.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
+		file: "serve.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
 		promise: "no trust without an acknowledgment, whatever a server answers",
 		tests:   []tests{in("internal/hostile", "^TestHostileServerHarmsNoClient$")}, says: "the node leads without an acknowledgment",
 	},

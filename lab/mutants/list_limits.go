@@ -40,7 +40,7 @@ var limitMutants = []mutant{
 	},
 	{
 		name: "engine: the time to open a session does not grow",
-		file: "node.go", from: "n.open(ctx, attempt.Limit)", to: "n.open(ctx, openlimit.Session.Least)",
+		file: "opening.go", from: "n.open(ctx, attempt.Limit)", to: "n.open(ctx, openlimit.Session.Least)",
 		promise: "nodes open sessions again after a restart, however many there are",
 		tests:   []tests{in(".", "^TestOpenTimeoutGrows$")}, says: "to open: the node was open after",
 	},

@@ -39,7 +39,7 @@ var timeMutants = []mutant{
 	},
 	{
 		name: "engine: a release waits for the next heartbeat",
-		file: "release.go", from: "	s.releases = append(s.releases, r)\n	s.wakeLocked()\n", to: "	s.releases = append(s.releases, r)\n	_ = s.wakeLocked\n",
+		file: "session.go", from: "	s.releases = append(s.releases, r)\n	s.wakeLocked()\n", to: "	s.releases = append(s.releases, r)\n	_ = s.wakeLocked\n",
 		promise: "7 Someone leads: a role that is given up is led in milliseconds",
 		tests:   []tests{in("internal/acceptance", "^TestRoleIsTakenOverInMilliseconds$/^a_step-down$")},
 		says:    "the takeover after ",

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -56,18 +56,6 @@ type Definition struct {
 	Labels []string // not ordered
 }
 
-// Definitions returns every metric of this package, in the order of the
-// documentation. Dashboards and rules are generated from them.
-func Definitions() []Definition {
-	return slices.Concat(
-		NewElections(nil, Config{}).families.made,
-		NewBackend(nil, Config{}).families.made,
-		NewCluster(nil, Config{}).clusterNames.made,
-		NewCluster(nil, Config{}).nodeNames.made,
-		NewWork(nil, nil, Config{}, WorkConfig{}).definitions(),
-	)
-}
-
 // families creates the families of one collector. Their names begin with a
 // prefix and a word for their subject.
 type families struct {
@@ -118,4 +106,12 @@ func boolValue(condition bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// seconds returns a time as Unix seconds, 0 for the zero time.
+func seconds(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return float64(at.UnixNano()) / float64(time.Second)
 }

@@ -203,11 +203,3 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 	c.silenceFamilies.collect(to, last.silences)
 	c.retentionFamilies.collect(to, last.retention)
 }
-
-// seconds returns a time as Unix seconds, 0 for the zero time.
-func seconds(at time.Time) float64 {
-	if at.IsZero() {
-		return 0
-	}
-	return float64(at.UnixNano()) / float64(time.Second)
-}

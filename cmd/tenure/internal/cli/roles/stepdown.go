@@ -15,7 +15,6 @@ import (
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/flagvalue"
-	"github.com/exactly-one/tenure/internal/program/nearest"
 	"github.com/exactly-one/tenure/internal/program/settings"
 )
 
@@ -213,16 +212,4 @@ func findNode(ctx context.Context, backend connect.Backend, wanted string) (uuid
 	default:
 		return uuid.Nil, console.Usage("%d nodes have the name %q; use an id: %s", len(ids), wanted, strings.Join(ids, ", "))
 	}
-}
-
-// unknownNode returns the error for an unknown node, with a suggestion.
-func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
-	var names []string
-	for _, node := range nodes {
-		names = append(names, node.Name)
-	}
-	if meant := nearest.Of(wanted, names); meant != "" {
-		return fmt.Errorf("%w: %q; did you mean %q?", tenure.ErrUnknownNode, wanted, meant)
-	}
-	return fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
 }

@@ -87,3 +87,15 @@ func unknownRole(ctx context.Context, backend connect.Backend, role string, caus
 	}
 	return console.Usage("%w", cause)
 }
+
+// unknownNode returns the error for an unknown node, with a suggestion.
+func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	if meant := nearest.Of(wanted, names); meant != "" {
+		return fmt.Errorf("%w: %q; did you mean %q?", tenure.ErrUnknownNode, wanted, meant)
+	}
+	return fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
+}

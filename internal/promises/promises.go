@@ -32,9 +32,6 @@ type Test struct {
 	Run    string // pattern of -test.run
 }
 
-// Constants are all entries of the list.
-var Constants = slices.Concat(postgresConstants, engineConstants, clusterConstants, eventConstants, commandConstants, serviceConstants, alertConstants)
-
 // Name is unique among the constants, and one line.
 func (c Constant) Name() string {
 	page := c.In[0].Page[strings.LastIndex(c.In[0].Page, "/")+1:]

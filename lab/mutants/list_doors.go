@@ -262,7 +262,7 @@ var doorMutants = []mutant{
 	},
 	{
 		name: "sidecar: streams outlive the token of their client",
-		file: "internal/program/sidecar/routes.go", from: "	if h.config.Protect == nil {\n		return true", to: "	if h.config.Protect != nil {\n		return true",
+		file: "internal/program/sidecar/stream.go", from: "	if h.config.Protect == nil {\n		return true", to: "	if h.config.Protect != nil {\n		return true",
 		promise: "the end of access reaches open streams within a minute",
 		tests:   []tests{inShared("sidecar", "^TestRevokedTokensReachEveryStream$")}, says: "a minute after the tokens were revoked",
 	},

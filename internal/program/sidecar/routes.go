@@ -3,9 +3,7 @@ package sidecar
 import (
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 )
 
 // routes lists every path. It does not use an http.ServeMux: its patterns do not match a
@@ -74,61 +72,7 @@ func (h *Handler) guarded(next http.Handler) http.Handler {
 	return h.config.Protect(next)
 }
 
-// may reports whether a client may still read the stream it has asked for.
-func (h *Handler) may(r *http.Request) (may bool) {
-	if h.config.Protect == nil {
-		return true
-	}
-	allowed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { may = true })
-	h.config.Protect(allowed).ServeHTTP(&nowhere{header: http.Header{}}, r)
-	return may
-}
-
-// nowhere discards an answer.
-type nowhere struct{ header http.Header }
-
-func (n *nowhere) Header() http.Header              { return n.header }
-func (n *nowhere) Write(answer []byte) (int, error) { return len(answer), nil }
-func (n *nowhere) WriteHeader(int)                  {}
-
 // nothing answers unknown paths.
 func nothing(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
-}
-
-// namedPath is a path with the name of a role, a node or the like in it, between a prefix
-// and a suffix.
-type namedPath struct {
-	prefix, value, suffix string
-	methods               methods
-}
-
-// match returns the name in a path, decoded.
-func (p namedPath) match(path string) (name string, ok bool) {
-	rest, begins := strings.CutPrefix(path, p.prefix)
-	segment, ends := strings.CutSuffix(rest, p.suffix)
-	name, err := url.PathUnescape(segment)
-	return name, begins && ends && err == nil && segment != "" && !strings.Contains(segment, "/")
-}
-
-// methods are the handlers of a path by method. HEAD is answered as GET is; the
-// server leaves the body out.
-type methods map[string]http.HandlerFunc
-
-// ServeHTTP implements http.Handler.
-func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	if handle, ok := m[method]; ok {
-		handle(w, r)
-		return
-	}
-	allowed := slices.Sorted(maps.Keys(m))
-	if m[http.MethodGet] != nil {
-		allowed = append(allowed, http.MethodHead)
-	}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	refuse(w, http.StatusMethodNotAllowed, codeMethod, "this path takes only "+strings.Join(allowed, " and "))
 }

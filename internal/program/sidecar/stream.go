@@ -90,3 +90,20 @@ func greeting(begin feed.Start, version string) [][]byte {
 	}
 	return frames
 }
+
+// may reports whether a client may still read the stream it has asked for.
+func (h *Handler) may(r *http.Request) (may bool) {
+	if h.config.Protect == nil {
+		return true
+	}
+	allowed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { may = true })
+	h.config.Protect(allowed).ServeHTTP(&nowhere{header: http.Header{}}, r)
+	return may
+}
+
+// nowhere discards an answer.
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header              { return n.header }
+func (n *nowhere) Write(answer []byte) (int, error) { return len(answer), nil }
+func (n *nowhere) WriteHeader(int)                  {}

@@ -20,7 +20,7 @@ code: agent/session.go sessionLost sha256:7da00bd5f5b37e8e
 code: trust.go limitTrust sha256:eb82c2adc7a4c1a5
 code: agent/server/trust.go trust.extend sha256:c3f4e1b77c578a50
 code: agent/server/trust.go trust.valid sha256:1f1ceac05a7df0be
-code: agent/server/host.go host.heartbeat sha256:dcdeabb747650673
+code: agent/server/serve.go host.heartbeat sha256:dcdeabb747650673
 code: agent/server/client.go client.heartbeat sha256:47b68284db5b5338
 code: agent/server/client.go client.arrived sha256:2bf804fa9ca8c7fa
 code: agent/server/client.go client.run sha256:e04a4d332e29c929

@@ -12,13 +12,13 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: trust counts from the answer to a heartbeat",
-		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(h.now().Add(t.Lease-t.Margin))",
+		file: "agent/server/serve.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(h.now().Add(t.Lease-t.Margin))",
 		promise: "1 One leader: trust is measured from the start of a heartbeat",
 		tests:   []tests{in("agent", "^TestTrustCountsFromBeforeTheHeartbeatOfTheAgent$")}, says: "nvariant 1",
 	},
 	{
 		name: "agent: trust lasts as long as the lease",
-		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(sent.Add(t.Lease))",
+		file: "agent/server/serve.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(sent.Add(t.Lease))",
 		promise: "1 One leader: trust ends before the lease",
 		tests:   []tests{in("agent", "^TestTrustEndsWithThatOfTheAgent$")}, says: "nvariant 1",
 	},
@@ -42,7 +42,7 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: a heartbeat that failed is repeated late",
-		file: "agent/server/host.go", from: "		h.nextBeat = h.now().Add(t.RefreshInterval / 10)\n", to: "		h.nextBeat = h.now().Add(t.RefreshInterval * 10)\n",
+		file: "agent/server/serve.go", from: "		h.nextBeat = h.now().Add(t.RefreshInterval / 10)\n", to: "		h.nextBeat = h.now().Add(t.RefreshInterval * 10)\n",
 		promise: "7 Someone leads: one heartbeat that failed ends no term",
 		tests:   []tests{in("agent", "^TestAgentSurvivesHeartbeatThatFails$")}, says: "nvariant 7",
 	},
@@ -62,7 +62,7 @@ var agentSessionMutants = []mutant{
 	// What only a sequence of faults shows, see the simulated hosts.
 	{
 		name: "agent: trust lasts longer than the lease by the margin",
-		file: "agent/server/host.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(sent.Add(t.Lease+t.Margin))",
+		file: "agent/server/serve.go", from: "!h.trust.extend(sent.Add(t.Lease-t.Margin))", to: "!h.trust.extend(sent.Add(t.Lease+t.Margin))",
 		promise: "1 One leader: trust ends before the lease",
 		tests:   []tests{in("agent/server", "^TestSimulatedHosts$")}, says: "nvariant 1",
 	},
@@ -130,7 +130,7 @@ var agentSessionMutants = []mutant{
 	},
 	{
 		name: "agent: an agent that ends leaves the database before its nodes",
-		file: "agent/server/host.go", from: "	case h.leaving && len(h.connected) == 0:\n", to: "	case h.leaving:\n",
+		file: "agent/server/serve.go", from: "	case h.leaving && len(h.connected) == 0:\n", to: "	case h.leaving:\n",
 		promise: "4 Work first: a role is released when the work has returned",
 		tests:   []tests{in("agent", "^TestLeavingAgentWaitsForTheWorkOfItsNodes$")}, says: "nvariant 4",
 	},

@@ -90,7 +90,7 @@ var seenMutants = []mutant{
 	},
 	{
 		name: "steps of the agent: an agent that ends closes its connection under running work",
-		file: "agent/server/host.go", from: "case h.leaving && len(h.connected) == 0:", to: "case h.leaving:",
+		file: "agent/server/serve.go", from: "case h.leaving && len(h.connected) == 0:", to: "case h.leaving:",
 		promise: "4 Work ends first: an agent keeps its locks while its nodes work",
 		tests:   []tests{inLaboratory("model/trace", "^TestModelsAllowTheStepsOfAnAgent$")}, says: "ALONE || limitOver = 0",
 	},

@@ -22,13 +22,6 @@ import (
 	"github.com/exactly-one/tenure/lab/chaos/script"
 )
 
-type options struct {
-	nodes, roles int
-	lease        time.Duration
-	dsn          string
-	verbose      bool
-}
-
 // command is all that the flags set.
 type command struct {
 	options

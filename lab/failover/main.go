@@ -48,17 +48,6 @@ func main() {
 	}
 }
 
-// bench is one run.
-type bench struct {
-	options
-
-	server    *pgserver.Server
-	network   *netns.Network // nil if there cannot be one
-	noNetwork error          // why
-	children  []*child       // alive
-	all       []*child
-}
-
 // run makes the run that the options ask for, or reads an earlier one, and writes its
 // files. It also writes what was measured before an error.
 func (o options) run(ctx context.Context, w io.Writer) error {
@@ -175,9 +164,4 @@ func (b *bench) measureCosts(ctx context.Context, w io.Writer) (all []costRecord
 		fmt.Fprintln(w, found)
 	}
 	return all, nil
-}
-
-// dsnAcross leads from a network namespace to the server.
-func (b *bench) dsnAcross() string {
-	return fmt.Sprintf("postgres://postgres@%s:%d/postgres", b.network.Host(0), b.server.Port)
 }

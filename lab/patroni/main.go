@@ -12,7 +12,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -21,14 +20,6 @@ import (
 	"syscall"
 	"time"
 )
-
-type options struct {
-	lease, failoverWait time.Duration
-	hold                time.Duration // the least time that a fault lasts, if it lasts
-	verbose             bool
-	nodeLog             io.Writer
-	logs                string
-}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "child" {

@@ -6,70 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 )
-
-// drainState holds the state of the member's drains and of its shutdown. A
-// member can drain and undrain any number of times.
-type drainState struct {
-	inFlight InFlight
-
-	transition chan struct{} // a one-slot lock: held while a drain starts or is reversed
-
-	serviceCtx context.Context // ends when the member begins to leave
-	endService context.CancelCauseFunc
-
-	mu           sync.Mutex
-	drain        *drain // the current drain; nil unless the node drains
-	releaseHooks []*releaseHook
-	shutdown     *shutdown // the shutdown in progress, or nil
-}
-
-// releaseHook prepares the handover of roles; see [Member.beforeRelease].
-type releaseHook struct {
-	run func(context.Context) error
-}
-
-// drain is one drain of the node. A goroutine of the member performs it; it
-// ends when the node is drained.
-type drain struct {
-	workDeadline time.Duration // deadline for work in flight, on the monotonic clock
-	cancel       context.CancelFunc
-	workEnded    chan struct{} // closed when the wait for work in flight ends
-	done         chan struct{} // closed when the drain has ended
-	err          error         // result; valid once done is closed
-	target       uuid.UUID     // where roles are handed over, or uuid.Nil; guarded by drainState.mu
-	by           atomic.Value  // latest requester, a string; not set if there is none
-}
-
-// recordRequestLocked records the target and the requester of a request.
-func (d *drain) recordRequestLocked(request tenure.Request) {
-	if request.Target != uuid.Nil {
-		d.target = request.Target
-	}
-	if request.By != "" {
-		d.by.Store(request.By)
-	}
-}
-
-// requester returns the latest requester, or "" if the node drains on its own.
-func (d *drain) requester() string {
-	by, _ := d.by.Load().(string)
-	return by
-}
-
-func newDrainState() *drainState {
-	d := &drainState{transition: make(chan struct{}, 1)}
-	d.serviceCtx, d.endService = context.WithCancelCause(context.Background())
-	return d
-}
 
 // InFlight returns the counter of the member's work in flight.
 func (m *Member) InFlight() *InFlight { return &m.drainState.inFlight }
@@ -155,50 +96,7 @@ func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving
 	return d.drain, nil
 }
 
-// leaving reports whether the member is leaving the cluster.
-func (d *drainState) leaving() bool { return d.serviceCtx.Err() != nil }
-
 var errLeaving = fmt.Errorf("%w: %w", tenure.ErrShutdown, tenure.ErrStopping)
-
-// failed reports whether the drain has ended with an error.
-func (d *drain) failed() bool {
-	select {
-	case <-d.done:
-		return d.err != nil
-	default:
-		return false
-	}
-}
-
-// lock acquires the lock. If it is free, lock succeeds even if ctx has ended;
-// the drain then starts without a caller waiting for it.
-func (d *drainState) lock(ctx context.Context) error {
-	select {
-	case d.transition <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case d.transition <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (d *drainState) unlock() { <-d.transition }
-
-// refuseWorkIfDrained makes a joining member refuse work if its node was drained before
-// the member could receive the request: the node repeats it, maybe later.
-func (d *drainState) refuseWorkIfDrained(ctx context.Context, node *tenure.Node) {
-	if d.lock(ctx) != nil {
-		return // a drain or its reversal is in progress, which decides
-	}
-	defer d.unlock()
-	if node.Description().Status == Draining {
-		d.inFlight.drain()
-	}
-}
 
 // performDrain drains the node. Work returns before roles are released.
 func (m *Member) performDrain(ctx context.Context, run *drain) error {
@@ -267,13 +165,6 @@ func (m *Member) recordRequester(ctx context.Context, by string) {
 }
 
 var errRegistryTimeout = fmt.Errorf("%w: it does not respond", dberr.ErrDatabase)
-
-// handOverTarget returns the requested target of the handover, or uuid.Nil.
-func (d *drainState) handOverTarget(run *drain) uuid.UUID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return run.target
-}
 
 // interruptedError returns the reason why a drain did not finish.
 func (m *Member) interruptedError(err error) error {
@@ -384,25 +275,6 @@ func (m *Member) undrain(ctx context.Context, by string) error {
 		return errLeaving
 	}
 	return err
-}
-
-// cancelDrainLocked cancels the current drain, if there is one.
-func (d *drainState) cancelDrainLocked() *drain {
-	if d.drain != nil {
-		d.drain.cancel()
-	}
-	return d.drain
-}
-
-// unlessLeaving calls do with d.mu held, unless the member is leaving.
-func (d *drainState) unlessLeaving(do func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.leaving() {
-		return false
-	}
-	do()
-	return true
 }
 
 // handleRequest drains or undrains the node as another party requested.

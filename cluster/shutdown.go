@@ -38,13 +38,6 @@ func (m *Member) setShutdown(config ShutdownConfig) {
 	m.policy.Store(&config)
 }
 
-// shutdown is the member's graceful shutdown.
-type shutdown struct {
-	force    context.CancelCauseFunc
-	finished chan struct{} // closed when the shutdown has ended
-	err      error         // valid once finished is closed
-}
-
 // ShutdownRequested reports whether the member is leaving or has left.
 func (m *Member) ShutdownRequested() bool { return m.drainState.leaving() }
 
@@ -86,28 +79,6 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	}
 	<-s.finished
 	return s.err
-}
-
-// beginShutdown returns the shutdown. The first call also gets the context for the
-// shutdown.
-func (d *drainState) beginShutdown() (s *shutdown, first bool, forced context.Context) {
-	d.refuseWork()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shutdown == nil {
-		first = true
-		d.shutdown = &shutdown{finished: make(chan struct{})}
-		forced, d.shutdown.force = context.WithCancelCause(context.Background())
-	}
-	return d.shutdown, first, forced
-}
-
-// refuseWork refuses new work permanently and closes the channel of Stopping.
-func (d *drainState) refuseWork() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.inFlight.drain()
-	d.endService(errLeaving)
 }
 
 func (m *Member) performShutdown(ctx context.Context) error {

@@ -11,25 +11,6 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// candidacy is this member's campaign for a role, or its leadership.
-type candidacy struct {
-	name     string
-	election *tenure.Election
-	stop     context.CancelFunc // ends the campaign, or the term
-
-	// Guarded by Spread.mu.
-	handingOver bool // a handover is in progress
-	asksTarget  bool // the target of the handover is asked first; not changed while handingOver
-}
-
-// cooldown is how long this member does not campaign for a role.
-type cooldown struct {
-	until time.Duration // on the monotonic clock
-	times int           // how often in a row work returned early
-	done  bool          // work returned tenure.Done: never campaign again
-	asked bool          // this member was asked to give the role up, so that others lead it
-}
-
 // startCampaignLocked starts a campaign, which waits until gate is closed. Campaigns begun
 // together need fewer statements.
 func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,36 +16,6 @@ import (
 // leaveTimeout limits each step of leaving: updating the registry and handing
 // over the roles.
 const leaveTimeout = 10 * time.Second
-
-// spreadRun is one run of a spread. Its loop chooses the roles to campaign for and the
-// roles to hand over.
-type spreadRun struct {
-	*Spread
-	work       tenure.Work
-	assumption assumption
-	ctx        context.Context // ends all goroutines of the run
-	cancel     context.CancelFunc
-	group      sync.WaitGroup
-
-	// Guarded by Spread.mu.
-	cooldowns        map[string]cooldown
-	offered          map[string]time.Duration // roles that are about to be handed over to this member, or are not taken back: the check intervals to keep them
-	givenUp          map[string]bool          // roles that this member was asked to give up
-	unplannedMove    bool                     // a role moved to another node without a plan
-	transferring     bool                     // a handover of roles is in progress
-	campaignsWaiting bool                     // campaigns wait until earlier roles have been taken over
-	planVersion      int                      // counts the plans
-	nextApply        time.Duration            // when to apply the plan again without a change
-}
-
-func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
-	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}, offered: map[string]time.Duration{}, givenUp: map[string]bool{}}
-	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.assumption = assumption{
-		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{}, standsIn: map[string]bool{}, givenBack: map[string]bool{},
-	}
-	return r
-}
 
 // run shares the roles until ctx ends.
 func (s *spreadRun) run(ctx context.Context) error {

@@ -1,17 +1,13 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/exactly-one/tenure/internal/program/alerting"
 	"github.com/exactly-one/tenure/internal/program/nearest"
@@ -85,26 +81,6 @@ func (f *File) notifier(name string) notifier.Config {
 	}
 }
 
-// texts returns the list at a path, or nil.
-func (f *File) texts(path string) []string {
-	value, _ := f.lookup(path).value.([]string)
-	return slices.Clone(value)
-}
-
-// named returns the texts whose paths begin with a prefix, by the rest of the path.
-func (f *File) named(prefix string) map[string]string {
-	all := map[string]string{}
-	for path, s := range f.settings {
-		if name, ok := strings.CutPrefix(path, prefix); ok {
-			if strings.HasPrefix(name, `"`) {
-				name, _ = strconv.Unquote(name) // it is quoted as in Go
-			}
-			all[name], _ = s.value.(string)
-		}
-	}
-	return all
-}
-
 // Language is the server's own knowledge: PromQL, templates, and the metrics of the
 // nodes.
 type Language interface {
@@ -156,22 +132,6 @@ func both(first, second func(any) error) func(any) error {
 		}
 		return second(value)
 	}
-}
-
-// within is the place of an error in a value of the file: within the text of a condition
-// if the file contains the text literally.
-func (r *reader) within(err error, node *unstable.Node, valueAt position) position {
-	var fault *alerting.ConditionError
-	text := string(node.Data)
-	if !errors.As(err, &fault) || node.Raw.Length == 0 {
-		return valueAt
-	}
-	raw := r.lines.data[node.Raw.Offset : node.Raw.Offset+node.Raw.Length]
-	begin := bytes.Index(raw, []byte(text))
-	if begin < 0 {
-		return valueAt // it has escapes, or refers to the environment
-	}
-	return r.lines.position(int(node.Raw.Offset) + begin + fault.Offset)
 }
 
 // checkAlerts checks alerts and notifiers against each other.

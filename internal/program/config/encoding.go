@@ -62,3 +62,7 @@ func decoded(name string, data []byte) ([]byte, *Error) {
 	}
 	return data, nil
 }
+
+// maxSize is far above every honest file; it keeps a wrong name, of a device say,
+// from filling the memory.
+const maxSize = 1 << 20

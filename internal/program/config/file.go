@@ -2,13 +2,11 @@ package config
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // File is the content of a file. It does not change and may be used concurrently.
@@ -30,59 +28,6 @@ type setting struct {
 	// not refer to the environment.
 	template string
 	at       position
-}
-
-// maxSize is far above every honest file; it keeps a wrong name, of a device say,
-// from filling the memory.
-const maxSize = 1 << 20
-
-// Load reads a file; env supplies the variables in its values. If a file cannot be read
-// or has errors, Load returns one error with all of them, each on its line and each an
-// [*Error]. A file with a secret must not be open to other users.
-func Load(path string, env Environment) (*File, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	parsed, err := Parse(path, data, env)
-	if err != nil {
-		return nil, err
-	}
-	if fault := parsed.exposed(file); fault != nil {
-		return nil, fault
-	}
-	return parsed, nil
-}
-
-func unreadable(path string, err error) error {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err // the path is in the message already
-	}
-	return &Error{File: path, Message: fmt.Sprintf("the file cannot be read: %v", err)}
-}
-
-// Parse is [Load] for the content of a file. Errors call the file by name.
-func Parse(name string, data []byte, env Environment) (*File, error) {
-	data, fault := decoded(name, data)
-	if fault != nil {
-		return nil, fault
-	}
-	file := &File{name: name, settings: map[string]setting{}, tables: map[string]position{}, elements: map[string]int{}}
-	r := &reader{env: env, lines: newLines(data), file: file}
-	r.read()
-	if r.clean() {
-		r.checkRelations()
-	}
-	if err := joined(r.faults); err != nil {
-		return nil, err
-	}
-	return file, nil
 }
 
 // Command is the command for "tenure run" with its arguments; nil if the file names none.
@@ -152,3 +97,29 @@ func (s setting) header() string {
 
 // name is the setting's path within its table.
 func (s setting) name() string { return strings.TrimPrefix(s.path, s.table+".") }
+
+// length returns the duration at a path, or 0.
+func (f *File) length(path string) time.Duration {
+	value, _ := f.lookup(path).value.(time.Duration)
+	return value
+}
+
+// texts returns the list at a path, or nil.
+func (f *File) texts(path string) []string {
+	value, _ := f.lookup(path).value.([]string)
+	return slices.Clone(value)
+}
+
+// named returns the texts whose paths begin with a prefix, by the rest of the path.
+func (f *File) named(prefix string) map[string]string {
+	all := map[string]string{}
+	for path, s := range f.settings {
+		if name, ok := strings.CutPrefix(path, prefix); ok {
+			if strings.HasPrefix(name, `"`) {
+				name, _ = strconv.Unquote(name) // it is quoted as in Go
+			}
+			all[name], _ = s.value.(string)
+		}
+	}
+	return all
+}

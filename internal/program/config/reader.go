@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"github.com/exactly-one/tenure/internal/program/alerting"
 	"github.com/exactly-one/tenure/internal/program/nearest"
 )
 
@@ -287,4 +289,43 @@ func quotedName(name string) string {
 		return `""`
 	}
 	return name
+}
+
+// required reports the missing keys of a table.
+func (r *reader) required(table string, names ...string) {
+	for _, name := range names {
+		if !r.file.set(table + "." + name) {
+			r.fault(r.file.tables[table], "%s needs %s", table, name)
+		}
+	}
+}
+
+// unique reports two tables of a list with the same name.
+func (r *reader) unique(list string) {
+	seen := map[string]setting{}
+	for i := range r.file.elements[list] {
+		name := r.file.lookup(fmt.Sprintf("%s[%d].name", list, i))
+		text, _ := name.value.(string)
+		if earlier, ok := seen[text]; ok && text != "" {
+			r.fault(name.at, "the name %q is already used in line %d", text, earlier.at.line)
+			continue
+		}
+		seen[text] = name
+	}
+}
+
+// within is the place of an error in a value of the file: within the text of a condition
+// if the file contains the text literally.
+func (r *reader) within(err error, node *unstable.Node, valueAt position) position {
+	var fault *alerting.ConditionError
+	text := string(node.Data)
+	if !errors.As(err, &fault) || node.Raw.Length == 0 {
+		return valueAt
+	}
+	raw := r.lines.data[node.Raw.Offset : node.Raw.Offset+node.Raw.Length]
+	begin := bytes.Index(raw, []byte(text))
+	if begin < 0 {
+		return valueAt // it has escapes, or refers to the environment
+	}
+	return r.lines.position(int(node.Raw.Offset) + begin + fault.Offset)
 }

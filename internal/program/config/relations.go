@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/exactly-one/tenure/internal/program/notifier"
 )
@@ -74,35 +73,6 @@ func (f *File) leaseTooShort() string {
 	}
 	return fmt.Sprintf("%slease_duration (%s) must be longer than refresh_interval (%s) plus margin (%s)",
 		election, WrittenDuration(lease), WrittenDuration(refresh), WrittenDuration(margin))
-}
-
-// length returns the duration at a path, or 0.
-func (f *File) length(path string) time.Duration {
-	value, _ := f.lookup(path).value.(time.Duration)
-	return value
-}
-
-// required reports the missing keys of a table.
-func (r *reader) required(table string, names ...string) {
-	for _, name := range names {
-		if !r.file.set(table + "." + name) {
-			r.fault(r.file.tables[table], "%s needs %s", table, name)
-		}
-	}
-}
-
-// unique reports two tables of a list with the same name.
-func (r *reader) unique(list string) {
-	seen := map[string]setting{}
-	for i := range r.file.elements[list] {
-		name := r.file.lookup(fmt.Sprintf("%s[%d].name", list, i))
-		text, _ := name.value.(string)
-		if earlier, ok := seen[text]; ok && text != "" {
-			r.fault(name.at, "the name %q is already used in line %d", text, earlier.at.line)
-			continue
-		}
-		seen[text] = name
-	}
 }
 
 // notifierNeeds are the keys needed by each kind; "|" separates alternatives.

@@ -3,6 +3,8 @@ package incident
 import (
 	"fmt"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // Evidence returns the evidence of the cause, as sentences.
@@ -18,7 +20,7 @@ func (i teller) evidence() []string {
 	case Silence:
 		text := "The lease of %s expired at %s"
 		if seen := i.lastSeen(); !seen.IsZero() {
-			text += fmt.Sprintf(", after %s of silence", Brief(i.firstEnd().Sub(seen)))
+			text += fmt.Sprintf(", after %s of silence", printable.Duration(i.firstEnd().Sub(seen)))
 		}
 		return i.fault(text + ".")
 	case Outage:

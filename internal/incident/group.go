@@ -102,7 +102,11 @@ func (g *grouping) addMove(m Move) {
 	}
 	i := g.latest[key]
 	if i == nil || kind == Change || m.From.Ended.Sub(i.lastEnd()) > window {
-		i = &Incident{Kind: kind, Began: m.From.Ended, Nodes: []Node{node}, By: by, Moves: []Move{m}, cause: since}
+		began := m.From.Ended
+		if kind == Drain { // the work of its roles may have gone on
+			began = since
+		}
+		i = &Incident{Kind: kind, Began: began, Nodes: []Node{node}, By: by, Moves: []Move{m}, cause: since}
 		g.latest[key] = i
 		g.add(i)
 		return

@@ -100,7 +100,7 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			s.became("api-1", "draining", "active", "alice", when-time.Second)
 			s.moves(3, "api-1", when, when+5*time.Millisecond, history.EndHandedOver, "api-2")
 			s.became("api-1", "left", "draining", "", when+time.Second)
-		}, []string{"drain: api-1 began to drain at 2026-11-23T03:12:07Z, requested by alice. Its 3 roles moved to api-2 within 5 ms."}},
+		}, []string{"drain: api-1 began to drain at 2026-11-23T03:12:06Z, requested by alice. Its 3 roles moved to api-2 within 5 ms."}},
 		"a rebalance": {func(s *story) {
 			s.moves(2, "api-1", when, when+time.Millisecond, history.EndHandedOver, "api-3")
 			s.moves(2, "api-2", when+time.Second, when+time.Second+time.Millisecond, history.EndHandedOver, "api-3")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // Style is how sentences show times, names and texts.
@@ -97,7 +98,7 @@ func (i teller) outage() string {
 	if o.ServerChanged {
 		server = "; the server lost its locks"
 	}
-	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), Brief(o.Ended.Sub(o.Began)), server, i.stoodStill())
+	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), printable.Duration(o.Ended.Sub(o.Began)), server, i.stoodStill())
 }
 
 // change describes the move of one role.
@@ -191,14 +192,14 @@ func (i teller) delay() string {
 		if silence <= 0 {
 			return "after a time that was not observed"
 		}
-		return "after at most " + Brief(silence)
+		return "after at most " + printable.Duration(silence)
 	}
 	if i.Kind != Silence {
-		return "within " + Brief(i.took())
+		return "within " + printable.Duration(i.took())
 	}
-	text := fmt.Sprintf("after %s without a sign of life", Brief(i.took()))
+	text := fmt.Sprintf("after %s without a sign of life", printable.Duration(i.took()))
 	if free := i.free(); free >= 0 {
-		text += "; the lock was free for " + Brief(free)
+		text += "; the lock was free for " + printable.Duration(free)
 	}
 	return text
 }
@@ -223,15 +224,15 @@ func (i teller) stoodStill() string {
 	if vacant := i.Vacant(); vacant > 0 {
 		return fmt.Sprintf("%s, and %d %s no leader.", text, vacant, have(vacant))
 	}
-	return fmt.Sprintf("%s for up to %s.", text, Brief(i.took()))
+	return fmt.Sprintf("%s for up to %s.", text, printable.Duration(i.took()))
 }
 
-// took is the time from the cause until the last role was led again, or in a deployment
-// the longest time of one role.
+// took is the time from the cause until the last role was led again, or in a deployment or
+// a drain the longest time of one role.
 func (i teller) took() (took time.Duration) {
 	for _, m := range i.Moves {
 		from := i.Began
-		if i.Kind == Deployment {
+		if i.Kind == Deployment || i.Kind == Drain {
 			from = m.From.Ended
 		}
 		if m.To.Term > 0 {
@@ -277,18 +278,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Brief is a duration with about three digits.
-func Brief(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	default:
-		return d.Round(time.Second).String()
-	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
-	"github.com/exactly-one/tenure/internal/incident"
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -126,9 +126,9 @@ func (a pendingAction) after(began eventRecord) string {
 	if a.asked.IsZero() {
 		return ""
 	}
-	text := ", after " + incident.Brief(max(0, began.At.Sub(a.asked)))
+	text := ", after " + printable.Duration(max(0, began.At.Sub(a.asked)))
 	if began.Without != nil {
-		text += fmt.Sprintf(" (without a leader %s)", incident.Brief(time.Duration(*began.Without*float64(time.Second))))
+		text += fmt.Sprintf(" (without a leader %s)", printable.Duration(time.Duration(*began.Without*float64(time.Second))))
 	}
 	return text
 }

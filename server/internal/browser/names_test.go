@@ -111,7 +111,7 @@ func TestVacancyIsStatedInFull(t *testing.T) {
 	})
 	ended.Wait()
 	p := w.open("#/events")
-	p.await("the banner", `/^No node leads \S*mailer\S*\. For \d+ s\. 1 alert fires\.$/.test(document.getElementById("health").innerText.trim())`)
+	p.await("the banner", `/^No node leads \S*mailer\S*\. For [\d.]+ s\. 1 alert fires\.$/.test(document.getElementById("health").innerText.trim())`)
 	const because = `[...document.querySelectorAll("main .list bdi")].filter((e) => e.innerText.includes("the command"))`
 	p.await("the cause", because+`.length > 0`)
 	for _, width := range geometryWidths {

@@ -57,12 +57,12 @@ func TestUnreadableDatabaseLeavesNothingGreen(t *testing.T) {
 	const greens = `[...document.querySelectorAll("main .is-good, #connection .is-good, #health.good")].filter((e) => e.checkVisibility() && !e.closest(".entries")).map((e) => e.innerText)`
 	p.await("the rest of the lease is shown", row("scheduler")+`?.match(/\d\.\d s/)`)
 	stall()
-	p.await("the database is reported", `document.getElementById("connection").innerText.match(/Database down\s+\d+ s/)`)
+	p.await("the database is reported", `document.getElementById("connection").innerText.match(/Database down\s+[\d.]+ s/)`)
 	p.shows("The database cannot be read since")
 	p.shows("1 role stands still if its node cannot reach it either.")
-	p.await("the role's state has its age", row("scheduler")+`?.match(/led\s*as of \d+ s ago/)`)
+	p.await("the role's state has its age", row("scheduler")+`?.match(/led\s*as of [\d.]+ s ago/)`)
 	p.await("no rest of a lease is shown", row("scheduler")+`?.match(/–\s*$/)`)
-	p.await("figures have their age", `document.querySelector(".figures dt").innerText.match(/^Roles led, as of \d+ s ago/)`)
+	p.await("figures have their age", `document.querySelector(".figures dt").innerText.match(/^Roles led, as of [\d.]+ s ago/)`)
 	p.picture("database-down")
 	for _, hash := range []string{"#/", "#/nodes", "#/work", "#/alerts", "#/role/scheduler"} {
 		p.visit(hash)
@@ -99,7 +99,7 @@ func TestUnreadablePartsLeaveNothingGreen(t *testing.T) {
 	w.exec(`ALTER TABLE {processors} RENAME TO elsewhere`)
 	for _, hash := range []string{"#/work", "#/alerts"} {
 		p.visit(hash)
-		p.await("the states have their age on "+hash, `document.querySelector("main table").innerText.match(/as of \d+ s ago/)`)
+		p.await("the states have their age on "+hash, `document.querySelector("main table").innerText.match(/as of [\d.]+ s ago/)`)
 		if green := value[int](p, `document.querySelectorAll("main .is-good").length`); green > 0 {
 			t.Errorf("%s shows %d states in green", hash, green)
 		}

@@ -71,9 +71,9 @@ SELECT 'nightly', at, 'succeeded', at, at, at FROM (SELECT now() - interval '100
 		})
 	}
 	awaitTexts("doctor", func() string { return invoke(t, "doctor", "--dsn", dsn).stdout },
-		"runs: old rows cannot be removed since", "permission denied for table tenure_runs", "should have been removed 238h", "migrate grants --compaction")
+		"runs: old rows cannot be removed since", "permission denied for table tenure_runs", "should have been removed 9 d 22 h", "migrate grants --compaction")
 	awaitTexts("status", func() string { return invoke(t, "status", "--dsn", dsn).stdout },
-		"1 kind of old rows cannot be removed: runs (the last time)", "1 kind of rows is kept for too long: runs for 9 d 22 h")
+		"1 kind of old rows cannot be removed: runs (once)", "1 kind of old rows is overdue for removal: runs for 9 d 22 h")
 	awaitTexts("/metrics", func() string {
 		_, text := fetch(t, http.MethodGet, url+"/metrics", "")
 		return text

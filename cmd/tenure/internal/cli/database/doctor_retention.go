@@ -3,7 +3,6 @@ package database
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/program/console"
@@ -46,7 +45,7 @@ func retentionProblem(s retention.Status) string {
 		parts = append(parts, fmt.Sprintf("old rows cannot be removed since %s: %s", console.DayTime(s.FailingSince), s.LastError))
 	}
 	if s.Late > 0 {
-		parts = append(parts, fmt.Sprintf("the oldest row is of %s and should have been removed %v ago", console.DayTime(s.Oldest), s.Late.Round(time.Second)))
+		parts = append(parts, fmt.Sprintf("the oldest row is of %s and should have been removed %s ago", console.DayTime(s.Oldest), console.SpellDuration(s.Late)))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -3,10 +3,10 @@ package database
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 // schedulesFinding is the name of the finding about schedules.
@@ -24,9 +24,9 @@ func judgeSchedules(all []cron.Status) []doctor.Finding {
 		case !s.FailingSince.IsZero():
 			failing = append(failing, fmt.Sprintf("%s (%s)", s.Name, s.LastError))
 		case s.Ahead > 0:
-			ahead = append(ahead, fmt.Sprintf("%s (for %v)", s.Name, s.Ahead.Round(time.Second)))
+			ahead = append(ahead, fmt.Sprintf("%s (for %s)", s.Name, console.SpellDuration(s.Ahead)))
 		case s.Overdue > 0:
-			overdue = append(overdue, fmt.Sprintf("%s (for %v)", s.Name, s.Overdue.Round(time.Second)))
+			overdue = append(overdue, fmt.Sprintf("%s (for %s)", s.Name, console.SpellDuration(s.Overdue)))
 		}
 	}
 	var found []doctor.Finding

@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
@@ -76,7 +77,7 @@ func judgeProcessors(all []processor.Status) []doctor.Finding {
 	var stuck []string
 	for _, s := range all {
 		if s.Status == processor.Active && s.StuckError != "" {
-			stuck = append(stuck, fmt.Sprintf("%s has been unable to work for %v: %s", s.Name, s.StuckFor.Round(time.Second), s.StuckError))
+			stuck = append(stuck, fmt.Sprintf("%s has been unable to work for %s: %s", s.Name, console.SpellDuration(s.StuckFor), s.StuckError))
 		}
 	}
 	if len(stuck) == 0 {

@@ -69,7 +69,7 @@ func TestSummaryNamesWhatIsNotWell(t *testing.T) {
 		{"foreign", append(led("a", "b"), foreign), nodes(1), false, "2 of 3 roles are led; another program holds 1 role: key:51; 1 node is alive."},
 		{"lost", append(led("a"), lost...), nodes(1), false, "1 of 2 roles is led; 1 leader has no session: lost; 1 node is alive."},
 		{"none alive", []history.RoleStatus{vacant("a")}, nodes(0, 2*time.Minute, 41*time.Second), false,
-			"1 of 1 role has no leader: a; no node is alive; 2 nodes are dead: api-2 for 41 s, api-1 for 2 min 0 s."},
+			"1 of 1 role has no leader: a; no node is alive; 2 nodes are dead: api-2 for 41 s, api-1 for 2 min."},
 		{"draining", led("a"), draining, false, "The role a is led; 2 nodes are alive, 1 of them joining or draining."},
 		{"no roles", nil, nodes(1), false, "No role has had a leader yet; 1 node is alive."},
 		{"hostile", []history.RoleStatus{vacant("\x1b[2J")}, nodes(1), false, `1 of 1 role has no leader: \u001b[2J; 1 node is alive.`},
@@ -123,10 +123,10 @@ func TestSummaryNamesWorkThatIsNotWell(t *testing.T) {
 	})
 	s.takeAlerts([]alerting.Status{fires("slow", "warning", ""), fires("down", "critical", ""), fires("known", "critical", "ann"), {Rule: alerting.Rule{Name: "calm"}}})
 	s.takeRetention([]retention.Status{{Rows: "runs", Errors: 3, Late: 10 * time.Hour}, {Rows: "terms"}, {Rows: "changes by hand", Late: time.Hour}})
-	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h 0 min; ` +
-		`1 schedule has a leader that cannot work: stuck; 1 schedule waits for the database's clock: ahead for 2 h 0 min; 1 schedule cannot run: broken; ` +
-		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (the last time); 1 processor cannot work: blind; 1 processor has events and no leader: unled (3 events); ` +
-		`1 processor has dead letters: stopped (2); 2 alerts fire: down (critical), slow (warning); 1 kind of old rows cannot be removed: runs (3 times in a row); 2 kinds of rows are kept for too long: runs for 10 h 0 min, changes by hand for 1 h 0 min; alerts cannot be read.`
+	want := `All 2 roles are led; 1 schedule fails: report (31 times in a row); 1 schedule is overdue: late for 3 h; ` +
+		`1 schedule has a leader that cannot work: stuck; 1 schedule waits for the database's clock: ahead for 2 h; 1 schedule cannot run: broken; ` +
+		`1 processor stopped after errors: stopped; 1 processor fails: hook\u001b[2J (once); 1 processor cannot work: blind; 1 processor has events and no leader: unled (3 events); ` +
+		`1 processor has dead letters: stopped (2); 2 alerts fire: down (critical), slow (warning); 1 kind of old rows cannot be removed: runs (3 times in a row); 2 kinds of old rows are overdue for removal: runs for 10 h, changes by hand for 1 h; alerts cannot be read.`
 	if got := s.sentence(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

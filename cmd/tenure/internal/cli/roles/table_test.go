@@ -103,7 +103,7 @@ func TestStaleStatusIsNamedWithItsAge(t *testing.T) {
 		shown.Err = errDown
 		shown.At = time.Now().Add(-12 * time.Second)
 		stale := out.Render(80, func(page *console.Page) { fillReading(page, shown) })
-		if !strings.HasPrefix(stale, "as of ") || !strings.Contains(stale, "(12s ago): the database does not answer: no route") ||
+		if !strings.HasPrefix(stale, "as of ") || !strings.Contains(stale, "(12 s ago): the database does not answer: no route") ||
 			strings.Contains(stale, "is led") || strings.Contains(stale, "\x1b") || !strings.Contains(stale, "leads") {
 			t.Errorf("stale: %q", stale)
 		}

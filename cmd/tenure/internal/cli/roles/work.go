@@ -145,7 +145,7 @@ func (s *summary) takeAlerts(all []alerting.Status) {
 	s.add("firing_alert", "alert fires", "alerts fire", firing)
 }
 
-// takeRetention takes the kinds of rows impossible to remove, or kept for too long.
+// takeRetention takes the kinds of rows impossible to remove, or overdue for removal.
 func (s *summary) takeRetention(all []retention.Status) {
 	var failing, late []lack
 	for _, one := range all {
@@ -158,12 +158,12 @@ func (s *summary) takeRetention(all []retention.Status) {
 	}
 	slices.SortStableFunc(late, longest)
 	s.add("failing_retention", "kind of old rows cannot be removed", "kinds of old rows cannot be removed", failing)
-	s.add("late_retention", "kind of rows is kept for too long", "kinds of rows are kept for too long", late)
+	s.add("late_retention", "kind of old rows is overdue for removal", "kinds of old rows are overdue for removal", late)
 }
 
 func inRow(n int64) string {
 	if n == 1 {
-		return "the last time"
+		return "once"
 	}
 	return fmt.Sprintf("%d times in a row", n)
 }

@@ -37,7 +37,7 @@ func once(s *scene) {
 	s.at("page: role", "completed", *r.Ended, last)
 	now := s.now().Now
 	s.equal("page: overview", "led, vacant, at rest", []int{now.Led, now.Vacant, now.AtRest}, "[2 0 1]")
-	s.says("page: overview", "banner at rest", plain(now.Health.Sentence), `All roles have a leader.*`)
+	s.says("page: overview", "banner at rest", plain(now.Health.Sentence), `All roles have a leader.* 1 role is at rest\.`)
 	shown := s.failovers("", 0)
 	s.equal("page: failovers", "runs are no failovers and no moves", []int{shown.Failovers, shown.Moves, shown.Total}, "[0 0 0]")
 	s.equal("history --incidents", "kinds", kinds(s.incidents()), "[shutdown change shutdown change]")

@@ -41,8 +41,8 @@ func TestCompletedRoleIsAtRest(t *testing.T) {
 	run("batch-2", "nightly", 0)
 	w.await("the second term is shown", func() bool { r := w.role("nightly"); return r.State == atRest && r.Previous != "" })
 	now := get[struct{ Now nowRecord }](w, "/api/now").Now
-	if now.Vacant != 0 || now.AtRest != 1 || strings.Contains(now.Health.Sentence, "No node leads") {
-		t.Errorf("%d vacant, %d at rest, %q; want one at rest and no word of it", now.Vacant, now.AtRest, now.Health.Sentence)
+	if now.Vacant != 0 || now.AtRest != 1 || now.Health.Sentence != "No role needs a leader: 1 role is at rest." {
+		t.Errorf("%d vacant, %d at rest, %q; want one at rest, and no word of a leader that it has", now.Vacant, now.AtRest, now.Health.Sentence)
 	}
 	if f := get[failoversRecord](w, "/api/failovers"); f.Failovers+f.Moves != 0 {
 		t.Errorf("%d failovers and %d moves; want none", f.Failovers, f.Moves)

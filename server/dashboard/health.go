@@ -141,17 +141,25 @@ func (p *snapshot) firing(n nowRecord) (health, bool) {
 	return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, and %s %s.", listed(names), verb) + asOf(n.AlertsUnreadSince)}, len(names) > 0
 }
 
-// fine describes a cluster without a problem, or one without a second node.
+// fine describes a cluster without a problem, or one without a second node. Roles at rest have
+// no leader and need none.
 func fine(n nowRecord) health {
+	roles := n.Roles - n.AtRest
+	rest := ""
+	if n.AtRest > 0 {
+		rest = " " + count(n.AtRest, "role is", "roles are") + " at rest."
+	}
 	switch {
 	case n.Roles == 0 && n.Living == 0:
 		return health{Level: good, Sentence: "No node has joined yet: start a node."}
 	case n.Roles == 0:
 		return health{Level: good, Sentence: fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes"))}
+	case roles == 0:
+		return health{Level: good, Sentence: "No role needs a leader:" + rest}
 	case n.Living == 1:
-		return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", itsRoles(n.Roles))}
+		return health{Level: warning, Sentence: fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.%s", itsRoles(roles), rest)}
 	default:
-		return health{Level: good, Sentence: fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
+		return health{Level: good, Sentence: fmt.Sprintf("All roles have a leader: %s, %s.%s", count(roles, "role", "roles"), count(n.Living, "node", "nodes"), rest)}
 	}
 }
 

@@ -2,9 +2,11 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/internal/program/console"
 )
 
@@ -35,21 +37,63 @@ func roleChanges(before, after snapshot, add func(bad bool, format string, args 
 	}
 	for _, r := range after.roles {
 		old := known[r.last.Role]
-		name := console.Flatten(r.last.Role)
 		switch {
 		case r.leader != nil && (old.leader == nil || old.leader.Term != r.leader.Term):
-			text := fmt.Sprintf("%s leads %s, term %d", console.Flatten(r.leader.NodeName), name, r.leader.Term)
+			after := ""
 			if old.leader != nil {
-				text += ", after " + console.Flatten(old.leader.NodeName)
+				after = ", after " + console.Flatten(old.leader.NodeName)
 			}
-			if vacant := r.last.PrecedingVacancy; r.last.Term == r.leader.Term && vacant >= 0 {
-				text += ", vacant for " + vacant.Round(time.Millisecond).String()
-			}
-			add(false, "%s", text)
+			add(false, "%s", leads(r, after))
 		case r.leader == nil && old.leader != nil:
-			add(true, "%s has no leader: the term of %s ended, %s", name, console.Flatten(old.leader.NodeName), console.OrDash(string(r.last.Reason)))
+			add(true, "%s", lost(r, old.leader.NodeName))
 		}
 	}
+}
+
+// leads says which node leads a role, after the node before, and for how long the role had no
+// leader. After a freeze, its lock was held for all but the end of the silence.
+func leads(r role, after string) string {
+	text := fmt.Sprintf("%s leads %s, term %d%s", console.Flatten(r.leader.NodeName), console.Flatten(r.last.Role), r.leader.Term, after)
+	if r.last.Term != r.leader.Term {
+		return text
+	}
+	if vacant := r.last.PrecedingVacancy; vacant >= 0 {
+		text += ", vacant for " + printable.Duration(vacant)
+	}
+	if silent := r.last.PrecedingSilence; silent > r.last.PrecedingVacancy {
+		text += ", silent for " + printable.Duration(silent)
+	}
+	return text
+}
+
+// lost says why a role has no leader.
+func lost(r role, leader string) string {
+	return fmt.Sprintf("%s has no leader: the term of %s ended (%s)", console.Flatten(r.last.Role), console.Flatten(leader), console.OrDash(string(r.last.Reason)))
+}
+
+// recent lists the latest change of each role and the deaths of nodes before the first reading.
+func recent(s snapshot, now time.Time) []event {
+	all := outages(snapshot{}, s)
+	add := func(at time.Time, bad bool, text string) {
+		if now.Sub(at) < outageAge {
+			all = append(all, event{at, text, bad})
+		}
+	}
+	for _, r := range s.roles {
+		switch {
+		case r.leader != nil:
+			add(r.leader.AcquiredAt, false, leads(r, ""))
+		case !r.last.AtRest(now):
+			add(r.last.Ended, true, lost(r, r.last.NodeName))
+		}
+	}
+	for _, m := range s.members {
+		if m.Status == tenure.StatusDead {
+			add(m.LastHeartbeat, true, fmt.Sprintf("node %s is dead; this was its last heartbeat", console.Flatten(m.Name)))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
+	return all[max(0, len(all)-maxEvents):]
 }
 
 // nodeChanges adds new, changed and gone nodes.

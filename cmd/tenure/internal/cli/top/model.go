@@ -40,7 +40,7 @@ type confirmation struct {
 func (m *model) take(reading live.Reading[snapshot]) {
 	switch {
 	case m.reading.At.IsZero():
-		m.events = append(m.events, outages(snapshot{}, reading.Value)...)
+		m.events = recent(reading.Value, reading.At)
 	case reading.At.After(m.reading.At):
 		m.events = append(m.events, changes(m.reading.Value, reading.Value, reading.At)...)
 		m.events = m.events[max(0, len(m.events)-maxEvents):]

@@ -61,8 +61,8 @@ func TestChangesOmitHeartbeats(t *testing.T) {
 		members: []tenure.Member{member("one", tenure.StatusDead), member("two", tenure.StatusDraining), member("four", tenure.StatusJoining)},
 	}
 	want := []string{
-		"two leads a, term 9, after one, vacant for 12ms",
-		"b has no leader: the term of one ended, crashed",
+		"two leads a, term 9, after one, vacant for 12 ms",
+		"b has no leader: the term of one ended (crashed)",
 		"node one is dead, was active", "node two is draining, was active", "node four is here: joining", "node three has left",
 	}
 	if got := texts(changes(before, after, start)); !slices.Equal(got, want) {
@@ -70,6 +70,41 @@ func TestChangesOmitHeartbeats(t *testing.T) {
 	}
 	if got := changes(after, after, start); len(got) > 0 {
 		t.Errorf("without a change: %q", texts(got))
+	}
+}
+
+// The first reading has changes too: what happened in the hour before, the oldest first.
+func TestFirstReadingHasRecentChanges(t *testing.T) {
+	t.Parallel()
+	frozen, ancient, vacant := led("a", "one", 9), led("b", "one", 2), led("c", "", 3)
+	vacant.last.NodeName = "two"
+	frozen.leader.AcquiredAt, frozen.last.PrecedingSilence = start.Add(2*time.Minute), 10_300*time.Millisecond
+	ancient.leader.AcquiredAt = start.Add(-2 * time.Hour)
+	m := &model{}
+	m.take(reading(3*time.Minute, snapshot{roles: []role{frozen, ancient, vacant}, members: []tenure.Member{member("two", tenure.StatusDead)}}))
+	want := []string{
+		"c has no leader: the term of two ended (crashed)", "node two is dead; this was its last heartbeat",
+		"one leads a, term 9, vacant for 12 ms, silent for 10.3 s",
+	}
+	if got := texts(m.events); !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+// Heartbeats renew a lease between two readings, so its rest is that of the last one. While the
+// database does not answer, it passes.
+func TestLeasePassesWithoutReadingsOnly(t *testing.T) {
+	t.Parallel()
+	m := &model{}
+	m.take(reading(0, snapshot{roles: []role{led("a", "one", 1)}}))
+	v := view{80, 24, false, start.Add(4 * time.Second)}
+	lease := func() string { return strings.Join(v.roles(m, 2), "\n") }
+	if got := lease(); !strings.HasSuffix(got, " 10s") {
+		t.Errorf("4 s after a reading:\n%s", got)
+	}
+	m.reading.Err = errors.New("no route to host")
+	if got := lease(); !strings.HasSuffix(got, " 6s") {
+		t.Errorf("without an answer:\n%s", got)
 	}
 }
 

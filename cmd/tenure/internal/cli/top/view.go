@@ -93,7 +93,10 @@ func (v view) roles(m *model, n int) []string {
 	for _, r := range m.reading.Value.roles {
 		row, look := []string{" ", console.Flatten(r.last.Role), "-", "-", "-", "-"}, bad
 		if r.leader != nil {
-			left := r.leader.ValidFor - v.now.Sub(r.leader.ReadAt)
+			left := r.leader.ValidFor
+			if m.reading.Err != nil { // else heartbeats renew it between two reads
+				left -= v.now.Sub(r.leader.ReadAt)
+			}
 			copy(row[2:], []string{
 				console.Flatten(r.leader.NodeName), strconv.FormatInt(r.leader.Term, 10),
 				console.ShortDuration(max(0, v.now.Sub(r.leader.AcquiredAt))), max(0, left).Round(100 * time.Millisecond).String(),
@@ -189,7 +192,7 @@ func (v view) changes(m *model, n int) []string {
 	}
 	lines := []string{v.paint(bold, "  CHANGES")}
 	if len(m.events) == 0 {
-		lines = append(lines, "  none since this program started")
+		lines = append(lines, "  none in the last hour")
 	}
 	for _, e := range m.events[max(0, len(m.events)-(n-1)):] {
 		look := plain

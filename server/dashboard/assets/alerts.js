@@ -7,6 +7,7 @@ import { ageText, statusWithAge } from "./staleness.js";
 import { state } from "./live.js";
 import { isWeb, outward } from "./outward.js";
 import { mentions, searchField } from "./search.js";
+import { timed } from "./sentences.js";
 
 const severities = { critical: 0, error: 1, warning: 2, info: 3 };
 const urgency = { firing: 0, pending: 1, inactive: 2 };
@@ -40,7 +41,7 @@ function remarks(alert) {
 function details(alert) {
   return [
     alert.problem ? h("div", { class: "is-warning" }, prose(alert.problem)) : null, prose(alert.summary || "–"), remarks(alert),
-    alert.incident ? h("div", { class: "small" }, prose(alert.incident)) : null,
+    alert.incident ? h("div", { class: "small" }, h("span", { class: "prose", dir: "auto", title: alert.incident }, timed(alert.incident.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "\u0001$&\u0002")))) : null,
     alert.description && alert.description !== alert.summary ? h("div", { class: "small faint" }, prose(alert.description)) : null,
     alert.runbook ? h("div", { class: "small" }, link(alert.runbook)) : null,
     outward(alert.links),
@@ -80,7 +81,7 @@ export default function alerts(page) {
   draw();
   const tick = setInterval(() => {
     if (ageText("alerts")) draw();
-    page.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+    page.querySelectorAll("td > time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 5000);
   return { title: "Alerts", on: { alerts: draw, now: draw, stale: draw }, close: () => clearInterval(tick) };
 }

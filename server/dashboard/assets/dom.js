@@ -33,10 +33,20 @@ export function h(tag, props = {}, ...children) {
 // so a name that is cut keeps them. Other scripts than this one join letters, and are not split.
 export const ends = (text) => (/^[\x21-\x7e]{13,}$/.test(text) ? [text.slice(0, -5), text.slice(-5)] : [text, ""]);
 
+// endWidth returns the width of the end of a name. In a wider element, a gap would follow the name.
+const ruler = document.createElement("canvas").getContext("2d");
+function endWidth(text) {
+  ruler.font = `100px ${getComputedStyle(document.body).fontFamily}`;
+  return `${Math.ceil(ruler.measureText(text).width + 2) / 100}em`;
+}
+
 // inParts returns the content of an element that may cut a name.
 export function inParts(text) {
   const [start, end] = ends(text);
-  return end ? [h("span", { class: "start" }, start), h("span", { class: "end" }, end)] : text;
+  if (!end) return text;
+  const parts = [h("span", { class: "start" }, start), h("span", { class: "end" }, end)];
+  parts.forEach((part) => part.style.setProperty("--end", endWidth(end)));
+  return parts;
 }
 
 // name shows a name in its own text direction, cut before its end if there is no room, with the whole

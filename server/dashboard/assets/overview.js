@@ -33,7 +33,7 @@ export function leaseCell(role) {
 const inStateSince = (role) => role.ended_at ?? (isLed(role) ? role.began_at : null);
 
 // timeInState returns for how long a role has been in its state, as far as that is known.
-export const timeInState = (role) => (inStateSince(role) ? long(since(inStateSince(role)) - staleSeconds()) : "–");
+export const timeInState = (role, format = long) => (inStateSince(role) ? format(since(inStateSince(role)) - staleSeconds()) : "–");
 
 export function roleStatus(role) {
   const [level, text, shape] = statusOf(role.state);
@@ -45,7 +45,7 @@ export default function overview(page) {
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.role, roleLink(r.role)) },
     { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [!isLed(r) ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r))] },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [!isLed(r) ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r, short))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => lines(lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: inStateSince(r) ? `since ${whole(inStateSince(r))}` : null }, timeInState(r)) },

@@ -7,6 +7,7 @@
 //   hidden    a control has no visible part
 //   outside   a part of a control is outside of the box that clips it
 //   blocked   another element lies on the center of a control
+//   gap       a name is followed by space that is not in its text
 //   sideways  the page scrolls sideways, or a part of it that is not the frame of a table
 //
 // The page must be at rest, and not scrolled. Texts that a user reaches by scrolling are not
@@ -294,7 +295,17 @@
     report("sideways", { text: widest.textContent, element: widest, box: box(widest.getBoundingClientRect()) });
   }
 
+  // checkGaps checks the parts of a name, each of which is in a box.
+  function checkGaps() {
+    for (const e of root.querySelectorAll(":is(.name, .in-text) > span")) {
+      const text = document.createRange(), room = box(e.getBoundingClientRect());
+      text.selectNodeContents(e);
+      if (isShown(e) && styleOf(e).display !== "inline" && room.right - text.getBoundingClientRect().right > 4 * slack) report("gap", { text: e.textContent, element: e, box: room });
+    }
+  }
+
   checkSideways();
+  checkGaps();
   const lines = textsOf();
   checkCut(lines);
   checkOverlaps(lines);

@@ -199,7 +199,7 @@ func TestBannerCountsFromItsIncident(t *testing.T) {
 	}
 }
 
-// The cause that a node recorded is in the sentence and in the evidence of its incident, in full.
+// The cause that a node recorded is in full in the sentence and the evidence of its incident, and with the role.
 func TestCauseOfAnEndIsShownInFull(t *testing.T) {
 	t.Parallel()
 	const cause = "the command ended 6 times in a row, most recently with exit code 3"
@@ -213,6 +213,9 @@ func TestCauseOfAnEndIsShownInFull(t *testing.T) {
 	}
 	if detail, ok := d.snapshot.incident(all[0].ID); !ok || len(detail.Evidence) != 1 || detail.Evidence[0] != "The node recorded why: "+isolate+cause+ended+"." {
 		t.Errorf("the evidence is %q; want the cause", detail.Evidence)
+	}
+	if r := d.snapshot.roleRecord(term.Role); r.Cause != cause {
+		t.Errorf("the role has the cause %q; want %q", r.Cause, cause)
 	}
 }
 

@@ -33,6 +33,7 @@ type roleRecord struct {
 	Ended    *time.Time `json:"ended_at"`   // null while it is led
 	Reason   string     `json:"end_reason"` // if known
 	By       string     `json:"requested_by,omitempty"`
+	Cause    string     `json:"end_cause,omitempty"`    // as its leader recorded it
 	Without  *float64   `json:"without_leader_seconds"` // before the term began; null if unknown
 
 	// Previous is the node of the previous term, with the reason of its end and the

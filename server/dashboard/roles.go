@@ -12,7 +12,7 @@ func (p *snapshot) roleRecord(name string) roleRecord {
 	t := r.term
 	record := roleRecord{
 		Name: name, State: r.state, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began,
-		Reason: string(t.Reason), By: t.By, Without: gapBefore(r.before.Reason, t).Without,
+		Reason: string(t.Reason), By: t.By, Cause: t.Cause, Without: gapBefore(r.before.Reason, t).Without,
 		Previous: r.before.NodeName, PreviousReason: string(r.before.Reason), PreviousBy: r.before.By,
 	}
 	if !t.Ended.IsZero() {

@@ -80,7 +80,7 @@ export function lastChange(role) {
   if (vacant && !role.ended_at) return h("span", {}, "its node died or left");
   const [who, what, by] = vacant ? [role.node_name, role.end_reason, role.requested_by] : [role.previous, role.previous_end_reason, role.previous_requested_by];
   if (!who) return h("span", { class: "faint" }, "–");
-  const text = reason(what), requested = by ? [", requested by ", inText(by)] : "";
+  const text = reason(what) + (vacant && role.end_cause ? `: ${role.end_cause}` : ""), requested = by ? [", requested by ", inText(by)] : "";
   return h("span", { class: unclean(what) ? "is-critical" : "", title: `${visibleName(who)} ${text}${by ? `, requested by ${visibleName(by)}` : ""}` },
     unclean(what) ? [sign("critical"), " "] : "", inText(who), " ", text, requested);
 }

@@ -1,10 +1,30 @@
 package dashboard
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exactly-one/tenure/history"
 )
+
+// After a time without viewers, what is shown has the age of the last read, although the outage is
+// known since the first read that failed.
+func TestAgeCountsFromLastReadAfterRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSnapshot()
+		p.update(reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
+		time.Sleep(time.Hour)
+		p.resume()
+		p.failed(errors.New("no route to host"))
+		time.Sleep(3 * time.Second)
+		n := p.now()
+		if age, outage := time.Since(*n.UnreadSince), time.Since(*n.Health.Since); age != time.Hour+3*time.Second || outage != 3*time.Second {
+			t.Errorf("the state is %v old, and the database cannot be read for %v; want 1h0m3s and 3s", age, outage)
+		}
+	})
+}
 
 // A request for a role waits for the first read of the database. Without one, the role
 // is not reported as unknown.

@@ -29,8 +29,9 @@ func (p *snapshot) unreadable(n nowRecord) (health, bool) {
 	case !p.seen:
 		return health{Level: critical, Sentence: "The database cannot be read.", Since: n.UnreadSince}, true
 	default:
-		text := "The database cannot be read since " + moment(*n.UnreadSince) + ": " + standing(n.Roles) + "."
-		return health{Level: critical, Sentence: text, Since: n.UnreadSince, Incident: unreadableID}, true
+		since := p.onClock(p.problem.since)
+		text := "The database cannot be read since " + moment(*since) + ": " + standing(n.Roles) + "."
+		return health{Level: critical, Sentence: text, Since: since, Incident: unreadableID}, true
 	}
 }
 

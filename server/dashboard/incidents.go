@@ -36,7 +36,7 @@ func (p *snapshot) unreadableIncident() (incidentRecord, bool) {
 	if p.problem == nil || !p.seen {
 		return incidentRecord{}, false
 	}
-	began := p.problem.since.Add(p.offset).Round(0)
+	began := *p.onClock(p.problem.since)
 	return incidentRecord{
 		ID: unreadableID, Kind: string(incident.Outage), Unplanned: true, Began: began, Nodes: []nodeName{}, Roles: len(p.names),
 		Sentence: fmt.Sprintf("The database cannot be read since %s: %s.", moment(began), standing(len(p.names))),

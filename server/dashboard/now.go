@@ -7,8 +7,11 @@ func (p *snapshot) now() nowRecord {
 	shown := p.shownMembers()
 	n := nowRecord{Roles: len(p.names), AllNodes: len(shown), Clock: p.clock(), Nodes: []nodeRecord{}}
 	if p.problem != nil {
-		since := p.problem.since.Add(p.offset).Round(0)
-		n.UnreadSince = &since
+		since := p.problem.since
+		if p.seen { // what is shown can be older than the problem: there may have been no viewer
+			since = p.readAt
+		}
+		n.UnreadSince = p.onClock(since)
 	}
 	n.WorkUnreadSince, n.AlertsUnreadSince = p.unread.work.at(p.offset), p.unread.alerts.at(p.offset)
 	leads := p.leads()

@@ -73,6 +73,12 @@ func newSnapshot() *snapshot {
 		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}, Retention: []retentionRecord{}}, alerts: []Alert{}, past: newPast(), found: newFound(nil), roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
+// onClock returns a time of this process by the database's clock.
+func (p *snapshot) onClock(at time.Time) *time.Time {
+	at = at.Add(p.offset).Round(0)
+	return &at
+}
+
 // clock is the time by the database's clock.
 func (p *snapshot) clock() time.Time { return time.Now().Add(p.offset).Round(0) }
 

@@ -55,7 +55,7 @@ export function drawHealth() {
 function connection() {
   const age = staleSeconds();
   if (!state.connected) return age ? ["critical", "No contact", age] : ["warning", "Connecting again…"];
-  return state.now?.unread_since ? ["critical", "Database down", age] : ["good", "Live"];
+  return state.now?.unread_since ? ["critical", "Database down", since(state.now.health.since)] : ["good", "Live"];
 }
 
 export function drawConnection() {

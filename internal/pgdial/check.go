@@ -274,6 +274,9 @@ func explain(ctx context.Context, conn *pgconn.PgConn, err error) error {
 		return fmt.Errorf("%w: %s must be %s (%s) and this user may not change it: %s: %w",
 			dberr.ErrPrivilege, s.name, s.value(Limits{}), s.why, source[0], err)
 	}
+	if strings.Contains(refused.Message, " set_config") {
+		return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION set_config(text, text, boolean) TO this user: %w", dberr.ErrPrivilege, err)
+	}
 	return wrap(err)
 }
 

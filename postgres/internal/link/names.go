@@ -42,7 +42,7 @@ func (n Names) Explain(doing string, err error) error {
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
 			dberr.ErrSchema, doing, err)
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, doing, err)
+		return fmt.Errorf("%w: %s%s: %w", dberr.ErrPrivilege, sqlstate.Grant(err), doing, err)
 	case sqlstate.Has(err, sqlstate.ReadOnlyTransaction):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrReadOnly, doing, err)
 	case sqlstate.Has(err, sqlstate.Untranslatable): // no role or node has such a name here

@@ -102,6 +102,9 @@ type Probe struct {
 // NewProbeKey returns a random key: two backends must not open with the same one.
 func NewProbeKey() int64 { return int64(rand.Uint64()) }
 
+// grantLock allows the statement.
+const grantLock = "GRANT EXECUTE ON FUNCTION pg_try_advisory_lock(bigint) TO this user"
+
 // ProbeCall is the statement of ProbeConnection.
 func ProbeCall(key int64) link.Call { return link.Call{SQL: ProbeServer, Args: []any{key}} }
 
@@ -113,7 +116,10 @@ func ProbeConnection(ctx context.Context, conn link.Connection, key int64) (Prob
 		recovery bool
 	)
 	err := conn.QueryRow(ctx, ProbeServer, key).Scan(&pid, &p.Version, &p.Name, &recovery, &p.Start, &p.Locked)
-	if err != nil {
+	switch {
+	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
+		return p, fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, grantLock, err)
+	case err != nil:
 		return p, fmt.Errorf("%w: examine the server: %w", tenure.ErrConnection, err)
 	}
 	p.Pooled = pid != conn.PgConn().PID()

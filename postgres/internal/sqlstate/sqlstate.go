@@ -3,6 +3,7 @@ package sqlstate
 
 import (
 	"errors"
+	"regexp"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -14,6 +15,7 @@ const (
 	UndefinedColumn       = "42703"
 	UndefinedFunction     = "42883"
 	InvalidSchema         = "3F000"
+	TooManyConnections    = "53300"
 	OutOfMemory           = "53200" // here: of the shared lock table
 	LockNotAvailable      = "55P03"
 	Serialization         = "40001"
@@ -32,6 +34,26 @@ const (
 func Has(err error, code string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == code
+}
+
+// denied matches the message about an object of the server's own, in English.
+var denied = regexp.MustCompile(`^permission denied for (function|view|table) (pg_\w+)$`)
+
+// Grant returns the statement for a missing privilege on an object of the server's own, and
+// ": "; otherwise nothing.
+func Grant(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != InsufficientPrivilege {
+		return ""
+	}
+	switch found := denied.FindStringSubmatch(pg.Message); {
+	case found == nil:
+		return ""
+	case found[1] == "function":
+		return "GRANT EXECUTE ON FUNCTION pg_catalog." + found[2] + " TO this user: "
+	default:
+		return "GRANT SELECT ON TABLE pg_catalog." + found[2] + " TO this user: "
+	}
 }
 
 // IsFatal reports whether PostgreSQL ended the session with this error.

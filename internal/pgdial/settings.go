@@ -74,6 +74,7 @@ var table = []setting{
 	// Transactions.
 	{every, "default_transaction_isolation", fixed("read committed"), "the statements are written for it"},
 	{every, "default_transaction_deferrable", fixed("off"), "no statement waits for a safe snapshot"},
+	{every, "exit_on_error", fixed("off"), "an error, such as a lock held too long, does not end the session with its roles"},
 	{every, "default_transaction_read_only", fixed("off"), "only where a role, a database or the connection string turned it on"},
 	{every, "synchronous_commit", fixed("on"), "an acknowledged heartbeat or term survives a crash; remote_apply is kept"},
 

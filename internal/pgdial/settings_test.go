@@ -40,6 +40,7 @@ var hostile = map[string]string{
 	"default_transaction_isolation":       "serializable",
 	"default_transaction_deferrable":      "on",
 	"default_transaction_read_only":       "on",
+	"exit_on_error":                       "on",
 	"synchronous_commit":                  "off",
 	"statement_timeout":                   "7s",
 	"lock_timeout":                        "3",

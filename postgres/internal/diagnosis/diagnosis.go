@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
+	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
 
 // Diagnose is the method of the backend with this name.
@@ -47,7 +48,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	if usable {
 		d.session(ctx, s)
 		if err := d.blockedRoles(ctx); err != nil {
-			d.fail("blocked roles", err)
+			d.missed("blocked roles", err)
 		}
 	}
 	if err := pgdial.Apply(ctx, conn, pgdial.Question, link.LimitsOf(pgdial.Question)); err != nil {
@@ -60,9 +61,19 @@ func (d *diagnosis) run(ctx context.Context) {
 	}
 	for _, check := range checks {
 		if err := check(ctx, conn); err != nil {
-			d.fail("examination", err)
+			d.missed("examination", err)
 		}
 	}
+}
+
+// missed adds the error of an examination. A node may work without what it reads: with few
+// connections, or without a view of the server's.
+func (d *diagnosis) missed(name string, err error) {
+	severity := doctor.Failure
+	if d.works && (sqlstate.Has(err, sqlstate.InsufficientPrivilege) || sqlstate.Has(err, sqlstate.TooManyConnections)) {
+		severity = doctor.Warning
+	}
+	d.add(name, severity, err.Error(), "")
 }
 
 // findingOf names the finding for an error of connecting.

@@ -37,6 +37,7 @@ type Trial interface {
 type diagnosis struct {
 	*Examiner
 	findings []doctor.Finding
+	works    bool // a session does
 }
 
 func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice string) {

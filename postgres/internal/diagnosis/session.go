@@ -16,6 +16,7 @@ func (d *diagnosis) session(ctx context.Context, s Trial) {
 		d.fail("session", err)
 		return
 	}
+	d.works = true
 	d.add("session", doctor.OK, "opens like a node's, and its heartbeat is acknowledged", "")
 }
 

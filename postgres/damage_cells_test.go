@@ -20,7 +20,7 @@ type damageCell struct {
 
 // unnoticed are the names of cells that need not be noticed: nothing that Tenure relies on has
 // changed, or a node mends it when it opens, or other rights let it work.
-var unnoticed = regexp.MustCompile(` emptied$|^all rows gone$| with a column$| with an index$| with always trigger | without comment$|begins? again$| sets | owner$| without privileges$`)
+var unnoticed = regexp.MustCompile(` emptied$|^all rows gone$| with a column$| with an index$| with always trigger | with a trigger after rows$| without comment$|begins? again$| sets | owner$| without privileges$`)
 
 // cells reads the ways to damage a database from its catalogs, so that a new table or
 // column is in them. app is the user of the nodes, who owns everything.
@@ -59,6 +59,10 @@ func cells(t *testing.T, dsn string) []damageCell {
 		[2]string{"%[1]s with row security", "ALTER TABLE %[1]s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"},
 		[2]string{"%[1]s of another owner", "ALTER TABLE %[1]s OWNER TO stranger"},
 		[2]string{"%[1]s without privileges", "REVOKE ALL ON %[1]s FROM app"},
+		[2]string{"%[1]s with a trigger before rows", strangeTrigger + "CREATE TRIGGER strange BEFORE INSERT OR UPDATE ON %[1]s FOR EACH ROW EXECUTE FUNCTION strange()"},
+		[2]string{"%[1]s with a trigger after rows", strangeTrigger + "CREATE TRIGGER strange AFTER INSERT OR UPDATE ON %[1]s FOR EACH ROW EXECUTE FUNCTION strange()"},
+		[2]string{"%[1]s with a check", "ALTER TABLE %[1]s ADD CHECK (pg_backend_pid() < 0) NOT VALID"},
+		[2]string{"%[1]s without replica identity", "CREATE PUBLICATION everything FOR ALL TABLES; ALTER TABLE %[1]s REPLICA IDENTITY NOTHING"},
 		[2]string{"%[1]s with a rule", "CREATE RULE nothing AS ON UPDATE TO %[1]s DO INSTEAD NOTHING"},
 		[2]string{"%[1]s with a child", "CREATE TABLE child () INHERITS (%[1]s)"},
 		[2]string{"%[1]s with a column", "ALTER TABLE %[1]s ADD COLUMN extra text"},
@@ -122,6 +126,9 @@ func cells(t *testing.T, dsn string) []damageCell {
 	return append(all, settingCells()...)
 }
 
+// strangeTrigger creates a function for triggers, as programs that record changes have it.
+const strangeTrigger = "CREATE FUNCTION strange() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+
 // tablesOfFeatures is an array of the names of all tables that are not the core's.
 func tablesOfFeatures() string {
 	var names []string
@@ -147,7 +154,7 @@ func settingCells() []damageCell {
 		{"DateStyle", "German"}, {"TimeZone", "Asia/Kolkata"}, {"bytea_output", "escape"}, {"standard_conforming_strings", "off"},
 		{"client_encoding", "LATIN1"}, {"extra_float_digits", "-15"}, {"synchronous_commit", "off"}, {"check_function_bodies", "off"},
 		{"plan_cache_mode", "force_custom_plan"}, {"enable_indexscan", "off"}, {"client_min_messages", "error"}, {"array_nulls", "off"},
-		{"role", "stranger"}, {"temp_file_limit", "0"}, {"default_tablespace", "nowhere"},
+		{"role", "stranger"}, {"exit_on_error", "on"}, {"temp_file_limit", "0"}, {"default_tablespace", "nowhere"},
 	} {
 		all = append(all,
 			damageCell{"database sets " + setting[0], fmt.Sprintf(
@@ -158,6 +165,12 @@ func settingCells() []damageCell {
 	return append(all,
 		damageCell{"schema without privileges", "REVOKE ALL ON SCHEMA public FROM app, public, pg_database_owner"},
 		damageCell{"schema of another owner", "ALTER SCHEMA public OWNER TO stranger"},
+		damageCell{"without pg_try_advisory_lock", "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_try_advisory_lock(bigint) FROM public"},
+		damageCell{"without set_config", "REVOKE EXECUTE ON FUNCTION pg_catalog.set_config(text, text, boolean) FROM public"},
+		damageCell{"without pg_notify", "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_notify(text, text) FROM public"},
+		damageCell{"without pg_locks", "REVOKE SELECT ON pg_catalog.pg_locks FROM public"},
+		damageCell{"pg_stat_activity without privileges", "REVOKE SELECT ON pg_catalog.pg_stat_activity FROM public"},
+		damageCell{"pg_roles without privileges", "REVOKE SELECT ON pg_catalog.pg_roles FROM public"},
 		damageCell{"all rows gone", `SET session_replication_role = replica; DO $$ DECLARE t regclass; BEGIN
 			FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP EXECUTE 'TRUNCATE ' || t; END LOOP; END $$`},
 		damageCell{"no version", "DELETE FROM tenure_migrations WHERE feature = 'core'"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/exactly-one/tenure/dberr"
@@ -41,13 +42,37 @@ func (n Names) Damages(f *Feature, found []Part) []Damage {
 		}
 	}
 	for _, p := range found {
-		required := p.Kind == KindColumn && !known[[2]string{p.Kind, p.Object}] && isRequired(p.Shape)
-		if slices.Contains(unwanted, p.Kind) || required {
+		additional := !known[[2]string{p.Kind, p.Object}] || p.Kind == KindCheck && !slices.Contains(wanted, p)
+		if slices.Contains(unwanted, p.Kind) || additional && f.suffersFrom(p) {
 			all = append(all, Damage{Feature: f, Part: p, Found: p.Shape, Extra: true})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Damage) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	return withoutConsequences(all)
+}
+
+// suffersFrom reports whether statements of Tenure cannot work with an additional part, or
+// not as they must.
+func (f *Feature) suffersFrom(p Part) bool {
+	switch p.Kind {
+	case KindColumn:
+		return isRequired(p.Shape)
+	case KindCheck:
+		return f.Name == Core
+	case KindTrigger:
+		return f.Name == Core && replacesRows(p.Shape)
+	}
+	return false
+}
+
+// replacesRows reports whether a trigger is called before each row is written: it can change
+// the row or leave it out.
+func replacesRows(shape string) bool {
+	const beforeRow = 3 // the bits of pg_trigger.tgtype
+	_, rest, _ := strings.Cut(shape, " type ")
+	number, _, _ := strings.Cut(rest, " ")
+	kind, err := strconv.Atoi(number)
+	return err == nil && kind&beforeRow == beforeRow && !strings.HasSuffix(shape, " disabled") && !strings.HasSuffix(shape, " on replicas only")
 }
 
 // isRequired reports whether a statement without the column cannot insert a row.
@@ -87,6 +112,8 @@ func (n Names) describe(d Damage) string {
 	switch {
 	case d.Kind == KindColumn && d.Extra:
 		return what + " is not Tenure's and must have a value in each row"
+	case d.Kind == KindTrigger && d.Extra:
+		return what + " is not Tenure's, and can change rows or leave them out"
 	case d.Extra:
 		return fmt.Sprintf("%s on %s%s: %s", d.Kind, n.prefix, d.Object, d.Found)
 	case d.Kind == KindCheck:

@@ -27,7 +27,7 @@ func (n Names) Mend(d Damage) []string {
 	case KindColumn:
 		templates = mendColumn(d, table)
 	case KindCheck:
-		templates = []string{"ALTER TABLE " + table + " ADD " + d.Shape}
+		templates = mendCheck(d, table)
 	case KindIndex:
 		templates = mendIndex(d, table)
 	case KindFunction:
@@ -51,6 +51,26 @@ func (n Names) Mend(d Damage) []string {
 	}
 	return all
 }
+
+func mendCheck(d Damage, table string) []string {
+	if d.Extra {
+		return []string{fmt.Sprintf(dropChecks, Literal(d.Shape), d.relation(), d.relation())}
+	}
+	return []string{"ALTER TABLE " + table + " ADD " + d.Shape}
+}
+
+// dropChecks removes the constraints with a definition from a table.
+const dropChecks = `DO $tenure$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT conname FROM pg_constraint WHERE contype = 'c' AND pg_get_constraintdef(oid) = %s AND conrelid = {%s:regclass}
+    LOOP
+        EXECUTE format('ALTER TABLE %%s DROP CONSTRAINT %%I', {%s:regclass}, name);
+    END LOOP;
+END
+$tenure$`
 
 func mendSequence(d Damage) []string {
 	if d.Found == "" {
@@ -90,6 +110,8 @@ func mendTable(d Damage, table string) []string {
 		return []string{"ALTER TABLE " + table + " SET LOGGED"}
 	case found == "permanent table" && wanted == "unlogged table":
 		return []string{"ALTER TABLE " + table + " SET UNLOGGED"}
+	case found == wanted+" without replica identity": // the server refuses changes of a table with a publication
+		return []string{"ALTER TABLE " + table + " REPLICA IDENTITY DEFAULT"}
 	case strings.HasPrefix(found, wanted+" with the access method"):
 		return []string{"ALTER TABLE " + table + " SET ACCESS METHOD heap"}
 	}
@@ -312,7 +334,11 @@ func name(function string) string {
 }
 
 func mendTrigger(d Damage, table string) []string {
-	quoted := `"{prefix}` + d.Object[len(d.relation())+1:] + `"`
+	name := strings.ReplaceAll(d.Object[len(d.relation())+1:], `"`, `""`)
+	quoted := `"{prefix}` + name + `"`
+	if d.Extra { // its object lacks the prefix, if its name had it
+		return []string{`DROP TRIGGER IF EXISTS "` + name + `" ON ` + table, "DROP TRIGGER IF EXISTS " + quoted + " ON " + table}
+	}
 	if d.Found == d.Shape+" disabled" || d.Found == d.Shape+" on replicas only" {
 		return []string{"ALTER TABLE " + table + " ENABLE TRIGGER " + quoted}
 	}

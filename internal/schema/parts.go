@@ -44,7 +44,7 @@ var kinds = []string{
 }
 
 // unwanted are the kinds that no schema of Tenure has. Other kinds may have more parts
-// than the migrations made: an operator may add columns, indexes and triggers.
+// than the migrations made: an operator may add columns, indexes and triggers; see suffersFrom.
 var unwanted = []string{KindRowSecurity, KindRule, KindChild, KindDefiner}
 
 func (p Part) line() string { return p.Kind + "\t" + p.Object + "\t" + p.Shape }
@@ -151,6 +151,7 @@ WITH wanted AS MATERIALIZED (
                 ELSE 'of the kind ' || o.relkind::text
             END,
             CASE WHEN o.relispartition THEN 'partition' END,
+            CASE WHEN o.relkind = 'r' AND o.relreplident = 'n' AND EXISTS (SELECT FROM pg_publication WHERE pubupdate OR pubdelete) THEN 'without replica identity' END,
             (SELECT 'with the access method ' || a.amname FROM pg_am a WHERE a.oid = o.relam AND a.amname <> 'heap')) AS shape
     FROM own o
     UNION ALL

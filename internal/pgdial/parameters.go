@@ -124,6 +124,12 @@ var parameters = []parameter{
 	{name: "pool_ping_timeout", fate: byPool},
 }
 
+// Knows reports whether libpq, pgx or Tenure knows a parameter of a connection string.
+func Knows(name string) bool {
+	_, known := lookUp(name)
+	return known || name == "dbname"
+}
+
 // lookUp returns the row of a parameter, or one for a setting also made by connections of
 // Tenure. Drivers send such settings, so programs have them in their strings.
 func lookUp(name string) (parameter, bool) {

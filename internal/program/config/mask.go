@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // secrecy is the secret part of a value.
@@ -99,6 +101,7 @@ var (
 	secretPair      = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)`)
 	secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)=)[^&]*`)
 	pairs           = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+	pair            = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:\\.|[^\s\\'])*)`)
 )
 
 // maskConnection hides the passwords of a connection string. It hides an unknown form as
@@ -107,7 +110,7 @@ func maskConnection(dsn string) string {
 	scheme, rest, isURL := strings.Cut(dsn, "://")
 	switch {
 	case pairs.MatchString(dsn):
-		return secretPair.ReplaceAllString(dsn, "${1}"+mask)
+		return maskPairs(dsn)
 	case strings.HasPrefix(dsn, "sqlite:"):
 		return secretParameter.ReplaceAllString(dsn, "${1}"+mask)
 	case !isURL:
@@ -122,8 +125,41 @@ func maskConnection(dsn string) string {
 			before = user + ":" + mask + before[at:]
 		}
 	}
-	if hasQuery {
-		before += "?" + secretParameter.ReplaceAllString(query, "${1}"+mask)
+	if !hasQuery {
+		return scheme + "://" + before
 	}
-	return scheme + "://" + before
+	masked := secretParameter.ReplaceAllString(query, "${1}"+mask)
+	if masked != query && hasRemains(masked, strings.HasPrefix(scheme, "postgres")) {
+		return scheme + "://" + mask
+	}
+	return scheme + "://" + before + "?" + masked
 }
+
+// hasRemains reports whether a query has what may be the rest of an unescaped password.
+func hasRemains(query string, ofPostgres bool) bool {
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, isPair := strings.Cut(part, "=")
+		if !isPair || ofPostgres && !isSecret(name) && !pgdial.Knows(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// maskPairs hides the passwords of a list of pairs, and the whole list if it has what may be
+// the rest of an unescaped password.
+func maskPairs(dsn string) string {
+	masked := secretPair.ReplaceAllString(dsn, "${1}"+mask)
+	rest := pair.ReplaceAllStringFunc(masked, func(found string) string {
+		if name := pair.FindStringSubmatch(found)[1]; isSecret(name) || pgdial.Knows(name) {
+			return ""
+		}
+		return found
+	})
+	if strings.TrimSpace(rest) != "" {
+		return mask
+	}
+	return masked
+}
+
+func isSecret(name string) bool { return secretPair.MatchString(name + "=") }

@@ -125,6 +125,13 @@ func TestMaskHidesUnknownParts(t *testing.T) {
 		{`password=S\ S&S host=h`, "password=******** host=h"},
 		{"PASSWORD='S S", "********"},
 		{"password='S S", "password=********"},
+		{"host=h password=S S dbname=d", "********"},
+		{"host=h password=S SS=S dbname=d", "********"},
+		{"host=h password='S'S S' dbname=d", "********"},
+		{`host=h password=S\\ S`, "********"},
+		{"postgres://db/app?password=S&S&sslmode=require", "postgres://********"},
+		{"postgres://db/app?password=S&SS=S", "postgres://********"},
+		{"mysql://h/d?password=S&S", "mysql://********"},
 		{"sqlite:/var/lib/tenure.db", "sqlite:/var/lib/tenure.db"},
 		{"S", "********"},
 	} {

@@ -26,13 +26,8 @@ func (n *Node) Close(ctx context.Context) error {
 		n.forceClose(s)
 	}
 
-	finished := make(chan struct{})
-	go func() { // exits when all goroutines of the node have exited
-		defer close(finished)
-		n.group.Wait()
-	}()
 	select {
-	case <-finished:
+	case <-n.group.Idle():
 		return failed
 	case <-ctx.Done():
 	}

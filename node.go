@@ -3,7 +3,6 @@ package tenure
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +24,7 @@ type Node struct {
 	clock    clocks.Clock
 	log      *slog.Logger    // never blocks
 	logQueue *logqueue.Queue // writes the records of log
-	group    sync.WaitGroup  // all goroutines of the node, except that of logQueue
+	group    wakeup.Group    // all goroutines of the node, except that of logQueue
 	sampler  loadSampler
 	steps    steps.Recorder // nil except in tests
 

@@ -368,6 +368,38 @@ func TestCloseWaitsForStuckWork(t *testing.T) {
 	})
 }
 
+// A callback returns after Close has given up, and then work fails. Its error is delivered,
+// and with -race the goroutine for that is no misuse of what Close waited for.
+func TestErrorOfWorkThatOutlivesCloseIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		begun, errs, failed := make(chan struct{}), make(chan error, 9), errors.New("failed")
+		e.OnStateChange(func(_, to tenure.State) {
+			if to == tenure.Releasing {
+				time.Sleep(time.Second)
+			}
+		})
+		e.OnError(func(err error) { errs <- err })
+		go func() {
+			_ = e.Run(context.Background(), func(context.Context, *tenure.Term) error {
+				close(begun)
+				time.Sleep(time.Minute)
+				return failed
+			})
+		}()
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		wantError(t, "Close with stuck work", node.Close(ctx), tenure.ErrWorkRunning)
+		for err := range errs {
+			if errors.Is(err, failed) {
+				break
+			}
+		}
+	})
+}
+
 // While Close waits for work, no election can be added or started, and one that
 // was never started does not delay it.
 func TestCloseRejectsNewElections(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/timespan"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -79,7 +79,7 @@ type Backend struct {
 	config Config
 	names  *strings.Replacer // of the placeholders in statements
 
-	running sync.WaitGroup  // the background goroutines of all sessions
+	running wakeup.Group    // the background goroutines of all sessions
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 }

@@ -15,13 +15,13 @@ package postgres
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres/internal/diagnosis"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
@@ -49,7 +49,7 @@ type Backend struct {
 	taken          memory.TakenRequests
 
 	// running counts the goroutines of all sessions.
-	running sync.WaitGroup
+	running wakeup.Group
 }
 
 var _ tenure.Backend = (*Backend)(nil)

@@ -36,7 +36,7 @@ type watch struct {
 	stop     chan struct{}
 	stopOnce sync.Once
 	done     chan struct{}
-	group    *sync.WaitGroup
+	group    *wakeup.Group
 
 	mu      sync.Mutex
 	ended   bool

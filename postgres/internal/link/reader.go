@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/openlimit"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // readerFresh is how long after a call the connection is used again without a test: on a
@@ -26,7 +27,7 @@ const readerIdle = 30 * time.Second
 type Reader struct {
 	connector *Connector
 	names     Names
-	running   *sync.WaitGroup                        // counts the goroutines
+	running   *wakeup.Group                          // counts the goroutines
 	usable    func(context.Context, *pgx.Conn) error // whether the tables may be used
 	Idle      time.Duration
 	used      time.Time       // when the last call ended; of the call in progress
@@ -38,7 +39,7 @@ type Reader struct {
 
 // Init makes a reader ready. usable is called for each new connection; running counts the
 // reader's goroutines.
-func (r *Reader) Init(connector *Connector, names Names, running *sync.WaitGroup, usable func(context.Context, *pgx.Conn) error) {
+func (r *Reader) Init(connector *Connector, names Names, running *wakeup.Group, usable func(context.Context, *pgx.Conn) error) {
 	r.connector, r.names, r.running, r.usable = connector, names, running, usable
 	r.slot = make(chan *pgx.Conn, 1)
 	r.slot <- nil

@@ -3,8 +3,7 @@
 package records
 
 import (
-	"sync"
-
+	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres/internal/install"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 )
@@ -15,6 +14,6 @@ type Records struct {
 	Names        link.Names
 	Reader       *link.Reader
 	Installation *install.Installation
-	Running      *sync.WaitGroup // counts the goroutines
+	Running      *wakeup.Group // counts the goroutines
 	offers       offerQueue
 }

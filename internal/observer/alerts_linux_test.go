@@ -97,8 +97,7 @@ func alerts(s *scene) {
 	}
 	s.long("message", "duration in the title", length, between(ended, span{m.Alerts[0].Started, m.seen}).within(time.Second/2), fired)
 	s.at("message", "since", m.Alerts[0].Since, ended)
-	inTitle, _ := time.Parse(time.RFC3339, part(m.Title, "("+moment+")"))
-	s.at("message", "time in the title", inTitle, span{ended.from.Truncate(time.Second), ended.to})
+	s.at("message", "time in the title", s.moment(part(m.Title, `since (`+moment+`)`)), span{ended.from.Truncate(time.Second), ended.to})
 	s.at("message", "began to fire", m.Alerts[0].Started, fired)
 	s.says("message", "incident", m.Incident, `a crashed at `+moment+`\. Its role billing has no leader\.`)
 	var now nowShown
@@ -155,4 +154,14 @@ func alerts(s *scene) {
 	s.at("alerts history", "ended", *past.Alerts[0].Ended, span{next.Time, m.seen})
 	s.eventually("the page shows no alert", func() bool { now = s.now(); return now.Now.Firing == 0 })
 	s.equal("page: alerts", "state", now.Alerts[0].State, "inactive")
+}
+
+// moment reads a time from a message; the zero time is in no span.
+func (s *scene) moment(text string) time.Time {
+	s.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		s.Error(err)
+	}
+	return at
 }

@@ -134,7 +134,7 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
 const moment = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)`
 
 // brief is the pattern of a duration in a sentence.
-const brief = `(\d+ µs|\d+ ms|\d+\.\d s|\d+m\d+s)`
+const brief = `(\d+ µs|\d+(?:\.\d)? ms|\d+\.\d s|\d+ min(?: \d+ s)?)`
 
 // age is the pattern of an age in a verdict.
 const age = `(?:less than 1 s|\d+ s)`
@@ -142,7 +142,7 @@ const age = `(?:less than 1 s|\d+ s)`
 // duration reads a duration from a sentence: brief's forms.
 func (s *scene) duration(text string) time.Duration {
 	s.Helper()
-	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
+	d, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(text))
 	if err != nil {
 		s.Fatal(err)
 	}

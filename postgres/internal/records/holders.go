@@ -54,7 +54,7 @@ func (rs *Records) Holders(ctx context.Context, roles ...tenure.Role) ([]history
 		holders []history.RoleStatus
 		space   int32
 	)
-	err := rs.Reader.Ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
+	err := rs.Reader.Ask(ctx, "read the leaders", func(ctx context.Context, conn *pgx.Conn) error {
 		version, err := rs.Installation.ReadVersion(ctx, conn)
 		if err != nil {
 			return err

@@ -2,8 +2,6 @@ package children
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -88,18 +86,6 @@ func TestOverlapsFindsEveryPair(t *testing.T) {
 	got := Overlaps([]Interval{at(0, 10), at(20, 30)}, []Interval{at(10, 21), at(29, 40)})
 	if len(got) != 2 || got[0] != at(20, 21) || got[1] != at(29, 30) {
 		t.Errorf("got %v, want 20 to 21 and 29 to 30 ns", got)
-	}
-}
-
-func TestUntilReturnsTheLastErrorAtTheLimit(t *testing.T) {
-	failure := errors.New("not yet")
-	if err := Until(t.Context(), time.Millisecond, time.Millisecond, func() error { return failure }); !errors.Is(err, failure) {
-		t.Errorf("got %v, want %v", err, failure)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := Until(ctx, time.Hour, time.Hour, func() error { return failure }); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 

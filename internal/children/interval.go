@@ -2,8 +2,9 @@ package children
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // Interval is a stretch of time.
@@ -50,23 +51,7 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Until calls check once every pace until it returns nil. If it still fails after
-// limit, the error is its last one.
+// Until is [testkit.Until].
 func Until(ctx context.Context, limit, pace time.Duration, check func() error) error {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for deadline := time.Now().Add(limit); ; {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after %v: %w", limit, err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return testkit.Until(ctx, limit, pace, check)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // writers is how many goroutines of a leader write at the same time.
@@ -130,7 +131,7 @@ func (w *Writes) Await(ctx context.Context, other *Child, times int) (leader *Ch
 	w.mu.Lock()
 	from := len(w.succeeded)
 	w.mu.Unlock()
-	err = Until(ctx, patience, 5*time.Millisecond, func() error {
+	err = testkit.Until(ctx, patience, 5*time.Millisecond, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		count := 0

@@ -43,7 +43,7 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/simcalls", "internal/steplog", "internal/layout", "internal/together",
+	"internal/testkit", "internal/pgtest", "internal/postgrestest", "internal/mariatest", "internal/faultwire", "internal/hostile", "internal/children", "internal/netns", "internal/docpage", "internal/statements", "internal/sessiontest", "internal/outboxtest", "internal/sampletest", "internal/simcalls", "internal/steplog", "internal/layout", "internal/together",
 	"internal/interruption", "internal/gates", "internal/promises", "internal/managed", "internal/observer", "lease/leasetest",
 }
 

@@ -77,16 +77,7 @@ func (b *BareLock) Pass(how Handover) time.Duration {
 // awaitWaiting waits until the connection waits for the lock.
 func (b *BareLock) awaitWaiting(conn *pgx.Conn) {
 	b.t.Helper()
-	observer := b.server.Conn(b.t)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for waiting := false; !waiting; <-tick.C {
-		err := observer.QueryRow(context.Background(), "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)",
-			int32(conn.PgConn().PID())).Scan(&waiting)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
+	Await(b.t, timeout, b.server.Conn(b.t), "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)", int32(conn.PgConn().PID()))
 }
 
 // JudgeSpeed fails the test if what it measures takes longer than passing the bare lock

@@ -123,16 +123,5 @@ func (s *Server) awaitStreaming(ctx context.Context, t testing.TB, name string, 
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		var streams bool
-		if err := conn.QueryRow(ctx, query, name, synchronous).Scan(&streams); err != nil {
-			t.Fatalf("waiting for the replica to stream: %v", err)
-		}
-		if streams {
-			return
-		}
-		<-poll.C
-	}
+	Await(t, timeout, conn, query, name, synchronous)
 }

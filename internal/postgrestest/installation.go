@@ -5,18 +5,15 @@ package postgrestest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 )
-
-// Patience is how long a test waits for something that must happen soon.
-const Patience = 30 * time.Second
 
 // Installation is a schema and the nodes on it.
 type Installation struct {
@@ -99,13 +96,7 @@ func Value[T any](i *Installation, sql string, args ...any) T {
 // Await waits until a condition holds.
 func (i *Installation) Await(what string, condition func() bool) {
 	i.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(Patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			i.Fatalf("%s: not within %v", what, Patience)
-		}
-	}
+	testkit.Await(i, what, condition)
 }
 
 // AwaitLeader waits until a node leads a role.

@@ -2,13 +2,13 @@ package postgrestest
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -24,7 +24,7 @@ func (i *Installation) Node(name string, config tenure.Config) *tenure.Node {
 func OpenNode(t testing.TB, backend tenure.Backend, config tenure.Config) *tenure.Node {
 	t.Helper()
 	if config.Logger == nil {
-		config.Logger = Logger(t)
+		config.Logger = testkit.Logger(t)
 	}
 	node, err := tenure.Open(t.Context(), backend, config)
 	if err != nil {
@@ -37,7 +37,7 @@ func OpenNode(t testing.TB, backend tenure.Backend, config tenure.Config) *tenur
 // Close closes a node or a member, which may be closed already.
 func Close(t testing.TB, node interface{ Close(context.Context) error }) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if err := node.Close(ctx); err != nil {
 		t.Error(err)
@@ -59,9 +59,9 @@ func Join(t testing.TB, store cluster.Store, nodeConfig tenure.Config, config cl
 func TryJoin(t testing.TB, store cluster.Store, nodeConfig tenure.Config, config cluster.Config) (*cluster.Member, error) {
 	t.Helper()
 	if nodeConfig.Logger == nil {
-		nodeConfig.Logger = Logger(t)
+		nodeConfig.Logger = testkit.Logger(t)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	member, err := cluster.Join(ctx, store, nodeConfig, config)
 	if err == nil {
@@ -136,23 +136,8 @@ func (m *Mortal) Kill() {
 	}
 }
 
-// Logger returns a logger to the test's output. Lines that come after the end of
-// the test are dropped.
-func Logger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(&output{t: t}, nil))
-}
+// Patience is [testkit.Patience].
+const Patience = testkit.Patience
 
-type output struct {
-	mu sync.Mutex
-	t  testing.TB
-}
-
-func (o *output) Write(line []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.t.Context().Err() != nil {
-		return io.Discard.Write(line)
-	}
-	o.t.Logf("%s", line)
-	return len(line), nil
-}
+// Logger is [testkit.Logger].
+func Logger(t testing.TB) *slog.Logger { return testkit.Logger(t) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 func TestPasswordCommandPrintsOneLine(t *testing.T) {
@@ -65,13 +66,11 @@ func TestPasswordCommandEndsWithItsContext(t *testing.T) {
 		_, err := PasswordCommand(`trap "" TERM; sleep 60 & echo $! > ` + file + `.new; mv ` + file + `.new ` + file + `; wait`)(ctx)
 		ended <- err
 	}()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
 	var text []byte
-	for len(text) == 0 && time.Since(began) < passwordTimeout {
-		<-tick.C
+	testkit.Within(passwordTimeout, func() bool {
 		text, _ = os.ReadFile(file) // it may not be there yet
-	}
+		return len(text) > 0
+	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
@@ -80,10 +79,8 @@ func TestPasswordCommandEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for syscall.Kill(pid, 0) == nil && time.Since(began) < 2*passwordTimeout { // a dead child waits for the system to reap it
-		<-tick.C
-	}
-	if syscall.Kill(pid, 0) == nil {
+	// A dead child waits for the system to reap it.
+	if !testkit.Within(time.Until(began.Add(2*passwordTimeout)), func() bool { return syscall.Kill(pid, 0) != nil }) {
 		t.Errorf("process %d of the password command still runs", pid)
 	}
 }

@@ -199,9 +199,7 @@ func TestPoolIgnoresSettingsOfTheRole(t *testing.T) {
 		"ALTER ROLE app SET client_encoding = LATIN1",
 		"ALTER ROLE app SET idle_session_timeout = 1000",
 	} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, statement)
 	}
 	pool, err := parse(t, server.DSNFor("app", "postgres")).Pool(t.Context(), "test")
 	if err != nil {

@@ -65,14 +65,10 @@ func TestConnectionsFollowRotation(t *testing.T) {
 func rotatingServer(t *testing.T) (dsn string, change func(string)) {
 	server := pgtest.Start(t, pgtest.Options{HBA: []string{"host all app 127.0.0.1/32 scram-sha-256"}})
 	admin := server.Conn(t)
-	if _, err := admin.Exec(t.Context(), "CREATE ROLE app LOGIN"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, admin, "CREATE ROLE app LOGIN")
 	return server.DSNFor("app", "postgres"), func(password string) {
 		t.Helper()
-		if _, err := admin.Exec(t.Context(), "ALTER ROLE app PASSWORD '"+password+"'"); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, admin, "ALTER ROLE app PASSWORD '"+password+"'")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -118,7 +119,7 @@ func BenchmarkBackendIdle(b *testing.B) {
 					m.campaign(fmt.Sprintf("role-%03d", role))
 				}
 				leader := m.backend
-				eventually(b, "all roles are led", func() bool {
+				testkit.Await(b, "all roles are led", func() bool {
 					leaders, err := leader.Leaders(soon(b))
 					return err == nil && len(leaders) == roles
 				})

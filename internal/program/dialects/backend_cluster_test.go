@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/steplog"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -133,7 +134,7 @@ func leads(t testing.TB, election *tenure.Election) *tenure.Term {
 func leaderOf(t testing.TB, after int64, elections ...*tenure.Election) *tenure.Term {
 	t.Helper()
 	var term *tenure.Term
-	eventually(t, "a node leads", func() bool {
+	testkit.Await(t, "a node leads", func() bool {
 		for _, e := range elections {
 			if found := e.Term(); found != nil && found.Number() > after {
 				term = found

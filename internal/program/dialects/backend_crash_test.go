@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // A standby takes over when the lease of the killed leader has expired: not earlier,
@@ -133,7 +134,7 @@ func TestBackendRandomKillsKeepInvariants(t *testing.T) {
 		leader := lastLeader(all)
 		last := leader.highest()
 		leader.kill()
-		eventually(t, "another one leads", func() bool { return lastLeader(all).highest() > last })
+		testkit.Await(t, "another one leads", func() bool { return lastLeader(all).highest() > last })
 		var periods []period
 		for _, p := range all {
 			p.kill()

@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -113,7 +114,7 @@ func newDamageSite(t *testing.T, k kind) *damageSite {
 	if err := leader.Close(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease of the leader has expired", func() bool { return strconv.FormatInt(time.Now().UnixMicro(), 10) > expires })
+	testkit.Await(t, "the lease of the leader has expired", func() bool { return strconv.FormatInt(time.Now().UnixMicro(), 10) > expires })
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/lease"
 )
@@ -176,7 +177,7 @@ func TestBackendLateCommitKeepsNoRole(t *testing.T) {
 		defer close(again)
 		results, err = node.TryAcquire(request)
 	}()
-	eventually(t, "the node waits for its earlier commit", func() bool { return waitsForTransaction(t, db) })
+	testkit.Await(t, "the node waits for its earlier commit", func() bool { return waitsForTransaction(t, db) })
 	let()
 	<-again
 	if err != nil {
@@ -214,7 +215,7 @@ func TestBackendLateReleaseEndsNoTerm(t *testing.T) {
 		t.Fatalf("the commit was acknowledged: %+v", results)
 	}
 	begins()
-	eventually(t, "the term begins", func() bool {
+	testkit.Await(t, "the term begins", func() bool {
 		return value(t, db, "SELECT count(*) FROM tenure_lease_seats WHERE holder IS NOT NULL AND ended_at IS NULL") == "1"
 	})
 	if _, err := node.Heartbeat(tenure.Load{}); err != nil { // releases the role
@@ -228,7 +229,7 @@ func TestBackendLateReleaseEndsNoTerm(t *testing.T) {
 		defer close(again)
 		results, err = node.TryAcquire(request)
 	}()
-	eventually(t, "the node has tried the role, or waits for the release", func() bool {
+	testkit.Await(t, "the node has tried the role, or waits for the release", func() bool {
 		return wakeup.Closed(again) || waitsForTransaction(t, db)
 	})
 	releases()
@@ -236,7 +237,7 @@ func TestBackendLateReleaseEndsNoTerm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the release completes", func() bool {
+	testkit.Await(t, "the release completes", func() bool {
 		return value(t, db, "SELECT count(*) FROM tenure_lease_history WHERE end_reason = 'resigned'") == "1" ||
 			value(t, db, "SELECT count(*) FROM tenure_lease_seats WHERE end_reason = 'resigned'") == "1"
 	})

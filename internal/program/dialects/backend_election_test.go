@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // The work of a term takes as long as it needs; afterwards another node can lead.
@@ -152,7 +153,7 @@ func TestBackendCloseReleasesRoles(t *testing.T) {
 		a, b := c.join("a"), c.join("b")
 		leads(t, a.campaign(backendRole))
 		second := b.campaign(backendRole)
-		eventually(t, "the standby has tried", func() bool { return second.State() == tenure.Follower })
+		testkit.Await(t, "the standby has tried", func() bool { return second.State() == tenure.Follower })
 		successor := func(next *tenure.Election, leave func(context.Context) error) {
 			t.Helper()
 			begun := time.Now()
@@ -169,7 +170,7 @@ func TestBackendCloseReleasesRoles(t *testing.T) {
 		}
 		successor(second, a.Close)
 		third := c.join("c").campaign(backendRole)
-		eventually(t, "the standby has tried", func() bool { return third.State() == tenure.Follower })
+		testkit.Await(t, "the standby has tried", func() bool { return third.State() == tenure.Follower })
 		successor(third, second.Shutdown)
 	})
 }
@@ -184,7 +185,7 @@ func TestBackendStandbyDetectsExpiredLease(t *testing.T) {
 		leads(t, leader.campaign(backendRole))
 		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
 		standby := c.join("standby").campaign(backendRole)
-		eventually(t, "the standby has tried", func() bool { return standby.State() == tenure.Follower })
+		testkit.Await(t, "the standby has tried", func() bool { return standby.State() == tenure.Follower })
 		if err := leader.db.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -211,13 +212,7 @@ func TestBackendObserversSeeEachChange(t *testing.T) {
 		changes := tenure.Observe(ctx, outside, c.config, tenure.NamedRole(backendRole))
 		next := func() tenure.LeaderChange {
 			t.Helper()
-			select {
-			case change := <-changes:
-				return change
-			case <-time.After(patience):
-				t.Fatal("nothing was observed")
-				return tenure.LeaderChange{}
-			}
+			return testkit.Receive(t, changes, patience, "nothing was observed")
 		}
 		a := c.join("a")
 		e := a.campaign(backendRole)
@@ -269,7 +264,7 @@ func TestBackendAcquiresManyRolesInBatches(t *testing.T) {
 			}
 			return sum, each
 		}
-		eventually(t, "all roles are led", func() bool { sum, _ := held(); return sum == roles })
+		testkit.Await(t, "all roles are led", func() bool { sum, _ := held(); return sum == roles })
 		_, each := held()
 		t.Logf("held: %v", each)
 
@@ -288,7 +283,7 @@ func TestBackendAcquiresManyRolesInBatches(t *testing.T) {
 		if err := members[0].Close(soon(t)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "all roles are led again", func() bool { sum, _ := held(); return sum == roles })
+		testkit.Await(t, "all roles are led again", func() bool { sum, _ := held(); return sum == roles })
 		_, each = held()
 		t.Logf("%v after the first node began to close, held: %v", time.Since(begun), each)
 		if nodes, err := backend.Nodes(soon(t)); err != nil || len(nodes) != 2 {

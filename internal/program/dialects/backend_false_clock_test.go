@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -120,7 +121,7 @@ func TestNameOfFalseClockIsFree(t *testing.T) {
 		opensWith(t, newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{}), "node", timing).Abort()
 		set(0)
 		backend := newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{})
-		eventually(t, "that the name is free", func() bool {
+		testkit.Await(t, "that the name is free", func() bool {
 			node, err := tenure.Open(soon(t), backend, tenure.Config{Name: "node", UniqueName: true, Logger: c.config.Logger})
 			if err != nil {
 				return false
@@ -199,7 +200,7 @@ func TestStoreLeaseOfFalseClockExpires(t *testing.T) {
 			t.Errorf("the lease of a false clock: %+v, %v; want at most %v", read, err, window)
 		}
 		begun := time.Now()
-		eventually(t, "the next leader", func() bool {
+		testkit.Await(t, "the next leader", func() bool {
 			won, err := s.Elect(soon(t), "role", second)
 			if err != nil {
 				t.Fatal(err)

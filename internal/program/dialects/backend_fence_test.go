@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -252,7 +253,7 @@ func TestBackendTermSettlesAfterFencedTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		attempt := try()
-		eventually(t, "the lease expires", func() bool {
+		testkit.Await(t, "the lease expires", func() bool {
 			attempt = try()
 			return attempt.Outcome != tenure.OutcomeHeld
 		})
@@ -262,7 +263,7 @@ func TestBackendTermSettlesAfterFencedTransaction(t *testing.T) {
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the end of the old term is recorded", func() bool {
+		testkit.Await(t, "the end of the old term is recorded", func() bool {
 			return value(t, db, "SELECT ended_at FROM tenure_lease_seats WHERE role = 'r'") != "NULL"
 		})
 		if attempt = try(); attempt.Outcome != tenure.OutcomePending || attempt.RetryIn < settle/2 {

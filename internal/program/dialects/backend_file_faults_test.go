@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -22,7 +23,7 @@ func TestBackendLockedFileEndsTrust(t *testing.T) {
 	c.config.Lease = 3 * time.Second
 	a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 	oneLeader(t, a, b)
-	eventually(t, "a node leads", func() bool { return a.IsLeader() || b.IsLeader() })
+	testkit.Await(t, "a node leads", func() bool { return a.IsLeader() || b.IsLeader() })
 	term := a.Term()
 	if term == nil {
 		term = b.Term()
@@ -53,7 +54,7 @@ func TestBackendLockedFileEndsTrust(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a node leads again", func() bool { return a.IsLeader() || b.IsLeader() })
+	testkit.Await(t, "a node leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 }
 
 // A node whose file becomes read-only loses its term in time and logs the reason. When the

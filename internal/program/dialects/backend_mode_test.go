@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -141,11 +142,8 @@ func TestConcurrentModesOneIsRefused(t *testing.T) {
 		}
 		close(start)
 		opening.Wait()
-		for deadline := time.Now().Add(patience); terms.Load() < 5; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Error("no node leads")
-				break
-			}
+		if !testkit.Within(patience, func() bool { return terms.Load() >= 5 }) {
+			t.Error("no node leads")
 		}
 		end()
 		group.Wait()
@@ -276,9 +274,7 @@ func TestModeChangedBySQLPermitsTwoLeaders(t *testing.T) {
 			t.Fatalf("tenure migrate mode: %v; want ErrInstallationInUse", err)
 		}
 		// Set by hand: the statement is the operator's.
-		if _, err := pgtest.Conn(t, w.sessions).Exec(t.Context(), "UPDATE tenure_installation SET mode = 'leases'"); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, pgtest.Conn(t, w.sessions), "UPDATE tenure_installation SET mode = 'leases'")
 		second := lead(w.byLeases(), "by leases")
 		if !first.Valid() || !second.Valid() {
 			t.Errorf("the first leader's term is valid: %v, the second one's: %v; want both", first.Valid(), second.Valid())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // failures is a log handler that records errors.
@@ -45,7 +46,7 @@ func (f *failures) have(want error) bool {
 // node logs why.
 func (f *failures) wants(t *testing.T, want error) {
 	t.Helper()
-	eventually(t, "a logged error says "+want.Error(), func() bool { return f.have(want) })
+	testkit.Await(t, "a logged error says "+want.Error(), func() bool { return f.have(want) })
 }
 
 // oneLeader checks invariants 1 and 2 once per millisecond for the elections of one role in

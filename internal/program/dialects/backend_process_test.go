@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // process runs this test's program as a separate node.
@@ -171,7 +172,7 @@ func (c *cluster) awaitHeartbeat() {
 	db := c.kind.connect(c.t, c.source)
 	const last = "SELECT max(last_heartbeat) FROM tenure_lease_sessions WHERE ended_at IS NULL"
 	before := value(c.t, db, last)
-	eventually(c.t, "a heartbeat", func() bool { return value(c.t, db, last) != before })
+	testkit.Await(c.t, "a heartbeat", func() bool { return value(c.t, db, last) != before })
 }
 
 // pause stops a process while it is in no transaction, and returns when. A process that

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -73,13 +74,13 @@ func TestBackendPrunesOldTerms(t *testing.T) {
 		remember(t, db, "young", 3, lease.DefaultKeepHistory-time.Hour)
 		prunes(t, newBackend(t, db, k.dialect, lease.Config{KeepHistory: -1}), slog.DiscardHandler)
 		prunes(t, newBackend(t, db, k.dialect, lease.Config{}), slog.DiscardHandler)
-		eventually(t, "the old terms are gone", func() bool { return value(t, db, countHistory) == "3" })
+		testkit.Await(t, "the old terms are gone", func() bool { return value(t, db, countHistory) == "3" })
 		if left := value(t, db, countHistory+" WHERE role = 'young'"); left != "3" {
 			t.Errorf("%s young terms are left", left)
 		}
 		backend := newBackend(t, db, k.dialect, lease.Config{KeepHistory: 24 * time.Hour})
 		prunes(t, backend, slog.DiscardHandler)
-		eventually(t, "none is left", func() bool { return value(t, db, countHistory) == "0" })
+		testkit.Await(t, "none is left", func() bool { return value(t, db, countHistory) == "0" })
 		backend.Close() // does not wait for the session, which waits for an hour
 	})
 }
@@ -111,7 +112,7 @@ func TestBackendPrunesWithPrivilegesOfNodes(t *testing.T) {
 		remember(t, r.owner, "old", 1, lease.DefaultKeepHistory+time.Hour)
 		backend := newBackend(t, r.kind.connect(t, r.source), r.kind.dialect, lease.Config{})
 		prunes(t, backend, slog.DiscardHandler)
-		eventually(t, "the old term is gone", func() bool { return value(t, r.owner, countHistory) == "0" })
+		testkit.Await(t, "the old term is gone", func() bool { return value(t, r.owner, countHistory) == "0" })
 
 		granted, err := owned.NodeGrants(r.user)
 		if err != nil {
@@ -126,7 +127,7 @@ func TestBackendPrunesWithPrivilegesOfNodes(t *testing.T) {
 		remember(t, r.owner, "old", 1, lease.DefaultKeepHistory+time.Hour)
 		log := warned{slog.DiscardHandler, &atomic.Int32{}}
 		prunes(t, backend, log)
-		eventually(t, "it is said", func() bool { return log.times.Load() == 1 })
+		testkit.Await(t, "it is said", func() bool { return log.times.Load() == 1 })
 		if left := value(t, r.owner, countHistory); left != "1" {
 			t.Errorf("%s old terms are left", left)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -117,7 +118,7 @@ func TestBackendTermSurvivesCutConnections(t *testing.T) {
 		for _, conn := range s.network.Connections() {
 			conn.Cut()
 		}
-		eventually(t, "new connections", func() bool { return len(s.network.Connections()) > 0 })
+		testkit.Await(t, "new connections", func() bool { return len(s.network.Connections()) > 0 })
 		<-time.After(length) // the heartbeats before the cut no longer count
 		if !term.Valid() {
 			t.Errorf("%d connections were cut, and the term did not outlive it", before)

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
-	"time"
 
 	_ "github.com/go-sql-driver/mysql" // registers "mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
@@ -14,11 +13,12 @@ import (
 
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/lease"
 )
 
 // patience is how long tests wait for a condition.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // kind is a kind of database and connection.
 type kind struct {
@@ -124,16 +124,4 @@ func value(t testing.TB, db *sql.DB, query string) (answer string) {
 		return "NULL"
 	}
 	return found.String
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in %v: %s", patience, what)
-		}
-	}
 }

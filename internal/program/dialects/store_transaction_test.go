@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/internal/together"
 )
 
@@ -89,7 +90,7 @@ func TestStoreFenceDelaysTheNextLeader(t *testing.T) {
 			}
 			// The window is short, so that the first answer may come too late.
 			var tx *sql.Tx
-			eventually(t, "the leader fences a transaction", func() bool {
+			testkit.Await(t, "the leader fences a transaction", func() bool {
 				if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 					t.Fatal(err)
 				}
@@ -121,7 +122,7 @@ func TestStoreFenceDelaysTheNextLeader(t *testing.T) {
 					return
 				}
 			}()
-			eventually(t, "the lease runs out", func() bool {
+			testkit.Await(t, "the lease runs out", func() bool {
 				leads, err := elections.IsLeader(t.Context(), "n", a)
 				if err != nil {
 					t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // Processes that were forked during a kill are killed by the next one.
@@ -70,15 +72,13 @@ func TestStoppedCommandIsSignaled(t *testing.T) {
 	r := begin(t, newTerm(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.1; done`,
 		func(c *Command) { c.Grace = 10 * time.Second })
 	r.file("ready")
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testkit.AwaitWithin(t, patience, "the command is stopped", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(r.pid) + "/stat")
-		if err != nil || time.Now().After(limit) {
-			t.Fatalf("the command is not stopped: %s, %v", stat, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(string(stat), ") T ") {
-			break
-		}
-	}
+		return strings.Contains(string(stat), ") T ")
+	})
 	close(r.term.stopping)
 	r.want(End{Code: 5, Stopped: true})
 }

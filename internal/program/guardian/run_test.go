@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -135,22 +136,24 @@ func (r *run) asked(who string) {
 
 // number waits for a file with a number. No process writes one after the run.
 func (r *run) number(name string) (number int, found bool) {
-	limit := time.After(patience)
-	for last := false; ; {
+	testkit.Within(patience, func() bool {
+		last := r.over() // the file is read after this
 		text, _ := os.ReadFile(filepath.Join(r.folder, name))
-		if number, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bytes.HasSuffix(text, []byte("\n")) {
-			return number, true
-		}
-		if last {
-			return 0, false
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-r.ended:
-			last = true
-		case <-limit:
-			last = true
-		}
+		var err error
+		number, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		found = err == nil && bytes.HasSuffix(text, []byte("\n"))
+		return found || last
+	})
+	return number, found
+}
+
+// over reports whether the run has ended.
+func (r *run) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -158,11 +161,7 @@ func (r *run) number(name string) (number int, found bool) {
 func (r *run) wait() time.Duration {
 	r.t.Helper()
 	start := time.Now()
-	select {
-	case <-r.ended:
-	case <-time.After(patience):
-		r.t.Fatal("the run does not end")
-	}
+	testkit.Receive(r.t, r.ended, patience, "the run does not end")
 	return time.Since(start)
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // accepting accepts connections of a listener until that is closed.
@@ -188,14 +189,5 @@ func attack(ctx context.Context, address string, i int, opened *atomic.Int64) {
 // awaitCount waits until a count is at least as large.
 func awaitCount(t *testing.T, what string, want int64, count func() int64) {
 	t.Helper()
-	limit := time.After(time.Minute)
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for count() < want {
-		select {
-		case <-look.C:
-		case <-limit:
-			t.Fatalf("%d %s, want %d", count(), what, want)
-		}
-	}
+	testkit.AwaitWithin(t, time.Minute, fmt.Sprint(want, " ", what), func() bool { return count() >= want })
 }

@@ -2,7 +2,7 @@ package sidecar
 
 import (
 	"bufio"
-	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // TestUnreadStreamsCostLittleMemory: 1,000 clients that do not read cost little memory and delay no other client.
@@ -102,17 +103,7 @@ func dialSlowly(t *testing.T, address string, from int) net.Conn {
 // awaitStreams waits until a number of clients follow.
 func awaitStreams(t *testing.T, h *Handler, want int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for h.streams.Open() != want {
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			t.Fatalf("%d clients follow, want %d", h.streams.Open(), want)
-		}
-	}
+	testkit.Await(t, fmt.Sprintf("%d clients follow", want), func() bool { return h.streams.Open() == want })
 }
 
 // memory is what the process uses, of the heap and of stacks, in bytes.

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/program/record"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // join makes a member of a cluster, whose node the handler serves unless it is nil.
@@ -146,11 +148,12 @@ func TestAuthorizedClientDrainsNode(t *testing.T) {
 		}
 		await := func(what string, holds func(tenure.Description) bool) {
 			t.Helper()
-			for begun := time.Now(); !holds(two.Node().Description()); time.Sleep(10 * time.Millisecond) {
-				if time.Since(begun) > time.Minute {
-					t.Fatalf("not %s: %+v", what, two.Node().Description())
+			testkit.AwaitNil(t, time.Minute, func() error {
+				if d := two.Node().Description(); !holds(d) {
+					return fmt.Errorf("not %s: %+v", what, d)
 				}
-			}
+				return nil
+			})
 		}
 		await("drained", func(d tenure.Description) bool {
 			return d.Status == tenure.StatusDraining && d.Drained && d.StatusBy == askedOverHTTP

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/internal/program/record"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 const never = "0 0 29 2 *" // but for a test on such a day
@@ -50,7 +51,7 @@ func runSchedules(t *testing.T, i *postgrestest.Installation, names ...string) <
 // awaitSchedule waits for a run of a schedule.
 func awaitSchedule(t *testing.T, runs <-chan string, name string) {
 	t.Helper()
-	limit := time.After(postgrestest.Patience)
+	limit := time.After(testkit.Patience)
 	for {
 		select {
 		case run := <-runs:
@@ -241,9 +242,7 @@ func coverConcurrentChange(t *testing.T, i *postgrestest.Installation, change fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), pgtest.SQL(i.Backend, `UPDATE {schedules} SET override = '{"expression": "@daily"}' WHERE name = 'backup'`)); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, tx, pgtest.SQL(i.Backend, `UPDATE {schedules} SET override = '{"expression": "@daily"}' WHERE name = 'backup'`))
 	pid := tx.Conn().PgConn().PID()
 	changed := make(chan struct{})
 	go func() {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/service"
 )
@@ -59,9 +60,7 @@ func TestAcquireOfHeldRoleFails(t *testing.T) {
 func TestAcquireFailsWhileForeignProgramHoldsLock(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	if _, err := place.server.Conn(t).Exec(t.Context(), "SELECT pg_advisory_lock(41, 42)"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, place.server.Conn(t), "SELECT pg_advisory_lock(41, 42)")
 	got := invoke(t, place.with("acquire", "--key1", "41", "--key2", "42")...).want(t, console.ExitNotAcquired)
 	if got.stderr != "tenure: key:41:42 is held by another program\n" {
 		t.Errorf("standard error: %q", got.stderr)

@@ -24,9 +24,7 @@ func newAlertPlace(t *testing.T) place {
 		`INSERT INTO {alert_history} (rule, fingerprint, severity, labels, summary, fired_at, incident)
 			VALUES ('down', 'f', 'critical', '{"role": "billing"}', 'it is down', now(), 'api-1 crashed.')`,
 	} {
-		if _, err := i.Pool.Exec(t.Context(), pgtest.SQL(i.Backend, sql)); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, i.Pool, pgtest.SQL(i.Backend, sql))
 	}
 	return place
 }

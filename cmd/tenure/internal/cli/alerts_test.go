@@ -118,9 +118,7 @@ func TestAlertsListShowsStates(t *testing.T) {
 		`INSERT INTO {alert_notifications} (rule, fingerprint, notifier, address, severity, labels, annotations, value, since, started_at, term, last_error)
 			VALUES ('down', 'f', 'hook', 'hook', 'critical', '{}', '{}', 0, now(), now(), 1, 'it answered 500')`,
 	} {
-		if _, err := pool.Exec(t.Context(), pgtest.SQL(backend, sql)); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, pool, pgtest.SQL(backend, sql))
 	}
 	text := invoke(t, place.with("alerts", "list")...).want(t, console.ExitDone).stdout
 	for _, want := range []string{"down   firing", "bad    inactive", "critical", "30s", "bad: it cannot be evaluated: it is bad\n", "with NaN {role=", ": it is down\n", "down: notification failed: it answered 500\n"} {

@@ -40,9 +40,7 @@ func TestApplicationThatHoldsUpFailoverIsNamedAndEnded(t *testing.T) {
 	second.await("acquire_failed")
 	conn := pgtest.Conn(t, place.server.DSNFor(app, "postgres")+"&application_name=report")
 	lock := fmt.Sprintf("BEGIN; SELECT FROM %s WHERE role = 'billing' FOR UPDATE", pgx.Identifier{place.schema, "tenure_terms"}.Sanitize())
-	if _, err := conn.Exec(t.Context(), lock, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, lock, pgx.QueryExecModeSimpleProtocol)
 	first.signal(syscall.SIGKILL)
 
 	grant := fmt.Sprintf(`GRANT %q TO %q`, app, node)

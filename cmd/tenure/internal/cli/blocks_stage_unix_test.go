@@ -205,9 +205,7 @@ func (s *stage) addAlert() {
 			`INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, incident)
 				VALUES ($1, 'f', 'firing', 'critical', '{"role": "billing"}', '{"summary": "it is down"}', 0, now(), now(), '')`,
 		} {
-			if _, err := i.Pool.Exec(s.Context(), pgtest.SQL(i.Backend, sql), name); err != nil {
-				s.Fatal(err)
-			}
+			pgtest.Exec(s, i.Pool, pgtest.SQL(i.Backend, sql), name)
 		}
 	}
 	for range 3 { // a block ends the third one

@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/record"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // cluster returns the JSON output of "tenure cluster status".
@@ -22,17 +23,15 @@ func (p place) cluster(t *testing.T) record.Cluster {
 }
 
 // awaitCluster reads the cluster until it is as wanted.
-func (p place) awaitCluster(t *testing.T, what string, holds func(record.Cluster) bool) record.Cluster {
+func (p place) awaitCluster(t *testing.T, what string, holds func(record.Cluster) bool) (seen record.Cluster) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		seen := p.cluster(t)
-		if holds(seen) {
-			return seen
+	testkit.AwaitNil(t, patience, func() error {
+		if seen = p.cluster(t); !holds(seen) {
+			return fmt.Errorf("not %s: %+v", what, seen)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s within %v: %+v", what, patience, seen)
-		}
-	}
+		return nil
+	})
+	return seen
 }
 
 // nodeNamed returns the one node of a name.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/program/settings"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // asChild is the first argument of a process of the test binary that is a
@@ -212,13 +213,7 @@ func (a *arena) enter(name string, child ...string) *process {
 // next waits for the next start of a child.
 func (a *arena) next() call {
 	a.t.Helper()
-	select {
-	case news := <-a.calls:
-		return news
-	case <-time.After(patience):
-		a.t.Fatal("no child starts")
-		return call{}
-	}
+	return testkit.Receive(a.t, a.calls, patience, "no child starts")
 }
 
 // nextOf waits for the next start of a child for which the condition holds.

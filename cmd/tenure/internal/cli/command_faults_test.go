@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // faultsVariable is how often each fault is repeated.
@@ -228,24 +230,16 @@ func TestStoppedGuardianResumesWhenSupervisorIsKilled(t *testing.T) {
 // a process takes effect with a delay.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for deadline := time.Now().Add(patience); ; <-poll.C {
+	testkit.Await(t, fmt.Sprintf("process %d stops", pid), func() bool {
 		states, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
 		if err != nil || len(states) == 0 {
 			t.Fatalf("process %d has no threads: %v", pid, err)
 		}
-		moving := slices.ContainsFunc(states, func(path string) bool {
+		return !slices.ContainsFunc(states, func(path string) bool {
 			stat, err := os.ReadFile(path)
 			return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T "))
 		})
-		if !moving {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d does not stop", pid)
-		}
-	}
+	})
 }
 
 // holdStill stops all threads of a process, by tracing it, in a way that no

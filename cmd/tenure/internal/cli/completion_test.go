@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // offered returns the completions of the last argument. A program offers nothing while the
@@ -25,7 +25,7 @@ import (
 func offered(t *testing.T, args ...string) []string {
 	t.Helper()
 	var values []string
-	err := children.Until(t.Context(), patience, time.Millisecond, func() error {
+	err := testkit.Until(t.Context(), patience, time.Millisecond, func() error {
 		var failed bool
 		if values, failed = completeOnce(t, args...); failed {
 			return fmt.Errorf("%q: no answer within %v", args, connect.CompletionTimeout)
@@ -131,7 +131,7 @@ source <(tenure completion bash)
 COMP_WORDS=(tenure status --role x); COMP_CWORD=3; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
 __start_tenure
 for word in "${COMPREPLY[@]}"; do eval "printf '%s\n' $word"; done`
-	err := children.Until(t.Context(), patience, time.Millisecond, func() error {
+	err := testkit.Until(t.Context(), patience, time.Millisecond, func() error {
 		shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 		shell.Env = append(environment(), "PATH="+directory+":"+os.Getenv("PATH"), "TENURE_DSN="+place.server.DSN(), "TENURE_SCHEMA="+place.schema)
 		out, err := shell.CombinedOutput()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/record"
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // schedules writes a configuration file with the place's database and [[cron]]
@@ -76,15 +78,14 @@ func (p place) awaitRun(t *testing.T, schedule string, id int64) record.Run {
 // costs a connection.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	limit := time.After(patience)
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-limit:
-			t.Fatalf("%s: not within %v", what, patience)
+	err := testkit.Until(t.Context(), patience, 100*time.Millisecond, func() error {
+		if holds() {
+			return nil
 		}
+		return errors.New(what)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

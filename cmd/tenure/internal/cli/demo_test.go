@@ -1,17 +1,18 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/demo"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // launchDemo starts the demonstration with a separate directory for temporary files.
@@ -63,20 +64,12 @@ func left(t *testing.T, temporary string) (files []os.DirEntry, pids []int) {
 // left.
 func awaitNothingLeft(t *testing.T, temporary string) {
 	t.Helper()
-	limit := time.After(patience)
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for {
-		files, pids := left(t, temporary)
-		if len(files)+len(pids) == 0 {
-			return
+	testkit.AwaitNil(t, patience, func() error {
+		if files, pids := left(t, temporary); len(files)+len(pids) > 0 {
+			return fmt.Errorf("left: processes %v, files %v", pids, files)
 		}
-		select {
-		case <-look.C:
-		case <-limit:
-			t.Fatalf("left: processes %v, files %v", pids, files)
-		}
-	}
+		return nil
+	})
 }
 
 // The demonstration kills leaders, reports each failover, prints a summary, and

@@ -126,14 +126,10 @@ func fillTables(t *testing.T, p place) map[string]bool {
 		}
 		statement := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE VALUES (%s) ON CONFLICT DO NOTHING",
 			pgx.Identifier{p.schema, table}.Sanitize(), strings.Join(columns, ", "), strings.Join(places, ", "))
-		if _, err := conn.Exec(t.Context(), statement, args...); err != nil {
-			t.Fatalf("%s: %v", table, err)
-		}
+		pgtest.Exec(t, conn, statement, args...)
 	}
-	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %s (changed_by, kind, name, action, detail)
-		SELECT changed_by, 'processor', name, action, detail FROM %[1]s`, pgx.Identifier{p.schema, "tenure_changes"}.Sanitize())); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, fmt.Sprintf(`INSERT INTO %s (changed_by, kind, name, action, detail)
+		SELECT changed_by, 'processor', name, action, detail FROM %[1]s`, pgx.Identifier{p.schema, "tenure_changes"}.Sanitize()))
 	return filled
 }
 

@@ -133,9 +133,7 @@ func TestForgetDeadRemovesOldDeadNodes(t *testing.T) {
 		}
 	}
 	nodes := pgx.Identifier{place.schema, "tenure_nodes"}.Sanitize()
-	if _, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+nodes+" SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", dead.ID); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, place.server.Conn(t), "UPDATE "+nodes+" SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", dead.ID)
 	if text := invoke(t, place.with("node", "forget", "--dead", "--older-than", "0s")...).want(t, console.ExitDone).stdout; text != "1 dead node forgotten\n" {
 		t.Errorf("%q", text)
 	}

@@ -62,20 +62,11 @@ func TestObserveReportsChangesByNotification(t *testing.T) {
 // awaitListening waits until the process listens.
 func (p *process) awaitListening(t *testing.T, place place) {
 	t.Helper()
-	conn := place.server.Conn(t)
-	limit := time.Now().Add(patience)
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for listening := false; !listening; <-look.C {
-		err := conn.QueryRow(t.Context(), `
+	pgtest.Await(t, patience, place.server.Conn(t), `
 SELECT EXISTS (
     SELECT FROM pg_stat_activity
     WHERE application_name = 'tenure listen' AND state = 'idle' AND query = 'LISTEN "' || $1 || '_tenure_nodes"'
-)`, place.schema).Scan(&listening)
-		if err != nil || time.Now().After(limit) {
-			t.Fatalf("the observer does not listen: %v", err)
-		}
-	}
+)`, place.schema)
 }
 
 // If a leader dies while no node can report it, the change is shown when its

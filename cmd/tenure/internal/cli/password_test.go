@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
@@ -51,17 +50,10 @@ func TestPasswordCommandFollowsRotation(t *testing.T) {
 	if next := node.await("acquired").term(); next <= term {
 		t.Errorf("term %d after term %d", next, term)
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		status, answer := fetch(t, http.MethodGet, address+"/api/roles", "")
-		if status == http.StatusOK {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the page still answers %d: %s", status, answer)
-		}
-	}
+	eventually(t, "the page answers again", func() bool {
+		status, _ := fetch(t, http.MethodGet, address+"/api/roles", "")
+		return status == http.StatusOK
+	})
 	invoke(t, append([]string{"status"}, database...)...).want(t, console.ExitDone)
 
 	// A command that fails is reported without what it printed.

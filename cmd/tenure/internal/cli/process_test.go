@@ -18,10 +18,11 @@ import (
 
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/settings"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // patience bounds every wait for a process.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // environment returns the environment of a process: that of this process without the
 // variables that name a database, and with the given ones. A program built with the
@@ -288,13 +289,8 @@ func (p *process) exit() int {
 			break
 		}
 	}
-	select {
-	case <-p.done:
-		return p.command.ProcessState.ExitCode()
-	case <-time.After(patience):
-		p.t.Fatal("the process does not end")
-		return -1
-	}
+	testkit.Receive(p.t, p.done, patience, "the process does not end")
+	return p.command.ProcessState.ExitCode()
 }
 
 // kinds lists the kinds of events, state changes as "from>to".

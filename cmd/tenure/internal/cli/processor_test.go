@@ -228,9 +228,7 @@ func TestProcessorLagNamesOldTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, tx, "SELECT pg_current_xact_id()")
 	place.append(t, store, 1, 2)
 	var lags record.Lags
 	eventually(t, "the lag", func() bool {

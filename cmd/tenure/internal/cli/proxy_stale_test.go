@@ -118,9 +118,7 @@ func testStaleWrite(t *testing.T, overHTTP bool) {
 	tables := fencedHandler{schema: place.schema}
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := db.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, db, sql)
 	}
 	exec("CREATE TABLE " + tables.table("go") + " (go bool); CREATE TABLE " + tables.table("written") + " (number text)")
 	start := func(host string) *process {

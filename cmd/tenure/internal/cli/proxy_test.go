@@ -21,6 +21,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/settings"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // childEcho is the first word of a child that serves an address, records what it
@@ -185,11 +186,7 @@ func testProxyFollows(t *testing.T, overHTTP bool) {
 	await := func(more int64) {
 		t.Helper()
 		wanted := received.Load() + more
-		for end := time.Now().Add(patience); received.Load() < wanted; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%d requests were answered, want %d", received.Load(), wanted)
-			}
-		}
+		testkit.Await(t, "requests are answered", func() bool { return received.Load() >= wanted })
 	}
 	for range kills {
 		await(100)
@@ -271,13 +268,7 @@ func TestProxyCutsConnectionsWhenTermEnds(t *testing.T) {
 	proxy, address := place.startProxy(t, "--to-port", strconv.Itoa(port), "--wait", "1h")
 	awaitConn := func() net.Conn {
 		t.Helper()
-		select {
-		case conn := <-accepted:
-			return conn
-		case <-time.After(patience):
-			t.Fatal("the proxy has not connected to the leader")
-			return nil
-		}
+		return testkit.Receive(t, accepted, patience, "the proxy does not connect to the leader")
 	}
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", address)

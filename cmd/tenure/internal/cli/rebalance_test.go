@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -61,17 +62,16 @@ func (s *sharing) plan(t *testing.T) clustercli.PlanRecord {
 }
 
 // awaitEven waits until each of two nodes leads two roles.
-func (s *sharing) awaitEven(t *testing.T) clustercli.PlanRecord {
+func (s *sharing) awaitEven(t *testing.T) (plan clustercli.PlanRecord) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		plan := s.plan(t)
+	testkit.AwaitNil(t, patience, func() error {
+		plan = s.plan(t)
 		if len(plan.Moves) == 0 && len(plan.Vacant) == 0 && len(plan.Nodes) == 2 && plan.Nodes[0].Before == 2 && plan.Nodes[1].Before == 2 {
-			return plan
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not even within %v: %+v", patience, plan)
-		}
-	}
+		return fmt.Errorf("not even: %+v", plan)
+	})
+	return plan
 }
 
 // prefer makes each role prefer the node that does not lead it.

@@ -314,9 +314,7 @@ func TestRoleWithAnotherKeyIsRefused(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "billing")...).want(t, console.ExitDone)
 	terms := pgx.Identifier{place.schema, "tenure_terms"}.Sanitize()
-	if _, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+terms+" SET lock_key = '7'"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, place.server.Conn(t), "UPDATE "+terms+" SET lock_key = '7'")
 	for _, command := range []string{"run", "acquire"} {
 		got := invoke(t, place.with(command, "--role", "billing", "--log-level", "error")...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, "another lock key") || strings.Count(got.stderr, "\n") != 1 {

@@ -158,9 +158,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	table := pgx.Identifier{place.schema, "tenure_migrations"}.Sanitize()
-	if _, err := place.server.Conn(t).Exec(t.Context(), "INSERT INTO "+table+" (feature, version) VALUES ('core', 1000)"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, place.server.Conn(t), "INSERT INTO "+table+" (feature, version) VALUES ('core', 1000)")
 	for _, args := range [][]string{
 		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0", "--yes"},
 		{"status"}, {"step-down", "--role", "billing"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"serve", "--listen", ":0"},
@@ -184,9 +182,7 @@ func TestMissingPrivilegeIsNamed(t *testing.T) {
 	server := pgtest.Shared(t)
 	place := place{server, server.Schema(t)}
 	user := "nobody_" + place.schema
-	if _, err := server.Conn(t).Exec(t.Context(), "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" LOGIN"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, server.Conn(t), "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" LOGIN")
 	for _, args := range [][]string{{"run", "--role", "a"}, {"acquire", "--role", "a"}, {"migrate"}} {
 		got := invoke(t, append(args, "--dsn", server.DSNFor(user, "postgres"), "--schema", place.schema)...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, "GRANT CREATE") || got.stdout != "" {

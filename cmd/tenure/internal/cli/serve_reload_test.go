@@ -10,10 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/passwordhash"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // SIGHUP applies a change of a notifier without a change of any alert, and
@@ -46,18 +46,11 @@ func TestReloadAppliesNotifier(t *testing.T) {
 	node := launch(t, place.with("serve", "--config", path, "--listen", ":0", "--log-level", "info", "--alert-interval", "100ms")...)
 	node.awaitLog("answered 404")
 	conn := place.server.Conn(t)
-	if _, err := conn.Exec(t.Context(), `UPDATE tenure_alert_notifications SET next_attempt_at = clock_timestamp() + interval '10 minutes'`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, `UPDATE tenure_alert_notifications SET next_attempt_at = clock_timestamp() + interval '10 minutes'`)
 	write("/mended", "")
 	node.signal(syscall.SIGHUP)
-	select {
-	case got := <-told:
-		if !strings.HasPrefix(got, "/mended ") || !strings.Contains(got, "always") {
-			t.Errorf("the notification was %s", got)
-		}
-	case <-time.After(patience):
-		t.Fatalf("nothing was sent:\n%s", node.log())
+	if got := testkit.Receive(t, told, patience, "no notification was sent"); !strings.HasPrefix(got, "/mended ") || !strings.Contains(got, "always") {
+		t.Errorf("the notification was %s", got)
 	}
 	node.awaitLog(`msg="a change was applied" change="alerts.notifications.hook.url changes"`)
 	if strings.Contains(node.log(), "takes effect when") || strings.Contains(node.log(), "/wrong") {

@@ -77,9 +77,7 @@ $$`)
 			t.Fatal(err)
 		}
 		if statement != "" {
-			if _, err := tx.Exec(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
+			pgtest.Exec(t, tx, statement)
 		}
 		return tx, conn.PgConn().PID()
 	}

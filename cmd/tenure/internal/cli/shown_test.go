@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,12 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/console"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // shown is what the commands show in a scenario.
@@ -37,19 +39,16 @@ func (s shown) text(args ...string) string {
 }
 
 // until reads a command until its output matches a pattern.
-func (s shown) until(pattern string, args ...string) string {
+func (s shown) until(pattern string, args ...string) (text string) {
 	s.Helper()
 	wanted := regexp.MustCompile(pattern)
-	deadline := time.Now().Add(patience)
-	for {
-		text := s.text(args...)
-		if wanted.MatchString(text) {
-			return text
+	testkit.AwaitNil(s, patience, func() error {
+		if text = s.text(args...); !wanted.MatchString(text) {
+			return fmt.Errorf("tenure %s does not show %q:\n%s", strings.Join(args, " "), pattern, text)
 		}
-		if time.Now().After(deadline) {
-			s.Fatalf("tenure %s does not show %q:\n%s", strings.Join(args, " "), pattern, text)
-		}
-	}
+		return nil
+	})
+	return text
 }
 
 // incidents are the incidents with a kind, the latest first.
@@ -177,9 +176,7 @@ func (p place) block(t *testing.T, node string) (release func()) {
 		t.Fatal(err)
 	}
 	table := pgx.Identifier{p.schema, "tenure_nodes"}.Sanitize()
-	if _, err := tx.Exec(t.Context(), "SELECT FROM "+table+" WHERE name = $1 FOR UPDATE", node); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, tx, "SELECT FROM "+table+" WHERE name = $1 FOR UPDATE", node)
 	return func() { _ = tx.Rollback(t.Context()) }
 }
 

@@ -75,9 +75,7 @@ func TestStatusShowsForeignHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(51), pg_advisory_lock_shared(52, -53)"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, "SELECT pg_advisory_lock(51), pg_advisory_lock_shared(52, -53)")
 	for _, args := range [][]string{{"--key", "51"}, {"--key1", "52", "--key2", "-53"}} {
 		status := place.status(t, args...)
 		if len(status.Roles) != 1 || status.Roles[0].Leader != nil || len(status.Roles[0].Sessions) != 1 {
@@ -146,9 +144,7 @@ func TestStatusNamesOutagesThatItCannotRead(t *testing.T) {
 		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + quoted,
 		"REVOKE SELECT ON " + pgx.Identifier{place.schema, "tenure_node_history"}.Sanitize() + " FROM " + quoted,
 	} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, statement)
 	}
 	as := func(args ...string) result {
 		return invoke(t, append(args, "--dsn", place.server.DSNFor(user, "postgres"), "--schema", place.schema)...).want(t, console.ExitDone)
@@ -199,9 +195,7 @@ func TestReadOnlyUserCanUseStatusAndObserve(t *testing.T) {
 		"GRANT USAGE ON SCHEMA " + schema + " TO " + quoted,
 		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + quoted,
 	} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, statement)
 	}
 	as := func(args ...string) []string {
 		return append(args, "--dsn", server.DSNFor(user, "postgres"), "--schema", place.schema)
@@ -250,18 +244,14 @@ func TestStatusCoversInstalledFeaturesOnly(t *testing.T) {
 		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + user,
 		"REVOKE SELECT ON " + pgx.Identifier{place.schema, "tenure_alert_states"}.Sanitize() + " FROM " + user,
 	} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, statement)
 	}
 	text := invoke(t, "status", "--dsn", place.server.DSNFor("limited_"+place.schema, "postgres"), "--schema", place.schema).want(t, console.ExitDone).stdout
 	if !strings.Contains(text, "; alerts cannot be read.") {
 		t.Errorf("as a user who may not read alerts: %s", text)
 	}
 	migrations := pgx.Identifier{place.schema, "tenure_migrations"}.Sanitize()
-	if _, err := conn.Exec(t.Context(), "INSERT INTO "+migrations+" (feature, version) VALUES ('alerts', 1000)"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, "INSERT INTO "+migrations+" (feature, version) VALUES ('alerts', 1000)")
 	if newer := place.status(t); newer.Well || !strings.HasSuffix(newer.Summary, "; alerts cannot be read.") {
 		t.Errorf("with tables of a newer release: %+v", newer)
 	}

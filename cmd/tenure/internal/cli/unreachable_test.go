@@ -14,9 +14,7 @@ import (
 func TestCommandSaysOnceWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{HBA: []string{"host all app 127.0.0.1/32 scram-sha-256"}})
-	if _, err := server.Conn(t).Exec(t.Context(), "CREATE ROLE app LOGIN PASSWORD 'right'"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, server.Conn(t), "CREATE ROLE app LOGIN PASSWORD 'right'")
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

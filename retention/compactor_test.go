@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retention"
@@ -23,23 +23,19 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // world is an installation with a node.
 type world struct {
 	*postgrestest.Installation
-	backend *postgres.Backend
-	pool    *pgxpool.Pool
-	node    *tenure.Node
+	node *tenure.Node
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
 	i := postgrestest.New(t, "schedules")
-	return world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	return world{i, i.Node("a", tenure.Config{})}
 }
-
-func (s world) exec(sql string) { s.Helper(); s.Exec(sql) }
 
 func (s world) count(sql string) int { s.Helper(); return postgrestest.Value[int](s.Installation, sql) }
 
@@ -50,19 +46,19 @@ func (s world) count(sql string) int { s.Helper(); return postgrestest.Value[int
 func TestOldRowsAreRolledUp(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
 SELECT 'billing', n, gen_random_uuid(), 'a', 1, ended - interval '1 minute', ended,
     CASE WHEN n % 5 = 0 THEN 'crashed' ELSE 'resigned' END, CASE WHEN n > 1 THEN n END
 FROM (SELECT n, timestamptz '2026-01-01 12:00Z' + n * interval '1 hour' AS ended FROM generate_series(1, 250) n) terms`)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
 VALUES ('billing', 1000, gen_random_uuid(), 'a', 1, now() - interval '1 minute', now(), 'resigned', 0)`)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
 OVERRIDING SYSTEM VALUE
 SELECT timestamptz '2026-01-01 12:00Z', gen_random_uuid(), 'a', 1, unnest(ARRAY['active', 'draining', 'dead', 'left']), unnest(ARRAY['', 'active', 'draining', 'active'])`)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {runs} (schedule, scheduled_for, state, ticks, claimed_at, started_at, ended_at)
 SELECT 'invoices', at, state, ticks, at, at, at + interval '2 seconds'
 FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRAY[1, 1, 1, 7, 1]) WITH ORDINALITY AS r(state, ticks, n),
@@ -71,31 +67,23 @@ FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRA
 	s.sample()
 
 	// A trigger records the time limit of the compactor's transactions.
-	s.exec(`CREATE TABLE {schema}.bounds (setting text)`)
-	s.exec(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
+	s.Exec(`CREATE TABLE {schema}.bounds (setting text)`)
+	s.Exec(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO {schema}.bounds VALUES (current_setting('idle_in_transaction_session_timeout'));
     RETURN NULL;
 END $$`)
-	s.exec(`CREATE TRIGGER note AFTER DELETE ON {history} FOR EACH STATEMENT EXECUTE FUNCTION {schema}.note()`)
-	compactor, err := retention.New(s.node, s.pool, retention.Config{Keep: 30 * 24 * time.Hour, BatchSize: 40, Pause: time.Millisecond})
+	s.Exec(`CREATE TRIGGER note AFTER DELETE ON {history} FOR EACH STATEMENT EXECUTE FUNCTION {schema}.note()`)
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{Keep: 30 * 24 * time.Hour, BatchSize: 40, Pause: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- compactor.Run(ctx) }()
-	for deadline := time.Now().Add(patience); s.count(`SELECT count(*) FROM {history} WHERE ended_at < '2026-06-01'`) > 0 ||
-		s.count(`SELECT count(*) FROM {runs}`) > 1 || s.count(`SELECT count(*) FROM {samples}`) > 0 || s.count(`SELECT count(*) FROM {node_history} WHERE at < '2026-06-01'`) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("old rows are left")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	stop := postgrestest.Run(t, compactor.Run)
+	s.Await("no old rows are left", func() bool {
+		return s.count(`SELECT count(*) FROM {history} WHERE ended_at < '2026-06-01'`) == 0 && s.count(`SELECT count(*) FROM {runs}`) <= 1 &&
+			s.count(`SELECT count(*) FROM {samples}`) == 0 && s.count(`SELECT count(*) FROM {node_history} WHERE at < '2026-06-01'`) == 0
+	})
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 	for what, c := range map[string]struct {
 		sql  string
 		want int
@@ -128,10 +116,10 @@ END $$`)
 func (s world) checkDays() {
 	s.Helper()
 	read := func(query retention.Query) string {
-		roles, err1 := retention.RoleDays(s.Context(), s.backend, s.pool, query)
-		nodes, err2 := retention.NodeDays(s.Context(), s.backend, s.pool, query)
-		schedules, err3 := retention.ScheduleDays(s.Context(), s.backend, s.pool, query)
-		metrics, err4 := retention.MetricDays(s.Context(), s.backend, s.pool, query)
+		roles, err1 := retention.RoleDays(s.Context(), s.Backend, s.Pool, query)
+		nodes, err2 := retention.NodeDays(s.Context(), s.Backend, s.Pool, query)
+		schedules, err3 := retention.ScheduleDays(s.Context(), s.Backend, s.Pool, query)
+		metrics, err4 := retention.MetricDays(s.Context(), s.Backend, s.Pool, query)
 		if err := errors.Join(err1, err2, err3, err4); err != nil {
 			s.Fatal(err)
 		}
@@ -147,11 +135,11 @@ func (s world) checkDays() {
 	if got := read(retention.Query{Until: day(1)}); got != "[] [] [] []" {
 		s.Errorf("before: %s", got)
 	}
-	today, err := retention.RoleDays(s.Context(), s.backend, s.pool, retention.Query{Name: "billing", Limit: 1})
+	today, err := retention.RoleDays(s.Context(), s.Backend, s.Pool, retention.Query{Name: "billing", Limit: 1})
 	if err != nil || len(today) != 1 || today[0].Terms != 1 || today[0].Led != time.Minute {
 		s.Errorf("today: %v, %v", today, err)
 	}
-	one, err := retention.MetricDays(s.Context(), s.backend, s.pool, retention.Query{Name: "t_total"})
+	one, err := retention.MetricDays(s.Context(), s.Backend, s.Pool, retention.Query{Name: "t_total"})
 	if err != nil || len(one) != 1 {
 		s.Errorf("one metric: %v, %v", one, err)
 	}
@@ -167,21 +155,16 @@ func (s world) sample() {
 	for i := range 3 {
 		gauge.WithLabelValues("a").Set(float64(i + 1))
 		counter.Add(2.5 * float64(i%2*2))
-		database := &notifyingDatabase{s.pool, make(chan struct{})}
+		database := &notifyingDatabase{s.Pool, make(chan struct{})}
 		reporter, err := metrics.NewReporter(s.node, database, registry, metrics.ReporterConfig{})
 		if err != nil {
 			s.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(s.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- reporter.Run(ctx) }()
+		stop := postgrestest.Run(s, reporter.Run)
 		<-database.written
 		stop()
-		if err := <-ended; err != nil {
-			s.Fatal(err)
-		}
 		// Set by hand: samples become old in days.
-		s.exec(fmt.Sprintf(`UPDATE {samples} SET at = timestamptz '2026-01-01 12:00Z' + interval '%d minutes', first = %t WHERE at > '2026-06-01'`, i, i == 0))
+		s.Exec(fmt.Sprintf(`UPDATE {samples} SET at = timestamptz '2026-01-01 12:00Z' + interval '%d minutes', first = %t WHERE at > '2026-06-01'`, i, i == 0))
 	}
 }
 
@@ -202,7 +185,7 @@ func TestNewChecksConfig(t *testing.T) {
 	for name, config := range map[string]retention.Config{
 		"kept for minutes": {Keep: time.Minute}, "no rows": {BatchSize: -1}, "back in time": {Interval: -1},
 	} {
-		if _, err := retention.New(s.node, s.pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+		if _, err := retention.New(s.node, s.Pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -225,42 +208,32 @@ func TestNewCompactorRejectsOtherBackends(t *testing.T) {
 func TestCompactionNeedsOnlyTheCore(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t)
-	w := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
-	w.exec(`
+	w := world{i, i.Node("a", tenure.Config{})}
+	w.Exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
 VALUES ('billing', 1, gen_random_uuid(), 'a', 1, '2026-01-01 12:00Z', '2026-01-01 13:00Z', 'resigned')`)
 	read := func() {
 		t.Helper()
-		days, err := retention.RoleDays(t.Context(), w.backend, w.pool, retention.Query{})
+		days, err := retention.RoleDays(t.Context(), w.Backend, w.Pool, retention.Query{})
 		if err != nil || len(days) != 1 || days[0].Terms != 1 || days[0].Led != time.Hour {
 			t.Errorf("%+v, %v; want one day with an hour", days, err)
 		}
-		runs, err := retention.ScheduleDays(t.Context(), w.backend, w.pool, retention.Query{})
+		runs, err := retention.ScheduleDays(t.Context(), w.Backend, w.Pool, retention.Query{})
 		if err != nil || len(runs) > 0 {
 			t.Errorf("%+v, %v; want no runs", runs, err)
 		}
 	}
 	read()
-	compactor, err := retention.New(w.node, w.pool, retention.Config{Role: tenure.NamedRole("compactor of the core")})
+	compactor, err := retention.New(w.node, w.Pool, retention.Config{Role: tenure.NamedRole("compactor of the core")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- compactor.Run(ctx) }()
-	for deadline := time.Now().Add(patience); w.count(`SELECT count(*) FROM {history}`) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("old rows are left")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	stop := postgrestest.Run(t, compactor.Run)
+	w.Await("no old rows are left", func() bool { return w.count(`SELECT count(*) FROM {history}`) == 0 })
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 	read()
 	var features []string
-	versions, err := w.backend.SchemaVersions(t.Context())
+	versions, err := w.Backend.SchemaVersions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // stateOf returns the recorded state of a kind of rows; zero if there is none.
 func (s world) stateOf(kind string) retention.Status {
 	s.Helper()
-	all, err := retention.List(s.Context(), s.backend, s.pool)
+	all, err := retention.List(s.Context(), s.Backend, s.Pool)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -31,9 +31,9 @@ func (s world) stateOf(kind string) retention.Status {
 func TestRevokedPrivilegeIsRecorded(t *testing.T) {
 	t.Parallel()
 	i, server := postgrestest.New(t, "schedules", "changes", "processors", "rollups"), pgtest.Shared(t)
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	s := world{i, i.Node("a", tenure.Config{})}
 	user := s.compactionUser("rollups", "schedules", "changes", "processors")
-	s.exec(`REVOKE DELETE ON {runs} FROM ` + user)
+	s.Exec(`REVOKE DELETE ON {runs} FROM ` + user)
 	s.fillOld(100)
 	compactor, err := retention.New(s.node, pgtest.Pool(t, server.DSNFor(user, "postgres")), retention.Config{
 		Role: tenure.NamedRole("compactor"), Interval: 20 * time.Millisecond, Pause: time.Millisecond,
@@ -56,7 +56,7 @@ func TestRevokedPrivilegeIsRecorded(t *testing.T) {
 		t.Errorf("the state of terms is %+v; want no error", state)
 	}
 
-	s.exec(`GRANT DELETE ON {runs} TO ` + user)
+	s.Exec(`GRANT DELETE ON {runs} TO ` + user)
 	s.Await("a search for runs succeeds", func() bool { return !s.stateOf("runs").SweptAt.IsZero() })
 	if state := s.stateOf("runs"); state.Errors > 0 || state.LastError != "" || !state.FailingSince.IsZero() || state.Late > 0 {
 		t.Errorf("after a success, the state of runs is %+v; want no error", state)
@@ -67,9 +67,9 @@ func TestRevokedPrivilegeIsRecorded(t *testing.T) {
 func TestMissingColumnIsRecorded(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t, "schedules", "changes", "processors")
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
-	s.exec(`ALTER TABLE {changes} DROP COLUMN at CASCADE`)
-	compactor, err := retention.New(s.node, s.pool, retention.Config{Role: tenure.NamedRole("compactor")})
+	s := world{i, i.Node("a", tenure.Config{})}
+	s.Exec(`ALTER TABLE {changes} DROP COLUMN at CASCADE`)
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{Role: tenure.NamedRole("compactor")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,19 +90,19 @@ func TestMissingColumnIsRecorded(t *testing.T) {
 func TestTotalsAreRightAfterCrashes(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t, "schedules", "changes", "processors", "rollups")
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	s := world{i, i.Node("a", tenure.Config{})}
 	const runs = 3000
 	s.fillOld(runs)
-	s.exec(`CREATE SEQUENCE {schema}.batches`)
-	s.exec(`CREATE FUNCTION {schema}.crash() RETURNS trigger LANGUAGE plpgsql AS $$
+	s.Exec(`CREATE SEQUENCE {schema}.batches`)
+	s.Exec(`CREATE FUNCTION {schema}.crash() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF nextval('{schema}.batches') % 3 = 2 THEN
         PERFORM pg_terminate_backend(pg_backend_pid());
     END IF;
     RETURN NULL;
 END $$`)
-	s.exec(`CREATE TRIGGER crash AFTER INSERT OR UPDATE ON {run_days} FOR EACH STATEMENT EXECUTE FUNCTION {schema}.crash()`)
-	compactor, err := retention.New(s.node, s.pool, retention.Config{
+	s.Exec(`CREATE TRIGGER crash AFTER INSERT OR UPDATE ON {run_days} FOR EACH STATEMENT EXECUTE FUNCTION {schema}.crash()`)
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{
 		Role: tenure.NamedRole("compactor"), BatchSize: 100, Interval: time.Millisecond, Pause: time.Millisecond,
 	})
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 func TestRowsAreKeptFor90Days(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t, "schedules", "changes")
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	s := world{i, i.Node("a", tenure.Config{})}
 	for term, age := range []string{"91 days", "89 days"} {
-		s.exec(fmt.Sprintf(`
+		s.Exec(fmt.Sprintf(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
 VALUES ('billing', %[2]d, gen_random_uuid(), 'a', 1, now() - interval '%[1]s' - interval '1 minute', now() - interval '%[1]s', 'resigned')`, age, term+1))
-		s.exec(fmt.Sprintf(`
+		s.Exec(fmt.Sprintf(`
 INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
 SELECT now() - interval '%s', gen_random_uuid(), 'old', 1, 'left', 'active'`, age))
-		s.exec(fmt.Sprintf(`
+		s.Exec(fmt.Sprintf(`
 INSERT INTO {runs} (schedule, scheduled_for, state, ticks, claimed_at, started_at, ended_at)
 SELECT 'invoices', at, 'succeeded', 1, at, at, at + interval '2 seconds' FROM (SELECT now() - interval '%s' AS at) age`, age))
-		s.exec(fmt.Sprintf(`
+		s.Exec(fmt.Sprintf(`
 INSERT INTO {changes} (at, changed_by, kind, name, action)
 SELECT now() - interval '%s', 'ann', 'schedule', 'invoices', 'pause'`, age))
 	}
-	compactor, err := retention.New(s.node, s.pool, retention.Config{})
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/retention"
 )
 
@@ -16,21 +17,21 @@ import (
 func TestCompactionGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	s, server := newWorld(t), pgtest.Shared(t)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
 SELECT 'billing', 1, gen_random_uuid(), 'a', 1, at, at, 'resigned' FROM (SELECT now() - interval '2 hours' AS at) old`)
-	s.exec(`DELETE FROM {node_history}`) // the oldest come first
-	s.exec(`
+	s.Exec(`DELETE FROM {node_history}`) // the oldest come first
+	s.Exec(`
 INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
 VALUES (now() - interval '2 hours', gen_random_uuid(), 'a', 1, 'active', '')`)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {runs} (schedule, scheduled_for, state, ticks, claimed_at, started_at, ended_at)
 SELECT 'nightly', at, 'succeeded', 1, at, at, at FROM (SELECT now() - interval '2 hours' AS at) old`)
-	s.exec(`
+	s.Exec(`
 INSERT INTO {changes} (at, changed_by, kind, name, action)
 VALUES (now() - interval '2 hours', 'ann', 'schedule', 'nightly', 'pause')`)
 
-	if err := s.backend.Migrate(t.Context(), "rollups"); err != nil { // the user may not
+	if err := s.Backend.Migrate(t.Context(), "rollups"); err != nil { // the user may not
 		t.Fatal(err)
 	}
 	user := s.compactionUser("rollups", "schedules")
@@ -40,24 +41,14 @@ VALUES (now() - interval '2 hours', 'ann', 'schedule', 'nightly', 'pause')`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- compactor.Run(ctx) }()
+	stop := postgrestest.Run(t, compactor.Run)
 	old := `
 SELECT (SELECT count(*) FROM {history})
     + (SELECT count(*) FROM {node_history})
     + (SELECT count(*) FROM {runs})
     + (SELECT count(*) FROM {changes})`
-	for deadline := time.Now().Add(patience); s.count(old) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d old rows are left", s.count(old))
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	s.Await("no old rows are left", func() bool { return s.count(old) == 0 })
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 	for _, days := range []string{"{term_days}", "{node_days}", "{run_days}"} {
 		if s.count("SELECT count(*) FROM "+days) != 1 {
 			t.Errorf("nothing was added to %s", days)
@@ -70,7 +61,7 @@ func (s world) compactionUser(features ...string) string {
 	s.Helper()
 	server := pgtest.Shared(s)
 	user := server.Schema(s)
-	s.exec("CREATE ROLE " + user + " LOGIN")
+	s.Exec("CREATE ROLE " + user + " LOGIN")
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -79,12 +70,10 @@ func (s world) compactionUser(features ...string) string {
 			s.Error(err)
 		}
 	})
-	grants, err := s.backend.CompactionGrants(user, features...)
+	grants, err := s.Backend.CompactionGrants(user, features...)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := s.pool.Exec(s.Context(), grants, pgx.QueryExecModeSimpleProtocol); err != nil {
-		s.Fatal(err)
-	}
+	pgtest.Exec(s, s.Pool, grants, pgx.QueryExecModeSimpleProtocol)
 	return user
 }

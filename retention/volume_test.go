@@ -23,23 +23,21 @@ func TestRetentionKeepsUpAmongManyRows(t *testing.T) {
 		mostWait = 2 * time.Second
 	)
 	i := postgrestest.New(t, "schedules", "changes", "processors")
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	s := world{i, i.Node("a", tenure.Config{})}
 	// Set by hand: rows of 90 days, for their number.
 	const insert = `
 INSERT INTO {runs} (schedule, scheduled_for, state, claimed_at, started_at, ended_at)
 SELECT $1, at, 'succeeded', at, at, at FROM generate_series(1, $2::int) n, LATERAL (SELECT now() - $3::interval - n * interval '1 second' AS at) t`
 	s.Exec(insert, "kept", kept, "1 day")
 	s.Exec(insert, "old", old, "90 days")
-	s.exec(`ANALYZE {runs}`)
-	horizon, err := s.pool.Begin(t.Context())
+	s.Exec(`ANALYZE {runs}`)
+	horizon, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = horizon.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := horizon.Exec(t.Context(), "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1"); err != nil {
-		t.Fatal(err)
-	}
-	compactor, err := retention.New(s.node, s.pool, retention.Config{Role: tenure.NamedRole("compactor")})
+	pgtest.Exec(t, horizon, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{Role: tenure.NamedRole("compactor")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +49,8 @@ SELECT $1, at, 'succeeded', at, at, at FROM generate_series(1, $2::int) n, LATER
 	writing.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			wrote := time.Now()
-			s.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, ended_at) SELECT 'new', clock_timestamp(), 'succeeded', clock_timestamp()`)
-			s.exec(`UPDATE {runs} SET error = 'x' WHERE schedule = 'kept' AND scheduled_for = (SELECT max(scheduled_for) FROM {runs} WHERE schedule = 'kept')`)
+			s.Exec(`INSERT INTO {runs} (schedule, scheduled_for, state, ended_at) SELECT 'new', clock_timestamp(), 'succeeded', clock_timestamp()`)
+			s.Exec(`UPDATE {runs} SET error = 'x' WHERE schedule = 'kept' AND scheduled_for = (SELECT max(scheduled_for) FROM {runs} WHERE schedule = 'kept')`)
 			longest = max(longest, time.Since(wrote))
 		}
 	})

@@ -54,9 +54,9 @@ func (s world) awaitRemoved() {
 func TestYoungRowsHoldNothingBack(t *testing.T) {
 	t.Parallel()
 	i := postgrestest.New(t, "schedules", "changes", "processors")
-	s := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	s := world{i, i.Node("a", tenure.Config{})}
 	ran := make(chan cron.Run, 10)
-	scheduler, err := cron.New(s.node, s.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(s.node, s.Pool, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestYoungRowsHoldNothingBack(t *testing.T) {
 	stop := postgrestest.Run(t, scheduler.Run)
 	s.Await("the schedule has a row", func() bool { return s.count(`SELECT count(*) FROM {schedules}`) == 1 })
 	ago := func(days int) time.Time { return time.Now().Add(-time.Duration(days) * 24 * time.Hour) }
-	if filled, err := cron.NewAdmin(s.backend, s.pool).Backfill(t.Context(), "daily", ago(101), ago(100), "ann"); err != nil || filled.Runs != 1 {
+	if filled, err := cron.NewAdmin(s.Backend, s.Pool).Backfill(t.Context(), "daily", ago(101), ago(100), "ann"); err != nil || filled.Runs != 1 {
 		t.Fatalf("the backfill is %+v, %v; want one run", filled, err)
 	}
 	<-ran
@@ -75,15 +75,15 @@ func TestYoungRowsHoldNothingBack(t *testing.T) {
 	})
 	stop()
 	// Set by hand: times of a clock that was ahead by a year, and a dead letter of a year ago.
-	s.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, claimed_at, ended_at) SELECT 'ahead', at, 'succeeded', at, at FROM (SELECT now() + interval '1 year' AS at) t`)
-	s.exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous) VALUES (now() + interval '1 year', gen_random_uuid(), 'ahead', 1, 'left', 'active')`)
-	s.exec(`INSERT INTO {changes} (at, changed_by, kind, name, action) VALUES (now() + interval '1 year', 'ahead', 'schedule', 'ahead', 'pause')`)
-	s.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason) VALUES ('ahead', 1, gen_random_uuid(), 'a', 1, now(), now() + interval '1 year', 'resigned')`)
-	s.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, dismissed_at) VALUES ('ahead', '1', 1, '', 1, 1, now() + interval '1 year')`)
-	s.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, failed_at) VALUES ('open', '1', 1, '', 1, 1, now() - interval '1 year')`)
+	s.Exec(`INSERT INTO {runs} (schedule, scheduled_for, state, claimed_at, ended_at) SELECT 'ahead', at, 'succeeded', at, at FROM (SELECT now() + interval '1 year' AS at) t`)
+	s.Exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous) VALUES (now() + interval '1 year', gen_random_uuid(), 'ahead', 1, 'left', 'active')`)
+	s.Exec(`INSERT INTO {changes} (at, changed_by, kind, name, action) VALUES (now() + interval '1 year', 'ahead', 'schedule', 'ahead', 'pause')`)
+	s.Exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason) VALUES ('ahead', 1, gen_random_uuid(), 'a', 1, now(), now() + interval '1 year', 'resigned')`)
+	s.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, dismissed_at) VALUES ('ahead', '1', 1, '', 1, 1, now() + interval '1 year')`)
+	s.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, failed_at) VALUES ('open', '1', 1, '', 1, 1, now() - interval '1 year')`)
 	s.fillOld(1000)
 
-	compactor, err := retention.New(s.node, s.pool, retention.Config{BatchSize: 100, Role: tenure.NamedRole("compactor")})
+	compactor, err := retention.New(s.node, s.Pool, retention.Config{BatchSize: 100, Role: tenure.NamedRole("compactor")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,25 +13,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/postgrestest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 	"github.com/exactly-one/tenure/view"
 )
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // world is a log of numbers and a table of totals by parity, which a view fills.
 type world struct {
 	*postgrestest.Installation
-	schema     string
-	pool       *pgxpool.Pool
-	backend    *postgres.Backend
 	store      *eventstore.Store
 	management *processor.Admin
 	totals     pgx.Identifier
@@ -41,19 +37,17 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	i := postgrestest.New(t, "processors", "events")
 	w := &world{
-		Installation: i, schema: i.Schema, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
+		Installation: i, store: eventstore.New(i.Backend, eventstore.Config{}),
 		management: processor.NewAdmin(i.Backend, i.Pool), totals: pgx.Identifier{i.Schema, "to'tals"},
 	}
-	w.exec("CREATE TABLE " + w.totals.Sanitize() + " (parity text PRIMARY KEY, total bigint, numbers text DEFAULT '')")
+	w.Exec("CREATE TABLE " + w.totals.Sanitize() + " (parity text PRIMARY KEY, total bigint, numbers text DEFAULT '')")
 	return w
 }
-
-func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // run runs a view of the log on a new node until the test ends.
 func (w *world) run(config view.Config) {
 	w.Helper()
-	group, err := processor.NewGroup(w.Node("a", tenure.Config{}), view.Role(), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.Node("a", tenure.Config{}), view.Role(), w.Pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -75,7 +69,7 @@ func (w *world) append(numbers ...int) {
 	for _, number := range numbers {
 		parity := []string{"even", "odd"}[number%2]
 		event := eventstore.NewEvent{Type: "counted", Tags: []string{"parity=" + parity}, Data: number}
-		if err := w.store.Append(w.Context(), w.pool, event); err != nil {
+		if err := w.store.Append(w.Context(), w.Pool, event); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -107,7 +101,7 @@ func (w *world) projectBatch(ctx context.Context, tx pgx.Tx, batch []processor.E
 func (w *world) content() string {
 	w.Helper()
 	var content string
-	err := w.pool.QueryRow(w.Context(), "SELECT coalesce(string_agg(parity || ' ' || numbers, ', ' ORDER BY parity DESC), '') FROM "+w.totals.Sanitize()).
+	err := w.Pool.QueryRow(w.Context(), "SELECT coalesce(string_agg(parity || ' ' || numbers, ', ' ORDER BY parity DESC), '') FROM "+w.totals.Sanitize()).
 		Scan(&content)
 	if err != nil {
 		w.Fatal(err)
@@ -122,12 +116,8 @@ func (w *world) wait(want string) {
 
 func (w *world) await(what string, condition func() bool) {
 	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v; the view has %q", what, patience, w.content())
-		}
+	if !testkit.Within(patience, condition) {
+		w.Fatalf("%s: not within %v; the view has %q", what, patience, w.content())
 	}
 }
 
@@ -224,12 +214,12 @@ func TestStaleTermProjectsNothing(t *testing.T) {
 	defer resume()
 	<-written
 	// As the next leader does; this one does not know.
-	terms := pgx.Identifier{w.schema, "tenure_terms"}.Sanitize()
-	w.exec("SELECT set_config('tenure.incarnation', '1', true); UPDATE " + terms + " SET ended_at = clock_timestamp()")
+	terms := pgx.Identifier{w.Schema, "tenure_terms"}.Sanitize()
+	w.Exec("SELECT set_config('tenure.incarnation', '1', true); UPDATE " + terms + " SET ended_at = clock_timestamp()")
 	resume()
 	w.await("another attempt", func() bool {
 		var begun bool
-		err := w.pool.QueryRow(t.Context(), `
+		err := w.Pool.QueryRow(t.Context(), `
 			SELECT NOT EXISTS (SELECT FROM pg_locks WHERE mode = 'RowExclusiveLock' AND relation = $1::regclass)`, w.totals.Sanitize()).Scan(&begun)
 		if err != nil {
 			t.Fatal(err)
@@ -239,7 +229,7 @@ func TestStaleTermProjectsNothing(t *testing.T) {
 	if got := w.content(); got != "" {
 		t.Errorf("the stale term has left %q", got)
 	}
-	w.exec("UPDATE " + terms + " SET ended_at = NULL")
+	w.Exec("UPDATE " + terms + " SET ended_at = NULL")
 	w.wait("odd 1")
 }
 
@@ -267,8 +257,8 @@ func TestInvalidViewsAreRejected(t *testing.T) {
 func TestResetEmptiesTheView(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	other := pgx.Identifier{w.schema, "other"}
-	w.exec("CREATE TABLE " + other.Sanitize() + " (parity text REFERENCES " + w.totals.Sanitize() + ")")
+	other := pgx.Identifier{w.Schema, "other"}
+	w.Exec("CREATE TABLE " + other.Sanitize() + " (parity text REFERENCES " + w.totals.Sanitize() + ")")
 	var seen []string
 	config, err := view.New(view.Config{
 		Name: "v", Project: w.project, Tables: []pgx.Identifier{w.totals, other},
@@ -282,9 +272,9 @@ func TestResetEmptiesTheView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec("INSERT INTO " + w.totals.Sanitize() + " VALUES ('odd', 1)")
-	w.exec("INSERT INTO " + other.Sanitize() + " VALUES ('odd')")
-	err = pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return config.Reset(t.Context(), tx) })
+	w.Exec("INSERT INTO " + w.totals.Sanitize() + " VALUES ('odd', 1)")
+	w.Exec("INSERT INTO " + other.Sanitize() + " VALUES ('odd')")
+	err = pgx.BeginFunc(t.Context(), w.Pool, func(tx pgx.Tx) error { return config.Reset(t.Context(), tx) })
 	if err != nil || !slices.Equal(seen, []string{"0"}) {
 		t.Errorf("it left %v: %v", seen, err)
 	}

@@ -32,16 +32,14 @@ func (n *nullPublisher) Publish(_ context.Context, messages []outbox.Message) (i
 func BenchmarkNullPublisher(b *testing.B) {
 	const events, batch = 500_000, 1000
 	w := newWorld(b)
-	_, err := w.pool.Exec(b.Context(), pgtest.SQL(w.backend, `
+	_, err := w.Pool.Exec(b.Context(), pgtest.SQL(w.Backend, `
 		INSERT INTO {events} (type, tags, data)
 		SELECT 'placed', ARRAY['order=' || n], jsonb_build_object('order', n, 'amount', 7)
 		FROM generate_series(1, $1) n`), events)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := w.pool.Exec(b.Context(), pgtest.SQL(w.backend, "VACUUM ANALYZE {events}")); err != nil {
-		b.Fatal(err)
-	}
+	w.Exec("VACUUM ANALYZE {events}")
 	var outboxed, read time.Duration
 	for b.Loop() {
 		begun := time.Now()
@@ -64,18 +62,16 @@ func BenchmarkNullPublisher(b *testing.B) {
 // read reads the log with a plain cursor.
 func (w *world) read(batch int) {
 	w.Helper()
-	tx, err := w.pool.Begin(w.Context())
+	tx, err := w.Pool.Begin(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }() // it has read only
-	if _, err := tx.Exec(w.Context(), pgtest.SQL(w.backend, `
+	pgtest.Exec(w, tx, pgtest.SQL(w.Backend, `
 		DECLARE log CURSOR FOR
 		SELECT transaction_id::text, position, type, tags, data, occurred_at, correlation_id, causation_id
 		FROM {events}
-		ORDER BY transaction_id, position`)); err != nil {
-		w.Fatal(err)
-	}
+		ORDER BY transaction_id, position`))
 	for count := batch; count == batch; {
 		rows, err := tx.Query(w.Context(), "FETCH 1000 FROM log")
 		if err != nil {

@@ -59,11 +59,11 @@ func TestConsumerDropsMessageOfStaleLeader(t *testing.T) {
 	topic := outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}}
 	w.append(1)
 	stop := w.run(topic)
-	w.await("the first leader's message", func() bool { _, text, _ := r.received(); return text == "1 " })
+	w.Await("the first leader's message", func() bool { _, text, _ := r.received(); return text == "1 " })
 	stop()
 	w.append(2)
 	w.run(topic)
-	w.await("the second leader's message", func() bool { _, text, _ := r.received(); return text == "1 2 " })
+	w.Await("the second leader's message", func() bool { _, text, _ := r.received(); return text == "1 2 " })
 	_, _, sent := r.received()
 	apply := consumer(t)
 	if m := sent[1]; !apply(m.Term, m.ID) {
@@ -81,9 +81,7 @@ func consumer(t *testing.T) func(term int64, id uuid.UUID) bool {
 	_, tables, _ := strings.Cut(read(t, "../docs/howto/publish-events.md"), "```sql\nCREATE TABLE inbox_terms")
 	tables, _, _ = strings.Cut("CREATE TABLE inbox_terms"+tables, "```")
 	conn := pgtest.Conn(t, pgtest.Shared(t).Database(t))
-	if _, err := conn.Exec(t.Context(), tables); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, conn, tables)
 	return func(term int64, id uuid.UUID) (applied bool) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) (err error) {

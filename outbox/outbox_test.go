@@ -27,7 +27,7 @@ func TestPublishersGetTheirModes(t *testing.T) {
 	batch, single := &recorder{name: "batch", mode: outbox.Batch}, &recorder{name: "single", mode: outbox.Individual}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{batch, single}})
 	for _, r := range []*recorder{batch, single} {
-		w.await(r.name, func() bool { _, text, _ := r.received(); return text == "1 2 3 " })
+		w.Await(r.name, func() bool { _, text, _ := r.received(); return text == "1 2 3 " })
 	}
 	sizes, _, together := batch.received()
 	if !slices.Equal(sizes, []int{3}) {
@@ -45,7 +45,7 @@ func TestPublishersGetTheirModes(t *testing.T) {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}
-	status, err := processor.NewAdmin(w.backend, w.pool).List(t.Context(), "orders/batch", "orders/single")
+	status, err := processor.NewAdmin(w.Backend, w.Pool).List(t.Context(), "orders/batch", "orders/single")
 	if err != nil || len(status) != 2 || status[0].Kind != "outbox" {
 		t.Errorf("the processors are %+v, %v", status, err)
 	}
@@ -58,7 +58,7 @@ func TestRoleWithKeyLeadsOutbox(t *testing.T) {
 	r := &recorder{name: "queue", mode: outbox.Batch}
 	const key = 0x464F52470001
 	w.under(outbox.Role().WithKey(key), outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
-	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
+	w.Await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
 	if _, _, messages := r.received(); messages[0].Role != "outbox" {
 		t.Errorf("the message is of the role %q, want outbox", messages[0].Role)
 	}
@@ -72,11 +72,11 @@ func TestEmptyDataBecomesNull(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	r := &recorder{name: "queue", mode: outbox.Batch}
-	log := processor.LogFromQuery("without data", pgtest.SQL(w.backend, `
+	log := processor.LogFromQuery("without data", pgtest.SQL(w.Backend, `
 		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
 		FROM {events}`))
 	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})
-	w.await("the event", func() bool { _, text, _ := r.received(); return text == "null " })
+	w.Await("the event", func() bool { _, text, _ := r.received(); return text == "null " })
 }
 
 func TestRewindSendsSameIDs(t *testing.T) {
@@ -85,11 +85,11 @@ func TestRewindSendsSameIDs(t *testing.T) {
 	w.append(1, 2)
 	r := &recorder{name: "queue", mode: outbox.Batch}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
-	w.await("both events", func() bool { _, text, _ := r.received(); return text == "1 2 " })
-	if err := processor.NewAdmin(w.backend, w.pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
+	w.Await("both events", func() bool { _, text, _ := r.received(); return text == "1 2 " })
+	if err := processor.NewAdmin(w.Backend, w.Pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("both again", func() bool { _, text, _ := r.received(); return text == "1 2 1 2 " })
+	w.Await("both again", func() bool { _, text, _ := r.received(); return text == "1 2 1 2 " })
 	if _, _, all := r.received(); all[0].ID != all[2].ID || all[1].ID != all[3].ID {
 		t.Errorf("other ids the second time: %v", all)
 	}
@@ -98,7 +98,7 @@ func TestRewindSendsSameIDs(t *testing.T) {
 func TestTopicStartsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	tx, err := w.pool.Begin(t.Context())
+	tx, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,15 +108,15 @@ func TestTopicStartsAtTheEnd(t *testing.T) {
 	}
 	r := &recorder{name: "queue", mode: outbox.Batch}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}, Processing: processor.Config{Start: processor.Start{End: true}}})
-	management := processor.NewAdmin(w.backend, w.pool)
-	w.await("the first claim", func() bool {
+	management := processor.NewAdmin(w.Backend, w.Pool)
+	w.Await("the first claim", func() bool {
 		status, err := management.List(t.Context(), "orders/queue")
 		return err == nil && len(status) == 1 && status[0].Term > 0
 	})
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
+	w.Await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
 }
 
 // Both publishers of a topic start where the topic says.
@@ -126,8 +126,8 @@ func TestTopicStartsAtTimeOrAfterCursor(t *testing.T) {
 	for name, start := range map[string]func(w *world) processor.Start{
 		"time": func(*world) processor.Start { return processor.Start{Time: clock(3)} },
 		"cursor": func(w *world) (start processor.Start) {
-			second := pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} ORDER BY position OFFSET 1 LIMIT 1")
-			if err := w.pool.QueryRow(w.Context(), second).Scan(&start.After.Transaction, &start.After.Position); err != nil {
+			second := pgtest.SQL(w.Backend, "SELECT transaction_id, position FROM {events} ORDER BY position OFFSET 1 LIMIT 1")
+			if err := w.Pool.QueryRow(w.Context(), second).Scan(&start.After.Transaction, &start.After.Position); err != nil {
 				w.Fatal(err)
 			}
 			return start
@@ -138,11 +138,11 @@ func TestTopicStartsAtTimeOrAfterCursor(t *testing.T) {
 			w := newWorld(t)
 			for number := 1; number <= 4; number++ {
 				event := eventstore.NewEvent{Type: "placed", Data: number, OccurredAt: clock(number)}
-				if err := w.store.Append(t.Context(), w.pool, event); err != nil {
+				if err := w.store.Append(t.Context(), w.Pool, event); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.await("the events to be final", func() bool { // transactions of other tests may be open
+			w.Await("the events to be final", func() bool { // transactions of other tests may be open
 				return postgrestest.Value[bool](w.Installation, "SELECT max(transaction_id) < pg_snapshot_xmin(pg_current_snapshot()) FROM {events}")
 			})
 			batch, single := &recorder{name: "batch", mode: outbox.Batch}, &recorder{name: "single", mode: outbox.Individual}
@@ -151,7 +151,7 @@ func TestTopicStartsAtTimeOrAfterCursor(t *testing.T) {
 				Processing: processor.Config{Start: start(w)},
 			})
 			for _, r := range []*recorder{batch, single} {
-				w.await(r.name+" to receive the last event", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
+				w.Await(r.name+" to receive the last event", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
 				if _, text, _ := r.received(); text != "3 4 " {
 					t.Errorf("%s received %q, want the events 3 and 4", r.name, text)
 				}
@@ -170,7 +170,7 @@ func TestFailedMessageBlocksTheRestOfItsBatch(t *testing.T) {
 		Name: "orders", Publishers: []outbox.Publisher{r},
 		Processing: processor.Config{Retry: retry.FixedInterval{Interval: time.Millisecond}},
 	})
-	w.await("all events", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
+	w.Await("all events", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
 	if _, text, _ := r.received(); text != "1 2 3 4 " {
 		t.Errorf("sent %s", text)
 	}
@@ -186,8 +186,8 @@ func TestUnhealthyPublisherGetsNoMessages(t *testing.T) {
 		Name: "orders", Publishers: []outbox.Publisher{r},
 		Processing: processor.Config{Retry: retry.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1},
 	})
-	management := processor.NewAdmin(w.backend, w.pool)
-	w.await("some attempts", func() bool {
+	management := processor.NewAdmin(w.Backend, w.Pool)
+	w.Await("some attempts", func() bool {
 		status, err := management.List(t.Context(), "orders/queue")
 		return err == nil && len(status) == 1 && status[0].Errors > 3 && status[0].Status == processor.Active &&
 			strings.Contains(status[0].LastError, "no broker")
@@ -196,7 +196,7 @@ func TestUnhealthyPublisherGetsNoMessages(t *testing.T) {
 		t.Errorf("the publisher was given batches of %v", sizes)
 	}
 	r.recover()
-	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
+	w.Await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
 }
 
 func TestInvalidTopicsAreRejected(t *testing.T) {

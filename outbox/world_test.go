@@ -6,28 +6,23 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/outbox"
-	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
 
 // world is an installation with a log.
 type world struct {
 	*postgrestest.Installation
-	pool    *pgxpool.Pool
-	backend *postgres.Backend
-	store   *eventstore.Store
+	store *eventstore.Store
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	i := postgrestest.New(t, "processors", "events")
-	return &world{i, i.Pool, i.Backend, eventstore.New(i.Backend, eventstore.Config{})}
+	return &world{i, eventstore.New(i.Backend, eventstore.Config{})}
 }
 
 // run publishes a topic on a new node until the test ends or stop is called. The default
@@ -41,7 +36,7 @@ func (w *world) run(topic outbox.Topic) (stop func()) {
 func (w *world) under(role tenure.Role, topic outbox.Topic) (stop func()) {
 	w.Helper()
 	node := w.Node("", tenure.Config{})
-	group, err := processor.NewGroup(node, role, w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, role, w.Pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -70,12 +65,10 @@ func (w *world) append(numbers ...int) {
 	for i, number := range numbers {
 		events[i] = eventstore.NewEvent{Type: "placed", Data: number}
 	}
-	if err := w.store.Append(w.Context(), w.pool, events...); err != nil {
+	if err := w.store.Append(w.Context(), w.Pool, events...); err != nil {
 		w.Fatal(err)
 	}
 }
-
-func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 // recorder is a publisher that records its messages.
 type recorder struct {

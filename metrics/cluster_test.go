@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -143,18 +145,11 @@ func TestClusterReportsLoadsOnPostgres(t *testing.T) {
 // awaitJobs waits until a member's scrapes show so many jobs in its cluster.
 func awaitJobs(t *testing.T, member *cluster.Member, jobs float64) {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	collector := metrics.NewCluster(member, metrics.Config{})
-	for {
-		got, _ := scrape(t, collector).series("tenure_cluster_jobs")
-		if got == jobs {
-			return
+	testkit.AwaitNil(t, time.Minute, func() error {
+		if got, _ := scrape(t, collector).series("tenure_cluster_jobs"); got != jobs {
+			return fmt.Errorf("%s knows of %v jobs, of %v", member.Node().Name(), got, jobs)
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-limit.Done():
-			t.Fatalf("%s knows of %v jobs, of %v", member.Node().Name(), got, jobs)
-		}
-	}
+		return nil
+	})
 }

@@ -20,10 +20,10 @@ func TestDefinitionsMatchScrape(t *testing.T) {
 	defer closeNode(t, node)
 	lead(t, node, "r")
 	collectors := func(config metrics.Config) []prometheus.Collector {
-		work := metrics.NewWork(w.backend, w.pool, config, metrics.WorkConfig{})
+		work := metrics.NewWork(w.Backend, w.Pool, config, metrics.WorkConfig{})
 		reading(t, work, cmp.Or(config.Prefix, "tenure"))
 		return []prometheus.Collector{
-			metrics.NewElections(node, config), metrics.NewBackend(w.backend, config), metrics.NewCluster(newFixed(), config), work,
+			metrics.NewElections(node, config), metrics.NewBackend(w.Backend, config), metrics.NewCluster(newFixed(), config), work,
 		}
 	}
 	for _, c := range collectors(metrics.Config{Prefix: "forge"}) {

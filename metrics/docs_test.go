@@ -74,17 +74,13 @@ func TestAutoscalerQueriesWork(t *testing.T) {
 	}
 	queryFloat(t, admin, blocks[0][1])
 
-	if _, err := admin.Exec(t.Context(), blocks[1][1]); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, admin, blocks[1][1])
 	t.Cleanup(func() {
 		if _, err := admin.Exec(context.Background(), "RESET ROLE; DROP OWNED BY figures; DROP ROLE figures"); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := admin.Exec(t.Context(), "SET ROLE figures"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, admin, "SET ROLE figures")
 	queries := regexp.MustCompile("(?m)(?:query: |`)(SELECT [^`\n]*)").FindAllStringSubmatch(
 		read(t, "deploy/kubernetes/autoscale-keda-postgresql.yaml")+page, -1)
 	if len(queries) != 3 {

@@ -15,11 +15,11 @@ func TestSamplesOfFalseClockAreNotRead(t *testing.T) {
 	server, clock := pgtest.StartWithClock(t, pgtest.Options{})
 	i := postgrestest.On(t, server, server.Schema(t))
 	i.Migrate("samples")
-	w := &world{i, i.Backend, i.Pool}
+	w := &world{i}
 	node := w.node("a")
 	clock.Set(t, 365*24*time.Hour)
 	_, before := w.read("")
-	if err := report(t, 1, node, w.pool, everything()); err != nil {
+	if err := report(t, 1, node, w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := w.read(before); len(got) != 1 {

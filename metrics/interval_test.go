@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -24,18 +24,13 @@ func TestReporterGathersEveryTenSeconds(t *testing.T) {
 		gathered <- time.Now()
 		return registry.Gather()
 	})
-	reporter, err := metrics.NewReporter(w.node("a"), w.pool, gatherer, metrics.ReporterConfig{})
+	reporter, err := metrics.NewReporter(w.node("a"), w.Pool, gatherer, metrics.ReporterConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- reporter.Run(ctx) }()
+	stop := postgrestest.Run(t, reporter.Run)
 	first, second := <-gathered, <-gathered
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if pause := second.Sub(first); pause < 8900*time.Millisecond || pause > 15*time.Second {
 		t.Errorf("the second sample came after %v; want 10 s, or up to a second earlier or later", pause)
 	}

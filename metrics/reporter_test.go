@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
@@ -30,14 +29,11 @@ import (
 // world is an installation with nodes that report.
 type world struct {
 	*postgrestest.Installation
-	backend *postgres.Backend
-	pool    *pgxpool.Pool
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	i := postgrestest.New(t, "samples")
-	return &world{i, i.Backend, i.Pool}
+	return &world{postgrestest.New(t, "samples")}
 }
 
 // node opens a node that the test closes.
@@ -46,13 +42,11 @@ func (w *world) node(name string) *tenure.Node {
 	return w.Node(name, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
-
 // read reads all samples since a position.
 func (w *world) read(after metrics.Position) ([]metrics.Snapshot, metrics.Position) {
 	w.Helper()
 	var all []metrics.Snapshot
-	next, err := metrics.ReadSamples(w.Context(), w.backend, w.pool, after, func(s metrics.Snapshot) error {
+	next, err := metrics.ReadSamples(w.Context(), w.Backend, w.Pool, after, func(s metrics.Snapshot) error {
 		all = append(all, s)
 		return nil
 	})
@@ -127,7 +121,7 @@ func text(s metrics.Series) string { return fmt.Sprint(s.Name, s.Labels, s.Value
 func TestReadSamplesReturnsAllNodes(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
-	if err := report(t, 2, node, w.pool, everything()); err != nil {
+	if err := report(t, 2, node, w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	got, position := w.read("")
@@ -173,9 +167,7 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 	}
 	begin := func(conn *pgx.Conn, sql string) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, sql)
 	}
 	begin(connections[0], "BEGIN; SELECT pg_current_xact_id()") // of another program
 	begin(connections[1], "BEGIN")
@@ -196,7 +188,7 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 		}
 	}
 	expect()
-	if err := report(t, 1, quick, w.pool, everything()); err != nil {
+	if err := report(t, 1, quick, w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	expect("quick")
@@ -204,7 +196,7 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 	begin(connections[1], "COMMIT")
 	expect("slow")
 	expect()
-	if err := report(t, 1, quick, w.pool, everything()); err != nil {
+	if err := report(t, 1, quick, w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	expect("quick")
@@ -218,11 +210,11 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 func TestOldSamplesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
-	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
+	w.Exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
 		SELECT n::text::xid8, $1, 'old', at, at + interval '10 minutes', 1, ''
 		FROM generate_series(1, 250) n, LATERAL (SELECT clock_timestamp() - interval '11 minutes' AS at) times`, node.ID())
 	for _, want := range []int{150, 50, 0} {
-		if err := report(t, 1, node, w.pool, everything()); err != nil {
+		if err := report(t, 1, node, w.Pool, everything()); err != nil {
 			t.Fatal(err)
 		}
 		got, _ := w.read("")
@@ -232,7 +224,7 @@ func TestOldSamplesAreDeleted(t *testing.T) {
 			}
 		}
 		var left int
-		if err := w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, `SELECT count(*) FROM {samples} WHERE node_name = 'old'`)).Scan(&left); err != nil || left != want {
+		if err := w.Pool.QueryRow(t.Context(), pgtest.SQL(w.Backend, `SELECT count(*) FROM {samples} WHERE node_name = 'old'`)).Scan(&left); err != nil || left != want {
 			t.Errorf("%d old samples are left (%v), want %d", left, err, want)
 		}
 	}
@@ -245,11 +237,11 @@ func TestOldSamplesAreDeleted(t *testing.T) {
 func TestReadSamplesStartsWithADay(t *testing.T) {
 	w := newWorld(t)
 	w.node("a") // which makes the tables
-	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
+	w.Exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
 		SELECT hours::text::xid8, $1, hours || 'h', clock_timestamp() - hours * interval '1 hour', clock_timestamp() + interval '1 hour', 1,
 			repeat('x', bytes)::bytea
 		FROM (VALUES (0, 9 << 20), (1, 1 << 20), (2, 6 << 20), (3, 1), (23, 1 << 20), (25, 1)) s (hours, bytes)`, uuid.New())
-	w.exec(`UPDATE {samples} SET keep_until = clock_timestamp() WHERE node_name = '3h'`)
+	w.Exec(`UPDATE {samples} SET keep_until = clock_timestamp() WHERE node_name = '3h'`)
 	got, position := w.read("")
 	var names []string
 	for _, s := range got {
@@ -268,9 +260,9 @@ func TestUnreadableSampleIsReported(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
 	for format, body := range map[int]string{1: "no gzip", 2: ""} {
-		w.exec(`INSERT INTO {samples} (node_id, node_name, format, body) VALUES ($1, 'bad', $2, $3)`, node.ID(), format, []byte(body))
+		w.Exec(`INSERT INTO {samples} (node_id, node_name, format, body) VALUES ($1, 'bad', $2, $3)`, node.ID(), format, []byte(body))
 	}
-	if err := report(t, 1, node, w.pool, everything()); err != nil {
+	if err := report(t, 1, node, w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := w.read("")
@@ -286,11 +278,11 @@ func TestUnreadableSampleIsReported(t *testing.T) {
 
 func TestReadSamplesEndsWithErrorOfFn(t *testing.T) {
 	w := newWorld(t)
-	if err := report(t, 2, w.node("a"), w.pool, everything()); err != nil {
+	if err := report(t, 2, w.node("a"), w.Pool, everything()); err != nil {
 		t.Fatal(err)
 	}
 	enough, calls := errors.New("enough"), 0
-	_, err := metrics.ReadSamples(t.Context(), w.backend, w.pool, "", func(metrics.Snapshot) error {
+	_, err := metrics.ReadSamples(t.Context(), w.Backend, w.Pool, "", func(metrics.Snapshot) error {
 		calls++
 		return enough
 	})
@@ -315,11 +307,11 @@ func (d *refusing) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 func TestReporterContinuesAfterErrors(t *testing.T) {
 	w := newWorld(t)
 	var logged bytes.Buffer
-	node, err := tenure.Open(t.Context(), w.backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	node, err := tenure.Open(t.Context(), w.Backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report(t, 4, node, &refusing{w.pool, 3}, everything()); err != nil {
+	if err := report(t, 4, node, &refusing{w.Pool, 3}, everything()); err != nil {
 		t.Errorf("the fourth attempt: %v", err)
 	}
 	if got, _ := w.read(""); len(got) != 1 {
@@ -337,7 +329,7 @@ func TestReporterWritesPartialSamples(t *testing.T) {
 	half := everything()
 	broken := prometheus.NewRegistry()
 	broken.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "t_gauge", Help: "Clashes."}, func() float64 { return 1 }))
-	if err := report(t, 1, w.node("a"), w.pool, prometheus.Gatherers{half, broken}); err != nil {
+	if err := report(t, 1, w.node("a"), w.Pool, prometheus.Gatherers{half, broken}); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := w.read(""); len(got) != 1 || len(got[0].Series) < 9 {
@@ -355,7 +347,7 @@ func TestNewReporterRejectsOtherBackends(t *testing.T) {
 
 func TestNewReporterRejectsInvalidConfig(t *testing.T) {
 	w := newWorld(t)
-	if _, err := metrics.NewReporter(w.node("a"), w.pool, everything(), metrics.ReporterConfig{Interval: time.Millisecond}); !errors.Is(err, tenure.ErrInvalidConfig) {
+	if _, err := metrics.NewReporter(w.node("a"), w.Pool, everything(), metrics.ReporterConfig{Interval: time.Millisecond}); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Errorf("every millisecond: %v", err)
 	}
 }

@@ -41,10 +41,10 @@ func (m measured) sample(at string, first bool, gauge, count float64) {
 	m.Helper()
 	m.gauge.WithLabelValues("nul\x00<b>").Set(gauge)
 	m.counter.Add(count)
-	if err := report(m, 1, m.node, m.pool, m.registry); err != nil {
+	if err := report(m, 1, m.node, m.Pool, m.registry); err != nil {
 		m.Fatal(err)
 	}
-	m.exec(`
+	m.Exec(`
 UPDATE {samples} SET at = $1, first = $2, lasting = true
 WHERE at > clock_timestamp() - interval '1 hour' AND node_id = $3`, parseTime(m, at), first, m.node.ID())
 }
@@ -63,8 +63,8 @@ func (w *world) fold() (batches int) {
 	w.Helper()
 	for {
 		var folded int
-		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) (err error) {
-			folded, err = metrics.RollUpSamples(w.Context(), tx, w.backend)
+		err := pgx.BeginFunc(w.Context(), w.Pool, func(tx pgx.Tx) (err error) {
+			folded, err = metrics.RollUpSamples(w.Context(), tx, w.Backend)
 			return err
 		})
 		if err != nil {
@@ -87,7 +87,7 @@ type sum struct {
 
 func (w *world) sums() (all map[string]sum) {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), pgtest.SQL(w.backend,
+	rows, err := w.Pool.Query(w.Context(), pgtest.SQL(w.Backend,
 		`SELECT day::text, metric, kind, samples, total, least, greatest FROM {sample_days}`))
 	if err != nil {
 		w.Fatal(err)
@@ -150,7 +150,7 @@ func TestRollUpCountsEachSampleOnce(t *testing.T) {
 		t.Errorf("%d samples are left; the one of today is not old", len(got))
 	}
 
-	w.exec(`UPDATE {samples} SET at = '2026-01-02 00:20Z'`)
+	w.Exec(`UPDATE {samples} SET at = '2026-01-02 00:20Z'`)
 	w.fold()
 	want["2026-01-02 t_gauge"] = [4]float64{5, 33, 4, 8}
 	check(want)
@@ -171,9 +171,9 @@ INSERT INTO {samples} (transaction_id, node_id, node_name, at, format, body, las
 SELECT n::text::xid8, $1, 'a', timestamptz '2026-01-01 00:00Z' + n * interval '1 minute', $2, body, true, false
 FROM generate_series($3::int, $3 + $4::int - 1) n
 JOIN (SELECT body, row_number() OVER (ORDER BY at) - 1 AS number FROM {samples} WHERE format = 1 LIMIT 2) copied ON number = n % 2`
-	w.exec(copies, process.node.ID(), 1, 2, 118)
-	w.exec(copies, uuid.New(), 99, 200, 10)
-	w.exec(`UPDATE {samples} SET body = body || repeat('x', 200000)::bytea WHERE format = 99`)
+	w.Exec(copies, process.node.ID(), 1, 2, 118)
+	w.Exec(copies, uuid.New(), 99, 200, 10)
+	w.Exec(`UPDATE {samples} SET body = body || repeat('x', 200000)::bytea WHERE format = 99`)
 	if batches := w.fold(); batches != 3+9 {
 		t.Errorf("%d transactions", batches)
 	}
@@ -194,18 +194,18 @@ func TestRollUpInFlightCountsOnce(t *testing.T) {
 	process := w.process(w.node("a"))
 	process.sample("2026-01-01T12:00:00Z", true, 1, 3)
 	process.sample("2026-01-01T12:05:00Z", false, 2, 2)
-	first, err := w.pool.Begin(t.Context())
+	first, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Rollback(context.Background())
-	if n, err := metrics.RollUpSamples(t.Context(), first, w.backend); err != nil || n != 2 {
+	if n, err := metrics.RollUpSamples(t.Context(), first, w.Backend); err != nil || n != 2 {
 		t.Fatalf("summed up %d, %v", n, err)
 	}
 	second := make(chan error, 1)
 	go func() {
-		second <- pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-			_, err := metrics.RollUpSamples(t.Context(), tx, w.backend)
+		second <- pgx.BeginFunc(t.Context(), w.Pool, func(tx pgx.Tx) error {
+			_, err := metrics.RollUpSamples(t.Context(), tx, w.Backend)
 			return err
 		})
 	}()
@@ -215,9 +215,7 @@ func TestRollUpInFlightCountsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Within a transaction, the server returns the activity as of the first read.
-		if _, err := first.Exec(t.Context(), "SELECT pg_stat_clear_snapshot()"); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, first, "SELECT pg_stat_clear_snapshot()")
 	}
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)

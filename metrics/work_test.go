@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -20,22 +24,22 @@ import (
 // fill adds processors and schedules as their leaders would.
 func (w *world) fill() {
 	w.Helper()
-	if err := w.backend.Migrate(w.Context(), "processors", "schedules", "rollups"); err != nil {
+	if err := w.Backend.Migrate(w.Context(), "processors", "schedules", "rollups"); err != nil {
 		w.Fatal(err)
 	}
 	// Set by hand: package retention imports this one.
-	w.exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors) VALUES ('runs', 1000, 1000, 3)`)
-	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, errors)
+	w.Exec(`INSERT INTO {rollup_states} (kind, keep_ms, interval_ms, errors) VALUES ('runs', 1000, 1000, 3)`)
+	w.Exec(`INSERT INTO {processors} (name, kind, role, status, processed, errors)
 		VALUES ('mail', 'processor', 'mails', 'active', 7, 0), ('index', 'view', 'views', 'failed', 9, 4)`)
-	w.exec(`UPDATE {processors} SET panics = 5, stuck_error = 'no log', stuck_since = clock_timestamp() - interval '2 minutes' WHERE name = 'mail'`)
-	w.exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, waiting_since, measured_at)
+	w.Exec(`UPDATE {processors} SET panics = 5, stuck_error = 'no log', stuck_since = clock_timestamp() - interval '2 minutes' WHERE name = 'mail'`)
+	w.Exec(`INSERT INTO {processor_lags} (processor, behind, behind_more, held, waiting_since, measured_at)
 		VALUES ('mail', 3, false, 2, clock_timestamp() - interval '1 minute', clock_timestamp() - interval '10 seconds')`)
-	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
+	w.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		VALUES ('index', '1', 1, '', 1, 1), ('index', '1', 2, '', 1, 1)`)
-	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, failures, panics)
+	w.Exec(`INSERT INTO {schedules} (name, role, expression, timezone, failures, panics)
 		VALUES ('invoice', 'scheduler', '0 3 1 1 *', 'UTC', 5, 2)`)
-	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ('report', 'scheduler', '@hourly', 'UTC', true)`)
-	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, ticks, started_at, ended_at)
+	w.Exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ('report', 'scheduler', '@hourly', 'UTC', true)`)
+	w.Exec(`INSERT INTO {runs} (schedule, scheduled_for, state, ticks, started_at, ended_at)
 		VALUES ('invoice', '2025-01-01T03:00:00Z', 'missed', 3, NULL, NULL),
 			('invoice', '2026-01-01T03:00:00Z', 'succeeded', 1, clock_timestamp(), clock_timestamp()),
 			('invoice', '2027-01-01T03:00:00Z', 'waiting', 1, NULL, NULL)`)
@@ -45,9 +49,9 @@ func (w *world) fill() {
 // the first reading is not counted.
 func TestWorkCollectsOutages(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, outage_since)
+	w.Exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, outage_since)
 		VALUES ('2026-11-25T03:00:38Z', gen_random_uuid(), 'a', 2, 'active', 'dead', '2026-11-25T03:00:00Z')`)
-	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{})
+	work := metrics.NewWork(w.Backend, w.Pool, metrics.Config{}, metrics.WorkConfig{})
 	reading(t, work, "tenure")
 	got := scrape(t, work)
 	got.want(t, 0, "tenure_cluster_outages_total")
@@ -61,15 +65,15 @@ func TestWorkCollectsOutages(t *testing.T) {
 func TestWorkCollectsSilences(t *testing.T) {
 	w := newWorld(t)
 	begin := func(terms int, silent, vacant float64) {
-		w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms, silent_ms)
+		w.Exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms, silent_ms)
 			SELECT 'role-' || n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, gen_random_uuid(), 'a', 1, clock_timestamp(), clock_timestamp() + interval '1 ms', 'crashed', $2, $3
 			FROM generate_series(1, $1::int) n`, terms, vacant, silent)
-		w.exec(`INSERT INTO {terms} (role, term, node_id, node_name, incarnation, acquired_at, lock_key)
+		w.Exec(`INSERT INTO {terms} (role, term, node_id, node_name, incarnation, acquired_at, lock_key)
 			VALUES ('open', (extract(epoch FROM clock_timestamp()) * 1000)::bigint, gen_random_uuid(), 'a', 1, clock_timestamp(), 1)
 			ON CONFLICT (role) DO UPDATE SET term = excluded.term, acquired_at = excluded.acquired_at`)
 	}
 	begin(1, 5000, 3)
-	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{Interval: time.Second})
+	work := metrics.NewWork(w.Backend, w.Pool, metrics.Config{}, metrics.WorkConfig{Interval: time.Second})
 	reading(t, work, "tenure")
 	silences := func() (count uint64, sum float64) {
 		family := scrape(t, work)["tenure_cluster_silence_seconds"]
@@ -84,17 +88,17 @@ func TestWorkCollectsSilences(t *testing.T) {
 	}
 	const many = 1_500
 	begin(many, 9400, 17)
-	limit := time.Now().Add(time.Minute)
-	for {
+	testkit.AwaitNil(t, time.Minute, func() error {
 		count, sum := silences()
 		if count == many && math.Abs(sum-many*9.4) < 0.001 {
-			break
+			return nil
 		}
-		if count > many || time.Now().After(limit) {
-			t.Fatalf("%d terms with %v s; want %d with 9.4 s each", count, sum, many)
+		err := fmt.Errorf("%d terms with %v s; want %d with 9.4 s each", count, sum, many)
+		if count > many {
+			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err
+	})
 }
 
 // countingDatabase is a database that counts queries, and can make them fail.
@@ -135,33 +139,18 @@ func (d *countingDatabase) set(refuse error) (queries int) {
 // once.
 func reading(t *testing.T, work *metrics.Work, prefix string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := work.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+	postgrestest.Run(t, work.Run)
+	testkit.AwaitWithin(t, time.Minute, "a reading", func() bool {
+		_, found := scrape(t, work).series(prefix + "_work_read_timestamp_seconds")
+		return found
 	})
-	t.Cleanup(func() { cancel(); running.Wait() })
-	limit, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	for {
-		if _, found := scrape(t, work).series(prefix + "_work_read_timestamp_seconds"); found {
-			return
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-limit.Done():
-			t.Fatal("there was no reading")
-		}
-	}
 }
 
 func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
-	database := &countingDatabase{Database: w.pool}
-	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{})
+	database := &countingDatabase{Database: w.Pool}
+	work := metrics.NewWork(w.Backend, database, metrics.Config{}, metrics.WorkConfig{})
 	if got := scrape(t, work); len(got) != 0 {
 		t.Errorf("before the first reading: %v", got)
 	}
@@ -223,7 +212,7 @@ func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 func TestManyProcessorsShareASeries(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
-	work := metrics.NewWork(w.backend, w.pool, metrics.Config{MaxRoles: 1}, metrics.WorkConfig{})
+	work := metrics.NewWork(w.Backend, w.Pool, metrics.Config{MaxRoles: 1}, metrics.WorkConfig{})
 	reading(t, work, "tenure")
 	got := scrape(t, work)
 	got.want(t, 1, "tenure_processor_status", "processor", "", "status", "active")
@@ -246,15 +235,13 @@ func TestManyProcessorsShareASeries(t *testing.T) {
 func TestHorizonAgeIsCollected(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
-	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{})
-	tx, err := w.pool.Begin(t.Context())
+	work := metrics.NewWork(w.Backend, w.Pool, metrics.Config{}, metrics.WorkConfig{})
+	tx, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, tx, "SELECT pg_current_xact_id()")
 	reading(t, work, "tenure")
 	if age, found := scrape(t, work).series("tenure_processor_horizon_age_seconds"); !found || age <= 0 {
 		t.Errorf("the horizon is %v s old (found: %v)", age, found)
@@ -266,8 +253,8 @@ func TestWorkKeepsLastReading(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	var logged syncBuffer
-	database := &countingDatabase{Database: w.pool, done: make(chan struct{}, 1)}
-	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{
+	database := &countingDatabase{Database: w.Pool, done: make(chan struct{}, 1)}
+	work := metrics.NewWork(w.Backend, database, metrics.Config{}, metrics.WorkConfig{
 		Interval: time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
 	reading(t, work, "tenure")

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/slots"
 )
@@ -123,7 +124,7 @@ func (l *turns) kill(node string) {
 // await waits until this many slots have a leader, and returns the node of each.
 func (l *turns) await(count int) map[int64]string {
 	l.t.Helper()
-	limit := time.After(postgrestest.Patience)
+	limit := time.After(testkit.Patience)
 	for {
 		l.mu.Lock()
 		leaders, changed := map[int64]string{}, l.changed
@@ -171,24 +172,12 @@ func TestStandbysTakeOverSlots(t *testing.T) {
 	nodes := map[string]*children.Child{}
 	for number := range 5 {
 		name := fmt.Sprintf("n%d", number)
-		settings, err := json.Marshal(child{i.Server.DSN(), i.Schema, name, 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		node, err := children.Start(children.Options{
-			Name: name, Env: []string{childVariable + "=" + string(settings)},
-			Note: func(r children.Report) bool { found.note(name, r); return true },
+		nodes[name] = children.Spawn(t, childVariable, child{i.Server.DSN(), i.Schema, name, 3}, children.Options{
+			Name: name, Note: func(r children.Report) bool { found.note(name, r); return true },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(node.Kill)
-		nodes[name] = node
 	}
 	for _, node := range nodes {
-		if _, err := node.Await(t.Context(), "ready", time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		children.Await(t, node, "ready", time.Time{})
 	}
 	first := found.await(3)[1]
 

@@ -278,7 +278,7 @@ func newDoor(t *testing.T) *door {
 		t.Fatal(err)
 	}
 	process := s.start(order{Name: "agent", DSN: s.server.DSN(), Path: path, User: agentUser})
-	s.await(process, "ready", time.Time{})
+	children.Await(s, process, "ready", time.Time{})
 	return &door{T: t, path: path, agent: process, untried: maps.Clone(callers)}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // The lease is short, so that tests which wait for its end are fast, and long
@@ -80,14 +81,14 @@ func TestStoppedNodeIsReplacedAfterItsLease(t *testing.T) {
 	h.stop(h.leader)
 	h.within(h.leader, since, faultLease+slack)
 	h.cont(h.leader)
-	h.await(h.leader, "follow", since)
+	children.Await(h, h.leader, "follow", since)
 }
 
 func TestKilledAgentEndsTheTermsOfItsNodes(t *testing.T) {
 	h := newHosts(t)
 	since := time.Now()
 	h.agents[0].Kill()
-	h.await(h.leader, "follow", since)
+	children.Await(h, h.leader, "follow", since)
 	h.within(h.leader, since, faultLease/2)
 	h.agents[0] = h.agent("agent-0 again", h.server.DSN(), h.paths[0])
 	since = time.Now()
@@ -111,14 +112,14 @@ func TestKilledAgentOfStoppedNodeKeepsTheRole(t *testing.T) {
 	if took < faultLease/3-50*time.Millisecond {
 		t.Errorf("invariant 1: %s took the role %v after the agent was killed, while the stopped leader could trust its term", next.Name, took)
 	}
-	h.await(h.leader, "follow", since)
+	children.Await(h, h.leader, "follow", since)
 }
 
 func TestStoppedAgentIsReplacedAfterItsLease(t *testing.T) {
 	h := newHosts(t)
 	since := time.Now()
 	h.stop(h.agents[0])
-	h.await(h.leader, "follow", since) // its trust ends in time
+	children.Await(h, h.leader, "follow", since) // its trust ends in time
 	next := h.within(h.leader, since, faultLease+slack)
 	h.cont(h.agents[0])
 	since = time.Now()
@@ -132,7 +133,7 @@ func TestCutOffAgentIsReplacedAfterItsLease(t *testing.T) {
 	h := newHosts(t)
 	since := time.Now()
 	h.wire.Stall()
-	h.await(h.leader, "follow", since) // its trust ends in time
+	children.Await(h, h.leader, "follow", since) // its trust ends in time
 	h.within(h.leader, since, faultLease+slack)
 	h.wire.Resume()
 }
@@ -147,17 +148,8 @@ func TestNodesReturnAfterConnectionsWereCut(t *testing.T) {
 	for _, conn := range h.wire.Connections() {
 		conn.Cut()
 	}
-	h.await(h.leader, "follow", since)
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		for _, c := range h.nodes {
-			if _, found := c.Find("acquired", since); found {
-				return
-			}
-		}
-		if time.Now().After(limit) {
-			t.Fatal("no node leads again")
-		}
-	}
+	children.Await(h, h.leader, "follow", since)
+	h.successor(nil, since)
 }
 
 // The agent creates a removed socket again within a second. It looks at intervals, and a
@@ -170,10 +162,7 @@ func TestRemovedSocketIsMadeAgain(t *testing.T) {
 		if err := os.Remove(h.paths[0]); err != nil {
 			t.Fatal(err)
 		}
-		for missing := true; missing; time.Sleep(time.Millisecond) {
-			_, err := os.Lstat(h.paths[0])
-			missing = err != nil && time.Since(removed) < patience
-		}
+		testkit.AwaitWithin(t, patience, "the socket is back", func() bool { _, err := os.Lstat(h.paths[0]); return err == nil })
 		if took := time.Since(removed); took > time.Second {
 			t.Fatalf("the socket was back after %v, want at most 1s", took)
 		}
@@ -191,11 +180,7 @@ func TestRemovedSocketIsMadeAgain(t *testing.T) {
 func TestSecondAgentAtOnePathIsRefused(t *testing.T) {
 	h := newHosts(t)
 	second := h.start(order{Name: "second agent", DSN: h.server.DSN(), Path: h.paths[0]})
-	select {
-	case <-second.Ended():
-	case <-time.After(patience):
-		t.Fatal("the second agent runs")
-	}
+	testkit.Receive(t, second.Ended(), patience, "the second agent does not end")
 	if !h.leader.Leading() {
 		t.Error("the leader lost its term")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -133,14 +134,7 @@ func otherHost(t *testing.T, db tenure.Backend) tenure.Session {
 // grantedWithin tries to acquire a role until it is granted or a time has passed.
 func grantedWithin(t *testing.T, session tenure.Session, role string, most time.Duration) bool {
 	t.Helper()
-	for limit := time.Now().Add(most); ; time.Sleep(time.Millisecond) {
-		if tryOnce(t, session, role).Outcome == tenure.OutcomeGranted {
-			return true
-		}
-		if time.Now().After(limit) {
-			return false
-		}
-	}
+	return testkit.Within(most, func() bool { return tryOnce(t, session, role).Outcome == tenure.OutcomeGranted })
 }
 
 // join connects a node to an agent.

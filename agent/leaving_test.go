@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -55,17 +56,7 @@ func TestAgentEndsWhileCallsWait(t *testing.T) {
 			awaitRead(t, node.conn)
 			end()
 			const most = 3 * time.Second // nodes wait for a session for 5 s, and queries for 10 s
-			select {
-			case err := <-ended:
-				if err != nil {
-					t.Error(err)
-				}
-			case <-time.After(most):
-				t.Errorf("the agent has not ended %v after it was asked to, although no node has a session", most)
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-			}
+			awaitEnded(t, ended, most, "no node has a session, and the agent has not ended")
 		})
 	}
 }
@@ -94,17 +85,7 @@ func TestAgentEndsWithTheConnectionOfItsLastNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 3 * time.Second // the next heartbeat is due after 30 s
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(most):
-		t.Errorf("the agent has not ended %v after its last node closed its connection", most)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
+	awaitEnded(t, ended, most, "after its last node closed its connection, the agent has not ended")
 }
 
 // awaitLost waits until the agent says that the session of the node is lost.
@@ -124,16 +105,14 @@ func awaitLost(t *testing.T, conn *net.UnixConn) {
 // awaitSocket waits until an agent listens at the path.
 func awaitSocket(t *testing.T, path string) string {
 	t.Helper()
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testkit.AwaitNil(t, patience, func() error {
 		conn, err := net.Dial("unix", path)
 		if err == nil {
 			_ = conn.Close() // it has said nothing
-			return path
 		}
-		if time.Now().After(limit) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
+	return path
 }
 
 // awaitRead waits until the agent has read what was written to it.
@@ -143,17 +122,12 @@ func awaitRead(t *testing.T, conn *net.UnixConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testkit.AwaitWithin(t, patience, "the agent has read", func() bool {
 		var unread int
 		var failure error
 		if err := raw.Control(func(fd uintptr) { unread, failure = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil || failure != nil {
 			t.Fatal(err, failure)
 		}
-		if unread == 0 {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatal("the agent does not read")
-		}
-	}
+		return unread == 0
+	})
 }

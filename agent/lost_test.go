@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -132,7 +133,7 @@ func TestLeavingAgentWaitsForTheWorkOfItsNodes(t *testing.T) {
 			t.Error("invariant 4: another host has the role while the work of the old leader runs")
 		}
 		node.close()
-		awaitEnded(t, ended)
+		awaitEnded(t, ended, soon, "the agent does not end, although no node can trust a term")
 	})
 	t.Run("for one lease", func(t *testing.T) {
 		t.Parallel()
@@ -140,7 +141,7 @@ func TestLeavingAgentWaitsForTheWorkOfItsNodes(t *testing.T) {
 		path, stop, ended := runAgent(t, server.Config{Backend: tenuretest.NewDatabase(), Timing: timing})
 		join(t, path, time.Minute).acquire("r")
 		stop()
-		awaitEnded(t, ended)
+		awaitEnded(t, ended, soon, "the agent does not end, although no node can trust a term")
 	})
 }
 
@@ -176,20 +177,15 @@ func TestEndingAgentKeepsLocksWhileNodesTrust(t *testing.T) {
 			} else if left := until.Sub(wire.Now()); left > 0 {
 				t.Errorf("invariant 1: another host has the role %v before the trust of the old leader ends", left)
 			}
-			awaitEnded(t, ended)
+			awaitEnded(t, ended, soon, "the agent does not end, although no node can trust a term")
 		})
 	}
 }
 
-func awaitEnded(t *testing.T, ended <-chan error) {
+func awaitEnded(t *testing.T, ended <-chan error, limit time.Duration, otherwise string) {
 	t.Helper()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(soon):
-		t.Error("the agent does not end, although no node can trust a term")
+	if err := testkit.Receive(t, ended, limit, otherwise); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -206,7 +202,7 @@ func TestClosedSessionHoldsUpNoAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	awaitEnded(t, ended)
+	awaitEnded(t, ended, soon, "the agent does not end, although no node can trust a term")
 }
 
 // A refusal ends an agent only at its start. Later, as during a migration, it tries again.
@@ -228,11 +224,7 @@ func TestAgentOutlivesRefusalOfLaterSession(t *testing.T) {
 	refused.Store(true)
 	db.Revoke(tenure.NamedRole("r"))
 	for range 2 {
-		select {
-		case <-again:
-		case <-time.After(soon):
-			t.Fatal("invariant 7: the agent opens no other session after a refusal")
-		}
+		testkit.Receive(t, again, soon, "invariant 7: after a refusal the agent opens no other session")
 	}
 	refused.Store(false)
 	join(t, path, time.Minute).acquire("r")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // 200 processes campaign for one role over two agents, with four connections, and
@@ -61,7 +62,7 @@ func TestFailoverReachesOtherHost(t *testing.T) {
 		join := func(name string) {
 			c := s.start(order{Name: name, DSN: s.server.DSN()})
 			s.nodes = append(s.nodes, c)
-			s.await(c, "ready", time.Time{})
+			children.Await(s, c, "ready", time.Time{})
 		}
 		join("a")
 		join("b")
@@ -90,7 +91,7 @@ func (s *site) report(rounds int, what string, replace func(killed *children.Chi
 func (s *site) awaitWatches(want int) {
 	s.Helper()
 	conn := s.server.Conn(s.T)
-	err := children.Until(s.Context(), patience, time.Millisecond, func() error {
+	testkit.AwaitNil(s, patience, func() error {
 		var n int
 		err := conn.QueryRow(s.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE application_name LIKE $1 || '% watch' AND wait_event = 'advisory'`, s.schema).Scan(&n)
@@ -99,9 +100,6 @@ func (s *site) awaitWatches(want int) {
 		}
 		return err
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 // killLeaders kills leaders and returns the sorted times to the next ones.

@@ -174,10 +174,8 @@ func tryOnce(t *testing.T, session tenure.Session, role string) tenure.AcquireRe
 
 func awaitGranted(t *testing.T, session tenure.Session, role string) {
 	t.Helper()
-	for limit := time.Now().Add(patience); tryOnce(t, session, role).Outcome != tenure.OutcomeGranted; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the role is not granted")
-		}
+	if !grantedWithin(t, session, role, patience) {
+		t.Fatal("the role is not granted")
 	}
 }
 

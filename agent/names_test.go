@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -44,13 +45,9 @@ func TestLeaderBehindAnAgentHasItsName(t *testing.T) {
 		t.Errorf("billing is led by %q behind %q; want billing-3 behind host-1", l.NodeName, l.Agent)
 	}
 	for how, changes := range observed {
-		select {
-		case change := <-changes:
-			if l := change.Leader; l == nil || l.NodeName != "billing-3" || l.Agent != "host-1" {
-				t.Errorf("observed %s, the leader is %+v; want billing-3 behind host-1", how, l)
-			}
-		case <-time.After(patience):
-			t.Errorf("observed %s, no leader came", how)
+		change := testkit.Receive(t, changes, patience, "observed "+how+", no leader came")
+		if l := change.Leader; l == nil || l.NodeName != "billing-3" || l.Agent != "host-1" {
+			t.Errorf("observed %s, the leader is %+v; want billing-3 behind host-1", how, l)
 		}
 	}
 }

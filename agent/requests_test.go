@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -52,11 +53,7 @@ func TestRequestsReadWithAnErrorArePassedOn(t *testing.T) {
 	if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r", By: "an operator"}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-db.taken:
-	case <-time.After(patience):
-		t.Fatal("the agent does not read the request")
-	}
+	testkit.Receive(t, db.taken, patience, "the agent does not read the request")
 	node.acquire("another") // the agent serves this call after it has read the requests
 	answer := node.call(wire.Call{Op: wire.OpRequests})
 	if len(answer.Requests) != 1 || answer.Requests[0].By != "an operator" {

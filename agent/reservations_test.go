@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -78,10 +79,5 @@ func TestReservationEndsWithItsTimeOrItsNode(t *testing.T) {
 // rawGrantedWithin is grantedWithin for a node that speaks the protocol by hand.
 func rawGrantedWithin(node rawNode, role string, most time.Duration) bool {
 	node.Helper()
-	for limit := time.Now().Add(most); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		if node.try(role).Outcome == tenure.OutcomeGranted {
-			return true
-		}
-	}
-	return false
+	return testkit.Within(most, func() bool { return node.try(role).Outcome == tenure.OutcomeGranted })
 }

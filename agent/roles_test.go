@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -152,9 +153,5 @@ func TestHeartbeatFollowsTermThatIsNotDurable(t *testing.T) {
 		<-beats
 	}
 	node.acquire("r")
-	select {
-	case <-beats:
-	case <-time.After(soon):
-		t.Error("invariant 2: no heartbeat follows a term that is not durable")
-	}
+	testkit.Receive(t, beats, soon, "invariant 2: no heartbeat follows a term that is not durable")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -30,9 +31,7 @@ func TestRoleSettlesAfterNodeWasLost(t *testing.T) {
 			lost.acquire("r")
 			end(lost)
 			got := next.try("r")
-			for limit := time.Now().Add(soon); got.Outcome == tenure.OutcomeHeld && time.Now().Before(limit); time.Sleep(time.Millisecond) {
-				got = next.try("r")
-			}
+			testkit.Within(soon, func() bool { got = next.try("r"); return got.Outcome != tenure.OutcomeHeld })
 			if got.Outcome != tenure.OutcomePending {
 				t.Errorf("invariant 1: the role of %s: got %+v, want OutcomePending while it settles", name, got)
 			}

@@ -3,9 +3,9 @@
 package agent_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/steplog"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // site is an installation with agents and nodes in separate processes.
@@ -52,24 +53,15 @@ func (s *site) checkOverlaps() {
 func (s *site) start(o order) *children.Child {
 	s.Helper()
 	o.Lease, o.Schema = s.lease, s.schema
-	text, err := json.Marshal(o)
-	if err != nil {
-		s.Fatal(err)
-	}
 	env, died := s.steps.Child()
-	c, err := children.Start(children.Options{Name: o.Name, Env: append(env, childVariable+"="+string(text)), Ended: died})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(c.Kill)
-	return c
+	return children.Spawn(s, childVariable, o, children.Options{Name: o.Name, Env: env, Ended: died})
 }
 
 // agent starts an agent on a database and waits until it is ready.
 func (s *site) agent(name, dsn, path string) *children.Child {
 	s.Helper()
 	c := s.start(order{Name: name, DSN: dsn, Path: path})
-	s.await(c, "ready", time.Time{})
+	children.Await(s, c, "ready", time.Time{})
 	return c
 }
 
@@ -82,50 +74,31 @@ func (s *site) join(path string, names ...string) (joined []*children.Child) {
 		s.nodes = append(s.nodes, c)
 	}
 	for _, c := range joined {
-		s.await(c, "ready", time.Time{})
+		children.Await(s, c, "ready", time.Time{})
 	}
 	return joined
-}
-
-func (s *site) await(c *children.Child, kind string, since time.Time) children.Report {
-	s.Helper()
-	r, err := c.Await(s.Context(), kind, since)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return r
 }
 
 // leader waits for a leader among some nodes.
 func (s *site) leader(among ...*children.Child) *children.Child {
 	s.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		for _, c := range among {
-			if c.Leading() {
-				return c
-			}
-		}
-	}
-	s.Fatal("no node leads")
-	return nil
+	i := -1
+	testkit.AwaitWithin(s, patience, "a node leads", func() bool { i = slices.IndexFunc(among, (*children.Child).Leading); return i >= 0 })
+	return among[i]
 }
 
 // successor waits for the next term that begins after a moment on another node
 // than the old leader, and returns how long it took.
-func (s *site) successor(old *children.Child, since time.Time) (*children.Child, time.Duration) {
+func (s *site) successor(old *children.Child, since time.Time) (next *children.Child, took time.Duration) {
 	s.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		for _, c := range s.nodes {
-			if c == old {
-				continue
-			}
-			if r, found := c.Find("acquired", since); found {
-				return c, r.Time().Sub(since)
-			}
-		}
-	}
-	s.Fatalf("no node follows %s", old.Name)
-	return nil, 0
+	testkit.AwaitWithin(s, patience, "another node leads", func() bool {
+		return slices.ContainsFunc(s.nodes, func(c *children.Child) bool {
+			r, found := c.Find("acquired", since)
+			next, took = c, r.Time().Sub(since)
+			return found && c != old
+		})
+	})
+	return next, took
 }
 
 func (s *site) signal(c *children.Child, signal os.Signal) {

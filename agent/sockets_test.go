@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/agent/internal/wire"
 	"github.com/exactly-one/tenure/agent/server"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -25,12 +26,8 @@ func TestConnectionsThatEndedDoNotCount(t *testing.T) {
 	t.Parallel()
 	path := startAgent(t, server.Config{Backend: tenuretest.NewDatabase(), MaxConnections: 1})
 	for i := range 3 {
-		limit := time.Now().Add(soon)
-		for !opens(t, path) {
-			if time.Now().After(limit) {
-				t.Fatalf("invariant 7: node %d is refused, although the connections before it have ended", i+1)
-			}
-			time.Sleep(time.Millisecond)
+		if !testkit.Within(soon, func() bool { return opens(t, path) }) {
+			t.Fatalf("invariant 7: node %d is refused, although the connections before it have ended", i+1)
 		}
 	}
 }
@@ -97,12 +94,10 @@ func TestAgentWithoutItsLockFileLeavesThePathAlone(t *testing.T) {
 	if err := errors.Join(os.Remove(path+".lock"), os.Remove(path)); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(soon); !log.has("lock file were removed"); time.Sleep(time.Millisecond) {
+	testkit.AwaitWithin(t, soon, "the agent reports that its socket and lock file were removed", func() bool {
 		if _, err := os.Lstat(path); err == nil {
 			t.Fatal("invariant 1: an agent creates its socket again where another agent may serve")
 		}
-		if time.Now().After(limit) {
-			t.Fatal("the agent does not report that its socket and lock file were removed")
-		}
-	}
+		return log.has("lock file were removed")
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // drainNode drains a node as an operator would, without being a member.
@@ -37,11 +38,7 @@ func TestDrainNodeReportsProgress(t *testing.T) {
 			}
 		}})
 	})
-	select {
-	case <-drains:
-	case <-time.After(patience):
-		t.Fatal("the node does not drain")
-	}
+	testkit.Receive(t, drains, patience, "the node does not drain")
 	if !role.IsLeader() {
 		t.Error("the role was given up while work was in flight")
 	}
@@ -182,11 +179,7 @@ func TestDrainNodeFailsIfUndrained(t *testing.T) {
 			}
 		}})
 	})
-	select {
-	case <-drains:
-	case <-time.After(patience):
-		t.Fatal("the node does not drain")
-	}
+	testkit.Receive(t, drains, patience, "the node does not drain")
 	if err := cluster.UndrainNode(within(t), site.store(), b.ID(), "somebody"); err != nil {
 		t.Fatal(err)
 	}

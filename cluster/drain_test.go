@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // campaign makes a member campaign for a role.
@@ -79,13 +80,7 @@ func start(fn func() error) <-chan error {
 // result waits for the error of a function that start runs.
 func result(t testing.TB, done <-chan error) error {
 	t.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(patience):
-		t.Fatal("no end came")
-		return nil
-	}
+	return testkit.Receive(t, done, patience, "no end came")
 }
 
 func patientDrain(limit time.Duration) cluster.Config {

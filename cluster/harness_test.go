@@ -14,10 +14,11 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // site is the installation of a test's nodes.
 type site struct {
@@ -155,7 +156,7 @@ func (n node) seesStatus(id cluster.NodeID, status cluster.NodeStatus) {
 	n.sees(id, string(status), func(info cluster.NodeInfo, there bool) bool { return there && info.Status == status })
 }
 
-func logger(t testing.TB) *slog.Logger { return postgrestest.Logger(t) }
+func logger(t testing.TB) *slog.Logger { return testkit.Logger(t) }
 
 // within returns a context that ends when patience does.
 func within(t testing.TB) context.Context {
@@ -168,14 +169,5 @@ func within(t testing.TB) context.Context {
 // receive waits for a change.
 func receive(t testing.TB, changes <-chan cluster.Change) cluster.Change {
 	t.Helper()
-	select {
-	case change, ok := <-changes:
-		if !ok {
-			t.Fatal("the channel is closed")
-		}
-		return change
-	case <-time.After(patience):
-		t.Fatal("no change came")
-		return cluster.Change{}
-	}
+	return testkit.Receive(t, changes, patience, "no change came")
 }

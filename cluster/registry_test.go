@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // nodeLockSpace is the first part of the lock keys of the nodes of installation i.
@@ -196,13 +197,9 @@ func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
 	}}, func(c *tenure.Config) { c.Lease, c.CheckInterval = 2*time.Second, 500*time.Millisecond })
 	long := site.plant("long", cluster.Active, 2*time.Minute)
 	short := site.plant("short", cluster.Active, 10*time.Second) // longer than its lease only
-	select {
-	case marked := <-a.store.marked:
-		if len(marked) != 1 || marked[0] != long {
-			t.Errorf("marked were %v; want %s, and not %s", marked, long, short)
-		}
-	case <-time.After(patience):
-		t.Fatal("a silent node was not marked")
+	marked := testkit.Receive(t, a.store.marked, patience, "a silent node was not marked")
+	if len(marked) != 1 || marked[0] != long {
+		t.Errorf("marked were %v; want %s, and not %s", marked, long, short)
 	}
 	a.seesStatus(short, cluster.Dead) // nevertheless: its lease is over
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // changesOf returns the status changes of a node with their requesters, oldest first.
@@ -32,18 +32,14 @@ func (s site) changesOf(id cluster.NodeID) []string {
 // awaitRequester waits until the registry names want as the requester of the status.
 func (s site) awaitRequester(id cluster.NodeID, want string) {
 	s.t.Helper()
-	store, deadline := s.store(), within(s.t)
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for ; ; <-poll.C {
-		members, err := store.Members(deadline)
+	store := s.store()
+	testkit.Await(s.t, "a status with the requester "+want, func() bool {
+		members, err := store.Members(s.t.Context())
 		if err != nil {
-			s.t.Fatalf("no status with the requester %q: %v", want, err)
+			s.t.Fatal(err)
 		}
-		if slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id && m.StatusBy == want }) {
-			return
-		}
-	}
+		return slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id && m.StatusBy == want })
+	})
 }
 
 // The history names the requester of a request, and none for what the node does

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -60,33 +61,19 @@ func (l ledBy) share(t *testing.T, store Store, name string) *Spread {
 // leads waits until a node leads the role.
 func (l ledBy) leads(t *testing.T, name string) {
 	t.Helper()
-	select {
-	case got := <-l:
-		if got != name {
-			t.Fatalf("%s leads; want %s", got, name)
-		}
-	case <-time.After(patience):
-		t.Fatalf("%s does not lead", name)
+	if got := testkit.Receive(t, l, patience, name+" does not lead"); got != name {
+		t.Fatalf("%s leads; want %s", got, name)
 	}
 }
 
 // await waits for a condition on the fields that Spread.mu guards.
 func (s *Spread) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
+	testkit.AwaitWithin(t, patience, "the spread of "+s.member.node.Name()+" is "+what, func() bool {
 		s.mu.Lock()
-		done, changed := is(), s.changed
-		s.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("the spread of %s is not %s", s.member.node.Name(), what)
-		}
-	}
+		defer s.mu.Unlock()
+		return is()
+	})
 }
 
 // Work that returns when its term is stopping has not failed: its node accepts the role

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os/exec"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // burn keeps the processors busy with n processes until the test ends.
@@ -46,22 +48,22 @@ func TestTenThousandRolesAreSharedWithinTenSeconds(t *testing.T) {
 				}
 				members = append(members, site.join(name, cluster.Config{}, func(c *tenure.Config) { c.Logger = slog.New(slog.DiscardHandler) }).share(shared, idle))
 			}
-			for joined := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			joined := time.Now()
+			err := testkit.Until(t.Context(), limit, 100*time.Millisecond, func() error {
 				least, most, sum := roles, 0, 0
 				for _, m := range members {
 					n := len(m.Held())
 					least, most, sum = min(least, n), max(most, n), sum+n
 				}
-				took := time.Since(joined)
 				if sum == roles && most-least <= 1 {
-					t.Logf("shared evenly after %v", took)
-					break
+					return nil
 				}
-				if took > limit {
-					t.Fatalf("%v after the last member has joined, %d of %d roles are led, in shares of %d to %d; want shares that differ by at most one",
-						took, sum, roles, least, most)
-				}
+				return fmt.Errorf("%d of %d roles are led, in shares of %d to %d; want shares that differ by at most one", sum, roles, least, most)
+			})
+			if err != nil {
+				t.Fatalf("the last member has joined: %v", err)
 			}
+			t.Logf("shared evenly after %v", time.Since(joined))
 		})
 	}
 }

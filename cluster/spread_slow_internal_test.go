@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -62,21 +64,20 @@ func (s slowSession) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.Acqu
 // by at most one.
 func evenAfter(t *testing.T, n int, members ...*spreading) time.Duration {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	begun := time.Now()
+	testkit.AwaitNil(t, 10*time.Minute, func() error {
 		var shares []int
 		sum := 0
 		for _, m := range members {
 			held := len(m.spread.Held())
 			shares, sum = append(shares, held), sum+held
 		}
-		took := time.Since(begun)
 		if sum == n && slices.Max(shares)-slices.Min(shares) <= 1 {
-			return took
+			return nil
 		}
-		if took > 10*time.Minute {
-			t.Fatalf("after %v the members lead %v of %d roles", took, shares, n)
-		}
-	}
+		return fmt.Errorf("the members lead %v of %d roles", shares, n)
+	})
+	return time.Since(begun)
 }
 
 // Thousands of roles move in seconds where each attempt to acquire roles takes long.
@@ -138,11 +139,7 @@ func standIn(t *testing.T, roles int, awake *atomic.Bool) (idle, other *spreadin
 	store = &slowStore{Database: db}
 	other = newSpreading(t, store, "other", shared)
 	interval := other.member.node.Timing().CheckInterval
-	for begun := time.Now(); len(other.spread.Held()) < roles; time.Sleep(interval / 10) {
-		if time.Since(begun) > 4*interval {
-			t.Fatalf("after %v the other member leads %d of %d roles", time.Since(begun), len(other.spread.Held()), roles)
-		}
-	}
+	testkit.AwaitWithin(t, 4*interval, "the other member leads all roles", func() bool { return len(other.spread.Held()) == roles })
 	return idle, other, store
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -64,20 +65,17 @@ func (n node) share(config cluster.SpreadConfig, work tenure.Work) *sharer {
 // until waits for a condition on the leaders, and returns them.
 func until(t *testing.T, what string, sharers []*sharer, is func(held map[string][]string) bool) map[string][]string {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.Now().Add(patience); ; <-tick.C {
-		held := map[string][]string{}
+	held := map[string][]string{}
+	testkit.AwaitNil(t, patience, func() error {
 		for _, s := range sharers {
 			held[s.Node().Name()] = s.Held()
 		}
-		if is(held) {
-			return held
+		if !is(held) {
+			return fmt.Errorf("not %s: %v", what, held)
 		}
-		if time.Now().After(limit) {
-			t.Fatalf("not %s: %v", what, held)
-		}
-	}
+		return nil
+	})
+	return held
 }
 
 // all reports whether every one of n roles is led, by nodes that lead so many.
@@ -270,12 +268,7 @@ func TestSpreadTakesOverForIdleMember(t *testing.T) {
 	until(t, "led by the only one", []*sharer{a}, all(4, 4))
 	b := site.join("b", cluster.Config{}, brief).share(config, refuse)
 	for given := map[string]bool{}; len(given) < 2; { // a may lead the first again before it gives the second away
-		select {
-		case role := <-refused:
-			given[role] = true
-		case <-time.After(patience):
-			t.Fatalf("b was given %v; want two roles", given)
-		}
+		given[testkit.Receive(t, refused, patience, "b is not given two roles")] = true
 	}
 	until(t, "led in the stead of the other", []*sharer{a, b}, all(4, 0, 4))
 }
@@ -299,13 +292,8 @@ func TestSpreadHandsNoRoleBackToIdleMember(t *testing.T) {
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 2)}
 	terms := make(chan *tenure.Term, 100)
 	next := func() *tenure.Term {
-		select {
-		case term := <-terms:
-			return term
-		case <-time.After(patience):
-			t.Fatal("a role has no leader")
-			return nil
-		}
+		t.Helper()
+		return testkit.Receive(t, terms, patience, "a role has no leader")
 	}
 	join("a").share(config, func(ctx context.Context, term *tenure.Term) error {
 		terms <- term
@@ -337,12 +325,7 @@ func TestSpreadCampaignsAgainAfterWorkReturns(t *testing.T) {
 		rounds = 2
 	}
 	for range rounds {
-		var led time.Time
-		select {
-		case led = <-times:
-		case <-time.After(patience):
-			t.Fatal("the role is not led again")
-		}
+		led := testkit.Receive(t, times, patience, "the role is not led again")
 		if interval := a.Node().Timing().CheckInterval; led.Sub(last) < interval/2 {
 			t.Errorf("led again after %v", led.Sub(last))
 		}
@@ -415,15 +398,8 @@ func TestSpreadRejectsInvalidConfig(t *testing.T) {
 // awaitDefinition waits until the definition of the shared roles is stored.
 func awaitDefinition(t *testing.T, store cluster.Store) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.Now().Add(patience); ; <-tick.C {
+	testkit.Await(t, "the definition is stored", func() bool {
 		_, err := cluster.PlanRebalance(t.Context(), store, "orders")
-		if !errors.Is(err, cluster.ErrUnknownSpread) {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatal(err)
-		}
-	}
+		return !errors.Is(err, cluster.ErrUnknownSpread)
+	})
 }

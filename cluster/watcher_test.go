@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -163,11 +164,7 @@ func TestWatcherMergesChangesForSlowReceiver(t *testing.T) {
 	// first.
 	merged := 0
 	for change := (Change{}); len(change.Nodes) != 3 || change.Nodes[1].Version != "v2" || change.Nodes[2].Address != "there"; merged++ {
-		select {
-		case change = <-changes:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("the last one did not come, but %+v", change)
-		}
+		change = testkit.Receive(t, changes, 20*time.Second, "the last one did not come")
 	}
 	if merged > 4 {
 		t.Errorf("%d changes were reported", merged)

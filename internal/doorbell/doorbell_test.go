@@ -144,16 +144,7 @@ func (d *door) awaitNoLocks() {
 	d.Helper()
 	conn := d.server.Conn(d)
 	keys := "SELECT " + fmt.Sprintf(doorbell.Key, "'"+d.channel+"'", "n") + " FROM generate_series(-100, 100) n"
-	for begun := time.Now(); ; {
-		var held int
-		d.must(conn.QueryRow(d.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) IN ("+keys+")").Scan(&held))
-		if held == 0 {
-			return
-		}
-		if time.Since(begun) > 20*time.Second {
-			d.Fatalf("%d locks are still held", held)
-		}
-	}
+	pgtest.Await(d, 20*time.Second, conn, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) IN ("+keys+")")
 }
 
 // A reader cannot fall asleep before the transactions have ended that saw it awake and did

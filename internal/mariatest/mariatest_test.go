@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -176,19 +177,12 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 	if err != nil || pid <= 1 || !strings.Contains(place, "tenure-maria-") {
 		t.Fatalf("no server was started: %q", line)
 	}
-	deadline := time.After(20 * time.Second)
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	testkit.AwaitNil(t, 20*time.Second, func() error {
 		_, statErr := os.Stat(filepath.Dir(place))
 		killErr := sandbox.Signal(pid, syscall.Signal(0))
 		if errors.Is(statErr, os.ErrNotExist) && errors.Is(killErr, os.ErrProcessDone) {
-			return
+			return nil
 		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("process %d: %v; directory: %v", pid, killErr, statErr)
-		}
-	}
+		return fmt.Errorf("process %d: %w; directory: %w", pid, killErr, statErr)
+	})
 }

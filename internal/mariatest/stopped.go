@@ -2,27 +2,25 @@ package mariatest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // awaitStopped waits until a signal to stop has reached all threads of a process:
 // until then one may still answer. It returns immediately on systems without /proc.
 func awaitStopped(pid int) error {
-	const every = time.Millisecond
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(timeout); ; <-ticker.C {
+	return testkit.Until(context.Background(), timeout, time.Millisecond, func() error {
 		running, err := runningThread(pid)
-		if err != nil || running == "" {
-			return err
+		if err == nil && running != "" {
+			err = fmt.Errorf("the thread %s has not stopped", running)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the thread %s has not stopped within %v", running, timeout)
-		}
-	}
+		return err
+	})
 }
 
 // runningThread returns a thread that is not stopped, if there is one.

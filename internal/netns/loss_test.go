@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // reach connects to a port of a namespace on which nothing listens: where packets
@@ -25,15 +27,7 @@ func reach(t *testing.T, n *Network, i int) error {
 // awaitReach waits until packets arrive: an interface needs a moment to come up.
 func awaitReach(t *testing.T, n *Network, i int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		err := reach(t, n, i)
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	testkit.AwaitWithin(t, 10*time.Second, "packets arrive", func() bool { return errors.Is(reach(t, n, i), syscall.ECONNREFUSED) })
 }
 
 func TestPacketsAreLostInOneDirection(t *testing.T) {

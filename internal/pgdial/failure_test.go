@@ -23,9 +23,7 @@ func TestFailureNamesEachCauseOnce(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{HBA: []string{"host all app 127.0.0.1/32 scram-sha-256"}})
 	admin := server.Conn(t)
-	if _, err := admin.Exec(t.Context(), "CREATE ROLE app LOGIN PASSWORD 'right'"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, admin, "CREATE ROLE app LOGIN PASSWORD 'right'")
 	closed := closedPort(t)
 	port := strings.TrimPrefix(closed, "127.0.0.1:")
 	silent := listener(t, func(net.Conn) {})

@@ -152,9 +152,7 @@ func execute(t *testing.T, dsn string, statements ...string) {
 	}
 	defer conn.Close(context.Background())
 	for _, statement := range statements {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		pgtest.Exec(t, conn, statement)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/internal/children"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // A server that is killed cannot remove its shared memory.
@@ -40,7 +40,7 @@ func TestKilledServerLeavesNoSharedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The server's other processes end when they see its end.
-	err = children.Until(t.Context(), 30*time.Second, 10*time.Millisecond, func() error {
+	err = testkit.Until(t.Context(), 30*time.Second, 10*time.Millisecond, func() error {
 		if hasMemory(t, fields[1]) {
 			return fmt.Errorf("System V shared memory %s is left", fields[1])
 		}

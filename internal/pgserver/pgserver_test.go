@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -119,7 +121,7 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 	if !strings.Contains(directory, "tenure-pg-") {
 		t.Fatalf("no server was started: %q", line)
 	}
-	await(t, "the directory is removed", func() bool {
+	testkit.AwaitWithin(t, 20*time.Second, "the directory is removed", func() bool {
 		_, err := os.Stat(directory)
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -191,20 +193,5 @@ func TestUnknownStopModeIsRejected(t *testing.T) {
 	t.Parallel()
 	if err := start(t, newSandbox(t), Options{}).Stop(t.Context(), "gentle"); err == nil {
 		t.Error("accepted")
-	}
-}
-
-// await polls a condition of another process, which sends no signal.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for !condition() {
-		select {
-		case <-poll.C:
-		case <-deadline:
-			t.Fatalf("it never came true that %s", what)
-		}
 	}
 }

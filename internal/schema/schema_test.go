@@ -49,9 +49,7 @@ func newBackend(t *testing.T) backend {
 	t.Helper()
 	server := pgtest.Shared(t)
 	b := backend{names: schema.NewNames(server.Schema(t), ""), pool: pgtest.Pool(t, server.DSN())}
-	if _, err := b.pool.Exec(t.Context(), b.names.SQL("CREATE SCHEMA {schema}")); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, b.pool, b.names.SQL("CREATE SCHEMA {schema}"))
 	if err := b.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,7 @@ func TestCounterCountsByNameOfPreparedStatement(t *testing.T) {
 	exec := func(sql string, times int) {
 		t.Helper()
 		for range times {
-			if _, err := conn.Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
+			pgtest.Exec(t, conn, sql)
 		}
 	}
 	if _, err := conn.Prepare(t.Context(), "one", "SELECT 1"); err != nil {

@@ -59,12 +59,16 @@ func assetRoutes() (all []route) {
 		}
 		sum := sha256.Sum256(content)
 		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
-		all = append(all, route{pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", types[path.Ext(entry.Name())])
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", tag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-		})})
+		})
+		all = append(all, route{pattern, serve})
+		if entry.Name() == "icon.svg" { // browsers ask for it beside an answer that is no page
+			all = append(all, route{"GET /favicon.ico", serve})
+		}
 	}
 	return all
 }

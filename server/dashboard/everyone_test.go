@@ -144,6 +144,7 @@ var gates = map[string]struct {
 }{
 	"GET /{$}":            {"nothing", 200},
 	"GET /assets/*":       {"nothing", 200},
+	"GET /favicon.ico":    {"nothing", 200},
 	"POST /api/login":     {"nothing", 415}, // without a token
 	"POST /api/logout":    {"nothing", 200},
 	"GET /api/session":    {"nothing", 200},

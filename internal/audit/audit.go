@@ -77,13 +77,15 @@ WITH ended AS (
 )
 SELECT at, by, kind, name, action, detail, done, failed
 FROM actions
+WHERE $2 IN ('', name)
 ORDER BY at DESC, kind, name COLLATE "C"
 LIMIT $1`
 )
 
-// Read returns the latest actions, at most limit, the latest first. The backend is a
-// *postgres.Backend, and database is where its schema is.
-func Read(ctx context.Context, backend any, database schema.Querier, limit int) ([]Entry, error) {
+// Read returns the latest actions, at most limit, the latest first: those on objects with
+// a name, or all if it is empty. The backend is a *postgres.Backend, and database is where
+// its schema is.
+func Read(ctx context.Context, backend any, database schema.Querier, name string, limit int) ([]Entry, error) {
 	tables := schema.Of(backend)
 	template := readEffects
 	exist, err := tables.Has(ctx, database, features.Changes)
@@ -93,7 +95,7 @@ func Read(ctx context.Context, backend any, database schema.Querier, limit int) 
 	if exist {
 		template += readChanges
 	}
-	rows, _ := database.Query(ctx, tables.SQL(template+readLatest), limit)
+	rows, _ := database.Query(ctx, tables.SQL(template+readLatest), limit, name)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
 	if err != nil {
 		return nil, fmt.Errorf("read the actions of operators: %w", err)

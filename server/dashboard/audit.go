@@ -30,7 +30,7 @@ func newAuditLog(config Config) *auditLog {
 		return nil
 	}
 	return &auditLog{turn: make(chan struct{}, 1), read: func(ctx context.Context) ([]audit.Entry, error) {
-		return audit.Read(ctx, config.Backend, config.Database, maxAudit)
+		return audit.Read(ctx, config.Backend, config.Database, "", maxAudit)
 	}}
 }
 

@@ -43,7 +43,7 @@ func newWork(backend tenure.Backend, database *pgxpool.Pool) *work {
 	return &work{
 		schedules: cron.NewAdmin(sessions, database), processors: processor.NewAdmin(sessions, database), turns: make(chan struct{}, maxWork),
 		audit: func(ctx context.Context, limit int) ([]audit.Entry, error) {
-			return audit.Read(ctx, sessions, database, limit)
+			return audit.Read(ctx, sessions, database, "", limit)
 		},
 	}
 }

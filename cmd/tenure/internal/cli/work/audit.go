@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,14 +14,14 @@ import (
 )
 
 const auditLong = `Print what operators did, newest first: step-downs, hand-overs and drains, and changes of
-schedules, processors and alerts, with the requester.
+schedules, processors and alerts, with the requester. With a name, print only what they did to objects with this name.
 
 RESULT is "done", "failed" if a replay failed again, or "requested" if the dashboard sent a request and no effect of it is on
 record. Terms that ended because their node drained are part of the drain.`
 
-// actions are the actions of operators.
+// actions are the actions of operators on objects with names.
 var actions = &connect.Subject[*connect.WorkDatabase]{
-	Name: "action", List: "tenure audit",
+	Name: "name", List: "tenure audit",
 	Open:    func(d *connect.WorkDatabase) *connect.WorkDatabase { return d },
 	Unknown: func(error) (name string, known []string) { return "", nil },
 }
@@ -28,10 +29,16 @@ var actions = &connect.Subject[*connect.WorkDatabase]{
 // NewAudit returns the command "tenure audit".
 func NewAudit(out *console.Output) *cobra.Command {
 	return actions.ReadMost(&cobra.Command{
-		Use: "audit", Short: "Print who did what, and when", Long: auditLong, Args: console.NoArgs,
-		Example: "  tenure audit\n  tenure audit --count 1000 -o json",
-	}, func(ctx context.Context, d *connect.WorkDatabase, _ []string, most int) error {
-		entries, err := audit.Read(ctx, d.Backend, d.Pool, most)
+		Use: "audit [NAME]", Short: "Print who did what, and when", Long: auditLong,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return actions.One(cmd, args)
+		},
+		Example: "  tenure audit billing\n  tenure audit --count 1000 -o json",
+	}, func(ctx context.Context, d *connect.WorkDatabase, args []string, most int) error {
+		entries, err := audit.Read(ctx, d.Backend, d.Pool, strings.Join(args, ""), most)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2, 3)
 	entered, release := make(chan struct{}, 10), make(chan struct{}, 10)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			entered <- struct{}{}
@@ -78,7 +78,7 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	w.must(w.management().Resume(t.Context(), "counts", "ann"))
 	w.pauseInFlight("counts", entered, release, 1, 2)
 	w.append(4)
-	w.await("that it rests", func() bool { return !w.show("counts").Busy })
+	w.Await("that it rests", func() bool { return !w.show("counts").Busy })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("handled %v while paused, want nothing after the second event", got)
 	}
@@ -89,7 +89,7 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	w.must(w.management().Resume(t.Context(), "counts", "ann"))
 	w.must(w.management().Resume(t.Context(), "counts", "ann")) // nothing to do
 	close(release)
-	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 4}) })
+	w.Await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 4}) })
 	w.wantChanges("ann counts resume", "bob counts retry", "ann counts pause", "ann counts resume", "ann counts pause")
 }
 
@@ -98,14 +98,14 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 // before the batch may end.
 func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan<- struct{}, handled ...int) {
 	w.Helper()
-	w.await("a batch in flight", func() bool { return len(entered) > 0 })
+	w.Await("a batch in flight", func() bool { return len(entered) > 0 })
 	<-entered
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	looks := &counting{Database: w.pool, asked: new(atomic.Int64)}
 	paused := make(chan error, 1)
 	go func() { paused <- processor.NewAdmin(w.backend, looks).Pause(ctx, name, "ann") }()
-	w.await("a second look", func() bool { return looks.polls.Load() > 1 || len(paused) > 0 })
+	w.Await("a second look", func() bool { return looks.polls.Load() > 1 || len(paused) > 0 })
 	if len(paused) > 0 {
 		w.Fatalf("the pause returned while the batch was in flight: %v", <-paused)
 	}
@@ -124,7 +124,7 @@ func TestPauseHoldsAfterItsContextEnds(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	entered, release := make(chan struct{}), make(chan struct{})
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts",
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
 			close(entered)
@@ -137,13 +137,13 @@ func TestPauseHoldsAfterItsContextEnds(t *testing.T) {
 	defer cancel()
 	paused := make(chan error, 1)
 	go func() { paused <- w.management().Pause(ctx, "counts", "ann") }()
-	w.await("the pause to be asked for", func() bool { return w.show("counts").Status == processor.Paused })
+	w.Await("the pause to be asked for", func() bool { return w.show("counts").Status == processor.Paused })
 	cancel()
 	if err := <-paused; !errors.Is(err, context.Canceled) {
 		t.Errorf("the pause returned %v", err)
 	}
 	close(release)
-	w.await("the pause", func() bool { s := w.show("counts"); return s.Status == processor.Paused && !s.Busy })
+	w.Await("the pause", func() bool { s := w.show("counts"); return s.Status == processor.Paused && !s.Busy })
 }
 
 func TestRewindAndRebuildHandleEventsAgain(t *testing.T) {
@@ -151,22 +151,22 @@ func TestRewindAndRebuildHandleEventsAgain(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2)
 	w.append(3)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond,
 		Reset: func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "TRUNCATE "+w.filled)
 			return err
 		},
 	})
-	w.await("all", func() bool { return len(w.numbers()) == 3 })
+	w.Await("all", func() bool { return len(w.numbers()) == 3 })
 	var second processor.Cursor
 	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} WHERE data = '2'")).
 		Scan(&second.Transaction, &second.Position))
 	m := w.management()
 	w.must(m.Rewind(t.Context(), "counts", second, "ann"))
-	w.await("the third again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 3}) })
+	w.Await("the third again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 3}) })
 	w.must(m.Rebuild(t.Context(), "counts", "bob"))
-	w.await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
+	w.Await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
 	w.wantChanges("bob counts rebuild", "ann counts rewind "+second.String())
 	if s := w.show("counts"); s.Rebuilding || s.Processed != 3 || s.Log != "events" {
 		t.Errorf("after the rebuild: %+v", s)
@@ -181,9 +181,9 @@ func TestRewindAndRebuildHandleEventsAgain(t *testing.T) {
 func TestAdminRejectsInvalidChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})
 	m := w.management()
-	w.await("the processor", func() bool { return w.show("counts").Name != "" })
+	w.Await("the processor", func() bool { return w.show("counts").Name != "" })
 	ctx := t.Context()
 	for doing, refused := range map[string]func(name, by string) error{
 		"pause":  func(name, by string) error { return m.Pause(ctx, name, by) },

@@ -29,8 +29,8 @@ func TestProcessorWorksOnOneConnection(t *testing.T) {
 		want = append(want, number)
 	}
 	w.append(want...)
-	w.groupIn(pool, w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, BatchSize: 5})
-	w.await("all events", func() bool { return len(w.numbers()) >= len(want) })
+	w.groupIn(pool, w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, BatchSize: 5})
+	w.Await("all events", func() bool { return len(w.numbers()) >= len(want) })
 	if got := w.numbers(); !slices.Equal(got, want) {
 		t.Errorf("handled %v", got)
 	}
@@ -44,7 +44,7 @@ func TestRewindDiscardsReadAhead(t *testing.T) {
 	w.append(1, 2, 3, 4, 5, 6)
 	handling, goOn := make(chan struct{}), make(chan struct{})
 	calls := 0
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 2,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			calls++
@@ -59,7 +59,7 @@ func TestRewindDiscardsReadAhead(t *testing.T) {
 	w.must(w.management().Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
 	close(goOn)
 	want := []int{1, 2, 1, 2, 3, 4, 5, 6}
-	w.await("all events", func() bool { return len(w.numbers()) >= len(want) })
+	w.Await("all events", func() bool { return len(w.numbers()) >= len(want) })
 	if got := w.numbers(); !slices.Equal(got, want) {
 		t.Errorf("handled %v", got)
 	}

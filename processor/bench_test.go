@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -86,14 +87,9 @@ func (w *bench) process(config processor.Config, done <-chan struct{}) {
 	if err != nil {
 		w.B.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.B.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- group.Run(ctx) }()
+	stop := postgrestest.Run(w.B, group.Run)
 	<-done
-	cancel()
-	if err := <-ended; err != nil {
-		w.B.Error(err)
-	}
+	stop()
 }
 
 // stopwatch measures from the first batch to the last event.

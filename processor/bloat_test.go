@@ -23,10 +23,10 @@ func TestWorkContinuesAmongDeadRows(t *testing.T) {
 		blocks  = 12   // of the row and its index, some of them with a second version
 	)
 	w := newWorld(t)
-	w.exec("ALTER TABLE {processors} SET (autovacuum_enabled = false)")
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})
+	w.Exec("ALTER TABLE {processors} SET (autovacuum_enabled = false)")
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})
 	w.append(1)
-	w.await("the first event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the first event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	cost := func() int {
 		t.Helper()
 		var plan []struct {
@@ -51,16 +51,16 @@ func TestWorkContinuesAmongDeadRows(t *testing.T) {
 	_, err = w.pool.Exec(t.Context(), pgtest.SQL(w.backend, "DO $$ BEGIN FOR i IN 1..6000 LOOP UPDATE {processors} SET updated_at = clock_timestamp(); COMMIT; END LOOP; END $$"))
 	w.must(err)
 	w.append(2, 3)
-	w.await("events among dead rows", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
+	w.Await("events among dead rows", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
 	among := cost()
-	w.await("the share of HOT updates to be over 90%", func() bool {
+	w.Await("the share of HOT updates to be over 90%", func() bool {
 		return postgrestest.Value[bool](w.Installation, `
 			SELECT n_tup_upd >= $1 AND n_tup_hot_upd > 0.9 * n_tup_upd FROM pg_stat_user_tables WHERE relid = {processors:regclass}`, updates)
 	})
 	w.must(long.Rollback(t.Context()))
-	w.exec("VACUUM {processors}")
+	w.Exec("VACUUM {processors}")
 	w.append(4)
-	w.await("an event after VACUUM", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 4}) })
+	w.Await("an event after VACUUM", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 4}) })
 	t.Logf("the row costs %d blocks among dead rows, and %d after VACUUM", among, cost())
 	if got := cost(); got > blocks || among <= blocks {
 		t.Errorf("the row costs %d blocks among dead rows and %d after VACUUM; want more than %d, and at most so many", among, got, blocks)

@@ -73,9 +73,9 @@ func TestHandlerIgnoringItsContextIsReported(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the report", func() bool { return log.has("still runs after its context has ended") })
+	w.Await("the report", func() bool { return log.has("still runs after its context has ended") })
 	w.append(2)
-	w.await("the lag", func() bool { return w.lag("counts").Behind == 2 })
+	w.Await("the lag", func() bool { return w.lag("counts").Behind == 2 })
 	if s := w.show("counts"); !strings.Contains(s.LastError, "ignored the end of its context") || !s.Busy {
 		t.Errorf("while the handler continues: %+v", s)
 	}
@@ -83,7 +83,7 @@ func TestHandlerIgnoringItsContextIsReported(t *testing.T) {
 		t.Errorf("%d calls while the first continues", n)
 	}
 	close(release)
-	w.await("the events", func() bool { return len(w.numbers()) > 1 })
+	w.Await("the events", func() bool { return len(w.numbers()) > 1 })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("handled %v", got)
 	}
@@ -111,7 +111,7 @@ func TestPanicIsRetried(t *testing.T) {
 			return nil
 		},
 	})
-	w.await("the other", func() bool { return slices.Equal(w.numbers(), []int{2}) })
+	w.Await("the other", func() bool { return slices.Equal(w.numbers(), []int{2}) })
 	s := w.show("counts")
 	if s.Panics != calls.Load() || s.Panics != 3 || s.DeadLetters != 1 || s.Skipped != 0 {
 		t.Errorf("after %d panics: %+v", calls.Load(), s)
@@ -124,7 +124,7 @@ func TestPanicIsRetried(t *testing.T) {
 	}
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("the replay", func() bool { return w.show("counts").Panics == 4 && w.letters("counts")[0].Attempts == 4 })
+	w.Await("the replay", func() bool { return w.show("counts").Panics == 4 && w.letters("counts")[0].Attempts == 4 })
 }
 
 // Reset can panic too during a rebuild.
@@ -133,7 +133,7 @@ func TestPanicOfResetIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	var calls atomic.Int64
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Reset: func(context.Context, pgx.Tx) error {
 			if calls.Add(1) == 1 {
@@ -142,9 +142,9 @@ func TestPanicOfResetIsRetried(t *testing.T) {
 			return nil
 		},
 	})
-	w.await("the event", func() bool { return len(w.numbers()) == 1 })
+	w.Await("the event", func() bool { return len(w.numbers()) == 1 })
 	w.must(w.management().Rebuild(t.Context(), "counts", "ann"))
-	w.await("the rebuild", func() bool { return slices.Equal(w.numbers(), []int{1, 1}) })
+	w.Await("the rebuild", func() bool { return slices.Equal(w.numbers(), []int{1, 1}) })
 	if s := w.show("counts"); s.Panics != 1 || !strings.Contains(s.LastError, "empty already") {
 		t.Errorf("after the panic: %+v", s)
 	}
@@ -156,7 +156,7 @@ func TestHandlerThatExitsIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
-	group, err := processor.NewGroup(w.node("a", tenure.Config{}), tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.Node("a", tenure.Config{}), tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
 	w.must(err)
 	var calls, delays atomic.Int64
 	w.must(group.Add(processor.Config{
@@ -178,7 +178,7 @@ func TestHandlerThatExitsIsRetried(t *testing.T) {
 		Name: "other", Log: w.store.Log(), Handle: func(context.Context, pgx.Tx, []processor.Event) error { return nil },
 	}))
 	postgrestest.Run(w, group.Run)
-	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.Panics != 2 || !strings.Contains(s.LastError, "runtime.Goexit") {
 		t.Errorf("after the ends of two goroutines: %+v", s)
 	}
@@ -196,7 +196,7 @@ func TestPanicOfAnErrorIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	var calls atomic.Int64
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if calls.Add(1) == 1 {
@@ -206,7 +206,7 @@ func TestPanicOfAnErrorIsRetried(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.Panics != 1 || !strings.Contains(s.LastError, "the error of a handler panics") {
 		t.Errorf("after the panic: %+v", s)
 	}

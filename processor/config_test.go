@@ -19,7 +19,7 @@ import (
 func TestAddRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	node := w.node("a", tenure.Config{})
+	node := w.Node("a", tenure.Config{})
 	role := tenure.NamedRole("numbers")
 	for name, config := range map[string]processor.GroupConfig{
 		"negative cooldown":            {RetryCooldown: -1},

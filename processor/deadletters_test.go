@@ -48,15 +48,15 @@ func TestSkipMovesFailingEventToDeadLetters(t *testing.T) {
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond,
 		Retry: retry.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 3,
 	}
-	w.group(w.node("a", tenure.Config{}), config)
-	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
+	w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
 	failing := w.show("counts").Failing
 	place, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann")
 	w.must(err)
 	if place != failing {
 		t.Errorf("skipped %v; %v was failing", place, failing)
 	}
-	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.Await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	s := w.show("counts")
 	if s.Status != processor.Active || s.Errors != 0 || s.Failing != (processor.Cursor{}) || s.DeadLetters != 1 || s.Skipped != 1 {
 		t.Errorf("after skipping: %+v", s)
@@ -68,7 +68,7 @@ func TestSkipMovesFailingEventToDeadLetters(t *testing.T) {
 	mended.Store(true)
 	n, err := w.management().Replay(t.Context(), "counts", []int64{letters[0].ID}, "bob")
 	w.must(err)
-	w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2}) })
+	w.Await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2}) })
 	if n != 1 || len(w.letters("counts")) != 0 {
 		t.Errorf("%d replayed; dead letters are %+v", n, w.letters("counts"))
 	}
@@ -80,13 +80,13 @@ func TestRepeatedSkipSkipsNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, MaxAttempts: 1,
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
 	})
 	fails := func(after processor.Cursor) (failing processor.Cursor) {
 		t.Helper()
-		w.await("a failure", func() bool {
+		w.Await("a failure", func() bool {
 			s := w.show("counts")
 			failing = s.Failing
 			return s.Status == processor.Failed && after.Before(failing)
@@ -123,7 +123,7 @@ func TestSkipInvalidatesConcurrentAttempt(t *testing.T) {
 	w.append(1, 2)
 	var attempts atomic.Int64
 	entered, release := make(chan struct{}), make(chan struct{})
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			switch attempts.Add(1) {
@@ -140,7 +140,7 @@ func TestSkipInvalidatesConcurrentAttempt(t *testing.T) {
 	_, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann")
 	w.must(err)
 	close(release)
-	w.await("the second", func() bool { return len(w.numbers()) > 0 })
+	w.Await("the second", func() bool { return len(w.numbers()) > 0 })
 	if got := w.numbers(); !slices.Equal(got, []int{2}) {
 		t.Errorf("handled %v", got)
 	}
@@ -151,13 +151,13 @@ func TestSkipIsRefusedDuringOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent", BatchSize: 1, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
 			return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
 		},
 	})
-	w.await("failures", func() bool { return w.show("sent").Errors > 2 })
+	w.Await("failures", func() bool { return w.show("sent").Errors > 2 })
 	if _, err := w.management().Skip(t.Context(), "sent", processor.Cursor{}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "closed for today") {
 		t.Errorf("skipping returned %v", err)
 	}
@@ -168,11 +168,11 @@ func TestSkipIsRefusedBeforeTheEventIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Retry: retry.FixedInterval{Interval: time.Hour},
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
 	})
-	w.await("the failure", func() bool { return w.show("counts").Errors == 1 })
+	w.Await("the failure", func() bool { return w.show("counts").Errors == 1 })
 	if _, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "one at a time") {
 		t.Errorf("skipping returned %v", err)
 	}
@@ -214,8 +214,8 @@ func TestReplayDeadLetters(t *testing.T) {
 					return 1, pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.fill(ctx, tx, batch) })
 				}
 			}
-			w.group(w.node("a", tenure.Config{}), config)
-			w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 4}) })
+			w.group(w.Node("a", tenure.Config{}), config)
+			w.Await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 4}) })
 			letters := w.letters("counts")
 			if len(letters) != 2 || letters[0].Attempts != 2 || letters[0].Error != "first" || letters[0].SkippedBy != "" {
 				t.Fatalf("the dead letters are %+v", letters)
@@ -234,7 +234,7 @@ func TestReplayDeadLetters(t *testing.T) {
 			if n != 2 {
 				t.Errorf("%d are replayed", n)
 			}
-			w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3}) && len(w.letters("counts")) == 1 })
+			w.Await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3}) && len(w.letters("counts")) == 1 })
 			left := w.letters("counts")
 			if len(left) != 1 || left[0].Error != "second" || left[0].Attempts != 3 || left[0].Replay || left[0].ID != letters[0].ID {
 				t.Errorf("the dead letters are %+v", left)
@@ -243,7 +243,7 @@ func TestReplayDeadLetters(t *testing.T) {
 			if n, err := m.Replay(t.Context(), "counts", nil, "ann"); n != 1 || err != nil {
 				t.Errorf("replaying the other: %d, %v", n, err)
 			}
-			w.await("the second replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3, 2}) && len(w.letters("counts")) == 0 })
+			w.Await("the second replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3, 2}) && len(w.letters("counts")) == 0 })
 		})
 	}
 }
@@ -255,14 +255,14 @@ func TestRewindRemovesDeadLetters(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2, 3)
 	var mended atomic.Bool
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 2,
 		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
-	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.Await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	mended.Store(true)
 	w.must(w.management().Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
-	w.await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 1, 2, 3}) })
+	w.Await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 1, 2, 3}) })
 	if letters := w.letters("counts"); len(letters) != 0 {
 		t.Errorf("the dead letters are %+v", letters)
 	}
@@ -274,16 +274,16 @@ func TestReplayReportsMissingEvent(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2, 3)
 	var mended atomic.Bool
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 1,
 		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
-	w.await("the dead letter and the events beside it", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
-	w.exec(pgtest.SQL(w.backend, "DELETE FROM {events} WHERE data = '2'"))
+	w.Await("the dead letter and the events beside it", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.Exec(pgtest.SQL(w.backend, "DELETE FROM {events} WHERE data = '2'"))
 	mended.Store(true)
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("the refusal", func() bool {
+	w.Await("the refusal", func() bool {
 		letters := w.letters("counts")
 		return len(letters) == 1 && !letters[0].Replay && strings.Contains(letters[0].Error, "no longer")
 	})
@@ -295,10 +295,10 @@ func TestDismissedDeadLetterCountsNoLonger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m, ctx := w.management(), t.Context()
-	w.exec(`INSERT INTO {processors} (name, kind, role) VALUES ('counts', 'view', 'views')`)
-	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, skipped_by, replay)
+	w.Exec(`INSERT INTO {processors} (name, kind, role) VALUES ('counts', 'view', 'views')`)
+	w.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, skipped_by, replay)
 		SELECT 'counts', '7', n, 'two is too much', 5, 1, CASE n WHEN 2 THEN 'eve' ELSE '' END, n = 1 FROM generate_series(1, 4) n`)
-	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term) VALUES ('others', '7', 1, 'no', 1, 1)`)
+	w.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term) VALUES ('others', '7', 1, 'no', 1, 1)`)
 	all := w.letters("counts")
 	ids := []int64{all[0].ID, all[1].ID}
 	for _, by := range []string{"ann", "bob"} { // again, as after a lost response
@@ -350,7 +350,7 @@ func TestDismissEndsAReplayInProgress(t *testing.T) {
 	var mended atomic.Bool
 	handle := w.flawed(&mended)
 	entered, goOn := make(chan struct{}, 10), make(chan struct{})
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 1, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if mended.Load() {
@@ -360,7 +360,7 @@ func TestDismissEndsAReplayInProgress(t *testing.T) {
 			return handle(ctx, tx, batch)
 		},
 	})
-	w.await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 && slices.Equal(w.numbers(), []int{1, 3}) })
+	w.Await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 && slices.Equal(w.numbers(), []int{1, 3}) })
 	mended.Store(true)
 	n, err := w.management().Replay(t.Context(), "counts", nil, "bob")
 	w.must(err)
@@ -369,12 +369,12 @@ func TestDismissEndsAReplayInProgress(t *testing.T) {
 	w.must(err)
 	close(goOn)
 	w.append(4)
-	w.await("the later event", func() bool { return slices.Contains(w.numbers(), 4) })
+	w.Await("the later event", func() bool { return slices.Contains(w.numbers(), 4) })
 	letters := w.letters("counts")
 	if n != 1 || dismissed != 1 || len(letters) != 1 || letters[0].DismissedBy != "ann" || letters[0].Replay || !slices.Equal(w.numbers(), []int{1, 3, 4}) {
 		t.Errorf("%d replayed, %d dismissed, the dead letters are %+v, the numbers %v", n, dismissed, letters, w.numbers())
 	}
 	mended.Store(false)
 	w.must(w.management().Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
-	w.await("the failure of the event", func() bool { return w.show("counts").DeadLetters == 1 })
+	w.Await("the failure of the event", func() bool { return w.show("counts").DeadLetters == 1 })
 }

@@ -68,7 +68,7 @@ func TestEventsOfRandomTransactionsAreHandledWithoutPolls(t *testing.T) {
 	w := newWorldOn(t, server)
 	tallies := []*tally{{handled: map[int]int{}}, {handled: map[int]int{}}}
 	for i, h := range tallies {
-		group, err := processor.NewGroup(w.node(fmt.Sprint("node ", i), tenure.Config{}), tenure.NamedRole(fmt.Sprint("group ", i)), w.pool, processor.GroupConfig{})
+		group, err := processor.NewGroup(w.Node(fmt.Sprint("node ", i), tenure.Config{}), tenure.NamedRole(fmt.Sprint("group ", i)), w.pool, processor.GroupConfig{})
 		w.must(err)
 		w.must(group.Add(processor.Config{
 			Name: fmt.Sprint("counts ", i), Log: w.store.Log(), Handle: h.handle, PollInterval: time.Hour, MaxPollInterval: time.Hour,
@@ -85,7 +85,7 @@ func TestEventsOfRandomTransactionsAreHandledWithoutPolls(t *testing.T) {
 	for round := range rounds {
 		committed := random.round(1 + random.roll(8))
 		for i, h := range tallies {
-			w.await(fmt.Sprintf("group %d handles the events of round %d (seed %d)", i, round, seed), func() bool { return h.has(committed) })
+			w.Await(fmt.Sprintf("group %d handles the events of round %d (seed %d)", i, round, seed), func() bool { return h.has(committed) })
 		}
 		<-time.After(time.Duration(random.roll(150)) * time.Millisecond) // the readers are awake, falling asleep or asleep
 	}
@@ -95,7 +95,7 @@ func TestEventsOfRandomTransactionsAreHandledWithoutPolls(t *testing.T) {
 func (w *world) awaitReaders(readers int) {
 	w.Helper()
 	channel := schema.Of(w.backend).Channel(processor.Topic)
-	w.await("readers", func() bool {
+	w.Await("readers", func() bool {
 		return postgrestest.Value[int](w.Installation, `
 			SELECT count(*) FROM pg_locks, generate_series(1, $2) slot
 			WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ExclusiveLock'
@@ -184,7 +184,7 @@ func (w *writes) transact(conn *pgx.Conn) (numbers []int, err error) {
 	case 0:
 		return nil, tx.Rollback(ctx)
 	case 1:
-		id := fmt.Sprint("'", w.schema, w.next(), "'")
+		id := fmt.Sprint("'", w.Schema, w.next(), "'")
 		if _, err = tx.Exec(ctx, "PREPARE TRANSACTION "+id); err != nil {
 			return nil, nil // it has notified, and is rolled back
 		}
@@ -208,7 +208,7 @@ func (w *writes) insert(ctx context.Context, tx pgx.Tx, number int) error {
 	if w.roll(2) == 0 {
 		return w.store.Append(ctx, tx, eventstore.NewEvent{Type: "counted", Data: number})
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{w.schema, "tenure_events"}.Sanitize()+" (type, data) VALUES ('counted', to_jsonb($1::bigint))", number)
+	_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{w.Schema, "tenure_events"}.Sanitize()+" (type, data) VALUES ('counted', to_jsonb($1::bigint))", number)
 	return err
 }
 
@@ -218,13 +218,13 @@ func TestProcessorThatIsAwakeIsNotRung(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(0)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, PollInterval: time.Hour, MaxPollInterval: time.Hour,
 	})
-	w.await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.Await("the first", func() bool { return len(w.numbers()) == 1 })
 	channel := schema.Of(w.backend).Channel(processor.Topic)
 	conn, appended := w.Server.Conn(t), 0
-	w.await("awake", func() bool {
+	w.Await("awake", func() bool {
 		for range 3 {
 			appended++
 			w.append(appended)
@@ -252,7 +252,7 @@ func TestProcessorThatIsAwakeIsNotRung(t *testing.T) {
 	}
 	_, err := conn.Exec(t.Context(), "COMMIT")
 	w.must(err)
-	w.await("all events", func() bool { return len(w.numbers()) == appended+1 })
+	w.Await("all events", func() bool { return len(w.numbers()) == appended+1 })
 }
 
 // countRings counts the notifications of a channel while a function runs.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -28,7 +29,7 @@ func (w *world) epochs(name string, config processor.Config, events int) int64 {
 		return w.fill(ctx, tx, batch)
 	}
 	stop := w.group(node, config)
-	w.await("the events", func() bool { return len(w.numbers()) >= events })
+	w.Await("the events", func() bool { return len(w.numbers()) >= events })
 	stop()
 	w.must(node.Close(w.Context()))
 	return last.Load()
@@ -65,7 +66,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fourth <= first {
 		t.Errorf("after a crash the epoch is %d; before it was %d", fourth, first)
 	}
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 17")) // Set by hand: as if restored from another server.
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 17")) // Set by hand: as if restored from another server.
 	_, err := w.management().Repair(t.Context(), "counts", "ann")
 	w.must(err)
 	w.append(5)
@@ -73,7 +74,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fifth <= fourth {
 		t.Errorf("after a repair the epoch is %d; before it was %d", fifth, fourth)
 	}
-	w.exec(pgtest.SQL(w.backend, "DELETE FROM {processors}")) // Set by hand: the row is one that an operator deletes.
+	w.Exec(pgtest.SQL(w.backend, "DELETE FROM {processors}")) // Set by hand: the row is one that an operator deletes.
 	if sixth := w.epochs("f", processor.Config{}, 10); sixth <= fifth {
 		t.Errorf("in a row made anew the epoch is %d; before it was %d", sixth, fifth)
 	}
@@ -87,19 +88,11 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
-	node := w.node("a", tenure.Config{})
+	node := w.Node("a", tenure.Config{})
 	group, err := processor.NewGroup(node, tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
 	w.must(err)
 	w.must(group.Add(processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill}))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	postgrestest.Run(t, group.Run)
 	type row struct {
 		epoch, term     int64
 		lineage, server string
@@ -113,17 +106,17 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 		if after > 0 {
 			w.must(group.Election().StepDown(t.Context()))
 		}
-		w.await("the next term", func() bool { return w.exists("counts") && w.show("counts").Term > after && w.show("counts").Busy })
+		w.Await("the next term", func() bool { return w.exists("counts") && w.show("counts").Term > after && w.show("counts").Busy })
 		return read()
 	}
 	first := next(0)
-	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()"))
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()"))
 	second := next(first.term)
 	if second.epoch <= first.epoch || second.lineage == first.lineage {
 		t.Fatalf("on another server: %+v; before: %+v", second, first)
 	}
-	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), first.server)
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first.epoch, first.lineage)
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), first.server)
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first.epoch, first.lineage)
 	third := next(second.term)
 	if third.epoch <= second.epoch || third.lineage != first.lineage {
 		t.Errorf("on the old server again: %+v; before: %+v, %+v", third, first, second)
@@ -145,14 +138,14 @@ func TestEpochRepeatsOnOldServerForAnotherProcess(t *testing.T) {
 	first := w.epochs("a", processor.Config{}, 1)
 	var server, lineage string
 	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT (SELECT id::text FROM {server}), lineage FROM {processors}")).Scan(&server, &lineage))
-	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()")) // another primary
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()")) // another primary
 	w.append(2)
 	second := w.epochs("b", processor.Config{}, 2)
 	if second <= first {
 		t.Fatalf("on another server the epoch is %d; before it was %d", second, first)
 	}
-	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), server)
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first, lineage)
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), server)
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first, lineage)
 	w.append(3)
 	if third := w.epochs("c", processor.Config{}, 3); third != first {
 		t.Errorf("on the old server again, another process has the epoch %d; the old one was %d, the newer %d", third, first, second)

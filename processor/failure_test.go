@@ -21,7 +21,7 @@ func TestUnavailableBlamesNoEvent(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2)
 	var calls, taken atomic.Int64
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if calls.Add(1) <= 10 {
@@ -31,7 +31,7 @@ func TestUnavailableBlamesNoEvent(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("both events, after 10 outages", func() bool { return taken.Load() == 2 })
+	w.Await("both events, after 10 outages", func() bool { return taken.Load() == 2 })
 }
 
 // A poison event is moved to the dead letters after the first attempt with it
@@ -43,7 +43,7 @@ func TestPoisonEventIsMovedAfterOneAttempt(t *testing.T) {
 	var attempts atomic.Int64
 	var taken atomic.Value
 	taken.Store("")
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent", MaxAttempts: 100, Poison: processor.PoisonDeadLetter, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
@@ -56,7 +56,7 @@ func TestPoisonEventIsMovedAfterOneAttempt(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("the events beside the one at fault", func() bool { return taken.Load() == "13" })
+	w.Await("the events beside the one at fault", func() bool { return taken.Load() == "13" })
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("%d attempts, want one in its batch and one alone", n)
 	}
@@ -69,7 +69,7 @@ func TestRetryAfterExtendsThePause(t *testing.T) {
 	w.append(1)
 	const asked = 300 * time.Millisecond
 	times := make(chan time.Time, 10)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent", MaxAttempts: 1, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			times <- time.Now()
@@ -79,7 +79,7 @@ func TestRetryAfterExtendsThePause(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("the second attempt", func() bool { return len(times) == 2 })
+	w.Await("the second attempt", func() bool { return len(times) == 2 })
 	if first, second := <-times, <-times; second.Sub(first) < asked {
 		t.Errorf("tried again after %v, asked for %v", second.Sub(first), asked)
 	}
@@ -91,13 +91,13 @@ func TestPublishFailureCountsForEventsNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent", Retry: retry.FixedInterval{Interval: time.Hour},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			return len(batch) - 1, errors.New("two are enough")
 		},
 	})
-	w.await("the failure", func() bool { return w.show("sent").Errors == 1 })
+	w.Await("the failure", func() bool { return w.show("sent").Errors == 1 })
 	if s := w.show("sent"); s.Failing != w.place(3) || s.Processed != 2 {
 		t.Errorf("%d events are processed and %v fails, want 2 and %v", s.Processed, s.Failing, w.place(3))
 	}
@@ -108,13 +108,13 @@ func TestRetryAfterNeedsNoCause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sent",
 		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
 			return 0, &processor.RetryAfterError{Delay: time.Hour}
 		},
 	})
-	w.await("the failure", func() bool { return w.show("sent").Errors == 1 })
+	w.Await("the failure", func() bool { return w.show("sent").Errors == 1 })
 	if s := w.show("sent"); s.LastError != "asked to wait for 1h0m0s" || s.NextAttemptAt.Before(s.LastErrorAt.Add(time.Hour)) || s.Panics != 0 {
 		t.Errorf("after the failure: %+v", s)
 	}

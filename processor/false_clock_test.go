@@ -34,14 +34,14 @@ func TestRetryOfFalseClockIsDue(t *testing.T) {
 			return len(batch), nil
 		},
 	}
-	first := w.node("first", tenure.Config{})
+	first := w.Node("first", tenure.Config{})
 	w.group(first, config)
-	w.await("a failed attempt", func() bool {
+	w.Await("a failed attempt", func() bool {
 		return attempts.Load() == 1 && postgrestest.Value[bool](w.Installation, "SELECT next_attempt_at IS NOT NULL FROM {processors}")
 	})
 	postgrestest.Close(t, first)
 	works.Store(true)
 	clock.Set(t, 0)
-	w.group(w.node("second", tenure.Config{}), config)
-	w.await("the event, without the pause of the false clock", func() bool { return attempts.Load() == 2 })
+	w.group(w.Node("second", tenure.Config{}), config)
+	w.Await("the event, without the pause of the false clock", func() bool { return attempts.Load() == 2 })
 }

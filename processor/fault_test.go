@@ -76,7 +76,7 @@ func TestDatabaseErrorsBlameNoEvent(t *testing.T) {
 			w.append(1, 2, 3)
 			var calls atomic.Int64
 			const faults = 5 // more than MaxAttempts
-			w.group(w.node("a", tenure.Config{}), processor.Config{
+			w.group(w.Node("a", tenure.Config{}), processor.Config{
 				Name: "counts", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, PollInterval: time.Millisecond,
 				// It has its say about handlers only.
 				Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { return 0, false }),
@@ -90,8 +90,8 @@ func TestDatabaseErrorsBlameNoEvent(t *testing.T) {
 					return w.fill(ctx, tx, batch)
 				},
 			})
-			w.await("the error of the database is shown", func() bool { return w.exists("counts") && w.show("counts").LastError != "" })
-			w.await("all events", func() bool { return len(w.numbers()) >= 3 && w.show("counts").Processed >= 3 })
+			w.Await("the error of the database is shown", func() bool { return w.exists("counts") && w.show("counts").LastError != "" })
+			w.Await("all events", func() bool { return len(w.numbers()) >= 3 && w.show("counts").Processed >= 3 })
 			s := w.show("counts")
 			if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3}) || s.DeadLetters != 0 || s.Status != processor.Active {
 				t.Errorf("handled %v, and the processor is %+v", got, s)
@@ -110,7 +110,7 @@ func TestPermanentDatabaseErrorIsRetriedAndShown(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	var mended atomic.Bool
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", MaxAttempts: 2, PollInterval: time.Millisecond,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if !mended.Load() {
@@ -120,30 +120,30 @@ func TestPermanentDatabaseErrorIsRetriedAndShown(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("attempts", func() bool { return w.exists("counts") && w.show("counts").Errors >= 5 })
+	w.Await("attempts", func() bool { return w.exists("counts") && w.show("counts").Errors >= 5 })
 	s := w.show("counts")
 	if s.Status != processor.Active || s.NextAttemptAt.IsZero() || !strings.Contains(s.LastError, "40001") || s.Failing != (processor.Cursor{}) {
 		t.Errorf("shown as %+v", s)
 	}
 	mended.Store(true)
-	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 }
 
 // Transaction conflicts that are detected at the commit do not count either.
 func TestCommitConflictsBlameNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	sequence := pgx.Identifier{w.schema, "attempts"}.Sanitize()
-	function := pgx.Identifier{w.schema, "conflict"}.Sanitize()
-	w.exec("CREATE SEQUENCE " + sequence)
-	w.exec("CREATE FUNCTION " + function + "() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('" + sequence +
+	sequence := pgx.Identifier{w.Schema, "attempts"}.Sanitize()
+	function := pgx.Identifier{w.Schema, "conflict"}.Sanitize()
+	w.Exec("CREATE SEQUENCE " + sequence)
+	w.Exec("CREATE FUNCTION " + function + "() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('" + sequence +
 		"') <= 5 THEN RAISE EXCEPTION 'a conflict' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
-	w.exec("CREATE CONSTRAINT TRIGGER conflict AFTER INSERT ON " + w.filled + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + function + "()")
+	w.Exec("CREATE CONSTRAINT TRIGGER conflict AFTER INSERT ON " + w.filled + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + function + "()")
 	w.append(1)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, PollInterval: time.Millisecond, Handle: w.fill,
 	})
-	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.DeadLetters != 0 || !strings.Contains(s.LastError, "a conflict") {
 		t.Errorf("after conflicts at the commit the processor is %+v; want their cause as its last error and no dead letter", s)
 	}
@@ -165,7 +165,7 @@ func TestReplayIsRetriedAfterDatabaseErrors(t *testing.T) {
 			w := newWorld(t)
 			var replaying atomic.Bool
 			var calls atomic.Int64
-			w.group(w.node("a", tenure.Config{}), processor.Config{
+			w.group(w.Node("a", tenure.Config{}), processor.Config{
 				Name: "counts", PollInterval: time.Millisecond, MaxPollInterval: 5 * time.Millisecond, Poison: processor.PoisonDeadLetter,
 				Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 					switch {
@@ -180,17 +180,17 @@ func TestReplayIsRetriedAfterDatabaseErrors(t *testing.T) {
 				},
 			})
 			w.append(1)
-			w.await("the dead letter", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == 1 })
+			w.Await("the dead letter", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == 1 })
 			replaying.Store(true)
 			_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 			w.must(err)
-			w.await("the first attempt", func() bool { return calls.Load() > 0 })
-			w.await("the end of the replay", func() bool {
+			w.Await("the first attempt", func() bool { return calls.Load() > 0 })
+			w.Await("the end of the replay", func() bool {
 				letters := w.letters("counts")
 				return len(letters) == 0 || !letters[0].Replay
 			})
 			w.append(2)
-			w.await("the other event", func() bool { return slices.Contains(w.numbers(), 2) })
+			w.Await("the other event", func() bool { return slices.Contains(w.numbers(), 2) })
 			if c.done {
 				if got := w.numbers(); !slices.Equal(got, []int{1, 2}) || w.show("counts").DeadLetters != 0 {
 					t.Errorf("handled %v, with %d dead letters", got, w.show("counts").DeadLetters)

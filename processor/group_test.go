@@ -16,18 +16,18 @@ import (
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // world is an installation with a log, a table that a processor fills, and nodes.
 type world struct {
 	*postgrestest.Installation
-	schema  string
-	pool    *pgxpool.Pool
-	backend *postgres.Backend
+	pool    *pgxpool.Pool     // of processors
+	backend *postgres.Backend // likewise
 	store   *eventstore.Store
 	filled  string // the table
 }
@@ -41,7 +41,7 @@ func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 	t.Helper()
 	w := openWorld(t, server, server.Schema(t))
 	w.Migrate("processors", "events")
-	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
+	w.Exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
 	return w
 }
 
@@ -50,17 +50,9 @@ func openWorld(t *testing.T, server *pgtest.Server, schema string) *world {
 	t.Helper()
 	i := postgrestest.On(t, server, schema)
 	return &world{
-		Installation: i, schema: schema, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
+		Installation: i, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
 		filled: pgx.Identifier{schema, "filled"}.Sanitize(),
 	}
-}
-
-func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
-
-// node opens a node that closes with the test.
-func (w *world) node(name string, config tenure.Config) *tenure.Node {
-	w.Helper()
-	return w.Node(name, config)
 }
 
 // group makes a group of one processor, on the log unless it says another, and
@@ -125,15 +117,13 @@ func (w *world) numbers() []int {
 	return numbers
 }
 
-func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
-
 func TestEventsAreHandledInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, BatchSize: 2})
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, BatchSize: 2})
 	w.append(4, 5)
-	w.await("all events", func() bool { return len(w.numbers()) >= 5 })
+	w.Await("all events", func() bool { return len(w.numbers()) >= 5 })
 	for i, number := range w.numbers() {
 		if number != i+1 {
 			t.Fatalf("handled %v", w.numbers())
@@ -149,7 +139,7 @@ func TestCursorsOnlyPassesCursors(t *testing.T) {
 		SELECT data::bigint FROM {events}
 		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)
 			AND tags @> ARRAY['stream=a']`)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "copies", BatchSize: 2, CursorsOnly: true, Selection: processor.Selection{Types: []string{"counted"}},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			for _, e := range batch {
@@ -164,7 +154,7 @@ func TestCursorsOnlyPassesCursors(t *testing.T) {
 	})
 	w.append(1, 2, 3)
 	w.append(4, 5)
-	w.await("all events", func() bool { return len(w.numbers()) >= 5 })
+	w.Await("all events", func() bool { return len(w.numbers()) >= 5 })
 	if numbers := w.numbers(); !slices.Equal(numbers, []int{1, 2, 3, 4, 5}) {
 		t.Errorf("copied %v", numbers)
 	}
@@ -175,7 +165,7 @@ func TestCursorsOnlyPassesCursors(t *testing.T) {
 func TestEventsWithInvertedPositionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond})
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond})
 	ctx := t.Context()
 	begin := func() pgx.Tx {
 		tx, err := w.pool.Begin(ctx)
@@ -199,11 +189,11 @@ func TestEventsWithInvertedPositionsAreNotLost(t *testing.T) {
 	if err := first.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the first", func() bool { return len(w.numbers()) >= 1 })
+	w.Await("the first", func() bool { return len(w.numbers()) >= 1 })
 	if err := second.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the second", func() bool { return len(w.numbers()) >= 2 })
+	w.Await("the second", func() bool { return len(w.numbers()) >= 2 })
 	if got := w.numbers(); got[0] != 1 || got[1] != 2 {
 		t.Errorf("handled %v", got)
 	}
@@ -230,7 +220,7 @@ func TestUnansweredReadDoesNotStopProcessor(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	database := &silent{Pool: w.pool}
-	group, err := processor.NewGroup(w.node("a", tenure.Config{Lease: 3 * time.Second}), tenure.NamedRole("views"), database, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.Node("a", tenure.Config{Lease: 3 * time.Second}), tenure.NamedRole("views"), database, processor.GroupConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,14 +228,9 @@ func TestUnansweredReadDoesNotStopProcessor(t *testing.T) {
 	if err := group.Add(config); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	w.await("the event", func() bool { return len(w.numbers()) == 1 })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop := postgrestest.Run(t, group.Run)
+	w.Await("the event", func() bool { return len(w.numbers()) == 1 })
+	stop()
 	if !database.asked.Load() {
 		t.Error("every reading was answered")
 	}

@@ -71,7 +71,7 @@ func TestBatchAcquiresOneConnection(t *testing.T) {
 	w.settle() // an event that is not final is found by a later look, for all processors
 	trace := &sinceAcquired{}
 	statements := make(chan string, 1)
-	w.groupIn(w.poolOfOne(func(c *pgxpool.Config) { c.ConnConfig.Tracer = trace }), w.node("a", patient), processor.Config{
+	w.groupIn(w.poolOfOne(func(c *pgxpool.Config) { c.ConnConfig.Tracer = trace }), w.Node("a", patient), processor.Config{
 		Name: "counts",
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
 			last, _ := trace.texts()
@@ -91,7 +91,7 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 	w.append(1, 2, 3)
 	var failed atomic.Bool
 	trace := &sinceAcquired{}
-	stop := w.groupIn(w.poolOfOne(func(c *pgxpool.Config) { c.ConnConfig.Tracer = trace }), w.node("a", tenure.Config{}), processor.Config{
+	stop := w.groupIn(w.poolOfOne(func(c *pgxpool.Config) { c.ConnConfig.Tracer = trace }), w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 2, HandleTimeout: 5 * time.Minute, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if !failed.Swap(true) {
@@ -100,8 +100,8 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("all events", func() bool { return len(w.numbers()) == 3 })
-	w.await("a look for more events after an empty read", func() bool {
+	w.Await("all events", func() bool { return len(w.numbers()) == 3 })
+	w.Await("a look for more events after an empty read", func() bool {
 		_, all := trace.texts()
 		return strings.Contains(all, "\nSELECT true\n")
 	})

@@ -57,13 +57,13 @@ func newFlight(t *testing.T, server *pgtest.Server, parameters string) *flight {
 func (f *flight) holdByTrigger(table string) {
 	f.Helper()
 	key := int64(f.admin.PgConn().PID())
-	f.exec("CREATE FUNCTION " + pgx.Identifier{f.schema, "linger"}.Sanitize() + `() RETURNS trigger LANGUAGE plpgsql AS $$
+	f.Exec("CREATE FUNCTION " + pgx.Identifier{f.Schema, "linger"}.Sanitize() + `() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(4711, ` + fmt.Sprint(key) + `);
     RETURN NULL;
 END $$`)
-	f.exec("CREATE CONSTRAINT TRIGGER linger AFTER INSERT OR UPDATE OR DELETE ON " + table +
-		" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + pgx.Identifier{f.schema, "linger"}.Sanitize() + "()")
+	f.Exec("CREATE CONSTRAINT TRIGGER linger AFTER INSERT OR UPDATE OR DELETE ON " + table +
+		" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + pgx.Identifier{f.Schema, "linger"}.Sanitize() + "()")
 	ask := func(sql string) func() {
 		return func() {
 			f.Helper()
@@ -107,7 +107,7 @@ func (f *flight) holdByStandby() {
 				}
 			}
 		}()
-		f.await("the setting to hold commits", func() (held bool) {
+		f.Await("the setting to hold commits", func() (held bool) {
 			f.must(f.admin.QueryRow(f.Context(), holds, int32(probe.PgConn().PID())).Scan(&held))
 			return held
 		})
@@ -125,7 +125,7 @@ func (f *flight) holdByStandby() {
 func (f *flight) cutHeld() (pid uint32) {
 	f.Helper()
 	cut := false
-	f.await("a commit that is held", func() bool {
+	f.Await("a commit that is held", func() bool {
 		rows, err := f.admin.Query(f.Context(), f.held)
 		f.must(err)
 		pids, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
@@ -174,7 +174,7 @@ func TestOutcomeOfCommitInFlightIsAwaited(t *testing.T) {
 			t.Parallel()
 			f := newFlight(t, c.server(t), c.parameters)
 			c.hold(f)
-			node := f.node("a", tenure.Config{Lease: time.Minute})
+			node := f.Node("a", tenure.Config{Lease: time.Minute})
 			var calls atomic.Int64
 			entered, held := make(chan struct{}), make(chan struct{})
 			f.append(1, 2, 3, 4, 5)
@@ -202,17 +202,15 @@ func TestOutcomeOfCommitInFlightIsAwaited(t *testing.T) {
 				f.hold()
 			}()
 			pid := f.cutHeld()
-			f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
+			f.Await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the handler was called %d times while the first commit was in flight", n)
 			}
 			if c.undone {
-				if _, err := f.admin.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int32(pid)); err != nil {
-					t.Fatal(err)
-				}
+				pgtest.Exec(t, f.admin, "SELECT pg_terminate_backend($1)", int32(pid))
 			}
 			free()
-			f.await("all events", func() bool { return len(f.numbers()) >= 5 && f.show("counts").Processed >= 5 })
+			f.Await("all events", func() bool { return len(f.numbers()) >= 5 && f.show("counts").Processed >= 5 })
 			if got := f.numbers(); !slices.Equal(got, []int{1, 2, 3, 4, 5}) {
 				t.Errorf("handled %v", got)
 			}
@@ -233,7 +231,7 @@ func TestProgressInFlightIsCountedOnce(t *testing.T) {
 	var published []string
 	var begun atomic.Bool
 	first := make(chan struct{})
-	f.groupIn(f.pool, f.node("a", tenure.Config{Lease: time.Minute}), processor.Config{
+	f.groupIn(f.pool, f.Node("a", tenure.Config{Lease: time.Minute}), processor.Config{
 		Name: "sends", BatchSize: 2, PollInterval: 10 * time.Millisecond, ProgressInterval: time.Nanosecond,
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if begun.CompareAndSwap(false, true) {
@@ -248,13 +246,13 @@ func TestProgressInFlightIsCountedOnce(t *testing.T) {
 		},
 	})
 	f.append(1, 2, 3, 4, 5)
-	f.await("the first batch", begun.Load)
+	f.Await("the first batch", begun.Load)
 	f.hold()
 	close(first)
 	pid := f.cutHeld()
-	f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
+	f.Await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 	f.free()
-	f.await("all events", func() bool { return f.show("sends").Processed >= 5 })
+	f.Await("all events", func() bool { return f.show("sends").Processed >= 5 })
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(published, []string{"1", "2", "3", "4", "5"}) || f.show("sends").Processed != 5 {
@@ -268,7 +266,7 @@ func TestReplayInFlightIsCountedOnce(t *testing.T) {
 	f := newFlight(t, pgtest.Shared(t), "")
 	f.holdByTrigger(f.filled)
 	var mended atomic.Bool
-	f.groupIn(f.pool, f.node("a", tenure.Config{Lease: time.Minute}), processor.Config{
+	f.groupIn(f.pool, f.Node("a", tenure.Config{Lease: time.Minute}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if !mended.Load() {
@@ -278,16 +276,16 @@ func TestReplayInFlightIsCountedOnce(t *testing.T) {
 		},
 	})
 	f.append(1)
-	f.await("the dead letter", func() bool { return f.show("counts").DeadLetters == 1 })
+	f.Await("the dead letter", func() bool { return f.show("counts").DeadLetters == 1 })
 	mended.Store(true)
 	f.hold()
 	_, err := f.management().Replay(t.Context(), "counts", nil, "ann")
 	f.must(err)
 	pid := f.cutHeld()
-	f.await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
+	f.Await("a session to wait for the outcome", func() bool { return f.blocks(pid) })
 	f.free()
 	f.append(2)
-	f.await("both events", func() bool { return slices.Contains(f.numbers(), 2) })
+	f.Await("both events", func() bool { return slices.Contains(f.numbers(), 2) })
 	if got := f.numbers(); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("handled %v", got)
 	}

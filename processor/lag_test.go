@@ -44,19 +44,19 @@ func TestLagCountsWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	var mended atomic.Bool
 	w.append(1, 2, 3, 4)
-	w.exec(pgtest.SQL(w.backend, "UPDATE {events} SET occurred_at = occurred_at - interval '1 hour' WHERE data = '2'"))
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {events} SET occurred_at = occurred_at - interval '1 hour' WHERE data = '2'"))
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Retry: retry.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 1_000_000,
 		Selection: processor.Selection{AnyTags: []string{"number"}},
 	})
-	w.await("the lag", func() bool { return w.lag("counts").Behind == 3 })
+	w.Await("the lag", func() bool { return w.lag("counts").Behind == 3 })
 	lag := w.lag("counts")
 	if lag.OldestWait < time.Hour || lag.OldestWait > time.Hour+time.Minute || lag.Truncated || !lag.Led || lag.Name != "counts" {
 		t.Errorf("the lag is %+v", lag)
 	}
 	mended.Store(true)
-	w.await("the end of the lag", func() bool { l := w.lag("counts"); return l.Behind == 0 && l.OldestWait == 0 })
+	w.Await("the end of the lag", func() bool { l := w.lag("counts"); return l.Behind == 0 && l.OldestWait == 0 })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3, 4}) {
 		t.Errorf("handled %v", got)
 	}
@@ -67,13 +67,13 @@ func TestLagIsBoundedAndMeasuredWhilePaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond}
-	stop := w.group(w.node("a", tenure.Config{}), config)
-	w.await("the processor", func() bool { return w.show("counts").Led })
+	stop := w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("the processor", func() bool { return w.show("counts").Led })
 	w.must(w.management().Pause(t.Context(), "counts", "ann"))
 	stop()
-	w.exec(pgtest.SQL(w.backend, "INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
-	w.group(w.node("b", tenure.Config{}), config)
-	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
+	w.Exec(pgtest.SQL(w.backend, "INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
+	w.group(w.Node("b", tenure.Config{}), config)
+	w.Await("the lag", func() bool { return w.lag("counts").Behind > 0 })
 	if lag := w.lag("counts"); lag.Behind != 10_000 || !lag.Truncated || lag.OldestWait <= 0 {
 		t.Errorf("the lag is %+v", lag)
 	}
@@ -91,14 +91,14 @@ func TestIdleLeaderWritesNothing(t *testing.T) {
 	var asked atomic.Int64
 	database := &counting{Database: w.pool, with: "processor_lags", asked: &asked}
 	config := processor.Config{Name: "counts", Handle: w.fill, PollInterval: time.Millisecond, MaxPollInterval: time.Millisecond}
-	w.groupIn(database, w.node("a", tenure.Config{}), config)
-	w.await("the event", func() bool { return len(w.numbers()) == 1 })
+	w.groupIn(database, w.Node("a", tenure.Config{}), config)
+	w.Await("the event", func() bool { return len(w.numbers()) == 1 })
 	poll := func() {
 		t.Helper()
 		begun := database.polls.Load()
-		w.await("polls", func() bool { return database.polls.Load() >= begun+50 })
+		w.Await("polls", func() bool { return database.polls.Load() >= begun+50 })
 	}
-	w.await("the record", func() bool { return asked.Load() > 0 && w.lag("counts").Behind == 0 })
+	w.Await("the record", func() bool { return asked.Load() > 0 && w.lag("counts").Behind == 0 })
 	poll()
 	before := asked.Load()
 	poll()
@@ -133,23 +133,21 @@ func TestHorizonShowsTransactionOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "2"}})
 	w := newWorldOn(t, server)
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond})
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond})
 	w.append(1)
-	w.await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.Await("the first", func() bool { return len(w.numbers()) == 1 })
 
 	elsewhere := server.Database(t) + "&application_name=report"
 	culprit := pgtest.Conn(t, elsewhere)
 	run := func(sql string) {
 		t.Helper()
-		if _, err := culprit.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, culprit, sql)
 	}
 	run("CREATE TABLE made (up integer)")
 	run("BEGIN")
 	run("INSERT INTO made VALUES (1)")
 	w.append(2, 3)
-	w.await("the lag", func() bool { return w.lag("counts").BlockedByHorizon == 2 })
+	w.Await("the lag", func() bool { return w.lag("counts").BlockedByHorizon == 2 })
 	if lag := w.lag("counts"); lag.Behind != 2 {
 		t.Errorf("the lag is %+v", lag)
 	}
@@ -189,8 +187,8 @@ func TestHorizonShowsTransactionOfAnotherDatabase(t *testing.T) {
 		t.Errorf("handled %v", w.numbers())
 	}
 	run("COMMIT PREPARED 'forgotten'")
-	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
-	w.await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
+	w.Await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
+	w.Await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
 	for _, holder := range w.horizon().Holders {
 		if holder.Database == culprit.Config().Database {
 			t.Errorf("the horizon is held by %+v", holder)

@@ -21,7 +21,7 @@ const lateTimeout = 10 * time.Millisecond
 // the node's processors may take.
 func (w *world) late() (*tenure.Node, func(context.Context)) {
 	w.Helper()
-	node := w.node("a", tenure.Config{Lease: time.Second})
+	node := w.Node("a", tenure.Config{Lease: time.Second})
 	timing := node.Timing()
 	return node, func(ctx context.Context) {
 		<-ctx.Done()
@@ -62,7 +62,7 @@ func TestLateFailuresCount(t *testing.T) {
 			}
 			configure(&config, late)
 			w.group(node, config)
-			w.await("the last attempt", func() bool {
+			w.Await("the last attempt", func() bool {
 				return w.exists("counts") && w.show("counts").Status == processor.Failed
 			})
 			if s := w.show("counts"); s.Errors != 2 || s.LastError != failure.Error() {
@@ -86,9 +86,9 @@ func TestLateFailureOfResetCounts(t *testing.T) {
 			return errors.New("cannot empty it")
 		},
 	})
-	w.await("the start", func() bool { return w.exists("counts") })
+	w.Await("the start", func() bool { return w.exists("counts") })
 	w.must(w.management().Rebuild(t.Context(), "counts", "ann"))
-	w.await("the last attempt", func() bool { return w.show("counts").Status == processor.Failed })
+	w.Await("the last attempt", func() bool { return w.show("counts").Status == processor.Failed })
 }
 
 // TestLateReplayIsRecorded: a dead letter whose publisher takes longer than a step is
@@ -113,12 +113,12 @@ func TestLateReplayIsRecorded(t *testing.T) {
 			return len(batch), nil
 		},
 	})
-	w.await("the dead letter", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == 1 })
+	w.Await("the dead letter", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == 1 })
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("the replay", func() bool { return again.Load() > 0 })
+	w.Await("the replay", func() bool { return again.Load() > 0 })
 	w.append(2)
-	w.await("the later event", func() bool { return w.show("counts").Processed == 2 })
+	w.Await("the later event", func() bool { return w.show("counts").Processed == 2 })
 	if s := w.show("counts"); s.DeadLetters != 0 {
 		t.Errorf("after the replay: %+v", s)
 	}

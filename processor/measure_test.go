@@ -62,15 +62,15 @@ func TestLagIsMeasuredWhileABatchRuns(t *testing.T) {
 			w := newWorld(t)
 			config, entered, release := w.blocking(mode, func([]processor.Event) bool { return true })
 			w.append(1)
-			w.group(w.node("a", tenure.Config{}), config)
+			w.group(w.Node("a", tenure.Config{}), config)
 			<-entered
 			w.append(2, 3)
-			w.await("the lag of a running batch", func() bool { return w.lag("counts").Behind == 3 })
+			w.Await("the lag of a running batch", func() bool { return w.lag("counts").Behind == 3 })
 			if lag := w.lag("counts"); lag.Age > lagAgeBound || lag.OldestWait <= 0 {
 				t.Errorf("while a batch runs, the lag is %+v", lag)
 			}
 			release()
-			w.await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
+			w.Await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
 		})
 	}
 }
@@ -82,14 +82,14 @@ func TestMeasuringFailsNoBatch(t *testing.T) {
 	w.pool = pgtest.Pool(t, pgtest.Shared(t).DSN()+"&default_transaction_isolation=repeatable%20read")
 	config, entered, release := w.blocking("handle", func([]processor.Event) bool { return true })
 	w.append(1)
-	w.groupIn(w.pool, w.node("a", tenure.Config{}), config)
+	w.groupIn(w.pool, w.Node("a", tenure.Config{}), config)
 	<-entered
 	measured := func() time.Time { return w.lag("counts").AsOf }
-	w.await("a measurement", func() bool { return w.lag("counts").Behind == 1 })
+	w.Await("a measurement", func() bool { return w.lag("counts").Behind == 1 })
 	first := measured()
-	w.await("another measurement", func() bool { return measured().After(first) })
+	w.Await("another measurement", func() bool { return measured().After(first) })
 	release()
-	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
+	w.Await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.LastError != "" {
 		t.Errorf("a batch beside measurements failed: %s", s.LastError)
 	}
@@ -101,11 +101,11 @@ func TestLagOfUnreadableLogIsOld(t *testing.T) {
 	w := newWorld(t)
 	config, _, _ := w.blocking("handle", func([]processor.Event) bool { return false })
 	w.append(1)
-	w.group(w.node("a", tenure.Config{}), config)
-	w.await("the end of the lag", func() bool { return len(w.numbers()) == 1 && w.lag("counts").Behind == 0 })
-	w.exec("ALTER TABLE {events} RENAME COLUMN data TO contents")
+	w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("the end of the lag", func() bool { return len(w.numbers()) == 1 && w.lag("counts").Behind == 0 })
+	w.Exec("ALTER TABLE {events} RENAME COLUMN data TO contents")
 	broken := postgrestest.Value[time.Time](w.Installation, "SELECT clock_timestamp()")
-	w.await("the error", func() bool { return w.show("counts").LastError != "" })
+	w.Await("the error", func() bool { return w.show("counts").LastError != "" })
 	if lag := w.lag("counts"); !lag.AsOf.Before(broken) {
 		t.Errorf("the log could not be read since %v, and the lag was measured at %v", broken, lag.AsOf)
 	}
@@ -129,7 +129,7 @@ func TestLagIsMeasuredDuringAReplay(t *testing.T) {
 	w := newWorld(t)
 	release := w.blockedReplay(t, "publish")
 	w.append(1001)
-	w.await("the lag during a replay", func() bool { return w.lag("counts").Behind == 1 })
+	w.Await("the lag during a replay", func() bool { return w.lag("counts").Behind == 1 })
 	release()
-	w.await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
+	w.Await("the end of the lag", func() bool { return w.lag("counts").Behind == 0 })
 }

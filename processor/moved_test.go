@@ -36,14 +36,14 @@ func TestBatchBehindTheCursorDoesNotCount(t *testing.T) {
 	w.append(1, 2) // in one transaction, so that they differ only in the position
 	handle, _ := w.held("2", func() {
 		at := w.place(2)
-		w.exec("UPDATE "+pgx.Identifier{w.schema, "tenure_processors"}.Sanitize()+" SET cursor_position = $1", at.Position)
+		w.Exec("UPDATE "+pgx.Identifier{w.Schema, "tenure_processors"}.Sanitize()+" SET cursor_position = $1", at.Position)
 	})
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Handle: handle,
 	})
-	w.await("the second event is behind", func() bool { return w.exists("counts") && w.show("counts").Cursor == w.place(2) })
+	w.Await("the second event is behind", func() bool { return w.exists("counts") && w.show("counts").Cursor == w.place(2) })
 	w.append(3)
-	w.await("the third event", func() bool { return slices.Contains(w.numbers(), 3) })
+	w.Await("the third event", func() bool { return slices.Contains(w.numbers(), 3) })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 3}) {
 		t.Errorf("handled %v, want 1 and 3: the second event was applied before", got)
 	}
@@ -56,8 +56,8 @@ func TestRewindToStartOfBatchDiscardsIt(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	handle, attempts := w.held("1", func() { w.must(w.management().Rewind(w.Context(), "counts", processor.Cursor{}, "ann")) })
-	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", PollInterval: 10 * time.Millisecond, Handle: handle})
-	w.await("the event", func() bool { return len(w.numbers()) > 0 })
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", PollInterval: 10 * time.Millisecond, Handle: handle})
+	w.Await("the event", func() bool { return len(w.numbers()) > 0 })
 	if got := w.numbers(); !slices.Equal(got, []int{1}) || attempts.Load() != 2 {
 		t.Errorf("handled %v in %d attempts, want the event once, in the second attempt", got, attempts.Load())
 	}

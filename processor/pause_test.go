@@ -46,17 +46,17 @@ func TestPauseBeforeTheBatchBeginsIsSeen(t *testing.T) {
 	w := newWorld(t)
 	database := &watched{Database: w.pool}
 	var calls atomic.Int64
-	w.groupIn(database, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(database, w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			calls.Add(1)
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the processor", func() bool { return w.exists("counts") })
+	w.Await("the processor", func() bool { return w.exists("counts") })
 	w.must(w.management().Pause(t.Context(), "counts", "ann"))
 	paused := database.reads.Load()
-	w.await("the leader to rest, after the transaction in which it records that", func() bool { return database.reads.Load() > paused+1 })
+	w.Await("the leader to rest, after the transaction in which it records that", func() bool { return database.reads.Load() > paused+1 })
 	w.append(1)
 	returned := make(chan struct{})
 	pause := func() {
@@ -69,12 +69,12 @@ func TestPauseBeforeTheBatchBeginsIsSeen(t *testing.T) {
 	w.must(w.management().Resume(t.Context(), "counts", "ann"))
 	<-returned
 	before := database.reads.Load()
-	w.await("the next read", func() bool { return database.reads.Load() > before+1 })
+	w.Await("the next read", func() bool { return database.reads.Load() > before+1 })
 	if n := calls.Load(); n != 0 {
 		t.Errorf("%d batches began after the pause had returned", n)
 	}
 	w.must(w.management().Resume(t.Context(), "counts", "ann"))
-	w.await("the event", func() bool { return len(w.numbers()) == 1 })
+	w.Await("the event", func() bool { return len(w.numbers()) == 1 })
 }
 
 // A failed processor is retried before its leader has read that it failed: a later pause
@@ -91,7 +91,7 @@ func TestPauseWaitsForTheBatchAfterARetry(t *testing.T) {
 	}
 	entered, release := make(chan struct{}, 10), make(chan struct{}, 10)
 	var calls atomic.Int64
-	w.groupIn(database, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(database, w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, MaxAttempts: 1,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if calls.Add(1) == 1 {

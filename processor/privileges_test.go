@@ -20,8 +20,8 @@ import (
 // with the test.
 func (w *world) user(server *pgtest.Server) (name string) {
 	w.Helper()
-	name = strings.ToLower(w.schema) + "_u"
-	w.exec("CREATE ROLE " + name + " LOGIN")
+	name = strings.ToLower(w.Schema) + "_u"
+	w.Exec("CREATE ROLE " + name + " LOGIN")
 	w.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -39,7 +39,7 @@ func (w *world) user(server *pgtest.Server) (name string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.exec(grants)
+	w.Exec(grants)
 	return name
 }
 
@@ -50,29 +50,29 @@ func TestWorkGrantsSuffice(t *testing.T) {
 	server := pgtest.Shared(t)
 	w := newWorld(t)
 	name := w.user(server)
-	w.exec("GRANT SELECT, INSERT, TRUNCATE ON " + w.filled + " TO " + name)
+	w.Exec("GRANT SELECT, INSERT, TRUNCATE ON " + w.filled + " TO " + name)
 	w.pool = pgtest.Pool(t, server.DSNFor(name, "postgres"))
 
 	var mended atomic.Bool
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Retry: retry.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 3,
 	})
 	w.append(1, 2, 3)
-	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
-	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
+	w.Await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
+	w.Await("the lag", func() bool { return w.lag("counts").Behind > 0 })
 	m := w.management()
 	if _, err := m.Skip(t.Context(), "counts", processor.Cursor{}, "ann"); err != nil {
 		t.Fatalf("skipping with the granted privileges: %v", err)
 	}
 	mended.Store(true)
-	w.await("the third", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.Await("the third", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	_, err := m.Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("the second", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2}) })
+	w.Await("the second", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2}) })
 	w.must(m.Pause(t.Context(), "counts", "ann"))
 	w.must(m.Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
 	w.must(m.Resume(t.Context(), "counts", "ann"))
-	w.await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2, 1, 2, 3}) })
+	w.Await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2, 1, 2, 3}) })
 	w.horizon()
 }

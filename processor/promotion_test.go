@@ -44,7 +44,7 @@ func TestPromotedStandbyWorksWithoutNotifications(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
-	backend, err := postgres.New(pgtest.Shared(t).DSN(), postgres.Config{Schema: w.schema, Connect: deaf})
+	backend, err := postgres.New(pgtest.Shared(t).DSN(), postgres.Config{Schema: w.Schema, Connect: deaf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +53,14 @@ func TestPromotedStandbyWorksWithoutNotifications(t *testing.T) {
 	w.store = eventstore.New(backend, eventstore.Config{NoNotify: true})
 	config := tenure.Config{Lease: 2 * time.Second, CheckInterval: 100 * time.Millisecond}
 	work := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond}
-	first := w.group(w.node("first", config), work)
+	first := w.group(w.Node("first", config), work)
 	w.append(1)
-	w.await("the first event", func() bool { return len(w.numbers()) == 1 })
-	w.group(w.node("second", config), work)
+	w.Await("the first event", func() bool { return len(w.numbers()) == 1 })
+	w.group(w.Node("second", config), work)
 	first()
 	for number := 2; number < 5; number++ {
 		w.append(number)
-		w.await("another event", func() bool { return len(w.numbers()) == number })
+		w.Await("another event", func() bool { return len(w.numbers()) == number })
 	}
 	if s := w.show("counts"); s.NodeName != "second" {
 		t.Errorf("%s led at last", s.NodeName)
@@ -86,8 +86,8 @@ func TestTransactionsOfEarlierTermsAreTerminated(t *testing.T) {
 		return w.fill(ctx, tx, batch)
 	}}
 	w.append(1)
-	stop := w.group(w.node("first", tenure.Config{}), work)
-	w.await("the first event", func() bool { return len(w.numbers()) == 1 })
+	stop := w.group(w.Node("first", tenure.Config{}), work)
+	w.Await("the first event", func() bool { return len(w.numbers()) == 1 })
 	stop()
 
 	left, err := w.pool.Begin(t.Context())
@@ -97,15 +97,15 @@ func TestTransactionsOfEarlierTermsAreTerminated(t *testing.T) {
 	defer func() { _ = left.Rollback(t.Context()) }() // it was ended
 	_, err = left.Exec(t.Context(), "SELECT pg_advisory_xact_lock_shared($1)", mark)
 	if err == nil {
-		_, err = left.Exec(t.Context(), "UPDATE "+pgx.Identifier{w.schema, "tenure_processors"}.Sanitize()+" SET processed = 7")
+		_, err = left.Exec(t.Context(), "UPDATE "+pgx.Identifier{w.Schema, "tenure_processors"}.Sanitize()+" SET processed = 7")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.append(2)
 	begun := time.Now()
-	w.group(w.node("second", tenure.Config{}), work)
-	w.await("the second event, which a transaction that was left open delays", func() bool { return len(w.numbers()) == 2 })
+	w.group(w.Node("second", tenure.Config{}), work)
+	w.Await("the second event, which a transaction that was left open delays", func() bool { return len(w.numbers()) == 2 })
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

@@ -16,7 +16,7 @@ func TestPublisherSendsAgainAfterLostTerm(t *testing.T) {
 	w := newWorld(t)
 	sent := make(chan string, 100)
 	again := make(chan struct{}) // closed when the second leader has sent the event
-	first := w.node("sends-first", tenure.Config{})
+	first := w.Node("sends-first", tenure.Config{})
 	config := processor.Config{Name: "sends"}
 	config.Publish = func(ctx context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 		sent <- "first sends " + string(batch[0].Data)
@@ -40,18 +40,18 @@ func TestPublisherSendsAgainAfterLostTerm(t *testing.T) {
 		t.Fatal(got)
 	}
 
-	second := w.node("sends-second", tenure.Config{})
+	second := w.Node("sends-second", tenure.Config{})
 	config.Publish = func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 		sent <- "second sends " + string(batch[0].Data)
 		close(again)
 		return len(batch), nil
 	}
 	w.group(second, config)
-	w.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tenure sends-first session'")
+	w.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tenure sends-first session'")
 	if got := next(); got != "second sends 7" {
 		t.Fatal(got)
 	}
-	w.await("the event to be counted", func() bool { return w.exists("sends") && w.show("sends").Processed == 1 })
+	w.Await("the event to be counted", func() bool { return w.exists("sends") && w.show("sends").Processed == 1 })
 	select {
 	case got := <-sent:
 		t.Errorf("afterwards: %s", got)

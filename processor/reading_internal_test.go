@@ -154,9 +154,7 @@ func testSelection(t *testing.T, pool *pgxpool.Pool, table string) {
 func testNullColumns(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	for _, row := range []string{"(NULL, NULL)", "('kind', ARRAY[NULL, 'a=b'])", "('kind', '{}')"} {
-		if _, err := pool.Exec(t.Context(), "INSERT INTO "+table+" (kind, labels) VALUES "+row); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, pool, "INSERT INTO "+table+" (kind, labels) VALUES "+row)
 	}
 	events, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}, contents), 10)
 	if err != nil {
@@ -174,9 +172,7 @@ func testNullColumns(t *testing.T, pool *pgxpool.Pool, table string) {
 // An array of more than one dimension is no list of tags.
 func testTagsOfTwoDimensions(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), "INSERT INTO "+table+" (kind, labels) VALUES ('kind', '{{a=1},{b=2}}')"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, pool, "INSERT INTO "+table+" (kind, labels) VALUES ('kind', '{{a=1},{b=2}}')")
 	if _, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}, contents), 10); err == nil {
 		t.Error("it was read")
 	}

@@ -37,11 +37,11 @@ func (w *world) restore(table string, rows ...row) {
 // addProcessor adds a processor that another cluster has left.
 func (w *world) addProcessor(name, table string, system int64, cursor row) {
 	w.Helper()
-	w.exec(pgtest.SQL(w.backend, `
+	w.Exec(pgtest.SQL(w.backend, `
 		INSERT INTO {processors} (name, kind, role, log, log_table, log_columns, system_identifier, cursor_transaction, cursor_position)
 		VALUES ($1, 'processor', 'views', 'own', CASE WHEN $2 = '' THEN '{}' ELSE ARRAY[$3::text, $2] END,
 			CASE WHEN $2 = '' THEN '{}' ELSE ARRAY['xid', 'id'] END, $4, $5::text::xid8, $6)`),
-		name, table, w.schema, system, fmt.Sprint(cursor.Transaction), cursor.Position)
+		name, table, w.Schema, system, fmt.Sprint(cursor.Transaction), cursor.Position)
 }
 
 // left are the positions of the events behind the cursor of a processor, in the
@@ -62,7 +62,7 @@ func (w *world) left(name, table string) []int64 {
 func (w *world) handle(name, table string, events int) {
 	w.Helper()
 	cursor := w.show(name).Cursor
-	w.exec(pgtest.SQL(w.backend, `
+	w.Exec(pgtest.SQL(w.backend, `
 		UPDATE {processors} p SET cursor_transaction = next.xid, cursor_position = next.id
 		FROM (
 			SELECT xid, id FROM `+table+` WHERE (xid, id) > ($2::text::xid8, $3) ORDER BY xid, id OFFSET greatest($4::bigint - 1, 0) LIMIT least(1, $4::bigint)
@@ -73,8 +73,8 @@ func (w *world) handle(name, table string, events int) {
 // newTable makes a log of one's own, as small as can be.
 func (w *world) newTable(name string) (quoted string) {
 	w.Helper()
-	quoted = pgx.Identifier{w.schema, name}.Sanitize()
-	w.exec("CREATE TABLE " + quoted + " (xid xid8 NOT NULL DEFAULT pg_current_xact_id(), id bigint NOT NULL, UNIQUE (xid, id))")
+	quoted = pgx.Identifier{w.Schema, name}.Sanitize()
+	w.Exec("CREATE TABLE " + quoted + " (xid xid8 NOT NULL DEFAULT pg_current_xact_id(), id bigint NOT NULL, UNIQUE (xid, id))")
 	return quoted
 }
 
@@ -148,12 +148,12 @@ func TestRepairKeepsValidTransactionIDs(t *testing.T) {
 	w := newWorldOn(t, pgtest.Start(t, pgtest.Options{}))
 	table := w.newTable("own")
 	for id := range 5 {
-		w.exec("INSERT INTO "+table+" (id) VALUES ($1)", id)
+		w.Exec("INSERT INTO "+table+" (id) VALUES ($1)", id)
 	}
 	var third row
 	w.must(w.pool.QueryRow(t.Context(), "SELECT xid, id FROM "+table+" WHERE id = 2").Scan(&third.Transaction, &third.Position))
 	w.addProcessor("own", "own", 42, third)
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET status = 'paused'"))
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET status = 'paused'"))
 	repaired := w.repair("own")
 	if s := w.show("own"); repaired.Events != 0 || s.Cursor != third || s.Status != processor.Paused || len(repaired.Processors) != 1 {
 		t.Errorf("repaired %+v, now %+v", repaired, s)
@@ -171,9 +171,9 @@ func TestRepairResetsCursorBehindEmptiedLog(t *testing.T) {
 	if s := w.show("own"); s.Cursor != (row{}) {
 		t.Errorf("in an empty log, the cursor is at %v", s.Cursor)
 	}
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 42, cursor_transaction = '1000000000000'"))
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 42, cursor_transaction = '1000000000000'"))
 	for id := range 3 {
-		w.exec("INSERT INTO "+table+" (id) VALUES ($1)", id)
+		w.Exec("INSERT INTO "+table+" (id) VALUES ($1)", id)
 	}
 	w.repair("own")
 	if left := w.left("own", table); !slices.Equal(left, []int64{0, 1, 2}) {
@@ -200,7 +200,7 @@ func TestRepairOfUnknownTableSaysWhatToRun(t *testing.T) {
 	}
 	_, statement, _ := strings.Cut(err.Error(), "position: ")
 	statement, _, _ = strings.Cut(statement, "; and repair")
-	w.exec(strings.NewReplacer("SCHEMA", w.schema, "TABLE", "own", "XID", "xid", "ID", "id").Replace(statement))
+	w.Exec(strings.NewReplacer("SCHEMA", w.Schema, "TABLE", "own", "XID", "xid", "ID", "id").Replace(statement))
 	if repaired := w.repair("it's own"); len(repaired.Processors) != 2 {
 		t.Errorf("repaired %+v", repaired)
 	}
@@ -268,7 +268,7 @@ func TestRepairKeepsUnhandledEvents(t *testing.T) {
 		}
 		for range random.IntN(4) {
 			position++
-			w.exec("INSERT INTO "+table+" (id) VALUES ($1)", position)
+			w.Exec("INSERT INTO "+table+" (id) VALUES ($1)", position)
 			want = append(want, position)
 		}
 		w.addProcessor(name, name, 42, cursor)
@@ -280,12 +280,12 @@ func TestRepairKeepsUnhandledEvents(t *testing.T) {
 		// Work continues, and later the database cluster is upgraded with pg_upgrade.
 		for range random.IntN(4) {
 			position++
-			w.exec("INSERT INTO "+table+" (id) VALUES ($1)", position)
+			w.Exec("INSERT INTO "+table+" (id) VALUES ($1)", position)
 			want = append(want, position)
 		}
 		more := random.IntN(len(want) + 1)
 		w.handle(name, table, more)
-		w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 43 WHERE name = $1"), name)
+		w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 43 WHERE name = $1"), name)
 		w.repair(name)
 		if left := w.left(name, table); !slices.Equal(left, want[more:]) {
 			t.Fatalf("log %d, %v, after an upgrade, when %d of %v were handled: left are %v", i, ordered, more, want, left)

@@ -70,8 +70,8 @@ func (w *world) deadLetters(t *testing.T, config processor.Config, n int) {
 		numbers[i] = i + 1
 	}
 	w.append(numbers...)
-	w.group(w.node("a", tenure.Config{}), config)
-	w.await("the dead letters", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == n })
+	w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("the dead letters", func() bool { return w.exists("counts") && w.show("counts").DeadLetters == n })
 	mended.Store(true)
 }
 
@@ -114,7 +114,7 @@ func TestReplaysTakeTurnsWithLiveEvents(t *testing.T) {
 			w.deadLetters(t, config, letters)
 			_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 			w.must(err)
-			w.await("all events", func() bool { return len(w.numbers()) == letters+1 && len(w.letters("counts")) == 0 })
+			w.Await("all events", func() bool { return len(w.numbers()) == letters+1 && len(w.letters("counts")) == 0 })
 			all := replayed.now()
 			at := slices.IndexFunc(all, func(batch []int) bool { return slices.Contains(batch, live) })
 			if at < 0 || at > 4 {
@@ -167,7 +167,7 @@ func TestFailingReplayOfABatchFailsOneEvent(t *testing.T) {
 			before := w.letters("counts")[2].Attempts
 			_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 			w.must(err)
-			w.await("the others", func() bool {
+			w.Await("the others", func() bool {
 				return slices.Equal(w.numbers(), []int{1, 2, 4, 5, 6, 7, 8}) && len(w.letters("counts")) == 1
 			})
 			letter := w.letters("counts")[0]
@@ -195,7 +195,7 @@ func TestReplayOfCursorsOnlyHasOneEvent(t *testing.T) {
 	}, 3)
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("the replay", func() bool { return w.show("counts").DeadLetters == 0 })
+	w.Await("the replay", func() bool { return w.show("counts").DeadLetters == 0 })
 	if all := replayed.now(); !slices.Equal(slices.Concat(all...), []int{1, 2, 3}) || len(all) != 3 {
 		t.Errorf("replayed %v; want one event at a time", all)
 	}
@@ -221,7 +221,7 @@ func TestFaultsOfAReplayDelayNoLiveEvent(t *testing.T) {
 	}, 1)
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)
-	w.await("an event between two faults", func() bool { return faults.Load() >= 3 })
+	w.Await("an event between two faults", func() bool { return faults.Load() >= 3 })
 	n := len(w.numbers())
 	if n < 2 {
 		t.Errorf("after %d faults of a replay, %d live events are handled; want all but the last", faults.Load(), n)
@@ -235,12 +235,12 @@ func TestReplaysAreFoundByIndexes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	// Set by hand: ten thousand dead letters take minutes to fail, and an audit grows for months.
-	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
+	w.Exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		SELECT 'counts', n::text::xid8, 1, 'no', 1, 1 FROM generate_series(1, 10000) n`)
-	w.exec(`INSERT INTO {changes} (at, changed_by, kind, name, action)
+	w.Exec(`INSERT INTO {changes} (at, changed_by, kind, name, action)
 		SELECT now() - n * interval '1 minute', 'ann', 'processor', 'counts', 'replay' FROM generate_series(1, 10000) n`)
-	w.exec("ANALYZE {dead_letters}, {changes}")
-	w.exec("UPDATE {dead_letters} SET replay = true")
+	w.Exec("ANALYZE {dead_letters}, {changes}")
+	w.Exec("UPDATE {dead_letters} SET replay = true")
 	ids := make([]int64, 100)
 	for i := range ids {
 		ids[i] = int64(5000 + i)

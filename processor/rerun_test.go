@@ -14,11 +14,11 @@ import (
 func TestSecondRunDoesNotEndTheFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	group, err := processor.NewGroup(w.node("a", tenure.Config{}), tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.Node("a", tenure.Config{}), tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
 	w.must(err)
 	w.must(group.Add(processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill}))
 	postgrestest.Run(t, group.Run)
-	w.await("the start", func() bool { return w.exists("counts") })
+	w.Await("the start", func() bool { return w.exists("counts") })
 
 	if err := group.Run(t.Context()); err == nil {
 		t.Error("a second Run returned no error")

@@ -29,7 +29,7 @@ func TestFailedProcessorRunsAgain(t *testing.T) {
 			w := newWorld(t)
 			w.append(1, 2)
 			var mended atomic.Bool
-			w.group(w.node("a", tenure.Config{}), processor.Config{
+			w.group(w.Node("a", tenure.Config{}), processor.Config{
 				Name: "counts", Handle: w.flawed(&mended), MaxAttempts: 1,
 				Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 				Reset: func(ctx context.Context, tx pgx.Tx) error {
@@ -37,10 +37,10 @@ func TestFailedProcessorRunsAgain(t *testing.T) {
 					return err
 				},
 			})
-			w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+			w.Await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
 			mended.Store(true)
 			w.must(restart(t.Context(), w.management()))
-			w.await("the events", func() bool { n := w.numbers(); return slices.Contains(n, 1) && slices.Contains(n, 2) })
+			w.Await("the events", func() bool { n := w.numbers(); return slices.Contains(n, 1) && slices.Contains(n, 2) })
 			if s := w.show("counts"); s.Status != processor.Active {
 				t.Errorf("afterwards: %+v", s)
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -26,17 +26,7 @@ func (w *world) under(role string, node *tenure.Node, config processor.Config) (
 	w.must(err)
 	config.Log = w.store.Log()
 	w.must(group.Add(config))
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
+	return postgrestest.Run(w, group.Run)
 }
 
 // A deployment renames the role of a processor, so that two nodes run it under
@@ -54,24 +44,24 @@ func TestProcessorRunsUnderOneRole(t *testing.T) {
 	}
 	config := processor.Config{Name: "counts", BatchSize: 5, PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond}
 	config.Handle = handle(&fromOld)
-	stop := w.under("views", w.node("old", tenure.Config{}), config)
+	stop := w.under("views", w.Node("old", tenure.Config{}), config)
 	w.append(0)
-	w.await("the first event", func() bool { return len(w.numbers()) == 1 })
+	w.Await("the first event", func() bool { return len(w.numbers()) == 1 })
 	owned := w.show("counts")
 	config.Handle = handle(&fromNew)
-	w.under("projections", w.node("new", tenure.Config{}), config)
+	w.under("projections", w.Node("new", tenure.Config{}), config)
 	for number := 1; number < events; number++ {
 		w.append(number)
 	}
-	w.await("all events", func() bool { return len(w.numbers()) >= events })
-	w.await("the refusal", func() bool { return w.show("counts").RefusedRole == "projections" })
+	w.Await("all events", func() bool { return len(w.numbers()) >= events })
+	w.Await("the refusal", func() bool { return w.show("counts").RefusedRole == "projections" })
 	s := w.show("counts")
 	if s.Role != "views" || s.Term != owned.Term || s.NodeName != "old" || s.RefusedNode != "new" || s.Errors != 0 || fromNew.Load() != 0 {
 		t.Errorf("run under two roles, the other one called %d times: %+v", fromNew.Load(), s)
 	}
 	stop()
 	w.append(events)
-	w.await("the other role", func() bool { return w.show("counts").Role == "projections" && len(w.numbers()) > events })
+	w.Await("the other role", func() bool { return w.show("counts").Role == "projections" && len(w.numbers()) > events })
 	numbers := w.numbers()
 	slices.Sort(numbers)
 	for i, number := range numbers {
@@ -91,7 +81,7 @@ func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	entered, release := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int64
-	w.under("views", w.node("a", tenure.Config{}), processor.Config{
+	w.under("views", w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if calls.Add(1) == 1 {
@@ -104,9 +94,9 @@ func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 	w.append(1)
 	<-entered
 	// As a leader of the other role does if it considers this one's lease as expired.
-	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET role = 'projections', term = 17"))
+	w.Exec(pgtest.SQL(w.backend, "UPDATE {processors} SET role = 'projections', term = 17"))
 	close(release)
-	w.await("the event", func() bool { return len(w.numbers()) == 1 && w.show("counts").Processed == 1 })
+	w.Await("the event", func() bool { return len(w.numbers()) == 1 && w.show("counts").Processed == 1 })
 	if s := w.show("counts"); s.Role != "views" || s.Errors != 0 || calls.Load() != 2 {
 		t.Errorf("after %d calls: %+v", calls.Load(), s)
 	}
@@ -118,7 +108,7 @@ func TestDeadLetterStaysAfterUnsavedSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls atomic.Int64
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Selection: processor.Selection{ExactTags: []string{"number=2"}}, Poison: processor.PoisonDeadLetter,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
@@ -126,7 +116,7 @@ func TestDeadLetterStaysAfterUnsavedSkip(t *testing.T) {
 			return errors.Join(processor.ErrPoison, fmt.Errorf("never"))
 		},
 	})
-	w.await("the processor", func() bool { return w.exists("counts") && w.show("counts").Busy })
+	w.Await("the processor", func() bool { return w.exists("counts") && w.show("counts").Busy })
 	for range 20 {
 		w.append(1)
 	}
@@ -134,9 +124,9 @@ func TestDeadLetterStaysAfterUnsavedSkip(t *testing.T) {
 	for range 20 {
 		w.append(1)
 	}
-	w.await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 })
+	w.Await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 })
 	at := w.place(2)
-	w.await("the rest", func() bool { return at.Before(w.show("counts").Cursor) })
+	w.Await("the rest", func() bool { return at.Before(w.show("counts").Cursor) })
 	if s := w.show("counts"); calls.Load() != 1 || s.Processed != 1 || strings.Contains(s.LastError, "moved") {
 		t.Errorf("handled %d times: %+v", calls.Load(), s)
 	}

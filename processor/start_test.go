@@ -18,7 +18,7 @@ import (
 // other tests.
 func (w *world) settle() {
 	w.Helper()
-	w.await("the events to be final", func() (final bool) {
+	w.Await("the events to be final", func() (final bool) {
 		const sql = "SELECT coalesce(max(transaction_id) < pg_snapshot_xmin(pg_current_snapshot()), true) FROM {events}"
 		w.must(w.pool.QueryRow(w.Context(), pgtest.SQL(w.backend, sql)).Scan(&final))
 		return final
@@ -53,13 +53,13 @@ func (w *world) counts(start processor.Start) processor.Config {
 
 func (w *world) awaitClaim() {
 	w.Helper()
-	w.await("the first claim", func() bool { return w.show("counts").Term > 0 })
+	w.Await("the first claim", func() bool { return w.show("counts").Term > 0 })
 }
 
 // wantNumbers waits until the last of the wanted events is handled.
 func (w *world) wantNumbers(want ...int) {
 	w.Helper()
-	w.await("the last event", func() bool { return slices.Contains(w.numbers(), want[len(want)-1]) })
+	w.Await("the last event", func() bool { return slices.Contains(w.numbers(), want[len(want)-1]) })
 	if got := w.numbers(); !slices.Equal(got, want) {
 		w.Errorf("handled %v; want the events %v", got, want)
 	}
@@ -75,7 +75,7 @@ func TestStartAtTheEndReceivesOpenTransactions(t *testing.T) {
 	open := w.begin()
 	w.must(w.store.Append(t.Context(), open, newEvent(3)))
 	w.append(4) // committed, but after the open transaction in the log
-	w.group(w.node("a", patient), w.counts(processor.Start{End: true}))
+	w.group(w.Node("a", patient), w.counts(processor.Start{End: true}))
 	w.awaitClaim()
 	w.append(5)
 	w.must(open.Commit(t.Context()))
@@ -87,7 +87,7 @@ func TestStartAtEndOfEmptyLogReceivesOpenTransaction(t *testing.T) {
 	w := newWorld(t)
 	open := w.begin()
 	w.must(w.store.Append(t.Context(), open, newEvent(1)))
-	w.group(w.node("a", patient), w.counts(processor.Start{End: true}))
+	w.group(w.Node("a", patient), w.counts(processor.Start{End: true}))
 	w.awaitClaim()
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(1)
@@ -103,8 +103,8 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 			w.append(1, 2)
 			w.settle()
 			stops := []func(){
-				w.under(roles[0], w.node("a", patient), w.counts(processor.Start{End: true})),
-				w.under(roles[1], w.node("b", patient), w.counts(processor.Start{End: true})),
+				w.under(roles[0], w.Node("a", patient), w.counts(processor.Start{End: true})),
+				w.under(roles[1], w.Node("b", patient), w.counts(processor.Start{End: true})),
 			}
 			w.awaitClaim()
 			w.append(3)
@@ -113,7 +113,7 @@ func TestStartIsThatOfTheFirstClaim(t *testing.T) {
 				stop()
 			}
 			w.append(4)
-			w.under(roles[0], w.node("c", patient), w.counts(processor.Start{After: processor.Cursor{Transaction: 3}}))
+			w.under(roles[0], w.Node("c", patient), w.counts(processor.Start{After: processor.Cursor{Transaction: 3}}))
 			w.wantNumbers(3, 4)
 		})
 	}
@@ -130,7 +130,7 @@ func TestStartAtTimeMissesNoLaterEvent(t *testing.T) {
 	open := w.begin()
 	w.appendAt(open, 4, 40)
 	w.appendAt(w.pool, 5, 50)
-	w.group(w.node("a", patient), w.counts(processor.Start{Time: clock(20)}))
+	w.group(w.Node("a", patient), w.counts(processor.Start{Time: clock(20)}))
 	w.wantNumbers(1, 2, 3)
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(1, 2, 3, 4, 5)
@@ -147,7 +147,7 @@ func TestStartAtATimeReceivesOpenTransactions(t *testing.T) {
 	w.appendAt(open, 2, 40)
 	w.appendAt(w.pool, 3, 20)
 	w.appendAt(w.pool, 4, 50)
-	w.group(w.node("a", patient), w.counts(processor.Start{Time: clock(30)}))
+	w.group(w.Node("a", patient), w.counts(processor.Start{Time: clock(30)}))
 	w.awaitClaim()
 	w.must(open.Commit(t.Context()))
 	w.wantNumbers(2, 3, 4)
@@ -160,7 +160,7 @@ func TestStartAfterCursorSkipsEarlierEvents(t *testing.T) {
 	var after processor.Cursor
 	const second = "SELECT transaction_id, position FROM {events} ORDER BY position OFFSET 1 LIMIT 1"
 	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, second)).Scan(&after.Transaction, &after.Position))
-	w.group(w.node("a", patient), w.counts(processor.Start{After: after}))
+	w.group(w.Node("a", patient), w.counts(processor.Start{After: after}))
 	w.wantNumbers(3)
 }
 
@@ -190,7 +190,7 @@ func TestUnknownStartHandlesNothing(t *testing.T) {
 			log, config := &journal{}, w.counts(c.start)
 			config.Log = c.log
 			w.group(w.nodeLogging(log), config)
-			w.await("the error", func() bool { return log.has(c.says) })
+			w.Await("the error", func() bool { return log.has(c.says) })
 			claims := log.count("the processor cannot begin with its configuration")
 			if s := w.show("counts"); s.Term != 0 || s.Led || len(w.numbers()) > 0 || claims != 1 {
 				t.Errorf("the processor is %+v; handled %v; logged %d times", s, w.numbers(), claims)
@@ -203,10 +203,10 @@ func TestUnknownStartHandlesNothing(t *testing.T) {
 func TestStartInARestoredLogIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec("INSERT INTO {events} (transaction_id, type) VALUES ('1099511627776', 'counted')")
+	w.Exec("INSERT INTO {events} (transaction_id, type) VALUES ('1099511627776', 'counted')")
 	log := &journal{}
 	w.group(w.nodeLogging(log), w.counts(processor.Start{End: true}))
-	w.await("the error", func() bool { return log.has("repair another processor of the log") })
+	w.Await("the error", func() bool { return log.has("repair another processor of the log") })
 	if s := w.show("counts"); s.Name != "" {
 		t.Errorf("the processor is %+v; want none", s)
 	}

@@ -19,7 +19,7 @@ import (
 // counted, and no event is skipped.
 func (w *world) wantStuck(t *testing.T, says string) {
 	t.Helper()
-	w.await("the record that the processor cannot work", func() bool {
+	w.Await("the record that the processor cannot work", func() bool {
 		return w.exists("counts") && w.show("counts").StuckErrors > 1
 	})
 	s := w.show("counts")
@@ -34,8 +34,8 @@ func (w *world) wantStuck(t *testing.T, says string) {
 // wantWorking waits until a processor's row says that it works.
 func (w *world) wantWorking(t *testing.T, numbers ...int) {
 	t.Helper()
-	w.await("the record that the processor works", func() bool { return w.show("counts").StuckError == "" })
-	w.await("the events", func() bool { return slices.Equal(w.numbers(), numbers) })
+	w.Await("the record that the processor works", func() bool { return w.show("counts").StuckError == "" })
+	w.Await("the events", func() bool { return slices.Equal(w.numbers(), numbers) })
 	if s := w.show("counts"); !s.StuckSince.IsZero() || s.StuckErrors != 0 {
 		t.Errorf("after it works again: %+v", s)
 	}
@@ -55,25 +55,25 @@ func TestUnreadableLogIsRecorded(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			user := w.user(server)
-			w.exec("GRANT SELECT, INSERT ON " + w.filled + " TO " + user)
+			w.Exec("GRANT SELECT, INSERT ON " + w.filled + " TO " + user)
 			pool := pgtest.Pool(t, server.DSNFor(user, "postgres"))
 			config := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond}
 			w.append(1)
-			stop := w.groupIn(pool, w.node("a", tenure.Config{}), config)
-			w.await("the first event", func() bool { return len(w.numbers()) == 1 })
+			stop := w.groupIn(pool, w.Node("a", tenure.Config{}), config)
+			w.Await("the first event", func() bool { return len(w.numbers()) == 1 })
 			w.append(2)
-			w.await("the second event", func() bool { return len(w.numbers()) == 2 })
-			w.exec(strings.ReplaceAll(c.breaks, "USER", user))
+			w.Await("the second event", func() bool { return len(w.numbers()) == 2 })
+			w.Exec(strings.ReplaceAll(c.breaks, "USER", user))
 			w.wantStuck(t, c.says)
 			stop()
 			before := w.show("counts")
 			since := before.StuckSince
-			w.groupIn(pool, w.node("b", tenure.Config{}), config)
-			w.await("errors of the next leader", func() bool { return w.show("counts").StuckErrors > before.StuckErrors })
+			w.groupIn(pool, w.Node("b", tenure.Config{}), config)
+			w.Await("errors of the next leader", func() bool { return w.show("counts").StuckErrors > before.StuckErrors })
 			if s := w.show("counts"); !s.StuckSince.Equal(since) {
 				t.Errorf("the next leader says that it cannot work since %v; want %v", s.StuckSince, since)
 			}
-			w.exec(strings.ReplaceAll(c.mends, "USER", user))
+			w.Exec(strings.ReplaceAll(c.mends, "USER", user))
 			w.append(3)
 			w.wantWorking(t, 1, 2, 3)
 		})
@@ -90,13 +90,13 @@ func TestUnusableConfigurationIsRecorded(t *testing.T) {
 	next := postgrestest.Value[int64](w.Installation, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
 	config := w.counts(processor.Start{After: processor.Cursor{Transaction: uint64(next + ahead)}})
 	config.PollInterval, config.MaxPollInterval = 100*time.Millisecond, 100*time.Millisecond
-	w.group(w.node("a", tenure.Config{}), config)
+	w.group(w.Node("a", tenure.Config{}), config)
 	w.wantStuck(t, "where no event can be yet")
 	if s := w.show("counts"); s.Led || s.Role != "views" {
 		t.Errorf("a processor that has not begun: %+v", s)
 	}
 	w.consume(ahead + 1)
-	w.await("the start", func() bool { return w.show("counts").Led })
+	w.Await("the start", func() bool { return w.show("counts").Led })
 	w.append(2)
 	w.wantWorking(t, 2)
 }
@@ -116,7 +116,7 @@ func TestHangingHandlerIsRecorded(t *testing.T) {
 		return context.Cause(ctx)
 	}
 	config.MaxAttempts = 1000
-	w.group(w.node("a", tenure.Config{}), config)
+	w.group(w.Node("a", tenure.Config{}), config)
 	<-entered
 	w.wantStuck(t, "ignored the end of its context")
 	release()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // testTail lets several processors read through one tail while rows are appended: each
@@ -131,9 +133,7 @@ func testTailFails(t *testing.T, pool *pgxpool.Pool, table string) {
 	shared := newTails(pool, configs, newWake(2).loops, time.Minute, func(bool) {})[0]
 	shared.join(Cursor{}, time.Now())
 	// Set by hand: another program changes the log.
-	if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" RENAME COLUMN labels TO elsewhere"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, pool, "ALTER TABLE "+table+" RENAME COLUMN labels TO elsewhere")
 	r, err := shared.next(t.Context(), Cursor{}, 1, configs[0], since{time.Now(), true})
 	if err != nil || r.fits || shared.covers(Cursor{}) {
 		t.Errorf("read %+v, %v; want that the tail has nothing", r, err)

@@ -32,7 +32,7 @@ func newCrowd(t *testing.T, unselective int) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	group, err := processor.NewGroup(c.node("a", tenure.Config{}), tenure.NamedRole("views"), pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(c.Node("a", tenure.Config{}), tenure.NamedRole("views"), pool, processor.GroupConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func newCrowd(t *testing.T, unselective int) *crowd {
 func (c *crowd) awaitReading(processors int) {
 	c.Helper()
 	admin := processor.NewAdmin(c.backend, c.pool)
-	c.await("all processors read", func() bool {
+	c.Await("all processors read", func() bool {
 		all, err := admin.Lag(c.Context())
 		return err == nil && len(all) == processors && allLed(all)
 	})
@@ -79,7 +79,7 @@ func (c *crowd) appendEach(events int) float64 {
 	before := c.total()
 	for number := range events {
 		c.append(number)
-		c.await("the event is handled", func() bool { return len(c.numbers()) > number })
+		c.Await("the event is handled", func() bool { return len(c.numbers()) > number })
 	}
 	return float64(c.total()-before) / float64(events)
 }

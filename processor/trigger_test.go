@@ -15,27 +15,27 @@ import (
 func TestTriggerWakesProcessors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	table := pgx.Identifier{w.schema, `its "log"`}
-	w.exec("CREATE TABLE " + table.Sanitize() + ` (
+	table := pgx.Identifier{w.Schema, `its "log"`}
+	w.Exec("CREATE TABLE " + table.Sanitize() + ` (
 		id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 		xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 		number bigint NOT NULL,
 		UNIQUE (xid, id)
 	)`)
 	for range 2 { // it can be run again
-		w.exec(processor.TriggerSQL(w.backend, table))
+		w.Exec(processor.TriggerSQL(w.backend, table))
 	}
 	log := processor.LogFromQuery("its log", `
 		SELECT xid AS transaction_id, id AS position, 'counted' AS type, '{}'::text[] AS tags, to_jsonb(number) AS data,
 			clock_timestamp() AS occurred_at, NULL::uuid AS correlation_id, NULL::uuid AS causation_id
 		FROM `+table.Sanitize())
-	add := func(number int) { w.exec("INSERT INTO "+table.Sanitize()+" (number) VALUES ($1)", number) }
+	add := func(number int) { w.Exec("INSERT INTO "+table.Sanitize()+" (number) VALUES ($1)", number) }
 	add(1)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Log: log, Handle: w.fill, PollInterval: time.Hour, MaxPollInterval: time.Hour,
 	})
-	w.await("the first", func() bool { return len(w.numbers()) == 1 })
-	w.await("listening", func() bool {
+	w.Await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.Await("listening", func() bool {
 		add(2)
 		return len(w.numbers()) > 1
 	})
@@ -50,17 +50,17 @@ func TestInsertIntoEventsWakesProcessors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	insert := func(number int) {
-		w.exec("INSERT INTO "+pgx.Identifier{w.schema, "tenure_events"}.Sanitize()+" (type, data) VALUES ('counted', to_jsonb($1::bigint))", number)
+		w.Exec("INSERT INTO "+pgx.Identifier{w.Schema, "tenure_events"}.Sanitize()+" (type, data) VALUES ('counted', to_jsonb($1::bigint))", number)
 	}
 	insert(1)
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, PollInterval: time.Hour, MaxPollInterval: time.Hour,
 	})
-	w.await("the first", func() bool { return len(w.numbers()) == 1 })
-	w.await("listening", func() bool {
+	w.Await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.Await("listening", func() bool {
 		w.append(2)
 		return len(w.numbers()) > 1
 	})
 	insert(3)
-	w.await("an inserted event wakes the processor", func() bool { return slices.Contains(w.numbers(), 3) })
+	w.Await("an inserted event wakes the processor", func() bool { return slices.Contains(w.numbers(), 3) })
 }

@@ -26,7 +26,7 @@ func TestPoisonEventIsFoundInItsBatch(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2, 3, 4, 5)
 	sizes := make(chan int, 10) // of the batches with the event at fault
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", MaxAttempts: 3, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			for _, event := range batch {
@@ -41,7 +41,7 @@ func TestPoisonEventIsFoundInItsBatch(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the failure after MaxAttempts", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+	w.Await("the failure after MaxAttempts", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("handled %v", got)
 	}
@@ -74,12 +74,12 @@ func TestNextLeaderTriesEventsOneAtATime(t *testing.T) {
 			return errors.New("never")
 		},
 	}
-	stop := w.group(w.node("a", tenure.Config{}), config)
-	w.await("an attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
+	stop := w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("an attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
 	stop()
-	w.exec("UPDATE " + pgx.Identifier{w.schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
-	w.group(w.node("b", tenure.Config{}), config)
-	w.await("the end", func() bool { return w.show("counts").Status == processor.Failed })
+	w.Exec("UPDATE " + pgx.Identifier{w.Schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
+	w.group(w.Node("b", tenure.Config{}), config)
+	w.Await("the end", func() bool { return w.show("counts").Status == processor.Failed })
 	if first, second := <-sizes, <-sizes; first != 3 || second != 1 {
 		t.Errorf("the first leader tried %d events together and the next one %d, want 3 and 1", first, second)
 	}
@@ -115,13 +115,13 @@ func TestHandlerThatEndsItsTransactionFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.exec("CREATE TABLE " + w.deferring() + " (number int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+			w.Exec("CREATE TABLE " + w.deferring() + " (number int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
 			w.append(1)
-			w.group(w.node("a", tenure.Config{}), processor.Config{
+			w.group(w.Node("a", tenure.Config{}), processor.Config{
 				Name: "counts", MaxAttempts: 3, Retry: retry.FixedInterval{Interval: time.Millisecond},
 				Handle: func(ctx context.Context, tx pgx.Tx, _ []processor.Event) error { return spoil(ctx, w, tx) },
 			})
-			w.await("the failure of a handler that spoils its transaction", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+			w.Await("the failure of a handler that spoils its transaction", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
 			if s := w.show("counts"); s.Errors != 3 || s.Processed != 0 {
 				t.Errorf("the processor has %d errors and has handled %d events", s.Errors, s.Processed)
 			}
@@ -130,7 +130,7 @@ func TestHandlerThatEndsItsTransactionFails(t *testing.T) {
 }
 
 // deferring is a table that rejects its rows only at the commit.
-func (w *world) deferring() string { return pgx.Identifier{w.schema, "deferring"}.Sanitize() }
+func (w *world) deferring() string { return pgx.Identifier{w.Schema, "deferring"}.Sanitize() }
 
 // While a processor pauses after a failure, neither notifications of inserts
 // nor a new leader start an attempt.
@@ -145,21 +145,21 @@ func TestRetryPauseIgnoresInserts(t *testing.T) {
 			return errors.New("not today")
 		},
 	}
-	first := w.group(w.node("first", tenure.Config{}), config)
+	first := w.group(w.Node("first", tenure.Config{}), config)
 	w.append(1)
-	w.await("the attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
+	w.Await("the attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
 	for number := range 20 {
 		w.append(number)
 	}
-	second := w.node("second", tenure.Config{})
+	second := w.Node("second", tenure.Config{})
 	w.group(second, config)
 	first()
-	w.await("the second node", func() bool {
+	w.Await("the second node", func() bool {
 		s := w.show("counts")
 		return s.NodeName == "second" && s.Led
 	})
 	w.append(21)
-	w.await("all new events", func() bool { return w.show("counts").Behind >= 1 || attempts.Load() > 1 })
+	w.Await("all new events", func() bool { return w.show("counts").Behind >= 1 || attempts.Load() > 1 })
 	if s := w.show("counts"); attempts.Load() != 1 || s.Errors != 1 {
 		t.Errorf("there were %d attempts, and %d were recorded", attempts.Load(), s.Errors)
 	}
@@ -179,12 +179,12 @@ func TestAttemptsCountAcrossTerms(t *testing.T) {
 		}),
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("never") },
 	}
-	stop := w.group(w.node("a", tenure.Config{}), config)
-	w.await("two attempts", func() bool { return w.exists("counts") && w.show("counts").Errors == 2 })
+	stop := w.group(w.Node("a", tenure.Config{}), config)
+	w.Await("two attempts", func() bool { return w.exists("counts") && w.show("counts").Errors == 2 })
 	stop()
-	w.exec("UPDATE " + pgx.Identifier{w.schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
-	w.group(w.node("b", tenure.Config{}), config)
-	w.await("the failure after MaxAttempts", func() bool { return w.show("counts").Status == processor.Failed })
+	w.Exec("UPDATE " + pgx.Identifier{w.Schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
+	w.group(w.Node("b", tenure.Config{}), config)
+	w.Await("the failure after MaxAttempts", func() bool { return w.show("counts").Status == processor.Failed })
 	if s := w.show("counts"); s.Errors != 3 {
 		t.Errorf("it failed after %d attempts", s.Errors)
 	}
@@ -196,7 +196,7 @@ func TestPanicOfRetryStrategyIsCaught(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	var calls atomic.Int64
-	w.group(w.node("a", tenure.Config{}), processor.Config{
+	w.group(w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { panic("the retry strategy of a user panics") }),
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
@@ -206,7 +206,7 @@ func TestPanicOfRetryStrategyIsCaught(t *testing.T) {
 			return nil
 		},
 	})
-	w.await("the event", func() bool { return w.exists("counts") && w.show("counts").Processed == 1 })
+	w.Await("the event", func() bool { return w.exists("counts") && w.show("counts").Processed == 1 })
 }
 
 // faulty is a database in which every third commit is answered by an error, in
@@ -243,14 +243,14 @@ func (f *faultyTx) Commit(ctx context.Context) error {
 func TestEventsAreHandledOnceAfterUnknownCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(&faulty{Pool: w.pool}, w.Node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, BatchSize: 2, PollInterval: time.Millisecond,
 	})
 	const events = 30
 	for number := range events {
 		w.append(number)
 	}
-	w.await("all events", func() bool { return w.exists("counts") && w.show("counts").Processed >= events })
+	w.Await("all events", func() bool { return w.exists("counts") && w.show("counts").Processed >= events })
 	for i, number := range w.numbers() {
 		if number != i || i >= events {
 			t.Fatalf("handled %v; want each event once, in order", w.numbers())
@@ -265,7 +265,7 @@ func TestPublisherSendsOncePerTerm(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	var published []string
-	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(&faulty{Pool: w.pool}, w.Node("a", tenure.Config{}), processor.Config{
 		Name: "sends", BatchSize: 3, PollInterval: time.Millisecond, ProgressInterval: time.Millisecond,
 		Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
@@ -284,7 +284,7 @@ func TestPublisherSendsOncePerTerm(t *testing.T) {
 		w.append(number)
 		want = append(want, fmt.Sprint(number))
 	}
-	w.await("all events", func() bool { return w.exists("sends") && w.show("sends").Processed >= events })
+	w.Await("all events", func() bool { return w.exists("sends") && w.show("sends").Processed >= events })
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(published, want) {

@@ -4,7 +4,6 @@ package leaderhttp_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/leaderhttp"
 )
 
@@ -59,9 +59,7 @@ func (f *fleet) sql(statement string) string {
 
 func (f *fleet) exec(statement string, args ...any) {
 	f.Helper()
-	if _, err := f.pool.Exec(f.Context(), f.sql(statement), args...); err != nil {
-		f.Fatalf("%s: %v", statement, err)
-	}
+	pgtest.Exec(f, f.pool, f.sql(statement), args...)
 }
 
 func (f *fleet) count(query string, args ...any) (n int) {
@@ -74,45 +72,26 @@ func (f *fleet) count(query string, args ...any) (n int) {
 
 func (f *fleet) spawn(name string, candidate bool) (*children.Child, string) {
 	f.Helper()
-	given, err := json.Marshal(child{DSN: f.server.DSN(), Schema: f.schema, Name: name, Candidate: candidate, Lease: f.lease})
-	if err != nil {
-		f.Fatal(err)
-	}
-	c, err := children.Start(children.Options{Name: name, Env: []string{childVariable + "=" + string(given)}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(c.Kill)
+	given := child{DSN: f.server.DSN(), Schema: f.schema, Name: name, Candidate: candidate, Lease: f.lease}
+	c := children.Spawn(f, childVariable, given, children.Options{Name: name})
 	ready := f.await(c, "ready")
 	return c, fmt.Sprintf("http://127.0.0.1:%d", ready.Sequence)
 }
 
 func (f *fleet) await(c *children.Child, kind string) children.Report {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), patience)
-	defer cancel()
-	report, err := c.Await(ctx, kind, time.Time{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return report
+	return children.Await(f, c, kind, time.Time{})
 }
 
 // leader waits until one of the candidates has written a request later than the
 // given number of them, and returns its name.
 func (f *fleet) leader(written int) (name string) {
 	f.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if f.count(`SELECT count(*) FROM {schema}.written`) > written {
-			if err := f.pool.QueryRow(f.Context(), f.sql(`SELECT node FROM {schema}.received ORDER BY term DESC LIMIT 1`)).Scan(&name); err != nil {
-				f.Fatal(err)
-			}
-			return name
-		}
-		if time.Now().After(end) {
-			f.Fatalf("no %d requests were written within %v", written, patience)
-		}
+	testkit.Await(f, fmt.Sprint("more than ", written, " requests are written"), func() bool { return f.count(`SELECT count(*) FROM {schema}.written`) > written })
+	if err := f.pool.QueryRow(f.Context(), f.sql(`SELECT node FROM {schema}.received ORDER BY term DESC LIMIT 1`)).Scan(&name); err != nil {
+		f.Fatal(err)
 	}
+	return name
 }
 
 // post sends one request to the front node.

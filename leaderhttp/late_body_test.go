@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/leaderhttp"
 )
 
@@ -160,11 +160,7 @@ func TestLateBodyReachesNextLeaderWhole(t *testing.T) {
 		}
 		done <- err
 	}()
-	select {
-	case <-arrived:
-	case <-time.After(patience):
-		t.Fatal("the next leader gets no request")
-	}
+	testkit.Receive(t, arrived, patience, "the next leader gets no request")
 	const text = "all of it"
 	if _, err := io.WriteString(write, text); err != nil {
 		t.Fatal(err)

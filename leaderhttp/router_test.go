@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/leaderhttp"
 )
 
@@ -44,7 +45,7 @@ func TestLeaderOnlyNamesLeader(t *testing.T) {
 	if got := w.do("GET", a.server.URL+"/only", ""); got.StatusCode != http.StatusOK {
 		t.Errorf("the leader: %d %s", got.StatusCode, got.body)
 	}
-	w.eventually("the standby names the leader", func() bool {
+	testkit.Await(w, "the standby names the leader", func() bool {
 		got := w.do("GET", b.server.URL+"/only", "")
 		if got.StatusCode != http.StatusServiceUnavailable || got.code() != "not_leader" || got.Header.Get("Retry-After") == "" {
 			t.Fatalf("the standby: %d %s", got.StatusCode, got.body)
@@ -250,19 +251,14 @@ func TestStreamsAreCutWhenTermEnds(t *testing.T) {
 	begun := time.Now()
 	w.db.Revoke(billing)
 	for range 2 {
-		select {
-		case err := <-ended:
-			if err == nil {
-				t.Error("a stream ended as if it were complete, want an error")
-			}
-			if took := time.Since(begun); took > 1500*time.Millisecond { // a busy machine may add to the quarter of a second
-				t.Errorf("the stream was cut %v after the term ended, want a quarter of a second", took)
-			}
-		case <-time.After(patience):
-			t.Fatal("a stream was not cut")
+		if err := testkit.Receive(t, ended, patience, "a stream was not cut"); err == nil {
+			t.Error("a stream ended as if it were complete, want an error")
+		}
+		if took := time.Since(begun); took > 1500*time.Millisecond { // a busy machine may add to the quarter of a second
+			t.Errorf("the stream was cut %v after the term ended, want a quarter of a second", took)
 		}
 	}
-	w.eventually("b handles requests", func() bool {
+	testkit.Await(w, "b handles requests", func() bool {
 		return strings.HasPrefix(w.do("GET", b.server.URL, "").body, "b ")
 	})
 }
@@ -286,7 +282,7 @@ func TestStepDownWaitsForRequests(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- a.election.StepDown(t.Context()) }()
 	later := make(chan reply, 1)
-	w.eventually("the leader takes no new request", func() bool {
+	testkit.Await(w, "the leader takes no new request", func() bool {
 		guard, err := a.election.Guard()
 		if err == nil {
 			guard.Done()

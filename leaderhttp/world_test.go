@@ -12,15 +12,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/leaderhttp"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
 // patience bounds every wait of a test.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 var billing = tenure.NamedRole("billing")
 
@@ -150,16 +150,6 @@ func (r reply) code() string {
 	}
 	_ = json.Unmarshal([]byte(r.body), &record)
 	return record.Error.Code
-}
-
-// eventually waits until a condition holds.
-func (w *world) eventually(what string, holds func() bool) {
-	w.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }
 
 // newServer serves a handler and returns its URL.

@@ -15,14 +15,14 @@ func TestRowsAreSpreadOverCapableNodes(t *testing.T) {
 	leader := w.scheduler("leader")
 	w.run(w.assigner(leader, w.config()))
 	w.add(30, "")
-	w.await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
+	w.Await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
 	for _, n := range []node{a, b, gpu} {
 		if got := w.has(n); got < 5 || got > 15 {
 			t.Errorf("%s has %d of 30 rows", n.Node().Name(), got)
 		}
 	}
 	w.add(20, "gpu")
-	w.await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 50 })
+	w.Await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 50 })
 	if n := w.count(`capability = 'gpu' AND node_id <> $1`, gpu.ID()); n > 0 {
 		t.Errorf("%d rows went to a node that cannot do them", n)
 	}
@@ -41,12 +41,12 @@ func TestRowsOfDeadNodeAreReassigned(t *testing.T) {
 	w.sees(leader, cluster.Active, a, b, c)
 	w.run(w.assigner(leader, w.config()))
 	w.add(40, "x")
-	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 40 })
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID())
+	w.Await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 40 })
+	w.Exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID())
 	w.settle(a.Member)
 	begun := time.Now()
 	a.kill()
-	w.await("all at the other node", func() bool { return w.has(b) == 40 })
+	w.Await("all at the other node", func() bool { return w.has(b) == 40 })
 	took := time.Since(begun)
 	t.Logf("after %v", took)
 	// The lease would have taken 10 s, and polling patience.
@@ -67,22 +67,22 @@ func TestDrainingNodeKeepsBegunRows(t *testing.T) {
 	w.sees(leader, cluster.Active, a, b)
 	w.run(w.assigner(leader, w.config()))
 	w.add(20, "")
-	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 20 })
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 3)`, a.ID())
+	w.Await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 20 })
+	w.Exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 3)`, a.ID())
 	guard, ok := a.InFlight().Enter()
 	if !ok {
 		t.Fatal("the node takes no work")
 	}
 	drained := make(chan error, 1)
 	go func() { drained <- a.Drain(w.Context()) }()
-	w.await("what was not begun at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 17 })
+	w.Await("what was not begun at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 17 })
 	w.add(5, "")
-	w.await("new rows at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 22 })
+	w.Await("new rows at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 22 })
 	guard.Done()
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
-	w.await("the rest at the other node", func() bool { return w.has(b) == 25 })
+	w.Await("the rest at the other node", func() bool { return w.has(b) == 25 })
 	if n := w.count(`attempts > 1`); n != 3 {
 		t.Errorf("%d rows count more than one attempt; 3 had been begun", n)
 	}

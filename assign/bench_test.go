@@ -21,21 +21,21 @@ func BenchmarkAssign(b *testing.B) {
 			leader := w.scheduler("leader")
 			config := w.config()
 			config.MaxPerNode = b.N
-			w.exec(`INSERT INTO {schema}.jobs (capability) SELECT (ARRAY['', 'a', 'b'])[1 + n % 3] FROM generate_series(1, $1) n`, b.N)
-			w.exec(`VACUUM ANALYZE {schema}.jobs`)
+			w.Exec(`INSERT INTO {schema}.jobs (capability) SELECT (ARRAY['', 'a', 'b'])[1 + n % 3] FROM generate_series(1, $1) n`, b.N)
+			w.Exec(`VACUUM ANALYZE {schema}.jobs`)
 			b.ResetTimer()
 			w.run(w.assigner(leader, config))
-			w.await("all assigned", func() bool { return w.count(`state = 'pending'`) == 0 })
+			w.Await("all assigned", func() bool { return w.count(`state = 'pending'`) == 0 })
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
 	}
 	b.Run("bare", func(b *testing.B) {
 		w := newJobs(b)
-		w.exec(`INSERT INTO {schema}.jobs (capability) SELECT (ARRAY['', 'a', 'b'])[1 + n % 3] FROM generate_series(1, $1) n`, b.N)
-		w.exec(`VACUUM ANALYZE {schema}.jobs`)
+		w.Exec(`INSERT INTO {schema}.jobs (capability) SELECT (ARRAY['', 'a', 'b'])[1 + n % 3] FROM generate_series(1, $1) n`, b.N)
+		w.Exec(`VACUUM ANALYZE {schema}.jobs`)
 		b.ResetTimer()
-		for bareBatch(w, w.pool) > 0 {
+		for bareBatch(w, w.Pool) > 0 {
 		}
 		b.StopTimer()
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
@@ -43,7 +43,7 @@ func BenchmarkAssign(b *testing.B) {
 }
 
 func bareBatch(w *world, pool *pgxpool.Pool) int64 {
-	tag, err := pool.Exec(w.Context(), pgtest.SQL(w.backend, `
+	tag, err := pool.Exec(w.Context(), pgtest.SQL(w.Backend, `
 		UPDATE {schema}.jobs
 		SET state = 'assigned', node_id = gen_random_uuid(), attempts = attempts + 1, assignment = assignment + 1
 		WHERE id IN (

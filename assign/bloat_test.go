@@ -23,7 +23,7 @@ func TestRowsAreAssignedAmongDeadRows(t *testing.T) {
 		blocks = 12    // of a look that finds no waiting row
 	)
 	w := newJobs(t)
-	w.exec("ALTER TABLE {schema}.jobs SET (autovacuum_enabled = false)")
+	w.Exec("ALTER TABLE {schema}.jobs SET (autovacuum_enabled = false)")
 	quick := func() *postgres.Backend { // a call of a watch keeps dead rows, too
 		return w.NewBackend(func(c *postgres.Config) { c.WatchPeriod = time.Second })
 	}
@@ -32,14 +32,12 @@ func TestRowsAreAssignedAmongDeadRows(t *testing.T) {
 	config := w.config()
 	config.MaxPerNode, config.BatchSize = rows, 1000
 	w.run(w.assigner(leader, config))
-	long, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	long, err := w.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = long.Rollback(context.WithoutCancel(t.Context())) }() // does nothing after the end
-	if _, err := long.Exec(t.Context(), "SELECT FROM pg_class"); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, long, "SELECT FROM pg_class")
 	cost := func() int {
 		t.Helper()
 		type plan struct {
@@ -54,9 +52,9 @@ func TestRowsAreAssignedAmongDeadRows(t *testing.T) {
 	work := func(n int) {
 		t.Helper()
 		w.add(n, "")
-		w.await("all assigned", func() bool { return w.has(node{Member: a}) == n })
+		w.Await("all assigned", func() bool { return w.has(node{Member: a}) == n })
 		w.begin(node{Member: a})
-		w.exec(`UPDATE {schema}.jobs SET state = 'done' WHERE state = 'running'`)
+		w.Exec(`UPDATE {schema}.jobs SET state = 'done' WHERE state = 'running'`)
 	}
 	work(10)
 	before := cost()
@@ -66,8 +64,8 @@ func TestRowsAreAssignedAmongDeadRows(t *testing.T) {
 	if err := long.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.await("VACUUM to remove the dead rows", func() bool {
-		w.exec("VACUUM {schema}.jobs")
+	w.Await("VACUUM to remove the dead rows", func() bool {
+		w.Exec("VACUUM {schema}.jobs")
 		return cost() <= blocks
 	})
 	work(10)

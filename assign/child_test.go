@@ -163,7 +163,7 @@ func (w childWorker) run(ctx context.Context, wakeups <-chan struct{}) error {
 // start starts a node in a separate process.
 func (w *world) start(name string) *exec.Cmd {
 	w.Helper()
-	told, err := json.Marshal(child{w.server.DSN(), w.schema, name})
+	told, err := json.Marshal(child{w.Server.DSN(), w.Schema, name})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/internal/doorbell"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
@@ -20,16 +21,14 @@ func TestAssignerThatIsAwakeIsNotRung(t *testing.T) {
 	config.MaxPerNode = 1 << 20
 	w.run(w.assigner(w.scheduler("leader"), config))
 	w.add(1, "")
-	w.await("the first", func() bool { return w.count(`state = 'assigned'`) == 1 })
+	w.Await("the first", func() bool { return w.count(`state = 'assigned'`) == 1 })
 
-	conn := w.server.Conn(t)
+	conn := w.Server.Conn(t)
 	exec := func(sql string, args ...any) {
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, conn, sql, args...)
 	}
 	insert := "INSERT INTO " + config.Table.Sanitize() + " DEFAULT VALUES"
-	w.await("awake", func() bool {
+	w.Await("awake", func() bool {
 		for range 3 {
 			w.add(1, "")
 		}
@@ -41,17 +40,13 @@ func TestAssignerThatIsAwakeIsNotRung(t *testing.T) {
 		}
 		return true
 	})
-	listener := w.server.Conn(t)
-	channel := schema.Of(w.backend).Channel(assign.Topic(config))
-	if _, err := listener.Exec(t.Context(), "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		t.Fatal(err)
-	}
+	listener := w.Server.Conn(t)
+	channel := schema.Of(w.Backend).Channel(assign.Topic(config))
+	pgtest.Exec(t, listener, "LISTEN "+pgx.Identifier{channel}.Sanitize())
 	for range 50 {
 		w.add(1, "")
 	}
-	if _, err := listener.Exec(t.Context(), "SELECT pg_notify($1, 'last')", channel); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, listener, "SELECT pg_notify($1, 'last')", channel)
 	rings := 0
 	for {
 		notification, err := listener.WaitForNotification(t.Context())
@@ -67,5 +62,5 @@ func TestAssignerThatIsAwakeIsNotRung(t *testing.T) {
 		t.Errorf("%d notifications while the assigner was awake; want none", rings)
 	}
 	exec("COMMIT")
-	w.await("all", func() bool { return w.count(`state <> 'assigned'`) == 0 })
+	w.Await("all", func() bool { return w.count(`state <> 'assigned'`) == 0 })
 }

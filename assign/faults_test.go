@@ -67,7 +67,7 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 		}
 	}
 	w := newJobs(t)
-	w.raw(pgtest.SQL(w.backend, audit))
+	w.raw(pgtest.SQL(w.Backend, audit))
 	nodes := map[string]*exec.Cmd{}
 	defer func() {
 		for _, node := range nodes {
@@ -80,7 +80,7 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 	}
 	leader := func(role string) string {
 		var name string
-		w.await("a leader of "+role, func() bool {
+		w.Await("a leader of "+role, func() bool {
 			name = one[string](w, `
 				SELECT coalesce(max(n.name), '')
 				FROM {leaders} l JOIN {nodes} n ON n.id = l.node_id
@@ -96,10 +96,10 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 		w.add(n, "")
 		added += n
 		enough := finished() + rand.IntN(n/4+1)
-		w.await("work in the middle", func() bool { return finished() >= enough })
+		w.Await("work in the middle", func() bool { return finished() >= enough })
 		role := []string{"assigner", "assigner", "scheduler", "scheduler"}[fault%4]
 		if role == "scheduler" {
-			w.await("a replay", func() bool { return one[int](w, `SELECT count(*) FROM {schema}.replayed`) > 0 })
+			w.Await("a replay", func() bool { return one[int](w, `SELECT count(*) FROM {schema}.replayed`) > 0 })
 		}
 		victim := leader(role)
 		if fault%2 == 0 {
@@ -111,7 +111,7 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		// It wakes up when its rows were taken from it, and others begin them.
-		w.await("its rows taken", func() bool {
+		w.Await("its rows taken", func() bool {
 			return one[bool](w, `
 				SELECT n.status = 'dead' AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.node_id = n.id)
 				FROM {nodes} n WHERE n.name = $1 ORDER BY n.started_at DESC LIMIT 1`, victim)
@@ -120,7 +120,7 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.await("all done", func() bool { return finished() == rows && w.count(`state <> 'done'`) == 0 })
+	w.Await("all done", func() bool { return finished() == rows && w.count(`state <> 'done'`) == 0 })
 	replays := one[int](w, `SELECT count(DISTINCT term) FROM {schema}.replayed`)
 	t.Logf("%d assignments of %d rows in %d terms, %d rows replayed in %d terms of the schedule",
 		one[int](w, `SELECT count(*) FROM {schema}.given`), rows, one[int](w, `SELECT count(DISTINCT term) FROM {schema}.given`),

@@ -27,9 +27,9 @@ type heldCommits struct {
 // holdCommits holds every such commit until release is called.
 func (w *world) holdCommits() heldCommits {
 	w.Helper()
-	admin := w.server.Conn(w)
+	admin := w.Server.Conn(w)
 	h := heldCommits{w, admin, fmt.Sprint(int32(admin.PgConn().PID()))}
-	w.exec(`
+	w.Exec(`
 		CREATE FUNCTION {schema}.linger() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
 			PERFORM pg_advisory_xact_lock_shared(4712, ` + h.key + `);
@@ -43,9 +43,7 @@ func (w *world) holdCommits() heldCommits {
 
 func (h heldCommits) ask(sql string) {
 	h.Helper()
-	if _, err := h.admin.Exec(h.Context(), sql); err != nil {
-		h.Fatal(err)
-	}
+	pgtest.Exec(h, h.admin, sql)
 }
 
 func (h heldCommits) release() { h.Helper(); h.ask("SELECT pg_advisory_unlock(4712, " + h.key + ")") }
@@ -67,7 +65,7 @@ func (h heldCommits) pids() []int32 {
 // awaitNext waits until another commit is held, too, or a statement waits for that of pid.
 func (h heldCommits) awaitNext(pid int32) {
 	h.Helper()
-	h.await("another pass", func() bool {
+	h.Await("another pass", func() bool {
 		return len(h.pids()) > 1 || one[bool](h.world, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))", pid)
 	})
 }
@@ -75,9 +73,9 @@ func (h heldCommits) awaitNext(pid int32) {
 // finishAll finishes rows until all are done, and returns how many a node had at most.
 func (w *world) finishAll(n node, rows int) (most int) {
 	w.Helper()
-	w.await("all done", func() bool {
+	w.Await("all done", func() bool {
 		most = max(most, w.has(n))
-		w.exec(`UPDATE {schema}.jobs SET state = 'done' WHERE id IN (SELECT id FROM {schema}.jobs WHERE state = 'assigned' LIMIT 3)`)
+		w.Exec(`UPDATE {schema}.jobs SET state = 'done' WHERE id IN (SELECT id FROM {schema}.jobs WHERE state = 'assigned' LIMIT 3)`)
 		return w.count(`state = 'done'`) == rows
 	})
 	return most
@@ -90,7 +88,7 @@ func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 	t.Parallel()
 	const places, rows = 5, 30
 	w := newJobs(t)
-	proxy, err := faultwire.Start(net.JoinHostPort(w.server.Host, strconv.Itoa(w.server.Port)))
+	proxy, err := faultwire.Start(net.JoinHostPort(w.Server.Host, strconv.Itoa(w.Server.Port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +98,7 @@ func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 		}
 	})
 	proxy.LoseCancelRequests()
-	dsn, err := proxy.DSN(w.server.DSN())
+	dsn, err := proxy.DSN(w.Server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +117,7 @@ func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 	w.run(assigner)
 
 	var pid int32
-	w.await("a commit that is held", func() bool {
+	w.Await("a commit that is held", func() bool {
 		for _, conn := range proxy.Connections() {
 			if slices.Contains(held.pids(), int32(conn.PID())) {
 				pid = int32(conn.PID())
@@ -142,12 +140,12 @@ func TestMaxPerNodeHoldsForTwoRoles(t *testing.T) {
 	t.Parallel()
 	const places, rows = 5, 30
 	w := newJobs(t)
-	pool := pgtest.Pool(t, w.server.DSN()+"&search_path="+w.schema)
+	pool := pgtest.Pool(t, w.Server.DSN()+"&search_path="+w.Schema)
 	a := w.worker("a")
 	held := w.holdCommits()
 	w.add(rows, "")
 	var pid int32
-	for role, table := range map[string]pgx.Identifier{"assigner": {w.schema, "jobs"}, "renamed": {"jobs"}} {
+	for role, table := range map[string]pgx.Identifier{"assigner": {w.Schema, "jobs"}, "renamed": {"jobs"}} {
 		leader := w.join(w.store(), tenure.Config{Name: role, Lease: time.Minute}, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
 		w.sees(leader, cluster.Active, a)
 		config := w.config()
@@ -159,7 +157,7 @@ func TestMaxPerNodeHoldsForTwoRoles(t *testing.T) {
 		}
 		w.run(assigner)
 		if pid == 0 {
-			w.await("a commit that is held", func() bool {
+			w.Await("a commit that is held", func() bool {
 				if pids := held.pids(); len(pids) > 0 {
 					pid = pids[0]
 				}

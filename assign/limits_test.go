@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // A node has at most MaxPerNode unfinished rows; when it finishes one, it gets
@@ -26,14 +27,14 @@ func TestMaxPerNodeLimitsUnfinishedRows(t *testing.T) {
 	assigner := w.assigner(leader, config)
 	w.run(assigner)
 	w.add(30, "")
-	w.await("all places taken", func() bool { return w.has(a) == 5 && w.has(b) == 5 })
+	w.Await("all places taken", func() bool { return w.has(a) == 5 && w.has(b) == 5 })
 	if got, err := assigner.Unassignable(t.Context()); err != nil || !slices.Equal(got, []assign.Unassignable{{Rows: 20, Reason: assign.Full}}) {
 		t.Errorf("what cannot be assigned: got %+v, %v", got, err)
 	}
 	most := 0
-	w.await("all done", func() bool {
+	w.Await("all done", func() bool {
 		most = max(most, w.has(a), w.has(b))
-		w.exec(`UPDATE {schema}.jobs SET state = 'done' WHERE id IN (SELECT id FROM {schema}.jobs WHERE state = 'assigned' LIMIT 3)`)
+		w.Exec(`UPDATE {schema}.jobs SET state = 'done' WHERE id IN (SELECT id FROM {schema}.jobs WHERE state = 'assigned' LIMIT 3)`)
 		return w.count(`state = 'done'`) == 30
 	})
 	if most > 5 {
@@ -59,7 +60,7 @@ func TestRowsWithoutCapableNodeWait(t *testing.T) {
 	w.add(1100, "quantum")
 	w.add(5, "slow")
 	w.add(3, "a")
-	w.await("the others assigned", func() bool { return w.has(a) == 3 })
+	w.Await("the others assigned", func() bool { return w.has(a) == 3 })
 	want := []assign.Unassignable{
 		{Capability: "quantum", Rows: 1000, Reason: assign.NoNode}, {Capability: "slow", Rows: 5, Reason: assign.NotActive},
 	}
@@ -67,11 +68,11 @@ func TestRowsWithoutCapableNodeWait(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	quantum := w.worker("quantum", "quantum")
-	w.await("as many as it may have", func() bool { return w.has(quantum) == 100 })
+	w.Await("as many as it may have", func() bool { return w.has(quantum) == 100 })
 	if err := both.Undrain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the rest", func() bool { return w.has(both) == 5 })
+	w.Await("the rest", func() bool { return w.has(both) == 5 })
 }
 
 // If rows need more capabilities than are read, none that a node has is hidden.
@@ -80,22 +81,22 @@ func TestManyUnknownCapabilitiesHideNoRow(t *testing.T) {
 	w := newJobs(t)
 	a := w.worker("a", "zebra")
 	w.run(w.assigner(w.scheduler("leader"), w.config()))
-	w.exec(`INSERT INTO {schema}.jobs (capability) SELECT 'garbage ' || n FROM generate_series(1, 1500) n`)
+	w.Exec(`INSERT INTO {schema}.jobs (capability) SELECT 'garbage ' || n FROM generate_series(1, 1500) n`)
 	w.add(3, "zebra")
-	w.await("those that can be done", func() bool { return w.has(a) == 3 })
+	w.Await("those that can be done", func() bool { return w.has(a) == 3 })
 }
 
 // Rows are assigned in the order of their priority.
 func TestRowsAreAssignedByPriority(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
-	w.exec(`INSERT INTO {schema}.jobs (capability, priority)
+	w.Exec(`INSERT INTO {schema}.jobs (capability, priority)
 		SELECT CASE WHEN n % 2 = 0 THEN 'a' ELSE '' END, nullif(n, 7) FROM generate_series(1, 20) n`)
 	config := w.config()
 	config.MaxPerNode, config.BatchSize = 6, 2
 	a := w.worker("a", "a")
 	w.run(w.assigner(w.scheduler("leader"), config))
-	w.await("all places taken", func() bool { return w.has(a) == 6 })
+	w.Await("all places taken", func() bool { return w.has(a) == 6 })
 	if n := w.count(`state = 'assigned' AND priority > 14`); n != 6 {
 		t.Errorf("only %d of the first 6 rows were assigned: %s", n, w.dump())
 	}
@@ -111,9 +112,9 @@ func TestRowBegunTooOftenIsDead(t *testing.T) {
 	w.run(w.assigner(w.scheduler("leader"), config))
 	w.add(4, "")
 	begun := map[int64]int{}
-	w.await("death of all", func() bool {
+	w.Await("death of all", func() bool {
 		w.begin(a)
-		rows, err := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `UPDATE {schema}.jobs SET state = 'pending', node_id = NULL WHERE state = 'running' RETURNING id`))
+		rows, err := w.Pool.Query(t.Context(), pgtest.SQL(w.Backend, `UPDATE {schema}.jobs SET state = 'pending', node_id = NULL WHERE state = 'running' RETURNING id`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,21 +136,21 @@ func TestRowBegunTooOftenIsDead(t *testing.T) {
 		t.Errorf("dead rows: %s", w.dump())
 	}
 
-	if n, err := assign.Replay(t.Context(), w.pool, config, 0, "2", "3", "99"); n != 2 || err != nil {
+	if n, err := assign.Replay(t.Context(), w.Pool, config, 0, "2", "3", "99"); n != 2 || err != nil {
 		t.Errorf("%d rows were replayed: %v", n, err)
 	}
-	w.await("those again assigned", func() bool {
+	w.Await("those again assigned", func() bool {
 		return w.count(`state = 'assigned' AND id IN (2, 3) AND attempts = 1 AND assignment = 3 + (SELECT term FROM {terms} WHERE role = 'assigner')`) == 2
 	})
-	if n, err := assign.Replay(t.Context(), w.pool, config, 1); n != 1 || err != nil {
+	if n, err := assign.Replay(t.Context(), w.Pool, config, 1); n != 1 || err != nil {
 		t.Errorf("%d rows were replayed: %v", n, err)
 	}
 	if n := w.count(`state = 'dead' AND id = 4`); n != 1 {
 		t.Errorf("the second dead row was replayed before the first: %s", w.dump())
 	}
 	for name, bad := range map[string]func() (int, error){
-		"an id":    func() (int, error) { return assign.Replay(t.Context(), w.pool, config, 0, "x' OR true") },
-		"a number": func() (int, error) { return assign.Replay(t.Context(), w.pool, config, -1) },
+		"an id":    func() (int, error) { return assign.Replay(t.Context(), w.Pool, config, 0, "x' OR true") },
+		"a number": func() (int, error) { return assign.Replay(t.Context(), w.Pool, config, -1) },
 	} {
 		if _, err := bad(); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s that cannot be: got %v", name, err)
@@ -167,19 +168,14 @@ func TestListenWakesOnAssignment(t *testing.T) {
 	listening := make(chan error, 1)
 	ctx, stop := withCancel(t)
 	go func() {
-		listening <- assign.Listen(ctx, w.backend, a.ID(), func() { woken <- w.has(a) })
+		listening <- assign.Listen(ctx, w.Backend, a.ID(), func() { woken <- w.has(a) })
 	}()
 	if n := <-woken; n != 0 {
 		t.Fatalf("the node has %d rows before there are any", n)
 	}
 	w.add(1, "")
-	select {
-	case n := <-woken:
-		if n != 1 {
-			t.Errorf("the node was notified when it had %d rows", n)
-		}
-	case <-time.After(patience):
-		t.Error("the node was not notified")
+	if n := testkit.Receive(t, woken, patience, "the node was not notified"); n != 1 {
+		t.Errorf("the node was notified when it had %d rows", n)
 	}
 	stop()
 	if err := <-listening; err != nil {
@@ -208,19 +204,19 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	} {
 		config := w.config()
 		change(&config)
-		if _, err := assign.New(leader, w.pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+		if _, err := assign.New(leader, w.Pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: New returns %v", name, err)
 		}
-		if _, err := assign.Setup(w.backend, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+		if _, err := assign.Setup(w.Backend, config); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: Setup returns %v", name, err)
 		}
-		if _, err := assign.Grants(w.backend, config, "app"); !errors.Is(err, tenure.ErrInvalidConfig) {
+		if _, err := assign.Grants(w.Backend, config, "app"); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: Grants returns %v", name, err)
 		}
 	}
 	config := w.config()
 	config.Role = tenure.NamedRole("\x00")
-	if _, err := assign.New(leader, w.pool, config); !errors.Is(err, tenure.ErrInvalidRole) {
+	if _, err := assign.New(leader, w.Pool, config); !errors.Is(err, tenure.ErrInvalidRole) {
 		t.Errorf("a role that cannot be: got %v", err)
 	}
 }
@@ -229,7 +225,7 @@ func TestNewAssignerRejectsOtherBackends(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	mortal := w.worker("a")
-	if _, err := assign.New(mortal.Member, w.pool, w.config()); !errors.Is(err, tenure.ErrUnsupported) {
+	if _, err := assign.New(mortal.Member, w.Pool, w.config()); !errors.Is(err, tenure.ErrUnsupported) {
 		t.Errorf("%v; want ErrUnsupported", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestRowsOfDatabaseSQLAreAssigned(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
-	pool := pgtest.Pool(t, w.server.DSN()+"&search_path="+w.schema)
+	pool := pgtest.Pool(t, w.Server.DSN()+"&search_path="+w.Schema)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { _ = db.Close() })
 	inTx := func(statements func(tx *sql.Tx) error) {
@@ -49,7 +49,7 @@ func TestRowsOfDatabaseSQLAreAssigned(t *testing.T) {
 	}
 	w.run(assigner)
 	inTx(func(tx *sql.Tx) error { return exec(tx, `INSERT INTO jobs DEFAULT VALUES`, 1) })
-	w.await("the row is assigned", func() bool { return w.has(a) == 1 })
+	w.Await("the row is assigned", func() bool { return w.has(a) == 1 })
 
 	var id, assignment int64
 	const begin = `UPDATE jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned' RETURNING id, assignment`
@@ -59,7 +59,7 @@ func TestRowsOfDatabaseSQLAreAssigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	inTx(func(tx *sql.Tx) error { return exec(tx, giveBack, 1, id, assignment) })
-	w.await("the row is assigned again", func() bool { return w.count(`state = 'assigned'`) == 1 })
+	w.Await("the row is assigned again", func() bool { return w.count(`state = 'assigned'`) == 1 })
 	stale := assignment
 	if err := db.QueryRowContext(t.Context(), begin, a.ID().String()).Scan(&id, &assignment); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestStaleLeaderAssignsNothing(t *testing.T) {
 	a, b := w.worker("a"), w.worker("b")
 	first, second := w.scheduler("first"), w.scheduler("second")
 	w.sees(second, cluster.Active, a, b)
-	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
+	pool := &hold{Pool: w.Pool, held: make(chan struct{}), goOn: make(chan struct{})}
 	config := w.config()
 	config.PollInterval = 20 * time.Millisecond // rows that the other has locked are left for a later pass
 	stale, err := assign.New(first, pool, config)
@@ -86,12 +86,12 @@ func TestStaleLeaderAssignsNothing(t *testing.T) {
 	defer release()
 	w.run(stale)
 	<-pool.held
-	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE id = $1`, first.ID())
+	w.Exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE id = $1`, first.ID())
 	w.run(w.assigner(second, config))
 	term := func() int64 {
 		return one[int64](w, `SELECT term FROM {terms} WHERE role = 'assigner' AND node_id = $1`, second.ID())
 	}
-	w.await("the second leads", func() bool {
+	w.Await("the second leads", func() bool {
 		return one[bool](w, `SELECT EXISTS (SELECT FROM {terms} WHERE role = 'assigner' AND node_id = $1)`, second.ID())
 	})
 	if got := w.count(`assignment > 0`); got > 0 {
@@ -99,7 +99,7 @@ func TestStaleLeaderAssignsNothing(t *testing.T) {
 	}
 	before := term()
 	release()
-	w.await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 10 })
+	w.Await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 10 })
 	if n := w.count(`attempts <> 1`); n > 0 {
 		t.Errorf("%d rows were assigned by both: %s", n, w.dump())
 	}
@@ -119,7 +119,7 @@ func TestPausedLeaderReleasesRowLocks(t *testing.T) {
 	w.add(10, "")
 	a := w.worker("a")
 	leader := w.join(w.store(), tenure.Config{Name: "leader", Lease: time.Second}, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
-	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
+	pool := &hold{Pool: w.Pool, held: make(chan struct{}), goOn: make(chan struct{})}
 	config := w.config()
 	config.PollInterval = 20 * time.Millisecond
 	assigner, err := assign.New(leader, pool, config)
@@ -136,9 +136,9 @@ func TestPausedLeaderReleasesRowLocks(t *testing.T) {
 	if n := free(); n > 0 {
 		t.Fatalf("%d rows are not locked: the test proves nothing", n)
 	}
-	w.await("the rows free", func() bool { return free() == 10 })
+	w.Await("the rows free", func() bool { return free() == 10 })
 	release()
-	w.await("all assigned", func() bool { return w.has(a) == 10 })
+	w.Await("all assigned", func() bool { return w.has(a) == 10 })
 	if n := w.count(`attempts <> 1`); n > 0 {
 		t.Errorf("%d rows were assigned twice", n)
 	}
@@ -152,7 +152,7 @@ func TestPassLocksOnlyABatch(t *testing.T) {
 		w.add(10, capability)
 	}
 	w.worker("a", "x", "y")
-	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
+	pool := &hold{Pool: w.Pool, held: make(chan struct{}), goOn: make(chan struct{})}
 	config := w.config()
 	config.BatchSize = 10
 	assigner, err := assign.New(w.scheduler("leader"), pool, config)
@@ -167,7 +167,7 @@ func TestPassLocksOnlyABatch(t *testing.T) {
 		t.Errorf("%d of 30 rows are free while 10 are given out", n)
 	}
 	release()
-	w.await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
+	w.Await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
 }
 
 // A dead node gets no rows, even if the leader has not been notified of the
@@ -186,12 +186,12 @@ func TestUnannouncedDeadNodeGetsNoRows(t *testing.T) {
 	config.PollInterval = 10 * time.Millisecond
 	w.run(w.assigner(leader, config))
 	w.add(1, "")
-	w.await("a row at the node", func() bool { return w.has(a) == 1 })
+	w.Await("a row at the node", func() bool { return w.has(a) == 1 })
 
-	w.exec(`UPDATE {nodes} SET status = 'dead' WHERE id = $1`, a.ID())
+	w.Exec(`UPDATE {nodes} SET status = 'dead' WHERE id = $1`, a.ID())
 	w.add(5, "")
 	b := w.worker("b")
-	w.await("all at the other node", func() bool { return w.has(b) == 6 })
+	w.Await("all at the other node", func() bool { return w.has(b) == 6 })
 	if n := w.count(`assignment > (SELECT term FROM {terms} WHERE role = 'assigner') AND id > 1`); n > 0 {
 		t.Errorf("%d rows were given to a dead node before", n)
 	}
@@ -206,11 +206,11 @@ func TestNumbersIncreaseAfterLostAssignments(t *testing.T) {
 	assigned := func(leader string) int64 {
 		stop := w.run(w.assigner(w.scheduler(leader), w.config()))
 		defer stop()
-		w.await("the row assigned", func() bool { return w.has(a) == 1 })
+		w.Await("the row assigned", func() bool { return w.has(a) == 1 })
 		return one[int64](w, `SELECT assignment FROM {schema}.jobs`)
 	}
 	lost := assigned("first")
-	w.exec(`UPDATE {schema}.jobs SET state = 'pending', node_id = NULL, attempts = 0, assignment = 0`)
+	w.Exec(`UPDATE {schema}.jobs SET state = 'pending', node_id = NULL, attempts = 0, assignment = 0`)
 	if next := assigned("second"); next <= lost {
 		t.Errorf("the number %d follows %d", next, lost)
 	}
@@ -226,11 +226,11 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 	w.run(w.assigner(leader, w.config()))
 	w.add(1, "")
 	begin := func(n node) (assignment int64) {
-		w.await("a row at "+n.Node().Name(), func() bool { return w.has(n) == 1 })
+		w.Await("a row at "+n.Node().Name(), func() bool { return w.has(n) == 1 })
 		return one[int64](w, `UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned' RETURNING assignment`, n.ID())
 	}
 	finish := func(assignment int64) bool {
-		tag, err := w.pool.Exec(t.Context(), pgtest.SQL(w.backend,
+		tag, err := w.Pool.Exec(t.Context(), pgtest.SQL(w.Backend,
 			`UPDATE {schema}.jobs SET state = 'done', node_id = NULL WHERE id = 1 AND assignment = $1 AND state = 'running'`), assignment)
 		if err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 	}
 	stale := begin(a)
 	a.kill()
-	w.await("the row taken back", func() bool { return w.count(`state = 'pending'`) == 1 })
+	w.Await("the row taken back", func() bool { return w.count(`state = 'pending'`) == 1 })
 	if finish(stale) {
 		t.Error("the row was finished while no node had it")
 	}
@@ -249,8 +249,8 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 		t.Error("the row was finished by the node that had lost it")
 	}
 	// The same node, and the same number of attempts.
-	w.exec(`UPDATE {schema}.jobs SET state = 'dead', node_id = NULL, attempts = 10`)
-	if n, err := assign.Replay(t.Context(), w.pool, w.config(), 0); n != 1 || err != nil {
+	w.Exec(`UPDATE {schema}.jobs SET state = 'dead', node_id = NULL, attempts = 10`)
+	if n, err := assign.Replay(t.Context(), w.Pool, w.config(), 0); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	third := begin(b)
@@ -267,19 +267,17 @@ func TestLockedRowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.add(5, "")
-	tx, err := w.pool.Begin(t.Context())
+	tx, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), pgtest.SQL(w.backend, `SELECT FROM {schema}.jobs WHERE id = 1 FOR UPDATE`)); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, tx, pgtest.SQL(w.Backend, `SELECT FROM {schema}.jobs WHERE id = 1 FOR UPDATE`))
 	a := w.worker("a")
 	w.run(w.assigner(w.scheduler("leader"), w.config()))
-	w.await("the others assigned", func() bool { return w.has(a) == 4 })
+	w.Await("the others assigned", func() bool { return w.has(a) == 4 })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.add(1, "")
-	w.await("all assigned", func() bool { return w.has(a) == 6 })
+	w.Await("all assigned", func() bool { return w.has(a) == 6 })
 }

@@ -18,20 +18,20 @@ func TestStatusNamesFailingPasses(t *testing.T) {
 		t.Errorf("before Run: %+v", s)
 	}
 	stop := w.run(a)
-	w.await("a pass succeeds", func() bool { s := a.Status(); return s.Leading && !s.LastPass.IsZero() })
+	w.Await("a pass succeeds", func() bool { s := a.Status(); return s.Leading && !s.LastPass.IsZero() })
 	table := config.Table.Sanitize()
-	w.exec("ALTER TABLE " + table + " RENAME COLUMN capability TO elsewhere")
-	w.await("the passes fail", func() bool { return a.Status().Err != nil })
+	w.Exec("ALTER TABLE " + table + " RENAME COLUMN capability TO elsewhere")
+	w.Await("the passes fail", func() bool { return a.Status().Err != nil })
 	s := a.Status()
 	if !s.Leading || s.Since.Before(s.LastPass) || !strings.Contains(s.Err.Error(), "capability") {
 		t.Errorf("with an unreadable table: %+v; want the error that names the column, and since when", s)
 	}
-	w.await("another pass fails", func() bool { return a.Status().Err != s.Err }) //nolint:errorlint // whether it is another one
+	w.Await("another pass fails", func() bool { return a.Status().Err != s.Err }) //nolint:errorlint // whether it is another one
 	if again := a.Status(); again.Since != s.Since {
 		t.Errorf("the passes fail since %v, and later since %v; want the first time", s.Since, again.Since)
 	}
-	w.exec("ALTER TABLE " + table + " RENAME COLUMN elsewhere TO capability")
-	w.await("a pass succeeds again", func() bool { s := a.Status(); return s.Err == nil && s.Since.IsZero() })
+	w.Exec("ALTER TABLE " + table + " RENAME COLUMN elsewhere TO capability")
+	w.Await("a pass succeeds again", func() bool { s := a.Status(); return s.Err == nil && s.Since.IsZero() })
 	stop()
 	if s := a.Status(); s.Leading {
 		t.Errorf("after Run: %+v", s)

@@ -36,11 +36,11 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			quote := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-			table := pgx.Identifier{w.schema, test.table}.Sanitize()
-			w.raw(`CREATE TYPE ` + w.schema + `.job_state AS ENUM ('it''s new', 'given\', '"on"', '$1::{state:type}', 'done')`)
+			table := pgx.Identifier{w.Schema, test.table}.Sanitize()
+			w.raw(`CREATE TYPE ` + w.Schema + `.job_state AS ENUM ('it''s new', 'given\', '"on"', '$1::{state:type}', 'done')`)
 			w.raw(`CREATE TABLE ` + table + ` (
 				` + quote(columns.ID) + ` ` + test.id + ` UNIQUE NOT NULL,
-				` + quote(columns.State) + ` ` + strings.Replace(test.state, "job_state", w.schema+".job_state", 1) + ` NOT NULL DEFAULT 'it''s new',
+				` + quote(columns.State) + ` ` + strings.Replace(test.state, "job_state", w.Schema+".job_state", 1) + ` NOT NULL DEFAULT 'it''s new',
 				` + quote(columns.Node) + ` ` + test.node + `,
 				` + quote(columns.Capability) + ` varchar(30) NOT NULL,
 				` + quote(columns.Attempts) + ` ` + test.attempts + ` NOT NULL DEFAULT 0,
@@ -50,7 +50,7 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 			config := w.config()
 			config.Table[1], config.Columns, config.States, config.MaxAttempts = test.table, columns, states, 1
 			for range 2 { // it can be repeated
-				sql, err := assign.Setup(w.backend, config)
+				sql, err := assign.Setup(w.Backend, config)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 			}
 			count := func(state string) int {
 				var n int
-				if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE "State; --"::text = $1`, state).Scan(&n); err != nil {
+				if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE "State; --"::text = $1`, state).Scan(&n); err != nil {
 					t.Fatal(err)
 				}
 				return n
@@ -67,11 +67,11 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 			a := w.worker("a", capability)
 			w.run(w.assigner(w.scheduler("leader"), config))
 			w.raw(`INSERT INTO ` + table + ` (` + quote(columns.Capability) + `) SELECT 'a "b" '';--' FROM generate_series(1, 7)`)
-			w.await("all assigned", func() bool { return count(states.Assigned) == 7 })
+			w.Await("all assigned", func() bool { return count(states.Assigned) == 7 })
 			w.raw(`UPDATE ` + table + ` SET "State; --" = '"on"'`)
 			a.kill()
-			w.await("all dead", func() bool { return count(states.Dead) == 7 })
-			if n, err := assign.Replay(t.Context(), w.pool, config, 5); n != 5 || err != nil {
+			w.Await("all dead", func() bool { return count(states.Dead) == 7 })
+			if n, err := assign.Replay(t.Context(), w.Pool, config, 5); n != 5 || err != nil {
 				t.Errorf("%d rows were replayed; 5 should be: %v", n, err)
 			}
 			if got := count(states.Pending); got != 5 {
@@ -84,7 +84,7 @@ func TestTablesCanHaveQuotedNamesAndAllTypes(t *testing.T) {
 // raw runs SQL unchanged, of several statements.
 func (w *world) raw(sql string) {
 	w.Helper()
-	conn := pgtest.Conn(w, w.server.DSN())
+	conn := pgtest.Conn(w, w.Server.DSN())
 	if _, err := conn.PgConn().Exec(w.Context(), sql).ReadAll(); err != nil {
 		w.Fatalf("%s: %v", sql, err)
 	}
@@ -106,9 +106,9 @@ func TestRunRejectsUnusableTables(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.exec(jobs)
-			w.exec("ALTER TABLE {schema}.jobs ALTER state DROP DEFAULT")
-			w.exec(change)
+			w.Exec(jobs)
+			w.Exec("ALTER TABLE {schema}.jobs ALTER state DROP DEFAULT")
+			w.Exec(change)
 			assigner := w.assigner(w.scheduler("leader"), w.config())
 			err := assigner.Run(t.Context())
 			if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
@@ -117,7 +117,7 @@ func TestRunRejectsUnusableTables(t *testing.T) {
 			if _, err := assigner.Unassignable(t.Context()); !errors.Is(err, tenure.ErrInvalidConfig) {
 				t.Errorf("what cannot be assigned: got %v", err)
 			}
-			if _, err := assign.Replay(t.Context(), w.pool, w.config(), 0); !errors.Is(err, tenure.ErrInvalidConfig) {
+			if _, err := assign.Replay(t.Context(), w.Pool, w.config(), 0); !errors.Is(err, tenure.ErrInvalidConfig) {
 				t.Errorf("replay: got %v", err)
 			}
 		})
@@ -128,13 +128,13 @@ func TestRunRejectsUnusableTables(t *testing.T) {
 func TestPrintedGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
-	user := w.schema
+	user := w.Schema
 	w.raw(`CREATE ROLE "` + user + `" LOGIN`)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		sql := `DROP OWNED BY "` + user + `"; DROP ROLE "` + user + `"`
-		if _, err := pgtest.Conn(t, w.server.DSN()).PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		if _, err := pgtest.Conn(t, w.Server.DSN()).PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -147,13 +147,13 @@ func TestPrintedGrantsSuffice(t *testing.T) {
 		if err := assigner.Run(t.Context()); !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), "assign.Grants") {
 			t.Errorf("before %s: got %v", grant, err)
 		}
-		w.exec(grant + ` "` + user + `"`)
+		w.Exec(grant + ` "` + user + `"`)
 	}
 	if err := assigner.Run(t.Context()); !errors.Is(err, dberr.ErrPrivilege) {
 		t.Errorf("without the right to write: got %v", err)
 	}
-	w.exec(`REVOKE SELECT ON {schema}.jobs FROM "` + user + `"`)
-	grants, err := assign.Grants(w.backend, w.config(), user)
+	w.Exec(`REVOKE SELECT ON {schema}.jobs FROM "` + user + `"`)
+	grants, err := assign.Grants(w.Backend, w.config(), user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestPrintedGrantsSuffice(t *testing.T) {
 	a := w.worker("a")
 	w.run(assigner)
 	w.add(3, "")
-	w.await("all assigned", func() bool { return w.has(a) == 3 })
-	w.exec(`UPDATE {schema}.jobs SET state = 'dead'`)
+	w.Await("all assigned", func() bool { return w.has(a) == 3 })
+	w.Exec(`UPDATE {schema}.jobs SET state = 'dead'`)
 	if n, err := assign.Replay(t.Context(), pool, w.config(), 0); n != 3 || err != nil {
 		t.Errorf("%d rows were replayed: %v", n, err)
 	}
@@ -170,5 +170,5 @@ func TestPrintedGrantsSuffice(t *testing.T) {
 
 func (w *world) poolOf(user string) *pgxpool.Pool {
 	w.Helper()
-	return pgtest.Pool(w, w.server.DSNFor(user, "postgres"))
+	return pgtest.Pool(w, w.Server.DSNFor(user, "postgres"))
 }

@@ -12,13 +12,13 @@ import (
 func TestExampleWorkerFinishesOnlyItsRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
-	w.exec(`ALTER TABLE {schema}.jobs ADD payload bytea NOT NULL DEFAULT 'four'`)
-	w.exec(`CREATE TABLE {schema}.results (job bigint PRIMARY KEY, result integer)`)
+	w.Exec(`ALTER TABLE {schema}.jobs ADD payload bytea NOT NULL DEFAULT 'four'`)
+	w.Exec(`CREATE TABLE {schema}.results (job bigint PRIMARY KEY, result integer)`)
 	a := w.worker("a")
 	w.run(w.assigner(w.scheduler("leader"), w.config()))
-	one := worker{a.Member, pgtest.Pool(t, w.server.DSN()+"&search_path="+w.schema)}
+	one := worker{a.Member, pgtest.Pool(t, w.Server.DSN()+"&search_path="+w.Schema)}
 	w.add(12, "")
-	w.await("all assigned", func() bool { return w.has(a) == 12 })
+	w.Await("all assigned", func() bool { return w.has(a) == 12 })
 	if some, err := one.round(t.Context()); !some || err != nil {
 		t.Fatal(some, err)
 	}
@@ -33,14 +33,14 @@ func TestExampleWorkerFinishesOnlyItsRows(t *testing.T) {
 	if err := one.giveBack(t.Context(), jobs[0]); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the first given again", func() bool {
+	w.Await("the first given again", func() bool {
 		return w.count(`state = 'assigned' AND assignment = 1 + (SELECT term FROM {terms} WHERE role = 'assigner') AND attempts = 2`) == 1
 	})
 	if err := one.finish(t.Context(), jobs[0]); !errors.Is(err, errTaken) {
 		t.Errorf("what was given back is finished: %v", err)
 	}
 	a.kill()
-	w.await("all taken back", func() bool { return w.count(`state = 'pending'`) == 2 })
+	w.Await("all taken back", func() bool { return w.count(`state = 'pending'`) == 2 })
 	if err := one.finish(t.Context(), jobs[1]); !errors.Is(err, errTaken) {
 		t.Errorf("what was taken is finished: %v", err)
 	}

@@ -5,17 +5,16 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
-	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // jobs is the table of the tests, with the names that are the defaults.
 const jobs = `
@@ -32,23 +31,18 @@ CREATE TABLE {schema}.jobs (
 // world is an installation with a table of jobs, and the nodes of a cluster.
 type world struct {
 	*postgrestest.Installation
-	server  *pgtest.Server
-	schema  string
-	pool    *pgxpool.Pool
-	backend *postgres.Backend
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	i := postgrestest.New(t)
-	return &world{i, i.Server, i.Schema, i.Pool, i.Backend}
+	return &world{postgrestest.New(t)}
 }
 
 // newJobs is a world whose table is ready, and printed if the test fails.
 func newJobs(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.exec(jobs)
+	w.Exec(jobs)
 	w.setUp(w.config())
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -65,7 +59,7 @@ func (w *world) store() *postgres.Backend { w.Helper(); return w.NewBackend() }
 // test polls.
 func (w *world) config() assign.Config {
 	return assign.Config{
-		Table:        pgx.Identifier{w.schema, "jobs"},
+		Table:        pgx.Identifier{w.Schema, "jobs"},
 		Columns:      assign.Columns{Priority: "priority"},
 		Role:         tenure.NamedRole("assigner"), // the default's key is one lock for all tests of a server
 		PollInterval: patience,
@@ -74,22 +68,18 @@ func (w *world) config() assign.Config {
 
 func (w *world) setUp(config assign.Config) {
 	w.Helper()
-	sql, err := assign.Setup(w.backend, config)
+	sql, err := assign.Setup(w.Backend, config)
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.exec(sql)
+	w.Exec(sql)
 }
-
-func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // one reads one value.
 func one[T any](w *world, sql string, args ...any) T {
 	w.Helper()
 	return postgrestest.Value[T](w.Installation, sql, args...)
 }
-
-func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 // dump describes the table.
 func (w *world) dump() string {
@@ -110,7 +100,7 @@ func (w *world) count(condition string, args ...any) int {
 // add adds jobs.
 func (w *world) add(n int, capability string) {
 	w.Helper()
-	w.exec(`INSERT INTO {schema}.jobs (capability) SELECT $2 FROM generate_series(1, $1)`, n, capability)
+	w.Exec(`INSERT INTO {schema}.jobs (capability) SELECT $2 FROM generate_series(1, $1)`, n, capability)
 }
 
 func (w *world) join(store cluster.Store, nodeConfig tenure.Config, config cluster.Config) *cluster.Member {
@@ -148,7 +138,7 @@ func (w *world) scheduler(name string) *cluster.Member {
 // assigner makes an assigner.
 func (w *world) assigner(member *cluster.Member, config assign.Config) *assign.Assigner {
 	w.Helper()
-	assigner, err := assign.New(member, w.pool, config)
+	assigner, err := assign.New(member, w.Pool, config)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -164,7 +154,7 @@ func (w *world) run(assigner *assign.Assigner) (stop func()) {
 // sees waits until a member sees others in a status.
 func (w *world) sees(member *cluster.Member, status cluster.NodeStatus, others ...node) {
 	w.Helper()
-	w.await("nodes that are "+string(status), func() bool {
+	w.Await("nodes that are "+string(status), func() bool {
 		nodes := member.Nodes()
 		for _, other := range others {
 			if !slices.ContainsFunc(nodes, func(n cluster.NodeInfo) bool { return n.ID == other.ID() && n.Status == status }) {
@@ -184,5 +174,5 @@ func (w *world) has(n node) int {
 // begin makes a node begin all rows that are assigned to it, as a worker does.
 func (w *world) begin(n node) {
 	w.Helper()
-	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned'`, n.ID())
+	w.Exec(`UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned'`, n.ID())
 }
